@@ -1,0 +1,54 @@
+# make demo | test | dev | check | up | clean.  Needs Python 3.11 and git; nothing else.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+
+VENV ?= .venv
+PYTHON ?= $(shell command -v python3.11 || command -v python3)
+PY := $(VENV)/bin/python
+PACKAGES := lakehub ingestion quality incidents frontend
+export DJANGO_SETTINGS_MODULE ?= lakehub.settings
+
+.PHONY: help setup demo test dev up check format clean
+
+help: ## what there is
+	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+
+setup: $(VENV)/.installed ## the virtual environment, a Java runtime and the table format's jar: once
+	@$(PY) -m lakehub.setup
+
+$(VENV)/.installed: requirements.txt requirements-dev.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and f"Python 3.11 is needed, this is {sys.version.split()[0]}. Name one: make PYTHON=/path/to/python3.11")'
+	@echo "Setting up $(VENV): the pinned requirements, about a minute the first time"
+	@$(PYTHON) -m venv $(VENV) || { echo "On Debian: apt-get install python3.11-venv" >&2; exit 1; }
+	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@touch $@
+
+demo: setup ## the whole story on real flights, then the web application; DEMO_SERVE=0 ends after the story
+	@$(PY) manage.py demo $(if $(filter 0,$(DEMO_SERVE)),--no-serve)
+
+test: setup ## every test that this machine can run; SUITES="unit web" for some
+	@$(PY) -m tests $(SUITES)
+
+dev: setup ## web, workers and beat, restarted when the code changes
+	@LAKEHUB_DEBUG=1 $(PY) manage.py up --reload
+
+up: setup ## web, workers and beat
+	@$(PY) manage.py up
+
+check: $(VENV)/.installed ## format, lint, types, imports, migrations, documentation
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+	$(PY) manage.py makemigrations --check --dry-run
+	$(PY) -m pytest -q tests/docs
+
+format: $(VENV)/.installed ## put the code in form
+	$(VENV)/bin/ruff format .
+	$(VENV)/bin/ruff check --fix .
+
+clean: ## remove what the tool chain and the demo made (not .lakehub, an instance's own data)
+	rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
