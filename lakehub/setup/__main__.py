@@ -1,0 +1,26 @@
+"""`python -m lakehub.setup`: fetch what is missing, and say what there is."""
+
+from __future__ import annotations
+
+import sys
+import time
+
+from lakehub.setup.artifacts import HUDI, NotFetched, ensure
+from lakehub.setup.java import NoJava, java_home
+
+
+def main() -> int:
+    began = time.monotonic()
+    try:
+        home, jar = java_home(), ensure(HUDI)
+    except (NoJava, NotFetched) as problem:
+        print(problem, file=sys.stderr)
+        return 1
+    print(
+        f"Java   {home}\nHudi   {jar} ({jar.stat().st_size / 1e6:.0f} MB, checksum right, {time.monotonic() - began:.1f} s)"
+    )
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,143 @@
+"""The jars that Lakehub needs besides PySpark's own: named by Maven coordinates, checked by SHA-256, kept in a cache.
+
+They are resolved by Ivy, which PySpark ships, so no other build tool is needed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import tempfile
+from dataclasses import dataclass
+from importlib.util import find_spec
+from pathlib import Path
+from xml.sax.saxutils import quoteattr
+
+from lakehub.setup.java import java_home
+from lakehub.setup.truststore import PASSWORD, write_java_truststore
+
+PROJECT = Path(__file__).resolve().parents[2]
+PATIENCE_S = 420
+
+
+class NotFetched(RuntimeError):
+    """An artifact could not be had, or is not the one that was asked for."""
+
+
+@dataclass(frozen=True)
+class Artifact:
+    """One jar of a Maven repository, without what it depends on."""
+
+    organisation: str
+    module: str
+    revision: str
+    sha256: str
+
+    @property
+    def file_name(self) -> str:
+        return f"{self.module}-{self.revision}.jar"
+
+    def __str__(self) -> str:
+        return f"{self.organisation}:{self.module}:{self.revision}"
+
+
+HUDI = Artifact(
+    organisation="org.apache.hudi",
+    module="hudi-spark3.5-bundle_2.12",
+    revision="1.2.0",
+    sha256="cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
+)
+
+
+def cache_folder() -> Path:
+    """`LAKEHUB_CACHE`, which several checkouts may share; else `.cache` of this one."""
+    return Path(os.environ.get("LAKEHUB_CACHE") or PROJECT / ".cache")
+
+
+def path_of(artifact: Artifact) -> Path:
+    """Where a fetched artifact lies. Raises `NotFetched` where it was never fetched."""
+    path = _place(artifact)
+    if not path.is_file():
+        raise NotFetched(f"{artifact} is not at {path}. Run `make setup`, or `python -m lakehub.setup`.")
+    return path
+
+
+def ensure(artifact: Artifact) -> Path:
+    """The artifact's file, fetched where it is missing; a copy with another checksum is fetched again."""
+    path = _place(artifact)
+    if path.is_file() and _sha256(path) == artifact.sha256:
+        return path
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as scratch:
+        fetched = _resolve(artifact, Path(scratch))
+        found = _sha256(fetched)
+        if found != artifact.sha256:
+            raise NotFetched(
+                f"{artifact} came with SHA-256 {found}, but {artifact.sha256} was expected. It was thrown away: check the repository that served it."
+            )
+        fetched.replace(path)
+    return path
+
+
+def _place(artifact: Artifact) -> Path:
+    return cache_folder() / "jars" / artifact.file_name
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _resolve(artifact: Artifact, scratch: Path) -> Path:
+    """Let Ivy fetch `artifact` into `scratch`."""
+    command = [*_ivy(scratch), "-notransitive", "-types", "jar", "-confs", "default"]
+    command += ["-dependency", artifact.organisation, artifact.module, artifact.revision]
+    command += ["-retrieve", str(scratch / "[artifact]-[revision].[ext]")]
+    try:
+        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise NotFetched(
+            f"{artifact} was not fetched within {PATIENCE_S} s. Is the network up? {_MIRROR_HINT}"
+        ) from None
+    fetched = scratch / artifact.file_name
+    if run.returncode or not fetched.is_file():
+        raise NotFetched(
+            f"{artifact} could not be fetched. {_MIRROR_HINT} Ivy said:\n{_complaints(run.stdout + run.stderr)}"
+        )
+    return fetched
+
+
+_MIRROR_HINT = (
+    "LAKEHUB_MAVEN_REPOSITORY may name a mirror, and LAKEHUB_CACHE a folder whose `jars` has the file already."
+)
+
+
+def _ivy(scratch: Path) -> list[str]:
+    spark = find_spec("pyspark")
+    if spark is None or spark.origin is None:
+        raise NotFetched("PySpark is not installed. Run `make setup`.")
+    (ivy,) = (Path(spark.origin).parent / "jars").glob("ivy-*.jar")
+    command = [str(java_home() / "bin" / "java"), f"-Divy.default.ivy.user.dir={scratch}"]
+    truststore = scratch / "trusted.p12"
+    if write_java_truststore(truststore):
+        command += [f"-Djavax.net.ssl.trustStore={truststore}", f"-Djavax.net.ssl.trustStorePassword={PASSWORD}"]
+    return [*command, "-jar", str(ivy), "-cache", str(scratch / "ivy"), "-m2compatible", *_mirror_settings(scratch)]
+
+
+def _mirror_settings(scratch: Path) -> list[str]:
+    """Ivy's default is the public repository; a mirror needs a settings file."""
+    mirror = os.environ.get("LAKEHUB_MAVEN_REPOSITORY")
+    if not mirror:
+        return []
+    file = scratch / "settings.xml"
+    file.write_text(
+        '<ivysettings><settings defaultResolver="mirror"/><resolvers>'
+        f'<ibiblio name="mirror" m2compatible="true" root={quoteattr(mirror)}/></resolvers></ivysettings>'
+    )
+    return ["-settings", str(file)]
+
+
+def _complaints(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip() and set(line.strip()) != {"."}]
+    return "\n".join(lines[-12:])
