@@ -1,0 +1,77 @@
+"""`python -m tests [suite ...]`: the suites one after the other, cheapest first, each in a process of its own.
+
+Prints how long each took and, last, one line that says how many passed and failed in all.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from xml.etree import ElementTree
+
+SUITES = ("unit", "contracts", "golden", "docs", "web", "spark", "services", "e2e")
+FOLDER = Path(__file__).parent
+NOTHING_COLLECTED = 5
+
+
+@dataclass(frozen=True)
+class Run:
+    suite: str
+    seconds: float
+    passed: int
+    failed: int
+    skipped: int
+    exit_code: int
+
+    @property
+    def ok(self) -> bool:
+        return self.exit_code in (0, NOTHING_COLLECTED)
+
+
+def main(wanted: list[str]) -> int:
+    unknown = sorted(set(wanted) - set(SUITES))
+    if unknown:
+        print(f"There is no suite {', '.join(unknown)}. There are: {', '.join(SUITES)}.", file=sys.stderr)
+        return 2
+    runs = [run(suite) for suite in SUITES if suite in (wanted or SUITES) and any((FOLDER / suite).rglob("test_*.py"))]
+    print_summary(runs)
+    return 0 if all(each.ok for each in runs) and sum(each.passed for each in runs) else 1
+
+
+def run(suite: str) -> Run:
+    print(f"\n── {suite} ──", flush=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        report = Path(scratch) / "report.xml"
+        began = time.monotonic()
+        command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
+        exit_code = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode
+        seconds = time.monotonic() - began
+        passed, failed, skipped = _counts(report)
+    return Run(suite, seconds, passed, failed or int(exit_code not in (0, NOTHING_COLLECTED)), skipped, exit_code)
+
+
+def _counts(report: Path) -> tuple[int, int, int]:
+    if not report.is_file():
+        return 0, 0, 0
+    suite = ElementTree.parse(report).getroot().find("testsuite")
+    assert suite is not None
+    failed = int(suite.get("failures", 0)) + int(suite.get("errors", 0))
+    skipped = int(suite.get("skipped", 0))
+    return int(suite.get("tests", 0)) - failed - skipped, failed, skipped
+
+
+def print_summary(runs: list[Run]) -> None:
+    print("\nsuite        seconds  passed  failed  skipped")
+    for each in runs:
+        print(f"{each.suite:<12} {each.seconds:7.1f}  {each.passed:6}  {each.failed:6}  {each.skipped:7}")
+    print(f"{'in all':<12} {sum(each.seconds for each in runs):7.1f}")
+    passed, failed, skipped = (sum(getattr(each, what) for each in runs) for what in ("passed", "failed", "skipped"))
+    print(f"\n{passed} passed, {failed} failed, {skipped} skipped")
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

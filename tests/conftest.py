@@ -1,0 +1,71 @@
+"""What every suite shares: repeatable random tests, and servers that may be missing."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, settings
+
+from tests.needs import Need, missing
+
+os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
+
+settings.register_profile(
+    "repeatable",
+    derandomize=True,
+    deadline=None,
+    print_blob=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
+settings.register_profile("search", parent=settings.get_profile("repeatable"), derandomize=False, max_examples=2000)
+settings.load_profile(os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable"))
+
+SUITES = ("unit", "contracts", "golden", "web", "spark", "services", "e2e")
+
+
+def pytest_report_header() -> str:
+    profile = os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable")
+    return f"hypothesis profile: {profile} (derandomized: {settings().derandomize}); instance folder: {os.environ.get('LAKEHUB_HOME')}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Suites run from the cheapest to the dearest, and what a folder needs is marked on its tests."""
+    marks = {"spark": pytest.mark.spark, "services": pytest.mark.service, "e2e": pytest.mark.e2e}
+    for item in items:
+        suite = _suite(item)
+        if suite in marks:
+            item.add_marker(marks[suite])
+    items.sort(key=lambda item: SUITES.index(_suite(item)) if _suite(item) in SUITES else len(SUITES))
+
+
+def _suite(item: pytest.Item) -> str:
+    parts = Path(item.path).relative_to(Path(__file__).parent).parts
+    return parts[0] if parts else ""
+
+
+def require(need: Need) -> str:
+    """The address of what a test needs; where it is missing the test is skipped by name, with how to get it."""
+    problem = missing(need)
+    if problem is None:
+        return need.address()
+    if os.environ.get("LAKEHUB_REQUIRE_SERVICES") == "1":
+        pytest.fail(f"LAKEHUB_REQUIRE_SERVICES=1, but {problem}")
+    pytest.skip(problem)
+
+
+@pytest.fixture(scope="session")
+def redis_url() -> str:
+    return require(Need.REDIS)
+
+
+@pytest.fixture(scope="session")
+def postgresql_url() -> str:
+    return require(Need.POSTGRESQL)
+
+
+@pytest.fixture(scope="session")
+def chromium() -> str:
+    """The path of the machine's own browser."""
+    return require(Need.CHROMIUM)

@@ -1,0 +1,19 @@
+"""Lakehub's settings for tests: an instance folder that goes away with the run, quick hashing, a broker in memory."""
+
+from __future__ import annotations
+
+import atexit
+import os
+import shutil
+import tempfile
+
+if "LAKEHUB_HOME" not in os.environ:
+    os.environ["LAKEHUB_HOME"] = tempfile.mkdtemp(prefix="lakehub-tests-")
+    atexit.register(shutil.rmtree, os.environ["LAKEHUB_HOME"], ignore_errors=True)
+
+from lakehub.settings import *  # noqa: F403
+
+PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
+CELERY_BROKER_URL = os.environ.get("LAKEHUB_BROKER_URL", "memory://")
+CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}
+EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
