@@ -1,0 +1,207 @@
+"""Incidents and the spans they are made of, everything that happened to them, and the messages about them."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from lakehub.catalog.models import Dataset, DatasetCopy
+from quality.models import Category, Unit
+
+
+class State(models.TextChoices):
+    """Detected: open, acknowledged, resolved. Reported by a user: reported, matched, waiting, acknowledged, rejected, resolved."""
+
+    OPEN = "open"
+    ACKNOWLEDGED = "acknowledged"
+    RESOLVED = "resolved"
+    REPORTED = "reported"
+    MATCHED = "matched"
+    WAITING = "waiting", "waiting for the producer"
+    REJECTED = "rejected"
+
+
+class Resolution(models.TextChoices):
+    AUTO = "auto", "a scheduled rerun passed"
+    MANUAL_RERUN = "manual_rerun", "a rerun by hand passed"
+    FALSE_POSITIVE = "false_positive", "false positive"
+    ACCEPTED = "accepted", "accepted: true, will not be repaired"
+    DECLARED_FIXED = "declared_fixed", "declared fixed"
+    REJECTED = "rejected"
+    OFFBOARDED = "offboarded", "the dataset was off-boarded"
+
+
+class FalsePositive(models.TextChoices):
+    WRONG_TEST = "wrong_test", "wrong test"
+    WRONG_SLA = "wrong_sla", "wrong SLA"
+    PLANNED_CHANGE = "planned_change", "planned change"
+
+
+class Backfill(models.TextChoices):
+    UNKNOWN = "", "not said"
+    NOT_NEEDED = "not_needed", "not needed"
+    NEEDED = "needed"
+    RUNNING = "running"
+    DONE = "done"
+
+
+class Incident(models.Model):
+    """What is wrong with one dataset in one category, made of spans; its range is theirs."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="incidents")
+    category = models.CharField(max_length=20, choices=Category.choices)
+    state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
+    title = models.CharField(max_length=300)
+    opened_at = models.DateTimeField()
+    acknowledged_at = models.DateTimeField(null=True, blank=True)
+    resolved_at = models.DateTimeField(null=True, blank=True)
+    resolution = models.CharField(max_length=20, choices=Resolution.choices, blank=True)
+    false_positive = models.CharField(max_length=20, choices=FalsePositive.choices, blank=True)
+    resolved_why = models.TextField(blank=True)
+    reported = models.BooleanField(default=False)
+    assignee = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="assigned_incidents"
+    )
+    eta = models.DateTimeField(null=True, blank=True)
+    root_cause = models.CharField(max_length=40, blank=True)
+    root_cause_text = models.TextField(blank=True)
+    backfill = models.CharField(max_length=16, choices=Backfill.choices, blank=True)
+    snoozed_until = models.DateTimeField(null=True, blank=True)
+    revision = models.PositiveIntegerField(default=0)
+    """Grows with each move: an update names the revision that it saw, so of two at once one wins."""
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["dataset", "category"], condition=Q(resolved_at=None), name="incident_open_of_dataset"),
+            models.Index(fields=["-opened_at"], name="incident_newest"),
+            models.Index(fields=["-resolved_at"], condition=Q(resolved_at__isnull=False), name="incident_resolved_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"#{self.pk} {self.title}"
+
+
+class Span(models.Model):
+    """One unit failing, from its first failure to the PASS or the waiver that ended it."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="spans")
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="spans")
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="+")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    """[start, end): the data that is affected; for freshness it starts at the boundary up to which all is complete."""
+    began_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["unit"], condition=Q(ended_at=None), name="a_unit_fails_in_one_incident")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["copy", "start", "end"], condition=Q(ended_at=None), name="span_active_overlap"),
+            models.Index(fields=["incident"], name="span_of_incident"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.unit} in #{self.incident_id}"
+
+
+class IncidentEvent(models.Model):
+    """One thing that happened; the timeline is these rows, and nothing else changes an incident."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="events")
+    at = models.DateTimeField()
+    kind = models.CharField(max_length=30)
+    actor = models.CharField(max_length=150, blank=True)
+    """Empty: Lakehub itself."""
+    was = models.CharField(max_length=16, blank=True)
+    becomes = models.CharField(max_length=16, blank=True)
+    text = models.TextField(blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-at", "-id"]
+        indexes: ClassVar = [models.Index(fields=["incident", "-at", "-id"], name="event_newest_of_incident")]
+
+    def __str__(self) -> str:
+        return f"#{self.incident_id} {self.kind}"
+
+
+class MessageState(models.TextChoices):
+    PENDING = "pending"
+    HELD = "held"
+    SENT = "sent"
+    DROPPED = "dropped"
+    FAILED = "failed"
+
+
+class Message(models.Model):
+    """The outbox: written with the change that caused it, sent afterwards, once more at worst."""
+
+    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="messages")
+    occasion = models.CharField(max_length=20)
+    """opened, acknowledged, resolved, reopened"""
+    channel = models.CharField(max_length=20)
+    address = models.CharField(max_length=500)
+    subject = models.CharField(max_length=300)
+    body = models.TextField()
+    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
+    held_by = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    why = models.CharField(max_length=200, blank=True)
+    """Why it is held or was dropped."""
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    attempt = models.PositiveSmallIntegerField(default=0)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["due_at"], condition=Q(state__in=["pending", "held"]), name="message_due"),
+            models.Index(fields=["incident", "created_at"], name="message_of_incident"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.address}"
+
+
+class GatePolicy(models.Model):
+    """What a consumer's jobs do with a verdict, by tier. No row: fail and unknown block, warn and pass do not."""
+
+    consumer = models.CharField(max_length=63)
+    tier = models.PositiveSmallIntegerField()
+    blocks = models.JSONField(default=list)
+    """Verdicts (`unknown`) or reasons of one (`unknown:not_due`) that block."""
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["consumer", "tier"], name="one_policy_a_tier")]
+        verbose_name_plural = "gate policies"
+
+    def __str__(self) -> str:
+        return f"{self.consumer}, tier {self.tier}"
+
+
+class GateQuestion(models.Model):
+    """A question that the gate was asked and what it answered; the query-level score is computed from these."""
+
+    at = models.DateTimeField()
+    consumer = models.CharField(max_length=63)
+    request_id = models.CharField(max_length=100)
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="+")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    verdict = models.CharField(max_length=10)
+    allowed = models.BooleanField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["consumer", "request_id", "copy", "start", "end"], name="one_question_a_request")
+        ]
+        indexes: ClassVar = [models.Index(fields=["-at"], name="question_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.consumer} about {self.copy}: {self.verdict}"

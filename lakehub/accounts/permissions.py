@@ -1,0 +1,61 @@
+"""Authorization in one place: what a role may do to a team's objects, and what scope an API call needs."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AnonymousUser
+from django.core.exceptions import PermissionDenied
+from django.db.models import Q
+from rest_framework.permissions import BasePermission
+from rest_framework.request import Request
+
+from lakehub.accounts.models import Membership, Role, Team, Token, User
+
+ACTIONS: dict[str, tuple[Role, ...]] = {
+    "annotate": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
+    "acknowledge": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
+    "rerun": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
+    "resolve": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
+    "onboard": (Role.OWNER, Role.ADMIN),
+    "offboard": (Role.ADMIN,),
+    "connect": (Role.ADMIN,),
+}
+"""Everybody who is signed in may read; what changes something needs one of these roles in the team that owns it."""
+
+
+def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
+    if not user.is_active or not isinstance(user, User):
+        return False
+    if user.is_superuser:
+        return True
+    return Membership.objects.filter(user=user, team=team, role__in=ACTIONS[action]).exists()
+
+
+def require(user: User | AnonymousUser, action: str, team: Team) -> None:
+    """Raises PermissionDenied that says which role would do."""
+    if not can(user, action, team):
+        roles = " or ".join(role.label for role in ACTIONS[action])
+        raise PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.")
+
+
+def teams_where(user: User | AnonymousUser, action: str) -> Q:
+    """A filter over Team: those in which `user` may do `action`."""
+    if not isinstance(user, User):
+        return Q(pk__in=())
+    if user.is_superuser:
+        return Q()
+    return Q(memberships__user=user, memberships__role__in=ACTIONS[action])
+
+
+class HasScope(BasePermission):
+    """A token must hold the scope that the view names: `scopes = {"GET": "gate:read", "POST": ...}`."""
+
+    def has_permission(self, request: Request, view: Any) -> bool:
+        if not isinstance(request.user, User) or not request.user.is_active:
+            return False
+        if not isinstance(request.auth, Token):
+            return True
+        needed = getattr(view, "scopes", {}).get("GET" if request.method in ("HEAD", "OPTIONS") else request.method)
+        self.message = f"This token lacks the scope {needed!r}." if needed else "Tokens may not be used here."
+        return needed in request.auth.scopes

@@ -1,0 +1,162 @@
+"""What data there is: datasets, their copies in the data centers, where they come from and what they feed."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+from django.core.validators import MaxValueValidator
+from django.db import models
+from django.db.models import Q
+
+from lakehub.accounts.models import SLUG, Team
+from lakehub.catalog.fields import EncryptedTextField
+from lakehub.kernel.calendar import Grain, partition_name
+from lakehub.kernel.interval import Interval
+
+TIERS = range(6)
+
+
+class DataCenter(models.Model):
+    """A place with a lake of its own. `lake_uri` is a URI such as file:///lake/dc1."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[SLUG])
+    lake_uri = models.CharField(max_length=500)
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Connection(models.Model):
+    """A place that data is read from; `plugin` names one of ingestion.sources."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[SLUG])
+    plugin = models.CharField(max_length=30)
+    url = EncryptedTextField()
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="connections")
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class DatasetKind(models.TextChoices):
+    APPEND_ONLY = "append-only"
+    APPEND_PLUS_UPDATE = "append-plus-update"
+
+
+GRAINS = [(grain.value, grain.value) for grain in Grain]
+
+
+class Dataset(models.Model):
+    """A table that people care about, whatever its storage. Not onboarded any more: `offboarded_at` is set."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[SLUG])
+    description = models.TextField(blank=True)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="datasets")
+    tier = models.PositiveSmallIntegerField(validators=[MaxValueValidator(5)])
+    kind = models.CharField(max_length=20, choices=DatasetKind.choices)
+    ingested = models.BooleanField(default=True)
+    """False: monitored where it lies; its metadata is read by a plug-in."""
+    columns = models.JSONField(default=list)
+    """[{name, type, nullable}] as the metadata plug-in last saw them."""
+    primary_key = models.JSONField(default=list)
+    """Columns that ought to be unique: what the duplicates test counts. Empty: unknown."""
+    record_key = models.JSONField(default=list)
+    """Columns that name a record in the lake; the primary key, or a surrogate."""
+    reference_key = models.CharField(max_length=100, blank=True)
+    """The column whose greater value wins when a record changes."""
+    partition_column = models.CharField(max_length=100, blank=True)
+    grain = models.CharField(max_length=10, choices=GRAINS, default=Grain.NONE)
+    partition_tz = models.CharField(max_length=64, default="UTC")
+    event_time = models.CharField(max_length=100, blank=True)
+    freshness_sla = models.DurationField(null=True, blank=True)
+    """None: the tier's."""
+    overrides = models.JSONField(default=dict, blank=True)
+    """SLAs of this dataset in place of its tier's, by the names of quality.domain.tiers."""
+    grace_until = models.DateTimeField(null=True, blank=True)
+    onboarded_at = models.DateTimeField()
+    offboarded_at = models.DateTimeField(null=True, blank=True)
+    metadata_version = models.PositiveIntegerField(default=1)
+    """Grows with each change of tier, keys or schema; tests are generated for one version."""
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(tier__lte=5), name="tier_is_0_to_5"),
+            models.CheckConstraint(condition=Q(grain=Grain.NONE) | ~Q(partition_column=""), name="grain_needs_partition_column"),
+        ]
+        indexes: ClassVar = [models.Index(fields=["tier", "name"], condition=Q(offboarded_at=None), name="dataset_live_by_tier")]
+
+    def __str__(self) -> str:
+        return self.name
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return ZoneInfo(self.partition_tz)
+
+    @property
+    def partition_grain(self) -> Grain:
+        return Grain(self.grain)
+
+    def partition_label(self, partition: Interval) -> str:
+        return partition_name(partition, self.partition_grain, self.zone)
+
+    def in_grace(self, *, now: datetime) -> bool:
+        return self.grace_until is not None and now < self.grace_until
+
+
+class Feed(models.Model):
+    """Where a dataset's rows come from and how often to look. `object` is a table, or a glob of files."""
+
+    dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="feed")
+    connection = models.ForeignKey(Connection, on_delete=models.PROTECT, related_name="feeds")
+    object = models.CharField(max_length=500)
+    cursor_column = models.CharField(max_length=100, blank=True)
+    """The watermark: rows at or after the last one read are the changes. Empty: files, or no changes."""
+    every = models.DurationField(default=timedelta(minutes=5))
+    options = models.JSONField(default=dict, blank=True)
+    paused = models.BooleanField(default=False)
+
+    def __str__(self) -> str:
+        return f"{self.connection}.{self.object} → {self.dataset}"
+
+
+class DatasetCopy(models.Model):
+    """A dataset in one data center. `monitored_from`: the start of the history that the baseline has tested."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="copies")
+    data_center = models.ForeignKey(DataCenter, on_delete=models.PROTECT, related_name="copies")
+    uri = models.CharField(max_length=600)
+    monitored_from = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["dataset__name", "data_center__name"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "data_center"], name="one_copy_a_data_center")]
+        verbose_name_plural = "dataset copies"
+
+    def __str__(self) -> str:
+        return f"{self.dataset}@{self.data_center}"
+
+
+class LineageEdge(models.Model):
+    """`downstream` is made from `upstream`; one to one where every row upstream gives one row downstream."""
+
+    upstream = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="downstream_edges")
+    downstream = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="upstream_edges")
+    one_to_one = models.BooleanField(default=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["upstream", "downstream"], name="one_edge_a_pair"),
+            models.CheckConstraint(condition=~Q(upstream=models.F("downstream")), name="no_edge_to_itself"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upstream} → {self.downstream}"

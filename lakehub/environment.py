@@ -1,0 +1,101 @@
+"""Reading the environment: every value is typed, and a bad one is refused by name."""
+
+from __future__ import annotations
+
+import os
+import secrets
+from pathlib import Path
+from urllib.parse import parse_qsl, unquote, urlsplit
+
+from lakehub.kernel.suggest import did_you_mean
+
+
+class BadSetting(ValueError):
+    """A setting has a value that cannot be used."""
+
+
+def text(name: str, default: str = "") -> str:
+    return os.environ.get(name, default)
+
+
+def flag(name: str, default: bool) -> bool:
+    value = os.environ.get(name)
+    if value is None:
+        return default
+    if value.lower() in ("1", "true", "yes", "on"):
+        return True
+    if value.lower() in ("0", "false", "no", "off", ""):
+        return False
+    raise BadSetting(f"{name}={value!r} is neither true nor false: set 1 or 0.")
+
+
+def number(name: str, default: int) -> int:
+    value = os.environ.get(name)
+    try:
+        return default if value is None else int(value)
+    except ValueError:
+        raise BadSetting(f"{name}={value!r} is not a whole number.") from None
+
+
+def choice(name: str, default: str, known: tuple[str, ...]) -> str:
+    value = os.environ.get(name, default)
+    if value not in known:
+        raise BadSetting(f"{name}={value!r} is not known.{did_you_mean(value, known)}")
+    return value
+
+
+def words(name: str, default: str = "") -> list[str]:
+    return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def kept_secret(name: str, file: Path) -> str:
+    """The value of `name`, or one made at random on the first run and kept in `file`, readable by its owner only."""
+    given = os.environ.get(name)
+    if given:
+        return given
+    file.parent.mkdir(parents=True, exist_ok=True)
+    try:
+        handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    except FileExistsError:
+        return _whole(file)
+    with os.fdopen(handle, "w") as out:
+        out.write(secrets.token_urlsafe(48) + "\n")
+    return _whole(file)
+
+
+def _whole(file: Path) -> str:
+    value = file.read_text()
+    # Another process may be between creating the file and writing it: a secret is whole once its newline is there.
+    while not value.endswith("\n"):
+        value = file.read_text()
+    return value.strip()
+
+
+_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}
+
+
+def database(url: str) -> dict[str, object]:
+    """A Django database from `sqlite:///path` or `postgresql://user:password@host:port/name?sslmode=...`."""
+    parts = urlsplit(url)
+    if parts.scheme not in _ENGINES:
+        raise BadSetting(f"LAKEHUB_DATABASE_URL starts with {parts.scheme!r}.{did_you_mean(parts.scheme, _ENGINES)}")
+    if parts.scheme == "sqlite":
+        return {
+            "ENGINE": _ENGINES["sqlite"],
+            "NAME": unquote(parts.path[1:]),
+            "OPTIONS": {
+                "timeout": 30,
+                "transaction_mode": "IMMEDIATE",
+                "init_command": "PRAGMA journal_mode=WAL; PRAGMA synchronous=NORMAL; PRAGMA cache_size=-16000;",
+            },
+        }
+    return {
+        "ENGINE": _ENGINES[parts.scheme],
+        "NAME": unquote(parts.path[1:]),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": parts.hostname or "",
+        "PORT": str(parts.port or ""),
+        "CONN_MAX_AGE": 60,
+        "OPTIONS": dict(parse_qsl(parts.query)),
+    }

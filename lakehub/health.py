@@ -1,0 +1,49 @@
+"""Is the process alive, can it work, and how much is waiting."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.db import DatabaseError, connection
+from django.db.models import Count
+from django.http import HttpRequest, HttpResponse, JsonResponse
+from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_LATEST
+
+from incidents.models import Incident, Message
+from ingestion.models import JobRun
+from lakehub import wiring
+from quality.models import Unit
+
+
+@login_not_required
+def alive(request: HttpRequest) -> JsonResponse:
+    return JsonResponse({"status": "alive"})
+
+
+@login_not_required
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 where the database answers; 503 with the reason where it does not."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT 1")
+    except DatabaseError as error:
+        return JsonResponse({"status": "not ready", "database": type(error).__name__}, status=503)
+    return JsonResponse({"status": "ready"})
+
+
+@login_not_required
+def metrics(request: HttpRequest) -> HttpResponse:
+    """Prometheus. Numbers only: no names of datasets or people. Each is one indexed count."""
+    now = wiring.clock.now()
+    registry = CollectorRegistry()
+    gauge = Gauge("lakehub_units_due", "Units that are due and not yet run", registry=registry)
+    gauge.set(Unit.objects.filter(due_at__lte=now).count())
+    gauge = Gauge("lakehub_messages_waiting", "Messages not sent yet", registry=registry)
+    gauge.set(Message.objects.filter(state__in=("pending", "held")).count())
+    open_now = Gauge("lakehub_incidents_open", "Open incidents", ["category"], registry=registry)
+    for row in Incident.objects.filter(resolved_at=None).values("category").annotate(n=Count("pk")):
+        open_now.labels(row["category"]).set(row["n"])
+    runs = Gauge("lakehub_job_runs", "Job runs queued or running", ["state"], registry=registry)
+    for state in ("queued", "running"):
+        runs.labels(state).set(JobRun.objects.filter(state=state).count())
+    return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

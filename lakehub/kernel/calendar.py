@@ -1,0 +1,91 @@
+"""Partitions as calendar intervals: a day in a time zone has 23 or 25 hours twice a year."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
+from zoneinfo import ZoneInfo
+
+from lakehub.kernel.interval import EVERYTHING, Interval
+
+
+class Grain(StrEnum):
+    """How wide one partition is. NONE: the table is one piece."""
+
+    NONE = "none"
+    HOUR = "hour"
+    DAY = "day"
+    MONTH = "month"
+
+    @property
+    def width(self) -> timedelta:
+        """The nominal width, to grow a range by one grain."""
+        return {
+            Grain.NONE: timedelta(),
+            Grain.HOUR: timedelta(hours=1),
+            Grain.DAY: timedelta(days=1),
+            Grain.MONTH: timedelta(days=31),
+        }[self]
+
+
+_PARTITION_FORMAT = {Grain.HOUR: "%Y-%m-%dT%H", Grain.DAY: "%Y-%m-%d", Grain.MONTH: "%Y-%m"}
+
+
+def floor_to_bucket(instant: datetime, grain: Grain, tz: ZoneInfo) -> datetime:
+    """The last bucket boundary at or before `instant`, in UTC. With no grain: the instant itself."""
+    if grain is Grain.NONE:
+        return instant.astimezone(UTC)
+    if grain is Grain.HOUR:
+        return instant.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
+    local = instant.astimezone(tz).replace(hour=0, minute=0, second=0, microsecond=0, fold=0)
+    if grain is Grain.MONTH:
+        local = local.replace(day=1)
+    return local.astimezone(UTC)
+
+
+def partition_at(instant: datetime, grain: Grain, tz: ZoneInfo) -> Interval:
+    """The partition that holds `instant`; everything for a table without partitions."""
+    if grain is Grain.NONE:
+        return EVERYTHING
+    start = floor_to_bucket(instant, grain, tz)
+    return Interval(start, _next_boundary(start, grain, tz))
+
+
+def partitions_within(span: Interval, grain: Grain, tz: ZoneInfo) -> Iterator[Interval]:
+    """The partitions that meet `span`, in order."""
+    if grain is Grain.NONE:
+        yield EVERYTHING
+        return
+    partition = partition_at(span.start, grain, tz)
+    while partition.start < span.end:
+        yield partition
+        partition = Interval(partition.end, _next_boundary(partition.end, grain, tz))
+
+
+def partition_name(partition: Interval, grain: Grain, tz: ZoneInfo) -> str:
+    """The value of the partition column, such as 2026-11-16; hours are named in UTC."""
+    if grain is Grain.NONE:
+        return ""
+    zone = UTC if grain is Grain.HOUR else tz
+    return partition.start.astimezone(zone).strftime(_PARTITION_FORMAT[grain])
+
+
+def partition_named(name: str, grain: Grain, tz: ZoneInfo) -> Interval:
+    """The partition whose column value is `name`. Raises ValueError that says the form wanted."""
+    if grain is Grain.NONE:
+        return EVERYTHING
+    try:
+        local = datetime.strptime(name, _PARTITION_FORMAT[grain])
+    except ValueError:
+        raise ValueError(f"{name!r} is not the name of a partition by {grain}: expected the form {_PARTITION_FORMAT[grain]}.") from None
+    return partition_at(local.replace(tzinfo=UTC if grain is Grain.HOUR else tz), grain, tz)
+
+
+def _next_boundary(start: datetime, grain: Grain, tz: ZoneInfo) -> datetime:
+    if grain is Grain.HOUR:
+        return start + timedelta(hours=1)
+    local = start.astimezone(tz)
+    # Two days (or 32) ahead is surely past the boundary and floors back onto it, whatever the clocks do.
+    ahead = local.replace(tzinfo=None) + (timedelta(days=32) if grain is Grain.MONTH else timedelta(days=1, hours=12))
+    return floor_to_bucket(ahead.replace(tzinfo=tz), grain, tz)

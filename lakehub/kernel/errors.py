@@ -1,0 +1,26 @@
+"""What a use case raises for its caller to show: refused input, nothing by that name, somebody was faster."""
+
+from __future__ import annotations
+
+
+class Refused(ValueError):
+    """The input cannot be used; nothing was changed. `fields` says why for each field, so that all are mended at once."""
+
+    def __init__(self, message: str, fields: dict[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.fields = fields or {}
+
+    @classmethod
+    def because(cls, fields: dict[str, str]) -> Refused:
+        return cls(" ".join(fields.values()), fields)
+
+
+class NotFound(LookupError):
+    """There is nothing by that name."""
+
+    def __str__(self) -> str:
+        return str(self.args[0]) if self.args else ""
+
+
+class Conflict(RuntimeError):
+    """Somebody was faster; nothing was changed. Says who and what they did."""

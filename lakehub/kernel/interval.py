@@ -1,0 +1,103 @@
+"""Half-open intervals of aware UTC time, `[start, end)`, and the arithmetic of their unions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
+"""Stands for minus infinity; late enough that every time zone and database can hold it."""
+FOREVER = datetime(9999, 1, 1, tzinfo=UTC)
+"""Stands for plus infinity."""
+
+
+@dataclass(frozen=True, order=True)
+class Interval:
+    """`[start, end)`; both aware. An empty or reversed range is refused."""
+
+    start: datetime
+    end: datetime
+
+    def __post_init__(self) -> None:
+        for name, value in (("start", self.start), ("end", self.end)):
+            if value.tzinfo is None:
+                raise ValueError(f"The {name} of a range has no time zone: {value.isoformat()}. Add an offset, as in {value.isoformat()}Z.")
+        if self.end <= self.start:
+            raise ValueError(
+                f"The range ends at {self.end.isoformat()}, which is not after its start {self.start.isoformat()}. "
+                "Ranges are half-open, [start, end): give an end that is later."
+            )
+
+    @property
+    def length(self) -> timedelta:
+        return self.end - self.start
+
+    @property
+    def is_everything(self) -> bool:
+        return self.start <= BEGINNING and self.end >= FOREVER
+
+    def contains(self, instant: datetime) -> bool:
+        return self.start <= instant < self.end
+
+    def covers(self, other: Interval) -> bool:
+        return self.start <= other.start and other.end <= self.end
+
+    def meets(self, other: Interval) -> bool:
+        """They share at least one instant."""
+        return self.start < other.end and other.start < self.end
+
+    def touches(self, other: Interval) -> bool:
+        """They share an instant or lie side by side."""
+        return self.start <= other.end and other.start <= self.end
+
+    def clip(self, window: Interval) -> Interval | None:
+        start, end = max(self.start, window.start), min(self.end, window.end)
+        return Interval(start, end) if start < end else None
+
+    def grown(self, by: timedelta) -> Interval:
+        start = self.start if self.start <= BEGINNING + by else self.start - by
+        end = self.end if self.end >= FOREVER - by else self.end + by
+        return Interval(start, end)
+
+
+EVERYTHING = Interval(BEGINNING, FOREVER)
+
+
+def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The same instants as disjoint, sorted intervals with a gap between each two."""
+    merged: list[Interval] = []
+    for interval in sorted(intervals):
+        if merged and interval.start <= merged[-1].end:
+            merged[-1] = Interval(merged[-1].start, max(merged[-1].end, interval.end))
+        else:
+            merged.append(interval)
+    return tuple(merged)
+
+
+def subtract(intervals: Iterable[Interval], holes: Iterable[Interval]) -> tuple[Interval, ...]:
+    """The instants of `intervals` that lie in none of `holes`."""
+    cut = union(holes)
+    return tuple(piece for interval in union(intervals) for piece in _without(interval, cut))
+
+
+def _without(interval: Interval, holes: tuple[Interval, ...]) -> Iterator[Interval]:
+    at = interval.start
+    for hole in holes:
+        if hole.end <= at or hole.start >= interval.end:
+            continue
+        if hole.start > at:
+            yield Interval(at, hole.start)
+        at = max(at, hole.end)
+    if at < interval.end:
+        yield Interval(at, interval.end)
+
+
+def clip_all(intervals: Iterable[Interval], window: Interval) -> tuple[Interval, ...]:
+    clipped = (interval.clip(window) for interval in intervals)
+    return union(piece for piece in clipped if piece is not None)
+
+
+def total(intervals: Iterable[Interval]) -> timedelta:
+    """The length of the union: an instant in several intervals counts once."""
+    return sum((interval.length for interval in union(intervals)), timedelta())

@@ -1,0 +1,18 @@
+"""An error names the thing, the value and the remedy: `did you mean ...`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """` Did you mean `x`?`, or the choices where none is close; starts with a space, may be empty."""
+    names = sorted(set(known))
+    close = get_close_matches(word, names, n=1, cutoff=0.6)
+    if close:
+        return f" Did you mean `{close[0]}`?"
+    if not names:
+        return ""
+    shown = ", ".join(f"`{name}`" for name in names[:12])
+    return f" There are: {shown}{', ...' if len(names) > 12 else ''}."

@@ -1,0 +1,186 @@
+"""Django's settings. What an operator may change is an environment variable: docs/configuration.md lists them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import django_stubs_ext
+
+from lakehub import environment as env
+
+# Django's generic classes (ModelAdmin[Dataset]) can be written with their type at run time too.
+django_stubs_ext.monkeypatch()
+
+BASE_DIR = Path(__file__).resolve().parent.parent
+LAKEHUB_HOME = Path(env.text("LAKEHUB_HOME", str(BASE_DIR / ".lakehub"))).resolve()
+"""The instance's own folder: database, broker, staging, keys, and (by default) the lake."""
+LAKEHUB_HOME.mkdir(parents=True, exist_ok=True)
+
+DEBUG = env.flag("LAKEHUB_DEBUG", False)
+SECRET_KEY = env.kept_secret("LAKEHUB_SECRET_KEY", LAKEHUB_HOME / "secret_key")
+LAKEHUB_ENCRYPTION_KEY = env.kept_secret("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOME / "encryption_key")
+ALLOWED_HOSTS = env.words("LAKEHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
+CSRF_TRUSTED_ORIGINS = env.words("LAKEHUB_TRUSTED_ORIGINS")
+LAKEHUB_BASE_URL = env.text("LAKEHUB_BASE_URL", "http://127.0.0.1:8000")
+
+INSTALLED_APPS = [
+    "django.contrib.admin",
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.messages",
+    "django.contrib.staticfiles",
+    "rest_framework",
+    "drf_spectacular",
+    "lakehub.clock",
+    "lakehub.accounts",
+    "lakehub.catalog",
+    "ingestion",
+    "quality",
+    "incidents",
+    "frontend",
+    "lakehub",
+]
+
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "whitenoise.middleware.WhiteNoiseMiddleware",
+    "frontend.csp.ContentSecurityPolicy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.common.CommonMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "django.contrib.messages.middleware.MessageMiddleware",
+    "django.middleware.clickjacking.XFrameOptionsMiddleware",
+]
+
+ROOT_URLCONF = "lakehub.urls"
+WSGI_APPLICATION = "lakehub.wsgi.application"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+                "django.contrib.messages.context_processors.messages",
+                "frontend.context.frame",
+            ],
+        },
+    }
+]
+
+DATABASES = {"default": env.database(env.text("LAKEHUB_DATABASE_URL", f"sqlite:///{LAKEHUB_HOME / 'lakehub.db'}"))}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+AUTH_USER_MODEL = "accounts.User"
+LOGIN_URL = "sign-in"
+LOGIN_REDIRECT_URL = "home"
+LOGOUT_REDIRECT_URL = "sign-in"
+AUTH_PASSWORD_VALIDATORS = [
+    {"NAME": f"django.contrib.auth.password_validation.{name}"}
+    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+]
+_SECURE = env.flag("LAKEHUB_HTTPS", False)
+SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _SECURE
+SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
+SESSION_COOKIE_HTTPONLY = True
+SECURE_REFERRER_POLICY = "same-origin"
+
+USE_TZ = True
+TIME_ZONE = "UTC"
+USE_I18N = False
+STATIC_URL = "static/"
+STATIC_ROOT = LAKEHUB_HOME / "static"
+STORAGES = {
+    "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
+    "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
+}
+WHITENOISE_USE_FINDERS = True
+DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
+
+EMAIL_HOST = env.text("LAKEHUB_SMTP_HOST")
+EMAIL_PORT = env.number("LAKEHUB_SMTP_PORT", 25)
+EMAIL_HOST_USER = env.text("LAKEHUB_SMTP_USER")
+EMAIL_HOST_PASSWORD = env.text("LAKEHUB_SMTP_PASSWORD")
+EMAIL_USE_TLS = env.flag("LAKEHUB_SMTP_TLS", False)
+DEFAULT_FROM_EMAIL = env.text("LAKEHUB_MAIL_FROM", "lakehub@localhost")
+
+REST_FRAMEWORK = {
+    "DEFAULT_AUTHENTICATION_CLASSES": [
+        "lakehub.accounts.authentication.TokenAuthentication",
+        "rest_framework.authentication.SessionAuthentication",
+    ],
+    "DEFAULT_PERMISSION_CLASSES": ["lakehub.accounts.permissions.HasScope"],
+    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
+    "PAGE_SIZE": 50,
+    "EXCEPTION_HANDLER": "lakehub.api.explain",
+}
+SPECTACULAR_SETTINGS = {
+    "TITLE": "Lakehub",
+    "DESCRIPTION": "May I read this dataset over this time range now?",
+    "VERSION": "1",
+    "OAS_VERSION": "3.1.0",
+    "SERVE_INCLUDE_SCHEMA": False,
+}
+
+_BROKER = env.text("LAKEHUB_BROKER_URL", "filesystem://")
+CELERY_BROKER_URL = _BROKER
+CELERY_TASK_IGNORE_RESULT = True
+CELERY_TASK_ACKS_LATE = True
+CELERY_WORKER_PREFETCH_MULTIPLIER = 1
+CELERY_TASK_DEFAULT_QUEUE = "default"
+CELERY_TASK_ROUTES = {"ingestion.tasks.run_job": {"queue": "spark"}}
+CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
+CELERY_TIMEZONE = "UTC"
+CELERY_WORKER_HIJACK_ROOT_LOGGER = False
+CELERY_BEAT_SCHEDULE_FILENAME = str(LAKEHUB_HOME / "beat")
+CELERY_BEAT_SCHEDULE = {
+    name: {"task": task, "schedule": seconds, "options": {"expires": seconds * 5}}
+    for name, task, seconds in (
+        ("ingest what is due", "ingestion.tasks.start_due", 1.0),
+        ("test what is due", "quality.tasks.run_due", 1.0),
+        ("retest what changed", "quality.tasks.claim_changes", 1.0),
+        ("judge what time changed", "quality.tasks.judge_due", 1.0),
+        ("turn verdicts into incidents", "incidents.tasks.take_in", 1.0),
+        ("send what waits", "incidents.tasks.send_due", 1.0),
+    )
+}
+if _BROKER.startswith("filesystem"):
+    _FOLDER = LAKEHUB_HOME / "broker"
+    for _name in ("queue", "control"):
+        (_FOLDER / _name).mkdir(parents=True, exist_ok=True)
+    CELERY_BROKER_TRANSPORT_OPTIONS = {
+        "data_folder_in": str(_FOLDER / "queue"),
+        "data_folder_out": str(_FOLDER / "queue"),
+        "control_folder": str(_FOLDER / "control"),
+        "store_processed": False,
+        "polling_interval": 0.02,
+    }
+
+LAKEHUB_CLOCK = env.choice("LAKEHUB_CLOCK", "wall", ("wall", "shifted"))
+LAKEHUB_LAUNCHER = env.choice("LAKEHUB_LAUNCHER", "warm", ("warm", "spark_submit"))
+LAKEHUB_SPARK_MASTER = env.text("LAKEHUB_SPARK_MASTER", "local[2]")
+LAKEHUB_SPARK_MEMORY = env.text("LAKEHUB_SPARK_MEMORY", "1g")
+LAKEHUB_JAVA_HOME = env.text("LAKEHUB_JAVA_HOME")
+LAKEHUB_CACHE = Path(env.text("LAKEHUB_CACHE", str(BASE_DIR / ".cache"))).resolve()
+LAKEHUB_STAGING = Path(env.text("LAKEHUB_STAGING", str(LAKEHUB_HOME / "staging"))).resolve()
+LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", False)
+LAKEHUB_RESULTS_KEPT_DAYS = env.number("LAKEHUB_RESULTS_KEPT_DAYS", 30)
+
+LAKEHUB_PORTS = {
+    "ingestion.InputGate": "incidents.gate:input_gate",
+}
+"""Which function stands behind each port: `module:attribute`, imported on first use by lakehub.wiring."""
+
+LOGGING = {
+    "version": 1,
+    "disable_existing_loggers": False,
+    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
+    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
+    "root": {"handlers": ["console"], "level": env.text("LAKEHUB_LOG_LEVEL", "INFO")},
+    "loggers": {"py4j": {"level": "WARNING"}, "celery.worker.strategy": {"level": "WARNING"}, "celery.app.trace": {"level": "WARNING"}},
+}

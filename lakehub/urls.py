@@ -1,0 +1,26 @@
+"""Every address: pages, the REST API under /api/v1/, the admin console, and what watches the process."""
+
+from __future__ import annotations
+
+from django.contrib import admin
+from django.urls import include, path
+from drf_spectacular.views import SpectacularAPIView
+
+from lakehub import health
+
+api = [
+    path("", include("lakehub.catalog.urls")),
+    path("", include("ingestion.urls")),
+    path("", include("quality.urls")),
+    path("", include("incidents.urls")),
+    path("schema", SpectacularAPIView.as_view(), name="schema"),
+]
+
+urlpatterns = [
+    path("api/v1/", include((api, "api"))),
+    path("console/", admin.site.urls),
+    path("health", health.alive, name="health"),
+    path("ready", health.ready, name="ready"),
+    path("metrics", health.metrics, name="metrics"),
+    path("", include("frontend.urls")),
+]

@@ -1,0 +1,210 @@
+"""Tests, the units that they are run on, what came out, and each change of a unit's verdict."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.kernel.outcome import Outcome, Verdict
+
+OUTCOMES = [(outcome.value, outcome.value) for outcome in Outcome]
+VERDICTS = [(verdict.value, verdict.value) for verdict in Verdict]
+
+
+class Category(models.TextChoices):
+    FRESHNESS = "freshness"
+    COMPLETENESS = "completeness"
+    DUPLICATES = "duplicates"
+    CONSISTENCY = "consistency", "cross-dc consistency"
+    INGESTION = "ingestion"
+    OTHERS = "others"
+
+
+class Test(models.Model):
+    """One expectation of a dataset. Its definition is in the current version; old versions stay."""
+
+    __test__ = False  # not a test case of pytest's
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="tests")
+    key = models.CharField(max_length=100)
+    """Stable within the dataset, so that regenerating finds it again."""
+    title = models.CharField(max_length=200)
+    category = models.CharField(max_length=20, choices=Category.choices)
+    check_name = models.CharField(max_length=40)
+    """The plug-in of quality.checks."""
+    generated = models.BooleanField(default=True)
+    gating = models.BooleanField(default=True)
+    """Its verdict counts for the gate and for the status of the dataset."""
+    version = models.ForeignKey("TestVersion", on_delete=models.PROTECT, null=True, related_name="+")
+    retired_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "key"], name="one_test_a_key")]
+        indexes: ClassVar = [models.Index(fields=["dataset"], condition=Q(retired_at=None), name="test_live_of_dataset")]
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: {self.title}"
+
+
+class TestVersion(models.Model):
+    """What a test asks, from `created_at` until the next version; `because` says which metadata made it."""
+
+    __test__ = False
+
+    test = models.ForeignKey(Test, on_delete=models.CASCADE, related_name="versions")
+    number = models.PositiveIntegerField()
+    expression = models.TextField()
+    """As people write it."""
+    flattened = models.TextField()
+    """The canonical form that is run."""
+    sustain = models.DurationField()
+    cadence = models.DurationField(null=True, blank=True)
+    """None: a test of partitions, run when one is due or changed."""
+    due_after = models.DurationField()
+    """How long after its end a partition must be whole: the freshness SLA."""
+    rerun_base = models.DurationField()
+    rerun_cap = models.DurationField()
+    created_at = models.DateTimeField()
+    because = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["test", "number"], name="one_version_a_number")]
+
+    def __str__(self) -> str:
+        return f"{self.test} v{self.number}"
+
+
+class SkippedCheck(models.Model):
+    """A type of test that this dataset could not have, and what is missing to have it."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="skipped_checks")
+    check_name = models.CharField(max_length=40)
+    reason = models.TextField()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "check_name"], name="one_reason_a_check")]
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: no {self.check_name}"
+
+
+class Lane(models.IntegerChoices):
+    """Who goes first when much is due; a flood of late partitions stays behind."""
+
+    ASKED = 0, "asked for"
+    DUE = 1, "due"
+    LATE = 2, "late data"
+
+
+class Unit(models.Model):
+    """(test, copy, data range): the facts of its verdict, and when it is run next. One mutable row that holds now."""
+
+    test = models.ForeignKey(Test, on_delete=models.CASCADE, related_name="units")
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="units")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+
+    # the facts of quality.domain.verdicts
+    last_pass_at = models.DateTimeField(null=True, blank=True)
+    first_fail_at = models.DateTimeField(null=True, blank=True)
+    last_fail_at = models.DateTimeField(null=True, blank=True)
+    sustain = models.DurationField(null=True, blank=True)
+    """The sustain period that was in force at the first failure."""
+    latest_outcome = models.CharField(max_length=10, choices=OUTCOMES, blank=True)
+    latest_at = models.DateTimeField(null=True, blank=True)
+    retest_due_at = models.DateTimeField(null=True, blank=True)
+    """A commit later than the last PASS touched the range; after this time its retest is overdue."""
+    waiver = models.CharField(max_length=20, blank=True)
+    waived_at = models.DateTimeField(null=True, blank=True)
+    affected_from = models.DateTimeField(null=True, blank=True)
+    """Freshness: everything from here on is affected."""
+
+    # what is believed now, for lists; the gate judges the facts anew
+    verdict = models.CharField(max_length=10, choices=VERDICTS, default=Verdict.UNKNOWN)
+    reason = models.CharField(max_length=60, blank=True)
+    verdict_at = models.DateTimeField(null=True, blank=True)
+    judge_at = models.DateTimeField(null=True, blank=True)
+    """When time alone may change the verdict."""
+
+    # what was seen last
+    observed = models.FloatField(null=True, blank=True)
+    threshold = models.CharField(max_length=60, blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+    tested_instant = models.CharField(max_length=30, blank=True)
+    """The commit that was read."""
+
+    # the schedule
+    due_at = models.DateTimeField(null=True, blank=True)
+    lane = models.PositiveSmallIntegerField(choices=Lane.choices, default=Lane.DUE)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    """How many runs of the present failing streak there were."""
+    leased_by = models.CharField(max_length=100, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["test", "copy", "start", "end"], name="one_unit_a_range")]
+        indexes: ClassVar = [
+            models.Index(fields=["lane", "due_at"], condition=Q(due_at__isnull=False), name="unit_due"),
+            models.Index(fields=["judge_at"], condition=Q(judge_at__isnull=False), name="unit_judge"),
+            models.Index(fields=["copy", "start", "end"], name="unit_overlap"),
+            models.Index(fields=["verdict", "copy"], condition=~Q(verdict="pass"), name="unit_not_passing"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.test} on {self.copy} [{self.start}, {self.end})"
+
+
+class Result(models.Model):
+    """The stored outcome of one execution. Appended, never changed; kept 30 days."""
+
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="results")
+    version = models.ForeignKey(TestVersion, on_delete=models.PROTECT, related_name="+")
+    outcome = models.CharField(max_length=10, choices=OUTCOMES)
+    observed = models.FloatField(null=True, blank=True)
+    threshold = models.CharField(max_length=60, blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+    """The counts behind the value, the formula in words, the error."""
+    trigger = models.CharField(max_length=20)
+    """schedule, rerun, late_data, manual, baseline, finding"""
+    read_at = models.DateTimeField()
+    """When the data was read: verdicts go by this time."""
+    instant = models.CharField(max_length=30, blank=True)
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField()
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["unit", "-read_at"], name="result_newest_of_unit"),
+            models.Index(fields=["read_at"], name="result_by_age"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.outcome} of {self.unit}"
+
+
+class Flip(models.Model):
+    """A unit's verdict changed. Incidents claims it; it is also the audit trail and the statistic."""
+
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="flips")
+    result = models.ForeignKey(Result, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    """None: time alone changed it, or a waiver."""
+    was = models.CharField(max_length=10, choices=VERDICTS)
+    becomes = models.CharField(max_length=10, choices=VERDICTS)
+    reason = models.CharField(max_length=60, blank=True)
+    at = models.DateTimeField()
+    failing_since = models.DateTimeField(null=True, blank=True)
+    """f, where it becomes FAIL: the life of the span begins there."""
+    affected_from = models.DateTimeField(null=True, blank=True)
+    claimed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["id"], condition=Q(claimed_at=None), name="flip_unclaimed"),
+            models.Index(fields=["unit", "-at"], name="flip_newest_of_unit"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.unit}: {self.was} → {self.becomes}"
