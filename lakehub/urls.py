@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from lakehub import health
 
-api = [
+api: list[URLPattern | URLResolver] = [
     path("", include("lakehub.catalog.urls")),
     path("", include("ingestion.urls")),
     path("", include("quality.urls")),

@@ -16,7 +16,7 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin):
+class PersonAdmin(UserAdmin[User]):
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("timezone",)}))
 
 

@@ -8,7 +8,9 @@ from django.contrib.auth.models import AbstractUser
 from django.core.validators import RegexValidator
 from django.db import models
 
-SLUG = RegexValidator(r"^[a-z][a-z0-9_-]{0,62}$", "Use small letters, digits, - and _; start with a letter; 63 at most.")
+SLUG = RegexValidator(
+    r"^[a-z][a-z0-9_-]{0,62}$", "Use small letters, digits, - and _; start with a letter; 63 at most."
+)
 
 
 class Role(models.TextChoices):

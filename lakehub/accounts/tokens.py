@@ -13,7 +13,15 @@ from django.db.models import Q
 from lakehub.accounts.models import Team, Token, User
 from lakehub.kernel.suggest import did_you_mean
 
-SCOPES = ("gate:read", "catalog:read", "catalog:write", "quality:read", "quality:run", "incidents:read", "incidents:write")
+SCOPES = (
+    "gate:read",
+    "catalog:read",
+    "catalog:write",
+    "quality:read",
+    "quality:run",
+    "incidents:read",
+    "incidents:write",
+)
 _LAST_USED_STEP = timedelta(minutes=1)
 
 

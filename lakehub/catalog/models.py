@@ -90,9 +90,13 @@ class Dataset(models.Model):
         ordering: ClassVar = ["name"]
         constraints: ClassVar = [
             models.CheckConstraint(condition=Q(tier__lte=5), name="tier_is_0_to_5"),
-            models.CheckConstraint(condition=Q(grain=Grain.NONE) | ~Q(partition_column=""), name="grain_needs_partition_column"),
+            models.CheckConstraint(
+                condition=Q(grain=Grain.NONE) | ~Q(partition_column=""), name="grain_needs_partition_column"
+            ),
         ]
-        indexes: ClassVar = [models.Index(fields=["tier", "name"], condition=Q(offboarded_at=None), name="dataset_live_by_tier")]
+        indexes: ClassVar = [
+            models.Index(fields=["tier", "name"], condition=Q(offboarded_at=None), name="dataset_live_by_tier")
+        ]
 
     def __str__(self) -> str:
         return self.name
@@ -138,7 +142,9 @@ class DatasetCopy(models.Model):
 
     class Meta:
         ordering: ClassVar = ["dataset__name", "data_center__name"]
-        constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "data_center"], name="one_copy_a_data_center")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["dataset", "data_center"], name="one_copy_a_data_center")
+        ]
         verbose_name_plural = "dataset copies"
 
     def __str__(self) -> str:

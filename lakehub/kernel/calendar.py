@@ -76,9 +76,11 @@ def partition_named(name: str, grain: Grain, tz: ZoneInfo) -> Interval:
     if grain is Grain.NONE:
         return EVERYTHING
     try:
-        local = datetime.strptime(name, _PARTITION_FORMAT[grain])
+        local = datetime.strptime(name, _PARTITION_FORMAT[grain])  # noqa: DTZ007 - the zone is given below
     except ValueError:
-        raise ValueError(f"{name!r} is not the name of a partition by {grain}: expected the form {_PARTITION_FORMAT[grain]}.") from None
+        raise ValueError(
+            f"{name!r} is not the name of a partition by {grain}: expected the form {_PARTITION_FORMAT[grain]}."
+        ) from None
     return partition_at(local.replace(tzinfo=UTC if grain is Grain.HOUR else tz), grain, tz)
 
 

@@ -22,7 +22,9 @@ class Interval:
     def __post_init__(self) -> None:
         for name, value in (("start", self.start), ("end", self.end)):
             if value.tzinfo is None:
-                raise ValueError(f"The {name} of a range has no time zone: {value.isoformat()}. Add an offset, as in {value.isoformat()}Z.")
+                raise ValueError(
+                    f"The {name} of a range has no time zone: {value.isoformat()}. Add an offset, as in {value.isoformat()}Z."
+                )
         if self.end <= self.start:
             raise ValueError(
                 f"The range ends at {self.end.isoformat()}, which is not after its start {self.start.isoformat()}. "

@@ -8,7 +8,6 @@ from typing import Any, Generic, TypeVar
 
 from lakehub.kernel.suggest import did_you_mean
 
-
 T = TypeVar("T")
 
 

@@ -1,0 +1,86 @@
+"""Changing what is known of a dataset, and letting it go. Each change raises `metadata_version` and is audited."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from lakehub.accounts import audit
+from lakehub.catalog.checking import Problems, find_table
+from lakehub.catalog.models import TIERS, Dataset
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.suggest import did_you_mean
+
+EDITABLE = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
+
+
+def live_dataset(name: str) -> Dataset:
+    """The onboarded dataset with this name. Raises NotFound with the nearest name."""
+    live = Dataset.objects.filter(offboarded_at=None)
+    found = live.select_related("team").filter(name=name).first()
+    if found is None:
+        raise NotFound(f"There is no dataset `{name}`.{did_you_mean(name, live.values_list('name', flat=True)[:1000])}")
+    return found
+
+
+def change(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
+    """Sets the named fields. Raises Refused, or Conflict where the metadata changed since `dataset` was read."""
+    _check(dataset, changes)
+    was = {name: getattr(dataset, name) for name in changes}
+    with transaction.atomic():
+        unchanged = Dataset.objects.filter(pk=dataset.pk, metadata_version=dataset.metadata_version, offboarded_at=None)
+        if not unchanged.update(**changes, metadata_version=F("metadata_version") + 1):
+            raise Conflict(
+                f"Dataset `{dataset.name}` was changed by somebody else just now; nothing was changed. Look again."
+            )
+        audit.record(actor, "change", f"dataset:{dataset.name}", now=now, was=_plain(was), becomes=_plain(changes))
+    dataset.refresh_from_db()
+    return dataset
+
+
+def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
+    """Reads the columns of the source again; a new version only where they differ. Raises Refused."""
+    problems = Problems()
+    table = find_table(problems, dataset.feed.connection, dataset.feed.object)
+    problems.raise_any()
+    assert table is not None  # a missing one is a problem
+    columns = [{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in table.columns]
+    if columns == dataset.columns:
+        return dataset
+    with transaction.atomic():
+        Dataset.objects.filter(pk=dataset.pk).update(columns=columns, metadata_version=F("metadata_version") + 1)
+        audit.record(actor, "schema", f"dataset:{dataset.name}", now=now, columns=[c["name"] for c in columns])
+    dataset.refresh_from_db()
+    return dataset
+
+
+def offboard(dataset: Dataset, *, actor: str, now: datetime) -> None:
+    """Ends feeding, testing and gating. Open incidents are resolved as off-boarded; history and the lake's data stay."""
+    with transaction.atomic():
+        if not Dataset.objects.filter(pk=dataset.pk, offboarded_at=None).update(offboarded_at=now):
+            raise Conflict(f"Dataset `{dataset.name}` is off-boarded already; nothing was changed.")
+        audit.record(actor, "offboard", f"dataset:{dataset.name}", now=now)
+    dataset.offboarded_at = now
+
+
+def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
+    problems = Problems()
+    for name in changes:
+        if name not in EDITABLE:
+            problems.add(name, f"`{name}` cannot be changed after onboarding.{did_you_mean(name, EDITABLE)}")
+    if "tier" in changes and changes["tier"] not in TIERS:
+        problems.add("tier", f"There is no tier {changes['tier']}: tiers go from 0 (highest) to 5.")
+    known = [column["name"] for column in dataset.columns]
+    for column in changes.get("primary_key", ()):
+        if column not in known:
+            problems.add("primary_key", f"There is no column `{column}`.{did_you_mean(column, known)}")
+    problems.raise_any()
+    if not changes:
+        raise Refused("Nothing was named to change.")
+
+
+def _plain(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, datetime | timedelta) else value for name, value in values.items()}

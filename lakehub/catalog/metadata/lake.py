@@ -1,0 +1,54 @@
+"""Hudi tables, read through the file slices that hudi-rs lists: no JVM."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from hudi import HudiTable
+
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, TableMetadata, duck
+from lakehub.kernel.suggest import did_you_mean
+
+_PROPERTIES = Path(".hoodie") / "hoodie.properties"
+
+
+class HudiMetadata:
+    """`url` is a lake root, `file:///lake/dc1`; a table is a folder below it."""
+
+    def __init__(self, url: str) -> None:
+        self._root = Path(unquote(urlsplit(url).path))
+
+    def tables(self, limit: int) -> Sequence[str]:
+        return sorted(folder.name for folder in self._root.glob("*") if (folder / _PROPERTIES).is_file())[:limit]
+
+    def describe(self, table: str) -> TableMetadata:
+        files = self._slices(table)
+        columns = tuple(column for column in duck.columns(files, ".parquet") if not column.name.startswith("_hoodie_"))
+        return TableMetadata(columns, self._record_key(table))
+
+    def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
+        return duck.key_evidence(self._slices(table), ".parquet", key)
+
+    def _slices(self, table: str) -> list[Path]:
+        folder = self._root / table
+        if not (folder / _PROPERTIES).is_file():
+            near = did_you_mean(table, self.tables(100))
+            raise MetadataUnavailable(f"{folder} is not a Hudi table: it has no {_PROPERTIES}.{near}")
+        try:
+            slices = HudiTable(folder.as_uri()).get_file_slices()
+        except Exception as error:
+            if type(error).__name__ != "HudiCoreError":  # the extension does not export its class
+                raise
+            raise MetadataUnavailable(f"The Hudi table {folder} cannot be read: {error}") from error
+        if not slices:
+            raise MetadataUnavailable(f"The Hudi table {folder} has no commit with rows yet.")
+        return [folder / one.base_file_relative_path() for one in slices]
+
+    def _record_key(self, table: str) -> tuple[str, ...]:
+        for line in (self._root / table / _PROPERTIES).read_text().splitlines():
+            name, _, value = line.partition("=")
+            if name == "hoodie.table.recordkey.fields" and value:
+                return tuple(value.split(","))
+        return ()

@@ -1,0 +1,113 @@
+"""Tables of any database that SQLAlchemy speaks to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
+
+from lakehub.catalog.metadata import (
+    EVIDENCE_LIMIT,
+    Column,
+    ColumnType,
+    KeyEvidence,
+    MetadataUnavailable,
+    TableMetadata,
+)
+from lakehub.kernel.suggest import did_you_mean
+
+_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
+    (sa.Boolean, ColumnType.BOOLEAN),
+    (sa.Integer, ColumnType.INTEGER),
+    (sa.Float, ColumnType.FLOAT),
+    (sa.Numeric, ColumnType.DECIMAL),
+    (sa.DateTime, ColumnType.TIMESTAMP),
+    (sa.Date, ColumnType.DATE),
+    (sa.LargeBinary, ColumnType.BINARY),
+    (sa.String, ColumnType.STRING),
+)
+
+
+class SqlMetadata:
+    """`url` is an SQLAlchemy URL; a table is `name` or `schema.name`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def tables(self, limit: int) -> Sequence[str]:
+        with self._connected() as connection:
+            return sorted(sa.inspect(connection).get_table_names())[:limit]
+
+    def describe(self, table: str) -> TableMetadata:
+        schema, name = _split(table)
+        with self._connected() as connection:
+            inspector = sa.inspect(connection)
+            try:
+                found = inspector.get_columns(name, schema=schema)
+            except NoSuchTableError:
+                near = did_you_mean(name, inspector.get_table_names(schema=schema))
+                raise MetadataUnavailable(f"There is no table `{table}` at {self._shown}.{near}") from None
+            key = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
+        columns = tuple(Column(c["name"], _type(c["type"]), bool(c.get("nullable", True))) for c in found)
+        return TableMetadata(columns, tuple(key))
+
+    def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
+        schema, name = _split(table)
+        parts: list[sa.ColumnClause[Any]] = [sa.column(part) for part in key]
+        some = sa.select(*parts).select_from(sa.table(name, schema=schema)).limit(EVIDENCE_LIMIT).subquery()
+        columns = [some.c[part] for part in key]
+        whole = sa.and_(*(column.is_not(None) for column in columns))
+        distinct = sa.select(sa.func.count()).select_from(sa.select(*columns).where(whole).distinct().subquery())
+        held = sa.func.coalesce(sa.func.sum(sa.case((whole, 1), else_=0)), 0)
+        with self._connected() as connection:
+            rows, full = connection.execute(sa.select(sa.func.count(), held).select_from(some)).one()
+            return KeyEvidence(rows, connection.execute(distinct).scalar_one(), rows - int(full))
+
+    @property
+    def _shown(self) -> str:
+        return sa.make_url(self._url).render_as_string(hide_password=True)
+
+    @contextmanager
+    def _connected(self) -> Iterator[sa.Connection]:
+        try:
+            url = sa.make_url(self._url)
+            engine = sa.create_engine(url, poolclass=sa.NullPool, **_existing_only(url))
+            with engine.connect() as connection:
+                yield connection
+        except NoSuchModuleError as error:
+            raise MetadataUnavailable(f"This kind of database has no driver here: {error}.") from None
+        except SQLAlchemyError as error:
+            cause = getattr(error, "orig", None) or error
+            raise MetadataUnavailable(
+                f"The database at {_hidden(self._url)} cannot be read: {cause}. Check its URL, and that it is up."
+            ) from error
+
+
+def _existing_only(url: sa.URL) -> dict[str, object]:
+    """SQLite would make an empty database of a mistyped path; open what is there, read only."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return {}
+    import sqlite3
+    from pathlib import Path
+
+    uri = f"{Path(url.database).absolute().as_uri()}?mode=ro"
+    return {"creator": lambda: sqlite3.connect(uri, uri=True, timeout=30)}
+
+
+def _hidden(url: str) -> str:
+    try:
+        return sa.make_url(url).render_as_string(hide_password=True)
+    except SQLAlchemyError:
+        return "this URL (which does not parse)"
+
+
+def _split(table: str) -> tuple[str | None, str]:
+    schema, dot, name = table.rpartition(".")
+    return (schema, name) if dot else (None, table)
+
+
+def _type(found: sa.types.TypeEngine[Any]) -> ColumnType:
+    return next((ours for theirs, ours in _TYPES if isinstance(found, theirs)), ColumnType.OTHER)

@@ -1,0 +1,184 @@
+"""Onboarding a dataset: everything that was said is checked against the real table before anything is written.
+
+It writes catalog rows only. Ingestion sees a copy without a bootstrap and plans one; quality sees metadata that it has
+no tests for and generates them. The UI, the API and the commands all call `onboard`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import IntegrityError, transaction
+
+from lakehub.accounts import audit
+from lakehub.accounts.models import Team
+from lakehub.catalog.checking import Problems, check_keys, check_partition, find, find_table
+from lakehub.catalog.metadata import KeyEvidence, TableMetadata
+from lakehub.catalog.models import (
+    TIERS,
+    Connection,
+    DataCenter,
+    Dataset,
+    DatasetCopy,
+    DatasetKind,
+    Feed,
+    LineageEdge,
+)
+from lakehub.kernel.calendar import Grain
+from lakehub.kernel.errors import Conflict
+from lakehub.kernel.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class Upstream:
+    dataset: str
+    one_to_one: bool = False
+
+
+@dataclass(frozen=True)
+class Application:
+    """What a person or a program says of the dataset to onboard; names, not objects."""
+
+    name: str
+    team: str
+    tier: int
+    connection: str
+    table: str
+    """A table of the connection; for files, a glob."""
+    data_centers: Sequence[str]
+    kind: str = DatasetKind.APPEND_PLUS_UPDATE
+    primary_key: Sequence[str] = ()
+    record_key: Sequence[str] = ()
+    """Empty: the primary key."""
+    reference_key: str = ""
+    cursor_column: str = ""
+    partition_column: str = ""
+    grain: str = Grain.NONE
+    partition_tz: str = "UTC"
+    event_time: str = ""
+    upstream: Sequence[Upstream] = ()
+    ingested: bool = True
+    every: timedelta = timedelta(minutes=5)
+    freshness_sla: timedelta | None = None
+    grace: timedelta = timedelta()
+    description: str = ""
+    overrides: dict[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Onboarded:
+    """The dataset, and what the check of its key on the real rows showed."""
+
+    dataset: Dataset
+    evidence: KeyEvidence | None
+
+
+@dataclass(frozen=True)
+class Checked:
+    """An application whose every name was found."""
+
+    team: Team
+    connection: Connection
+    data_centers: list[DataCenter]
+    upstream: list[tuple[Dataset, bool]]
+    table: TableMetadata
+    evidence: KeyEvidence | None
+
+
+def onboard(application: Application, *, actor: str, now: datetime) -> Onboarded:
+    """Raises Refused with a reason for each field, or Conflict; nothing is written then."""
+    checked = check(application)
+    try:
+        with transaction.atomic():
+            dataset = _write(application, checked, now)
+            audit.record(
+                actor, "onboard", f"dataset:{dataset.name}", now=now, tier=dataset.tier, table=application.table
+            )
+    except IntegrityError as error:
+        if Dataset.objects.filter(name=application.name).exists():
+            raise Conflict(
+                f"Dataset `{application.name}` was onboarded by somebody else just now; nothing was changed."
+            ) from error
+        raise
+    return Onboarded(dataset, checked.evidence)
+
+
+def check(application: Application) -> Checked:
+    """Every problem at once, by field. Reads the source, writes nothing."""
+    problems = Problems()
+    team = find(problems, "team", Team, application.team)
+    connection = find(problems, "connection", Connection, application.connection)
+    data_centers = [find(problems, "data_centers", DataCenter, name) for name in application.data_centers]
+    upstream = [(find(problems, "upstream", Dataset, one.dataset), one.one_to_one) for one in application.upstream]
+    _check_choices(problems, application)
+    table = find_table(problems, connection, application.table) if connection else None
+    evidence = None
+    if table is not None and connection is not None:
+        check_partition(problems, application, table)
+        evidence = check_keys(problems, application, connection, table)
+    problems.raise_any()
+    assert team is not None
+    assert connection is not None
+    assert table is not None  # each missing one is a problem
+    return Checked(
+        team, connection, [d for d in data_centers if d], [(u, one) for u, one in upstream if u], table, evidence
+    )
+
+
+def _check_choices(problems: Problems, application: Application) -> None:
+    taken = Dataset.objects.filter(name=application.name).first()
+    if taken is not None:
+        left = " (off-boarded; choose another name, or restore it)" if taken.offboarded_at else ""
+        problems.add("name", f"There is a dataset `{application.name}` already{left}.")
+    if application.tier not in TIERS:
+        problems.add("tier", f"There is no tier {application.tier}: tiers go from 0 (highest) to 5.")
+    if application.kind not in DatasetKind.values:
+        problems.add(
+            "kind", f"There is no kind `{application.kind}`.{did_you_mean(application.kind, DatasetKind.values)}"
+        )
+    if not application.data_centers:
+        problems.add("data_centers", "Name at least one data center.")
+    if application.every <= timedelta():
+        problems.add("every", f"The source cannot be looked at every {application.every}: give a time above zero.")
+    if application.ingested and application.kind == DatasetKind.APPEND_PLUS_UPDATE and not application.reference_key:
+        problems.add("reference_key", "Rows that change need a reference key: the column whose greater value wins.")
+
+
+def _write(application: Application, checked: Checked, now: datetime) -> Dataset:
+    dataset = Dataset(
+        name=application.name,
+        description=application.description,
+        team=checked.team,
+        tier=application.tier,
+        kind=application.kind,
+        ingested=application.ingested,
+        columns=[{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in checked.table.columns],
+        primary_key=list(application.primary_key),
+        record_key=list(application.record_key or application.primary_key),
+        reference_key=application.reference_key,
+        partition_column=application.partition_column,
+        grain=application.grain,
+        partition_tz=application.partition_tz,
+        event_time=application.event_time,
+        freshness_sla=application.freshness_sla,
+        overrides=dict(application.overrides),
+        grace_until=now + application.grace if application.grace else None,
+        onboarded_at=now,
+    )
+    dataset.clean_fields()
+    dataset.save(force_insert=True)
+    Feed.objects.create(
+        dataset=dataset,
+        connection=checked.connection,
+        object=application.table,
+        cursor_column=application.cursor_column,
+        every=application.every,
+    )
+    for data_center in checked.data_centers:
+        uri = f"{data_center.lake_uri.rstrip('/')}/{dataset.name}" if application.ingested else ""
+        DatasetCopy.objects.create(dataset=dataset, data_center=data_center, uri=uri)
+    for upstream, one_to_one in checked.upstream:
+        LineageEdge.objects.create(upstream=upstream, downstream=dataset, one_to_one=one_to_one)
+    return dataset
