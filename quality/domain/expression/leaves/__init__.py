@@ -1,0 +1,51 @@
+"""The leaves of expressions: what can be measured.
+
+To add one: write a file here with an object that fits `Leaf`, add its line to LEAVES, describe it in docs/expressions.md
+and, where it needs a new measure, add the measure's line to each engine (quality/engines; the contract suite shows which lacks it).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from lakehub.kernel.registry import Registry
+from quality.domain.expression.kinds import Kind
+from quality.domain.expression.nodes import Name
+from quality.domain.measures import Answer, Ask
+from quality.domain.values import Moment, Value
+
+
+class BadArguments(ValueError):
+    """A leaf was given arguments that it cannot use; says what it wants."""
+
+
+class Leaf(Protocol):
+    """What can be measured. `signature` is shown in errors and in the docs."""
+
+    signature: str
+    kind: Kind
+
+    def asks(self, args: Sequence[Name]) -> tuple[Ask, ...]:
+        """The measures that it needs. Raises BadArguments."""
+
+    def value(self, answers: Sequence[Answer], moment: Moment) -> Value:
+        """Its worth, from the answers in the order of `asks`."""
+
+
+_HERE = "quality.domain.expression.leaves"
+LEAVES: Registry[Leaf] = Registry(
+    "function",
+    {
+        "rows": f"{_HERE}.rows:ROWS_LEAF",
+        "distinct": f"{_HERE}.distinct:DISTINCT",
+        "nulls": f"{_HERE}.nulls:NULLS",
+        "unmatched": f"{_HERE}.unmatched:UNMATCHED",
+        "sum": f"{_HERE}.statistics:SUM",
+        "mean": f"{_HERE}.statistics:MEAN",
+        "minimum": f"{_HERE}.statistics:MINIMUM",
+        "maximum": f"{_HERE}.statistics:MAXIMUM",
+        "freshness": f"{_HERE}.freshness:FRESHNESS",
+        "findings": f"{_HERE}.findings:FINDINGS",
+    },
+)

@@ -1,0 +1,78 @@
+"""The nodes of an expression: immutable, compared by what they mean and not by where they stood in the text."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from datetime import timedelta
+from fractions import Fraction
+from typing import TypeAlias
+
+from quality.domain.expression.errors import NOWHERE, Where
+from quality.domain.expression.kinds import Kind
+
+Amount: TypeAlias = Fraction | timedelta | bool
+"""A value: counts, numbers and ratios are exact fractions, so that 999 of 1000 is not above 99.9%."""
+
+
+@dataclass(frozen=True)
+class Literal:
+    """`99.9%` is the ratio 999/1000, `2h` a duration."""
+
+    value: Amount
+    kind: Kind
+    where: Where = field(default=NOWHERE, compare=False, repr=False)
+
+
+@dataclass(frozen=True)
+class Name:
+    """`flights`, `this@dc1`, `this@dc1.tailnum`; a bare word may be a column, if the leaf that takes it says so."""
+
+    dataset: str
+    data_center: str = ""
+    column: str = ""
+    where: Where = field(default=NOWHERE, compare=False, repr=False)
+
+    @property
+    def table(self) -> Name:
+        """The same without the column."""
+        return Name(self.dataset, self.data_center, where=self.where)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator or a leaf with its arguments: `a / b` is `div(a, b)`."""
+
+    function: str
+    args: tuple[Node, ...]
+    where: Where = field(default=NOWHERE, compare=False, repr=False)
+
+
+Node: TypeAlias = Literal | Name | Call
+
+
+@dataclass(frozen=True)
+class Parameters:
+    """How the test is run; None leaves it to the tier, the dataset or the deployment."""
+
+    engine: str | None = None
+    partition: str | None = None
+    sustain: timedelta | None = None
+    cadence: timedelta | None = None
+    timeout: timedelta | None = None
+
+
+@dataclass(frozen=True)
+class Expression:
+    """A whole test: what must hold, and the parameters of the run."""
+
+    assertion: Node
+    parameters: Parameters = Parameters()
+
+
+def post_order(node: Node) -> Iterator[Node]:
+    """Children before their parents, left to right."""
+    if isinstance(node, Call):
+        for arg in node.args:
+            yield from post_order(arg)
+    yield node

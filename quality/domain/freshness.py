@@ -1,0 +1,54 @@
+"""The freshness rule: up to where is the data complete, and how long ago should the next bucket have been?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from fractions import Fraction
+from zoneinfo import ZoneInfo
+
+from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partition_named, partitions_within
+from lakehub.kernel.interval import Interval
+
+COMPLETE_SHARE = Fraction(999, 1000)
+
+
+def complete_until(
+    ours: Mapping[datetime, int],
+    upstream: Mapping[datetime, int],
+    *,
+    grain: Grain,
+    zone: ZoneInfo,
+    since: datetime | None,
+    now: datetime,
+) -> datetime | None:
+    """c: the greatest bucket boundary at or before now before which every bucket is at least 99.9% complete.
+
+    `ours` and `upstream` are rows by the start of their bucket; history starts at `since`, or where upstream does.
+    None where upstream has no rows: nothing to compare with.
+    """
+    known = [start for start, rows in upstream.items() if rows and (since is None or start >= since)]
+    if not known:
+        return None
+    begin = floor_to_bucket(since or min(known), grain, zone)
+    end = floor_to_bucket(now, grain, zone)
+    if end <= begin:
+        return begin
+    for bucket in partitions_within(Interval(begin, end), grain, zone):
+        if ours.get(bucket.start, 0) < COMPLETE_SHARE * upstream.get(bucket.start, 0):
+            return bucket.start
+    return end
+
+
+def lateness(c: datetime, *, grain: Grain, zone: ZoneInfo, now: datetime) -> timedelta:
+    """How long ago the first bucket that is not complete ended; zero while it has not.
+
+    `c >= floor_to_bucket(N - SLA)` holds if and only if this is below the SLA (with no grain: at most the SLA).
+    """
+    end = c if grain is Grain.NONE else partition_at(c, grain, zone).end
+    return max(timedelta(), now - end)
+
+
+def by_bucket(rows: Mapping[str | None, int], *, grain: Grain, zone: ZoneInfo) -> dict[datetime, int]:
+    """Rows by the start of their partition, from rows by its name. Rows without a partition belong to no bucket."""
+    return {partition_named(name, grain, zone).start: count for name, count in rows.items() if name is not None}

@@ -1,0 +1,45 @@
+"""Hypothesis strategies: any expression that the grammar can hold."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from fractions import Fraction
+
+from hypothesis import strategies as st
+
+from quality.domain.expression.kinds import Kind
+from quality.domain.expression.leaves import LEAVES
+from quality.domain.expression.nodes import Call, Expression, Literal, Name, Node, Parameters
+from quality.domain.expression.operators import OPERATORS
+
+words = st.sampled_from(["this", "upstream", "flights", "with", "odd name", "a", "dc-1", "ünï", "1st"])
+durations = st.integers(0, 10**13).map(lambda ms: timedelta(milliseconds=ms))
+decimals = st.builds(lambda digits, shift: Fraction(digits, 10**shift), st.integers(0, 10**9), st.integers(0, 6))
+literals = st.one_of(
+    decimals.map(lambda value: Literal(value, Kind.NUMBER)),
+    decimals.map(lambda value: Literal(value, Kind.RATIO)),
+    durations.map(lambda value: Literal(value, Kind.DURATION)),
+    st.booleans().map(lambda value: Literal(value, Kind.BOOLEAN)),
+)
+names = st.builds(Name, words, st.one_of(st.just(""), words), st.one_of(st.just(""), words))
+leaves = st.builds(Call, st.sampled_from(sorted(LEAVES)), st.lists(names, max_size=3).map(tuple))
+
+
+def _operations(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    def call(name: str) -> st.SearchStrategy[Node]:
+        least, most = OPERATORS[name].arity
+        return st.lists(children, min_size=least, max_size=min(most, 3)).map(lambda args: Call(name, tuple(args)))
+
+    return st.sampled_from(sorted(OPERATORS)).flatmap(call)
+
+
+nodes: st.SearchStrategy[Node] = st.recursive(st.one_of(literals, names, leaves), _operations, max_leaves=12)
+parameters = st.builds(
+    Parameters,
+    engine=st.sampled_from([None, "duckdb", "spark", "sqlalchemy"]),
+    partition=st.sampled_from([None, "each", "whole"]),
+    sustain=st.one_of(st.none(), durations),
+    cadence=st.one_of(st.none(), durations),
+    timeout=st.one_of(st.none(), durations),
+)
+expressions = st.builds(Expression, nodes, parameters)

@@ -1,0 +1,151 @@
+"""Post-order evaluation: a failed leaf is a value, and nothing is never a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+
+import pytest
+
+from lakehub.kernel.outcome import Outcome
+from quality.domain.evaluation import Evaluation, asks, evaluate
+from quality.domain.expression import parse
+from quality.domain.expression.leaves import LEAVES
+from quality.domain.measures import Answer
+from quality.domain.values import Failed, Moment, error
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+
+
+def result(text: str, measured: Mapping[str, Answer | Failed]) -> Evaluation:
+    """Answers by `table:measure`, such as this:rows or this@dc1:rows."""
+    expression = parse(text)
+    answers = {}
+    for ask in asks(expression):
+        center = f"@{ask.table.data_center}" if ask.table.data_center else ""
+        answers[ask] = measured[f"{ask.table.dataset}{center}:{ask.measure.kind}"]
+    return evaluate(expression, answers, Moment(NOW))
+
+
+CROSS_DC = "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%"
+
+
+def test_it_says_what_was_observed_and_the_counts_behind() -> None:
+    found = result(CROSS_DC, {"this:rows": 975, "this@dc1:rows": 985})
+    assert (found.outcome, found.observed_text, found.threshold, found.behind) == (
+        Outcome.FAIL,
+        "98.98%",
+        "> 99.9%",
+        "975 of 985",
+    )
+    assert found.facts == {"rows(this)": "975", "rows(this@dc1)": "985"}
+
+
+def test_the_side_that_has_more_rows_passes() -> None:
+    assert result(CROSS_DC, {"this:rows": 985, "this@dc1:rows": 975}).outcome is Outcome.PASS
+
+
+def test_shares_are_exact() -> None:
+    assert (
+        result("rows(this) / rows(upstream) > 99.9%", {"this:rows": 999, "upstream:rows": 1000}).outcome is Outcome.FAIL
+    )
+    assert (
+        result("rows(this) / rows(upstream) >= 99.9%", {"this:rows": 999, "upstream:rows": 1000}).outcome
+        is Outcome.PASS
+    )
+
+
+def test_what_is_missing_from_a_share_is_counted() -> None:
+    found = result("1 - distinct(this, a) / rows(this) <= 0%", {"this:distinct": 26112, "this:rows": 26115})
+    assert (found.outcome, found.behind) == (Outcome.FAIL, "3 of 26,115")
+    assert found.observed == Fraction(3, 26115)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "rows(this) > 0",
+        "rows(this) >= 0",
+        "rows(this) / rows(upstream) > 99.9%",
+        "not rows(this) > 5",
+        "rows(this) < 9 or rows(upstream) > 1",
+    ],
+)
+def test_an_empty_partition_is_no_data_whatever_is_asked(text: str) -> None:
+    found = result(text, {"this:rows": 0, "upstream:rows": 5})
+    assert (found.outcome, found.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
+
+
+def test_an_empty_denominator_is_no_data() -> None:
+    assert (
+        result("rows(this) / rows(upstream) > 99.9%", {"this:rows": 5, "upstream:rows": 0}).outcome is Outcome.NO_DATA
+    )
+    found = result("rows(this) / (rows(this) - rows(upstream)) > 1%", {"this:rows": 5, "upstream:rows": 5})
+    assert (found.outcome, found.cause) == (
+        Outcome.NO_DATA,
+        "rows(this) - rows(upstream) is 0, so there is nothing to compare with",
+    )
+
+
+def test_an_error_says_more_than_missing_data() -> None:
+    found = result(
+        "rows(this) / rows(upstream) > 99.9%", {"this:rows": 0, "upstream:rows": error("the source cannot be reached")}
+    )
+    assert (found.outcome, found.cause) == (Outcome.ERROR, "rows(upstream): the source cannot be reached")
+
+
+@pytest.mark.parametrize("name", sorted(set(LEAVES) - {"findings"}))
+def test_no_leaf_makes_something_of_nothing(name: str) -> None:
+    """Every leaf over zero rows and null statistics fails; only findings may be none."""
+    written = {"unmatched": "unmatched(this.a, b.c)", "distinct": "distinct(this, a)", "rows": "rows(this)"}
+    expression = parse(f"{written.get(name, f'{name}(this.a)')} >= {'0s' if name == 'freshness' else '0'}")
+    nothing: dict[str, Answer] = {"sum": None, "minimum": None, "maximum": None, "committed": None}
+    answers = {ask: nothing.get(ask.measure.kind, 0) for ask in asks(expression)}
+    assert evaluate(expression, answers, Moment(NOW)).outcome is Outcome.NO_DATA
+
+
+def test_a_threshold_may_be_measured_too() -> None:
+    found = result("rows(this) >= rows(upstream)", {"this:rows": 5, "upstream:rows": 1200})
+    assert (found.outcome, found.observed_text, found.threshold) == (Outcome.FAIL, "5", ">= 1,200")
+
+
+def test_a_threshold_on_the_left_is_turned() -> None:
+    found = result("99.9% < rows(this) / rows(upstream)", {"this:rows": 5, "upstream:rows": 10})
+    assert (found.observed_text, found.threshold) == ("50%", "> 99.9%")
+
+
+def test_of_several_comparisons_the_one_that_failed_is_shown() -> None:
+    found = result("rows(this) > 5 and sum(this.x) < 10", {"this:rows": 50, "this:sum": 11.5})
+    assert (found.outcome, found.observed_text, found.threshold) == (Outcome.FAIL, "11.50", "< 10")
+
+
+def test_a_mean_is_the_sum_over_the_filled_rows() -> None:
+    assert result("mean(this.x) == 2.5", {"this:sum": 10, "this:filled": 4}).outcome is Outcome.PASS
+
+
+def test_what_is_not_a_number_is_an_error() -> None:
+    assert result("sum(this.x) < 10", {"this:sum": float("nan")}).outcome is Outcome.ERROR
+    assert result("maximum(this.x) < 10", {"this:maximum": "zebra"}).outcome is Outcome.ERROR
+
+
+def test_the_event_time_rule_counts_from_the_latest_event() -> None:
+    found = result("freshness(this.at) <= 1h", {"this:maximum": NOW - timedelta(minutes=90)})
+    assert (found.outcome, found.observed_text, found.complete_until) == (
+        Outcome.FAIL,
+        "1 h 30 min",
+        NOW - timedelta(minutes=90),
+    )
+
+
+def test_the_same_measure_is_asked_for_once() -> None:
+    assert len(asks(parse(CROSS_DC))) == 2
+    assert {
+        ask.measure.kind
+        for ask in asks(parse("null_share(this.a) < 1%".replace("null_share(this.a)", "nulls(this.a) / rows(this)")))
+    } == {"nulls", "rows"}
+
+
+@pytest.mark.parametrize("name", sorted(LEAVES))
+def test_each_leaf_says_how_it_is_written(name: str) -> None:
+    assert LEAVES.get(name).signature.startswith(f"{name}(")
