@@ -14,10 +14,15 @@ class Backoff:
     cap: timedelta
     spread: float = 0.1
 
+    def __post_init__(self) -> None:
+        if self.base <= timedelta():
+            raise ValueError(f"The first wait of a backoff must be longer than nothing, not {self.base}.")
+
     def delay(self, attempt: int, jitter: float) -> timedelta:
         """The wait after failed attempt number `attempt` (from 0); `jitter` is uniform in [0, 1)."""
         if attempt < 0:
             raise ValueError(f"Attempts are counted from 0, not {attempt}.")
-        doublings = min(attempt, 62)
-        wait = self.cap if doublings >= 40 else min(self.cap, self.base * 2**doublings)
+        # Compared as a ratio: a doubled base may be longer than any timedelta.
+        beyond = 2 ** min(attempt, 64) >= self.cap / self.base
+        wait = self.cap if beyond else self.base * 2**attempt
         return wait * (1 + self.spread * jitter)

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
 
 
 class Grain(StrEnum):
@@ -29,6 +29,7 @@ class Grain(StrEnum):
         }[self]
 
 
+_INSTANT = timedelta(microseconds=1)
 _PARTITION_FORMAT = {Grain.HOUR: "%Y-%m-%dT%H", Grain.DAY: "%Y-%m-%d", Grain.MONTH: "%Y-%m"}
 
 
@@ -63,6 +64,18 @@ def partitions_within(span: Interval, grain: Grain, tz: ZoneInfo) -> Iterator[In
         partition = Interval(partition.end, _next_boundary(partition.end, grain, tz))
 
 
+def grown_by_grain(data: Interval, grain: Grain, tz: ZoneInfo) -> Interval:
+    """The partitions that `data` meets and one more on each side; a day of 25 hours is one day. Open ends stay open."""
+    if grain is Grain.NONE:
+        return data
+    start, end = data.start, data.end
+    if start > BEGINNING:
+        start = floor_to_bucket(floor_to_bucket(start, grain, tz) - _INSTANT, grain, tz)
+    if end < FOREVER:
+        end = _next_boundary(partition_at(end - _INSTANT, grain, tz).end, grain, tz)
+    return Interval(start, end)
+
+
 def partition_name(partition: Interval, grain: Grain, tz: ZoneInfo) -> str:
     """The value of the partition column, such as 2026-11-16; hours are named in UTC."""
     if grain is Grain.NONE:
@@ -88,6 +101,6 @@ def _next_boundary(start: datetime, grain: Grain, tz: ZoneInfo) -> datetime:
     if grain is Grain.HOUR:
         return start + timedelta(hours=1)
     local = start.astimezone(tz)
-    # Two days (or 32) ahead is surely past the boundary and floors back onto it, whatever the clocks do.
+    # The middle of the next day (or a day of the next month) floors back onto the boundary, whatever the clocks do.
     ahead = local.replace(tzinfo=None) + (timedelta(days=32) if grain is Grain.MONTH else timedelta(days=1, hours=12))
     return floor_to_bucket(ahead.replace(tzinfo=tz), grain, tz)

@@ -15,4 +15,4 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     if not names:
         return ""
     shown = ", ".join(f"`{name}`" for name in names[:12])
-    return f" There are: {shown}{', ...' if len(names) > 12 else ''}."
+    return f" There are: {shown}{', ...' if len(names) > 12 else '.'}"
