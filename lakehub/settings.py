@@ -94,6 +94,7 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 STATIC_URL = "static/"
 STATIC_ROOT = LAKEHUB_HOME / "static"
+STATIC_ROOT.mkdir(exist_ok=True)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},

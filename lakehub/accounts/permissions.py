@@ -35,7 +35,7 @@ def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
 def require(user: User | AnonymousUser, action: str, team: Team) -> None:
     """Raises PermissionDenied that says which role would do."""
     if not can(user, action, team):
-        roles = " or ".join(role.label for role in ACTIONS[action])
+        roles = " or ".join(role.label.lower() for role in ACTIONS[action])
         raise PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.")
 
 

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from lakehub.catalog import api
+
+urlpatterns: list[URLPattern] = [
+    path("data-centers", api.DataCenters.as_view(), name="data-centers"),
+    path("connections", api.Connections.as_view(), name="connections"),
+    path("datasets", api.Datasets.as_view(), name="datasets"),
+    path("datasets/<str:name>", api.OneDataset.as_view(), name="dataset"),
+]

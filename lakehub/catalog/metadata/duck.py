@@ -39,10 +39,10 @@ def columns(files: Sequence[Path], ending: str) -> tuple[Column, ...]:
 def key_evidence(files: Sequence[Path], ending: str, key: Sequence[str]) -> KeyEvidence:
     parts = ", ".join('"' + part.replace('"', '""') + '"' for part in key)
     whole = " AND ".join(f'"{part.replace(chr(34), chr(34) * 2)}" IS NOT NULL' for part in key)
-    some = f"SELECT {parts} FROM {READ[ending]} LIMIT {EVIDENCE_LIMIT}"
+    first = f"SELECT {parts} FROM {READ[ending]} LIMIT {EVIDENCE_LIMIT}"
     asked = (
-        f"WITH some AS ({some}), held AS (SELECT * FROM some WHERE {whole}) "
-        "SELECT (SELECT count(*) FROM some), (SELECT count(*) FROM (SELECT DISTINCT * FROM held)), (SELECT count(*) FROM held)"
+        f"WITH looked_at AS ({first}), held AS (SELECT * FROM looked_at WHERE {whole}) "
+        "SELECT (SELECT count(*) FROM looked_at), (SELECT count(*) FROM (SELECT DISTINCT * FROM held)), (SELECT count(*) FROM held)"
     )
     with _database() as db:
         row = _run(db, asked, files).fetchone()

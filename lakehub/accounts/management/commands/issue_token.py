@@ -1,0 +1,57 @@
+"""`manage.py issue_token airflow --team flight-ops --user ines --consumer etl --scope gate:read --data-center dc1`"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from datetime import timedelta
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from lakehub import wiring
+from lakehub.accounts import audit, tokens
+from lakehub.accounts.models import Team, User
+from lakehub.kernel.suggest import did_you_mean
+
+
+class Command(BaseCommand):
+    help = "Makes a token for a program and shows it this once."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("--team", required=True)
+        parser.add_argument("--user", required=True, help="the person who answers for it; its rights are theirs")
+        parser.add_argument("--consumer", required=True, help="whose policy the gate goes by")
+        parser.add_argument("--scope", action="append", required=True, help=", ".join(tokens.SCOPES))
+        parser.add_argument("--data-center", default="", help="what the gate answers for where none is named")
+        parser.add_argument("--days", type=int, default=365)
+        parser.add_argument("--json", action="store_true")
+
+    def handle(self, *, name: str, **asked: Any) -> None:
+        team = _one(Team, "team", "name", asked["team"])
+        user = _one(User, "user", "username", asked["user"])
+        now = wiring.clock.now()
+        try:
+            token, text = tokens.issue(
+                name=name,
+                consumer=asked["consumer"],
+                team=team,
+                created_by=user,
+                scopes=asked["scope"],
+                data_center=asked["data_center"],
+                now=now,
+                expires_at=now + timedelta(days=asked["days"]),
+            )
+        except tokens.UnknownScope as error:
+            raise CommandError(str(error)) from error
+        audit.record("manage.py", "issue token", f"token:{token.prefix}", now=now, scopes=token.scopes)
+        self.stdout.write(json.dumps({"token": text, "prefix": token.prefix}) if asked["json"] else text)
+
+
+def _one(model: Any, kind: str, by: str, wanted: str) -> Any:
+    found = model.objects.filter(**{by: wanted}).first()
+    if found is None:
+        near = did_you_mean(wanted, model.objects.values_list(by, flat=True)[:1000])
+        raise CommandError(f"There is no {kind} `{wanted}`.{near}")
+    return found

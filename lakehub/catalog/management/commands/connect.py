@@ -1,0 +1,35 @@
+"""`manage.py connect ops sql --team flight-ops --url-from OPS_URL` reads the URL from that environment variable."""
+
+from __future__ import annotations
+
+import os
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from lakehub import wiring
+from lakehub.catalog import places
+from lakehub.kernel.errors import Refused
+
+
+class Command(BaseCommand):
+    help = (
+        "Adds a connection to a source. Its URL comes from the environment, so that no password is in a shell history."
+    )
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+        parser.add_argument("plugin", help="sql or files")
+        parser.add_argument("--team", required=True)
+        parser.add_argument("--url-from", required=True, metavar="VARIABLE")
+
+    def handle(self, *, name: str, plugin: str, team: str, url_from: str, **_: Any) -> None:
+        url = os.environ.get(url_from)
+        if not url:
+            raise CommandError(f"The environment variable {url_from} is not set: put the URL of the source there.")
+        try:
+            places.connect(name=name, plugin=plugin, url=url, team=team, actor="manage.py", now=wiring.clock.now())
+        except Refused as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Connection {name} ({plugin}) of team {team}")

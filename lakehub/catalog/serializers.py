@@ -1,0 +1,133 @@
+"""How the catalog reads in JSON. Durations are seconds."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any, ClassVar
+
+from rest_framework import serializers
+
+from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
+from lakehub.catalog.onboarding import Application, Upstream
+from lakehub.kernel.calendar import Grain
+
+
+class Seconds(serializers.Field[timedelta, int, float, timedelta]):
+    """A length of time as a number of seconds."""
+
+    def to_internal_value(self, data: int) -> timedelta:
+        if isinstance(data, bool) or not isinstance(data, int | float):
+            raise serializers.ValidationError(f"{data!r} is not a number of seconds.")
+        try:
+            return timedelta(seconds=data)
+        except (OverflowError, ValueError) as error:
+            raise serializers.ValidationError(f"{data!r} seconds cannot be counted.") from error
+
+    def to_representation(self, value: timedelta) -> float:
+        return value.total_seconds()
+
+
+class DataCenterSerializer(serializers.ModelSerializer[DataCenter]):
+    class Meta:
+        model = DataCenter
+        fields = ("name", "lake_uri")
+        extra_kwargs: ClassVar[dict[str, dict[str, Any]]] = {
+            "name": {"validators": []}
+        }  # the use case says what is wrong
+
+
+class ConnectionSerializer(serializers.Serializer[Connection]):
+    """The URL goes in and never comes out."""
+
+    name = serializers.CharField(max_length=63)
+    plugin = serializers.CharField(max_length=30)
+    url = serializers.CharField(max_length=1000, write_only=True)
+    team = serializers.CharField(source="team.name", max_length=63)
+
+
+class CopySerializer(serializers.Serializer[Any]):
+    data_center = serializers.CharField(source="data_center.name")
+    uri = serializers.CharField()
+    monitored_from = serializers.DateTimeField(allow_null=True)
+
+
+class DatasetSerializer(serializers.ModelSerializer[Dataset]):
+    team = serializers.CharField(source="team.name")
+    copies = CopySerializer(many=True)
+    freshness_sla = Seconds(allow_null=True)
+
+    class Meta:
+        model = Dataset
+        fields = (
+            "name",
+            "description",
+            "team",
+            "tier",
+            "kind",
+            "ingested",
+            "columns",
+            "primary_key",
+            "record_key",
+            "reference_key",
+            "partition_column",
+            "grain",
+            "partition_tz",
+            "event_time",
+            "freshness_sla",
+            "overrides",
+            "grace_until",
+            "onboarded_at",
+            "metadata_version",
+            "copies",
+        )
+
+
+class UpstreamSerializer(serializers.Serializer[Upstream]):
+    dataset = serializers.CharField(max_length=63)
+    one_to_one = serializers.BooleanField(default=False)
+
+
+def _names() -> serializers.ListField:
+    return serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, default=list)
+
+
+class ApplicationSerializer(serializers.Serializer[Application]):
+    """What `POST /datasets` takes: the application for onboarding."""
+
+    name = serializers.CharField(max_length=63)
+    team = serializers.CharField(max_length=63)
+    tier = serializers.IntegerField()
+    connection = serializers.CharField(max_length=63)
+    table = serializers.CharField(max_length=500)
+    data_centers = serializers.ListField(child=serializers.CharField(max_length=63), max_length=32)
+    kind = serializers.CharField(max_length=20, default=DatasetKind.APPEND_PLUS_UPDATE.value)
+    primary_key = _names()
+    record_key = _names()
+    reference_key = serializers.CharField(max_length=100, default="", allow_blank=True)
+    cursor_column = serializers.CharField(max_length=100, default="", allow_blank=True)
+    partition_column = serializers.CharField(max_length=100, default="", allow_blank=True)
+    grain = serializers.CharField(max_length=10, default=Grain.NONE.value)
+    partition_tz = serializers.CharField(max_length=64, default="UTC")
+    event_time = serializers.CharField(max_length=100, default="", allow_blank=True)
+    upstream = UpstreamSerializer(many=True, default=list)
+    ingested = serializers.BooleanField(default=True)
+    every = Seconds(default=timedelta(minutes=5))
+    freshness_sla = Seconds(default=None, allow_null=True)
+    grace = Seconds(default=timedelta())
+    description = serializers.CharField(default="", allow_blank=True, max_length=4000)
+
+    def application(self) -> Application:
+        values = dict(self.validated_data)
+        values["upstream"] = tuple(Upstream(**one) for one in values["upstream"])
+        return Application(**values)
+
+
+class ChangeSerializer(serializers.Serializer[Dataset]):
+    """What `PATCH /datasets/{name}` takes; a field left out stays."""
+
+    tier = serializers.IntegerField(required=False)
+    description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
+    primary_key = serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, required=False)
+    freshness_sla = Seconds(required=False, allow_null=True)
+    grace_until = serializers.DateTimeField(required=False, allow_null=True)
+    event_time = serializers.CharField(required=False, allow_blank=True, max_length=100)

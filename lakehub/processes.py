@@ -1,0 +1,57 @@
+"""The processes of an instance, as the Procfile names them, run together by honcho: one stops, all stop."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+from honcho.environ import parse_procfile
+from honcho.manager import Manager
+
+from lakehub.kernel.suggest import did_you_mean
+from lakehub.setup.java import java_environment
+
+PROJECT = Path(__file__).resolve().parent.parent
+PACKAGES = ("lakehub", "ingestion", "quality", "incidents", "frontend")
+
+
+class UnknownProcess(LookupError):
+    """The Procfile has no process of that name."""
+
+
+def commands(only: Iterable[str] = (), *, reload: bool = False) -> dict[str, str]:
+    """The command line of each process, by name. With `reload`, each starts again when code or a template changes."""
+    known: dict[str, str] = dict(parse_procfile((PROJECT / "Procfile").read_text()).processes)
+    wanted = list(only) or list(known)
+    for name in wanted:
+        if name not in known:
+            raise UnknownProcess(f"There is no process `{name}`.{did_you_mean(name, known)}")
+    return {name: _reloading(known[name]) if reload else known[name] for name in wanted}
+
+
+def environment(bind: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What the processes see: this interpreter's programs first, the Java that Lakehub chose, unbuffered output."""
+    return {
+        **environ,
+        **java_environment(environ),
+        "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environ.get('PATH', os.defpath)}",
+        "LAKEHUB_BIND": bind,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def supervise(lines: Mapping[str, str], env: Mapping[str, str]) -> int:
+    """Run all of them until one ends or a signal comes; the exit code."""
+    manager = Manager()
+    for name, line in lines.items():
+        # `exec`: a signal reaches the process itself, not a shell in between.
+        manager.add_process(name, f"exec {line}", env=dict(env), cwd=str(PROJECT))
+    manager.loop()
+    return int(manager.returncode or 0)
+
+
+def _reloading(line: str) -> str:
+    folders = " ".join(name for name in PACKAGES if (PROJECT / name).is_dir())
+    return f'watchfiles --filter python --sigint-timeout 10 "{line}" {folders}'

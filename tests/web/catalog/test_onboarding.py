@@ -1,0 +1,151 @@
+"""Onboarding checks what was said against the real table, and writes all or nothing."""
+
+from __future__ import annotations
+
+import sqlite3
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from lakehub.accounts.models import AuditEntry
+from lakehub.catalog import changes
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy
+from lakehub.catalog.onboarding import Application, Upstream, onboard
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+from tests import factories as make
+
+pytestmark = pytest.mark.django_db
+
+APPLICATION = Application(
+    name="flights",
+    team="flight-ops",
+    tier=1,
+    connection="ops",
+    table="flights",
+    data_centers=("dc1", "dc2"),
+    primary_key=("carrier", "flight", "flight_date"),
+    reference_key="updated_at",
+    cursor_column="updated_at",
+    partition_column="flight_date",
+    grain="day",
+    partition_tz="America/New_York",
+)
+
+
+@pytest.fixture
+def ops(tmp_path: Path) -> Connection:
+    file = tmp_path / "ops.db"
+    with sqlite3.connect(file) as db:
+        db.execute(
+            "CREATE TABLE flights (carrier TEXT, flight INTEGER, flight_date TEXT, tailnum TEXT, updated_at TIMESTAMP, delay REAL)"
+        )
+        db.executemany(
+            "INSERT INTO flights VALUES ('UA', ?, '2026-11-16', ?, '2026-11-16 12:00:00', 1.5)", [(1, "N1"), (2, None)]
+        )
+    make.data_center("dc1")
+    make.data_center("dc2")
+    return make.connection(url=f"sqlite:///{file}")
+
+
+def refused(application: Application) -> dict[str, str]:
+    with pytest.raises(Refused) as caught:
+        onboard(application, actor="ines", now=make.NOW)
+    assert not Dataset.objects.exists()
+    assert not AuditEntry.objects.exists()
+    return caught.value.fields
+
+
+def test_a_dataset_is_onboarded_with_a_copy_in_each_data_center(ops: Connection) -> None:
+    made = onboard(APPLICATION, actor="ines", now=make.NOW)
+    assert made.dataset.record_key == ["carrier", "flight", "flight_date"]
+    assert [c.uri for c in DatasetCopy.objects.all()] == ["file:///lake/dc1/flights", "file:///lake/dc2/flights"]
+    assert made.dataset.columns[1] == {"name": "flight", "type": "integer", "nullable": True}
+    assert (made.evidence.rows, made.evidence.distinct, made.evidence.nulls) == (2, 2, 0)  # type: ignore[union-attr]
+    assert AuditEntry.objects.get().subject == "dataset:flights"
+
+
+def test_a_mistyped_column_is_named_with_the_nearest_one(ops: Connection) -> None:
+    fields = refused(replace(APPLICATION, primary_key=("carrier", "fligth")))
+    assert fields["primary_key"] == "There is no column `fligth`. Did you mean `flight`?"
+
+
+def test_all_problems_are_told_at_once(ops: Connection) -> None:
+    fields = refused(replace(APPLICATION, tier=7, team="flight-opps", data_centers=("dc3",), grain="dya"))
+    assert fields["tier"] == "There is no tier 7: tiers go from 0 (highest) to 5."
+    assert "Did you mean `flight-ops`?" in fields["team"]
+    assert "There is no data center `dc3`" in fields["data_centers"]
+    assert "Did you mean `day`?" in fields["grain"]
+
+
+def test_a_key_with_nulls_is_refused_with_how_many(ops: Connection) -> None:
+    fields = refused(replace(APPLICATION, primary_key=("carrier", "tailnum")))
+    assert "has a null in 1 of 2 rows" in fields["primary_key"]
+
+
+def test_a_record_key_that_repeats_is_refused(ops: Connection) -> None:
+    assert "names 1 of 2 rows" in refused(replace(APPLICATION, record_key=("carrier",)))["record_key"]
+
+
+def test_a_primary_key_that_repeats_is_evidence_and_no_reason_to_refuse(ops: Connection) -> None:
+    made = onboard(replace(APPLICATION, primary_key=("carrier",), record_key=("flight",)), actor="ines", now=make.NOW)
+    assert (made.evidence.rows, made.evidence.distinct) == (2, 1)  # type: ignore[union-attr]
+
+
+def test_a_source_that_cannot_be_reached_is_named(ops: Connection, tmp_path: Path) -> None:
+    Connection.objects.filter(pk=ops.pk).update(url=ops.url)
+    ops.url = f"sqlite:///{tmp_path / 'gone.db'}"
+    ops.save()
+    assert "cannot be read: unable to open database file" in refused(APPLICATION)["table"]
+    assert not (tmp_path / "gone.db").exists()
+
+
+def test_a_table_that_is_not_there_is_named_with_the_nearest_one(ops: Connection) -> None:
+    assert "Did you mean `flights`?" in refused(replace(APPLICATION, table="flihgts"))["table"]
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "said"),
+    [
+        ("reference_key", "", "need a reference key"),
+        ("reference_key", "delay", "is float"),
+        ("partition_tz", "America/New_Yrok", "There is no time zone"),
+        ("data_centers", (), "at least one data center"),
+        ("every", timedelta(), "above zero"),
+        ("kind", "append", "Did you mean `append-only`?"),
+        ("upstream", (Upstream("planes"),), "There is no dataset `planes`."),
+    ],
+)
+def test_a_bad_value_is_refused_by_its_field(ops: Connection, field: str, value: object, said: str) -> None:
+    assert said in refused(replace(APPLICATION, **{field: value}))[field]  # type: ignore[arg-type]
+
+
+def test_a_name_is_taken_once(ops: Connection) -> None:
+    onboard(APPLICATION, actor="ines", now=make.NOW)
+    with pytest.raises(Refused, match="There is a dataset `flights` already"):
+        onboard(APPLICATION, actor="jonas", now=make.NOW)
+    assert Dataset.objects.count() == 1
+
+
+def test_a_change_raises_the_version_and_of_two_at_once_one_wins(ops: Connection) -> None:
+    first = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    second = Dataset.objects.get(pk=first.pk)
+    changed = changes.change(first, {"tier": 0}, actor="ines", now=make.NOW)
+    assert (changed.tier, changed.metadata_version) == (0, 2)
+    with pytest.raises(Conflict, match="nothing was changed"):
+        changes.change(second, {"tier": 5}, actor="jonas", now=make.NOW)
+
+
+def test_an_unknown_change_is_refused(ops: Connection) -> None:
+    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    with pytest.raises(Refused, match="Did you mean `tier`"):
+        changes.change(dataset, {"teir": 0}, actor="ines", now=make.NOW)
+
+
+def test_off_boarding_hides_the_dataset_and_keeps_it(ops: Connection) -> None:
+    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    changes.offboard(dataset, actor="ines", now=make.NOW)
+    with pytest.raises(NotFound, match="There is no dataset `flights`"):
+        changes.live_dataset("flights")
+    assert Dataset.objects.get().offboarded_at == make.NOW
