@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import os
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management import call_command
+from django.core.management.base import BaseCommand, CommandError
+
+from lakehub import processes
+
+
+class Command(BaseCommand):
+    help = "Run the web application, the workers and the scheduler together, after bringing the database up to date."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("only", nargs="*", help="Names from the Procfile; all of them where none is given.")
+        parser.add_argument(
+            "--bind", default=os.environ.get("LAKEHUB_BIND", "127.0.0.1:8000"), help="Address and port."
+        )
+        parser.add_argument("--reload", action="store_true", help="Start a process again when the code changes.")
+
+    def handle(self, *, only: list[str], bind: str, reload: bool, **options: Any) -> None:
+        try:
+            lines = processes.commands(only, reload=reload)
+        except processes.UnknownProcess as problem:
+            raise CommandError(str(problem)) from problem
+        call_command("migrate", interactive=False, verbosity=0)
+        self.stdout.write(f"http://{bind}", ending="\n")
+        self.stdout.flush()
+        sys.exit(processes.supervise(lines, processes.environment(bind)))
