@@ -75,9 +75,13 @@ class Incident(models.Model):
 
     class Meta:
         indexes: ClassVar = [
-            models.Index(fields=["dataset", "category"], condition=Q(resolved_at=None), name="incident_open_of_dataset"),
+            models.Index(
+                fields=["dataset", "category"], condition=Q(resolved_at=None), name="incident_open_of_dataset"
+            ),
             models.Index(fields=["-opened_at"], name="incident_newest"),
-            models.Index(fields=["-resolved_at"], condition=Q(resolved_at__isnull=False), name="incident_resolved_newest"),
+            models.Index(
+                fields=["-resolved_at"], condition=Q(resolved_at__isnull=False), name="incident_resolved_newest"
+            ),
         ]
 
     def __str__(self) -> str:
@@ -199,7 +203,9 @@ class GateQuestion(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["consumer", "request_id", "copy", "start", "end"], name="one_question_a_request")
+            models.UniqueConstraint(
+                fields=["consumer", "request_id", "copy", "start", "end"], name="one_question_a_request"
+            )
         ]
         indexes: ClassVar = [models.Index(fields=["-at"], name="question_newest")]
 

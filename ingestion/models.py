@@ -64,7 +64,9 @@ class JobRun(models.Model):
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["copy", "kind"], condition=Q(kind="incremental", state__in=["queued", "running"]), name="one_incremental_at_a_time"
+                fields=["copy", "kind"],
+                condition=Q(kind="incremental", state__in=["queued", "running"]),
+                name="one_incremental_at_a_time",
             ),
             models.UniqueConstraint(fields=["copy"], condition=Q(state="running"), name="one_running_job_a_copy"),
         ]
@@ -135,11 +137,17 @@ class Finding(models.Model):
 
     class Meta:
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["copy", "kind", "start"], condition=Q(cleared_at=None), name="one_open_finding_a_kind")
+            models.UniqueConstraint(
+                fields=["copy", "kind", "start"], condition=Q(cleared_at=None), name="one_open_finding_a_kind"
+            )
         ]
         indexes: ClassVar = [
             models.Index(fields=["id"], condition=Q(raise_claimed_at=None), name="finding_raise_unclaimed"),
-            models.Index(fields=["id"], condition=Q(cleared_at__isnull=False, clear_claimed_at=None), name="finding_clear_unclaimed"),
+            models.Index(
+                fields=["id"],
+                condition=Q(cleared_at__isnull=False, clear_claimed_at=None),
+                name="finding_clear_unclaimed",
+            ),
         ]
 
     def __str__(self) -> str:

@@ -19,4 +19,6 @@ class InputAnswer:
 
 
 class InputGate(Protocol):
-    def __call__(self, *, dataset: str, data_center: str, wanted: Interval, consumer: str, now: datetime) -> InputAnswer: ...
+    def __call__(
+        self, *, dataset: str, data_center: str, wanted: Interval, consumer: str, now: datetime
+    ) -> InputAnswer: ...

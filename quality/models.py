@@ -43,7 +43,9 @@ class Test(models.Model):
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "key"], name="one_test_a_key")]
-        indexes: ClassVar = [models.Index(fields=["dataset"], condition=Q(retired_at=None), name="test_live_of_dataset")]
+        indexes: ClassVar = [
+            models.Index(fields=["dataset"], condition=Q(retired_at=None), name="test_live_of_dataset")
+        ]
 
     def __str__(self) -> str:
         return f"{self.dataset}: {self.title}"
@@ -145,7 +147,9 @@ class Unit(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["test", "copy", "start", "end"], name="one_unit_a_range")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["test", "copy", "start", "end"], name="one_unit_a_range")
+        ]
         indexes: ClassVar = [
             models.Index(fields=["lane", "due_at"], condition=Q(due_at__isnull=False), name="unit_due"),
             models.Index(fields=["judge_at"], condition=Q(judge_at__isnull=False), name="unit_judge"),

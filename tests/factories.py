@@ -12,9 +12,9 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from incidents.models import Incident, IncidentEvent, Message, MessageState, Span, State
-from ingestion.models import Commit, Feed, JobKind, JobRun, JobState, TouchedPartition
+from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
 from lakehub.accounts.models import Membership, Role, Team, User
-from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, DatasetKind, LineageEdge
+from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, DatasetKind, Feed, LineageEdge
 from lakehub.kernel.calendar import Grain, partition_at
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
