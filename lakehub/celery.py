@@ -6,7 +6,11 @@ import os
 
 from celery import Celery
 
+from lakehub import broker
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
+
+broker.install()
 
 app = Celery("lakehub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
