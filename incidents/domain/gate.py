@@ -1,0 +1,319 @@
+"""The query gate: may one read this copy over this range now?
+
+The verdict over a range Q is the worst over the copy's gating tests and the partitions that meet Q, so that widening Q
+never improves it and the verdict of a union is the worst of its parts. A policy turns (verdict, reason) into allow or
+block. Nothing here enumerates partitions: what has not been tested is found as the gaps between the units there are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, subtract, union
+from lakehub.kernel.outcome import Verdict, worst
+
+ASK_AGAIN_AFTER = timedelta(minutes=5)
+"""When nothing known says when a blocker may go."""
+AT_LEAST = timedelta(seconds=1)
+
+UNMONITORED = "unmonitored"
+NOT_DUE = "not_due"
+NEVER_TESTED = "never_tested"
+NO_TESTS = "no_tests"
+IN_GRACE = "in_grace"
+REPORTED = "reported"
+REPORT_WAITS = "report_waits"
+PASSING = "passing"
+
+
+@dataclass(frozen=True)
+class UnitState:
+    """One unit as judged now. `streak`: it is failing, sustained or not. `next_run_at`: its next rerun."""
+
+    data: Interval
+    verdict: Verdict
+    reason: str
+    streak: bool = False
+    next_run_at: datetime | None = None
+    incident: int | None = None
+    eta: datetime | None = None
+
+
+@dataclass(frozen=True)
+class PartitionTest:
+    """A gating test with a unit for each partition; a partition must be whole `due_after` after its end."""
+
+    key: str
+    category: str
+    due_after: timedelta
+    units: tuple[UnitState, ...] = ()
+
+
+@dataclass(frozen=True)
+class WholeTest:
+    """A gating test with one unit, for the table as a whole."""
+
+    key: str
+    category: str
+    unit: UnitState | None = None
+
+
+@dataclass(frozen=True)
+class FreshnessTest:
+    """The copy is complete up to `complete_to`, c; None: not known. The verdict counts over [c, infinity)."""
+
+    key: str
+    due_after: timedelta
+    unit: UnitState | None = None
+    complete_to: datetime | None = None
+
+    @property
+    def category(self) -> str:
+        return "freshness"
+
+
+GatingTest = PartitionTest | WholeTest | FreshnessTest
+
+
+@dataclass(frozen=True)
+class Report:
+    """A user's report about a range; `acknowledged` by the producer, or still waiting."""
+
+    incident: int
+    data: Interval
+    acknowledged: bool
+    eta: datetime | None = None
+
+
+@dataclass(frozen=True)
+class CopyState:
+    """What is known about one copy."""
+
+    grain: Grain
+    zone: ZoneInfo
+    monitored_from: datetime | None
+    tests: tuple[GatingTest, ...] = ()
+    reports: tuple[Report, ...] = ()
+    grace_until: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Cause:
+    """A part of the answer: over `ranges` the test says `verdict`, because of `reason`; it may go at `changes_at`."""
+
+    verdict: Verdict
+    reason: str
+    ranges: tuple[Interval, ...]
+    test: str = ""
+    category: str = ""
+    incident: int | None = None
+    changes_at: datetime | None = None
+    eta: datetime | None = None
+
+
+@dataclass(frozen=True)
+class Policy:
+    """What a consumer does with a verdict: `blocks` names verdicts (`unknown`) or one reason of one (`unknown:not_due`).
+
+    What is in grace does not count yet: it blocks only where it is named, as in `fail:in_grace`.
+    """
+
+    name: str = "default"
+    blocks: frozenset[str] = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
+
+    def is_blocked_by(self, cause: Cause) -> bool:
+        if f"{cause.verdict}:{cause.reason}" in self.blocks:
+            return True
+        return cause.verdict in self.blocks and cause.reason != IN_GRACE
+
+
+@dataclass(frozen=True)
+class Answer:
+    """Worst first in `causes`; `retry_at` is None where it is allowed."""
+
+    verdict: Verdict
+    allowed: bool
+    causes: tuple[Cause, ...]
+    blockers: tuple[Cause, ...] = field(default=())
+    retry_at: datetime | None = None
+
+    def retry_after(self, *, now: datetime) -> timedelta | None:
+        """How long to wait before asking again; at least a second."""
+        return None if self.retry_at is None else max(AT_LEAST, self.retry_at - now)
+
+
+def ask(asked: Interval, copy: CopyState, policy: Policy, *, now: datetime) -> Answer:
+    """The gate's answer about `asked`."""
+    causes = tuple(sorted(_grouped(_causes(asked, copy, now)), key=_worst_first))
+    blockers = tuple(cause for cause in causes if policy.is_blocked_by(cause))
+    return Answer(
+        verdict=worst(cause.verdict for cause in causes),
+        allowed=not blockers,
+        causes=causes,
+        blockers=blockers,
+        retry_at=_retry_at(blockers, now) if blockers else None,
+    )
+
+
+def _retry_at(blockers: tuple[Cause, ...], now: datetime) -> datetime:
+    """The earliest of recovery, rerun and due time. A recovery promised for a time that has passed says nothing."""
+    promised = [cause.eta for cause in blockers if cause.eta is not None and cause.eta > now]
+    planned = [cause.changes_at for cause in blockers if cause.changes_at is not None]
+    return min(promised + planned, default=now + ASK_AGAIN_AFTER)
+
+
+# Causes
+
+
+def _causes(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
+    if not copy.tests:
+        yield Cause(Verdict.UNKNOWN, NO_TESTS, (asked,))
+    for test in copy.tests:
+        for cause in _of_test(test, asked, copy, now):
+            yield _in_grace(replace(cause, test=test.key, category=test.category), copy, now)
+    for report in copy.reports:
+        if report.data.meets(asked):
+            yield _of_report(report)
+
+
+def _of_test(test: GatingTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
+    if isinstance(test, WholeTest):
+        return iter((_of_unit(test.unit, asked),))
+    if isinstance(test, FreshnessTest):
+        return _of_freshness(test, asked, copy, now)
+    return _of_partitions(test, asked, copy, now)
+
+
+def _in_grace(cause: Cause, copy: CopyState, now: datetime) -> Cause:
+    in_grace = copy.grace_until is not None and now < copy.grace_until
+    if in_grace and cause.verdict in (Verdict.FAIL, Verdict.WARN):
+        return replace(cause, reason=IN_GRACE, changes_at=copy.grace_until)
+    return cause
+
+
+def _of_report(report: Report) -> Cause:
+    verdict, reason = (Verdict.FAIL, REPORTED) if report.acknowledged else (Verdict.WARN, REPORT_WAITS)
+    return Cause(verdict, reason, (report.data,), incident=report.incident, eta=report.eta)
+
+
+def _of_unit(unit: UnitState | None, data: Interval) -> Cause:
+    if unit is None:
+        return Cause(Verdict.UNKNOWN, NEVER_TESTED, (data,))
+    return Cause(unit.verdict, unit.reason, (data,), incident=unit.incident, changes_at=unit.next_run_at, eta=unit.eta)
+
+
+def _of_partitions(test: PartitionTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
+    zones = _zones(asked, copy, test.due_after, now)
+    meeting = [unit for unit in test.units if unit.data.meets(asked)]
+    yield from zones.unmonitored()
+    yield from zones.not_due(except_for=(unit.data for unit in meeting if unit.streak))
+    for unit in meeting:
+        if unit.data.end > zones.monitored_from and (unit.streak or unit.data.start < zones.due_to):
+            yield _of_unit(unit, unit.data)
+    if untested := subtract(zones.due(), (unit.data for unit in meeting)):
+        yield Cause(Verdict.UNKNOWN, NEVER_TESTED, untested)
+
+
+def _of_freshness(test: FreshnessTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
+    zones = _zones(asked, copy, test.due_after, now)
+    failing = test.unit is not None and test.unit.streak
+    complete, doubtful = _cut(asked, test.complete_to or BEGINNING)
+    yield from zones.unmonitored()
+    if not failing:
+        yield from zones.not_due()
+        doubtful = doubtful and _cut(doubtful, zones.due_to)[0]
+    if complete is not None:
+        yield Cause(Verdict.PASS, PASSING, (complete,))
+    if doubtful is not None:
+        yield _of_unit(test.unit, doubtful)
+
+
+def _cut(data: Interval, at: datetime) -> tuple[Interval | None, Interval | None]:
+    """What lies before `at`, and what from there on."""
+    if at <= data.start:
+        return None, data
+    if at >= data.end:
+        return data, None
+    return Interval(data.start, at), Interval(at, data.end)
+
+
+# The partitions that meet Q: from before monitoring, due, not due yet
+
+
+@dataclass(frozen=True)
+class _Zones:
+    """`asked` in whole partitions, and the partition boundaries that part it."""
+
+    asked: Interval
+    copy: CopyState
+    due_after: timedelta
+    monitored_from: datetime
+    due_to: datetime
+
+    def unmonitored(self) -> Iterator[Cause]:
+        before, _ = _cut(self.asked, self.monitored_from)
+        if before is not None:
+            yield Cause(Verdict.UNKNOWN, UNMONITORED, (before,))
+
+    def due(self) -> tuple[Interval, ...]:
+        start, end = max(self.asked.start, self.monitored_from), min(self.asked.end, self.due_to)
+        return (Interval(start, end),) if start < end else ()
+
+    def not_due(self, except_for: Iterable[Interval] = ()) -> Iterator[Cause]:
+        _, later = _cut(self.asked, max(self.due_to, self.monitored_from))
+        if later is not None and (waiting := subtract((later,), except_for)):
+            first = partition_at(waiting[0].start, self.copy.grain, self.copy.zone)
+            yield Cause(Verdict.UNKNOWN, NOT_DUE, waiting, changes_at=first.end + self.due_after)
+
+
+def _zones(asked: Interval, copy: CopyState, due_after: timedelta, now: datetime) -> _Zones:
+    """A partition [a, b) is unmonitored where b <= `monitored_from`, and due from b + `due_after` on.
+
+    A table without partitions is one piece that is always due; it is monitored from its first test on.
+    """
+    if copy.grain is Grain.NONE:
+        return _Zones(asked, copy, due_after, BEGINNING, FOREVER)
+    start = floor_to_bucket(asked.start, copy.grain, copy.zone)
+    monitored_from = (
+        FOREVER if copy.monitored_from is None else floor_to_bucket(copy.monitored_from, copy.grain, copy.zone)
+    )
+    due_to = floor_to_bucket(now - due_after, copy.grain, copy.zone)
+    return _Zones(Interval(start, _ceiling(asked.end, copy)), copy, due_after, monitored_from, due_to)
+
+
+def _ceiling(end: datetime, copy: CopyState) -> datetime:
+    """The partition boundary at or after `end`; what is near enough to for ever stays as it is."""
+    if end > FOREVER - timedelta(days=62):
+        return end
+    return partition_at(end - timedelta(microseconds=1), copy.grain, copy.zone).end
+
+
+# Putting together
+
+
+def _grouped(causes: Iterable[Cause]) -> Iterator[Cause]:
+    """One cause for all partitions of a test about which the same is said; the earliest change counts."""
+    groups: dict[tuple[object, ...], Cause] = {}
+    for cause in causes:
+        key = (cause.test, cause.verdict, cause.reason, cause.incident)
+        groups[key] = _joined(groups[key], cause) if key in groups else cause
+    return iter(groups.values())
+
+
+def _joined(one: Cause, other: Cause) -> Cause:
+    times = [at for at in (one.changes_at, other.changes_at) if at is not None]
+    etas = [at for at in (one.eta, other.eta) if at is not None]
+    return replace(
+        one,
+        ranges=union(one.ranges + other.ranges),
+        changes_at=min(times, default=None),
+        eta=min(etas, default=None),
+    )
+
+
+def _worst_first(cause: Cause) -> tuple[int, str, str, tuple[Interval, ...]]:
+    return (-cause.verdict.severity, cause.category, cause.test, cause.ranges)

@@ -1,0 +1,317 @@
+"""The gate against the rules read aloud, partition by partition and hour by hour."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from incidents.domain.gate import (
+    ASK_AGAIN_AFTER,
+    Answer,
+    CopyState,
+    FreshnessTest,
+    PartitionTest,
+    Policy,
+    Report,
+    UnitState,
+    WholeTest,
+    ask,
+)
+from lakehub.kernel.calendar import Grain, partitions_within
+from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.outcome import Verdict, worst
+
+ZONE = ZoneInfo("UTC")
+FIRST = datetime(2026, 11, 1, tzinfo=UTC)
+DAYS = 8
+HOUR = timedelta(hours=1)
+POLICY = Policy()
+
+
+def at(days: float) -> datetime:
+    return FIRST + timedelta(days=days)
+
+
+def between(start: float, end: float) -> Interval:
+    return Interval(at(start), at(end))
+
+
+verdicts = st.sampled_from(Verdict)
+whole_days = st.integers(0, DAYS)
+
+
+@st.composite
+def unit_states(draw: st.DrawFn, data: Interval) -> UnitState:
+    verdict = draw(verdicts)
+    streak = verdict in (Verdict.FAIL, Verdict.WARN)
+    return UnitState(data, verdict, f"because {verdict}", streak=streak)
+
+
+@st.composite
+def partition_tests(draw: st.DrawFn) -> PartitionTest:
+    days = sorted(draw(st.sets(st.integers(0, DAYS - 1))))
+    units = tuple(draw(unit_states(between(day, day + 1))) for day in days)
+    return PartitionTest(draw(st.sampled_from("ab")), "duplicates", draw(st.integers(0, 30)) * HOUR, units)
+
+
+@st.composite
+def freshness_tests(draw: st.DrawFn) -> FreshnessTest:
+    unit = draw(st.none() | unit_states(EVERYTHING))
+    complete_to = draw(st.none() | whole_days.map(at))
+    return FreshnessTest("f", draw(st.integers(0, 30)) * HOUR, unit, complete_to)
+
+
+whole_tests = st.builds(WholeTest, st.just("w"), st.just("others"), st.none() | unit_states(EVERYTHING))
+ranges = st.tuples(st.integers(0, DAYS * 24 - 1), st.integers(1, 40)).map(
+    lambda pair: between(pair[0] / 24, (pair[0] + pair[1]) / 24)
+)
+reports = st.builds(Report, st.integers(1, 3), ranges, st.booleans())
+copies = st.builds(
+    CopyState,
+    st.sampled_from([Grain.DAY, Grain.DAY, Grain.NONE]),
+    st.just(ZONE),
+    st.none() | whole_days.map(at),
+    st.lists(partition_tests() | freshness_tests() | whole_tests, max_size=3).map(tuple),
+    st.lists(reports, max_size=2).map(tuple),
+)
+nows = st.integers(0, DAYS * 24).map(lambda hours: at(hours / 24))
+
+
+def by_the_book(asked: Interval, copy: CopyState, now: datetime) -> Verdict:
+    return worst([*_of_tests(asked, copy, now), *_of_reports(asked, copy)])
+
+
+def _of_reports(asked: Interval, copy: CopyState) -> Iterator[Verdict]:
+    for report in copy.reports:
+        if report.data.meets(asked):
+            yield Verdict.FAIL if report.acknowledged else Verdict.WARN
+
+
+def _of_tests(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Verdict]:
+    if not copy.tests:
+        yield Verdict.UNKNOWN
+    for test in copy.tests:
+        if isinstance(test, WholeTest):
+            yield test.unit.verdict if test.unit else Verdict.UNKNOWN
+            continue
+        for partition in partitions_within(asked, copy.grain, ZONE):
+            if isinstance(test, PartitionTest):
+                unit = next((unit for unit in test.units if unit.data == partition), None)
+                if copy.grain is Grain.NONE:
+                    yield from (unit.verdict for unit in test.units if unit.data.meets(asked))
+                    yield from _of_gaps(test, asked)
+                    continue
+                yield _of_partition(unit, partition, copy, test.due_after, now)
+            else:
+                yield from _of_freshness(test, partition, asked, copy, now)
+
+
+def _of_gaps(test: PartitionTest, asked: Interval) -> Iterator[Verdict]:
+    hour = asked.start
+    while hour < asked.end:
+        if not any(unit.data.contains(hour) for unit in test.units):
+            yield Verdict.UNKNOWN
+        hour += HOUR
+
+
+def _of_partition(
+    unit: UnitState | None, partition: Interval, copy: CopyState, due_after: timedelta, now: datetime
+) -> Verdict:
+    if copy.monitored_from is None or partition.end <= copy.monitored_from:
+        return Verdict.UNKNOWN
+    if now < partition.end + due_after and not (unit and unit.streak):
+        return Verdict.UNKNOWN
+    return unit.verdict if unit else Verdict.UNKNOWN
+
+
+def _of_freshness(
+    test: FreshnessTest, partition: Interval, asked: Interval, copy: CopyState, now: datetime
+) -> Iterator[Verdict]:
+    if copy.grain is Grain.DAY:
+        if copy.monitored_from is None or partition.end <= copy.monitored_from:
+            yield Verdict.UNKNOWN
+        if now < partition.end + test.due_after and not (test.unit and test.unit.streak):
+            yield Verdict.UNKNOWN
+            return
+    part = partition.clip(asked)
+    if part is not None and test.complete_to is not None and part.end <= test.complete_to:
+        yield Verdict.PASS
+    else:
+        yield test.unit.verdict if test.unit else Verdict.UNKNOWN
+
+
+@settings(max_examples=150)
+@given(ranges, copies, nows)
+def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
+    asked: Interval, copy: CopyState, now: datetime
+) -> None:
+    assert ask(asked, copy, POLICY, now=now).verdict is by_the_book(asked, copy, now)
+
+
+@settings(max_examples=100)
+@given(ranges, st.integers(0, 30), st.integers(0, 30), copies, nows)
+def test_a_wider_range_never_gets_a_better_verdict(
+    asked: Interval, before: int, after: int, copy: CopyState, now: datetime
+) -> None:
+    wider = Interval(asked.start - before * HOUR, asked.end + after * HOUR)
+    narrow, wide = (ask(one, copy, POLICY, now=now) for one in (asked, wider))
+    assert worst([narrow.verdict, wide.verdict]) is wide.verdict
+    assert narrow.allowed or not wide.allowed
+
+
+@settings(max_examples=100)
+@given(ranges, st.integers(1, 39), copies, nows)
+def test_the_verdict_of_a_union_is_the_worst_of_its_parts(
+    asked: Interval, hours: int, copy: CopyState, now: datetime
+) -> None:
+    middle = asked.start + hours * HOUR
+    if middle >= asked.end:
+        return
+    parts = (Interval(asked.start, middle), Interval(middle, asked.end))
+    answers = [ask(part, copy, POLICY, now=now) for part in parts]
+    whole = ask(asked, copy, POLICY, now=now)
+    assert whole.verdict is worst(answer.verdict for answer in answers)
+    assert whole.allowed == all(answer.allowed for answer in answers)
+
+
+@settings(max_examples=60)
+@given(ranges, copies, nows)
+def test_it_says_when_to_ask_again_exactly_where_it_blocks(asked: Interval, copy: CopyState, now: datetime) -> None:
+    answer = ask(asked, copy, POLICY, now=now)
+    wait = answer.retry_after(now=now)
+    assert (wait is None) == answer.allowed
+    assert wait is None or wait >= timedelta(seconds=1)
+
+
+# The answers of a day: tests are due six hours after midnight; it is noon of day 5
+
+
+NOON = at(5.5)
+SIX_HOURS = timedelta(hours=6)
+
+
+def passing(day: int) -> UnitState:
+    return UnitState(between(day, day + 1), Verdict.PASS, "passing")
+
+
+def failing(day: int, next_run: datetime | None = None, eta: datetime | None = None) -> UnitState:
+    data = between(day, day + 1)
+    return UnitState(data, Verdict.FAIL, "sustained", streak=True, next_run_at=next_run, incident=214, eta=eta)
+
+
+def copy_with(*units: UnitState) -> CopyState:
+    test = PartitionTest("rows", "consistency", SIX_HOURS, units)
+    return CopyState(Grain.DAY, ZONE, monitored_from=at(1), tests=(test,))
+
+
+def asked_for(copy: CopyState, start: float, end: float, policy: Policy = POLICY) -> Answer:
+    return ask(between(start, end), copy, policy, now=NOON)
+
+
+def reasons(answer: Answer) -> list[tuple[str, str]]:
+    return [(cause.verdict.value, cause.reason) for cause in answer.causes]
+
+
+FLIGHTS = copy_with(passing(1), passing(2), failing(3), passing(4))
+
+
+def test_a_bad_day_fails_and_the_day_before_passes() -> None:
+    assert reasons(asked_for(FLIGHTS, 3, 4)) == [("fail", "sustained")]
+    assert asked_for(FLIGHTS, 3, 4).causes[0].incident == 214
+    assert reasons(asked_for(FLIGHTS, 2, 3)) == [("pass", "passing")]
+
+
+def test_tomorrow_is_not_due_and_says_from_when_on_it_is() -> None:
+    answer = asked_for(FLIGHTS, 6, 7)
+    assert reasons(answer) == [("unknown", "not_due")]
+    assert answer.retry_after(now=NOON) == at(7) + SIX_HOURS - NOON
+
+
+def test_what_was_before_monitoring_is_unmonitored() -> None:
+    assert reasons(asked_for(FLIGHTS, 0, 1)) == [("unknown", "unmonitored")]
+    never = asked_for(replace(FLIGHTS, monitored_from=None), 3, 9)
+    assert [(cause.reason, cause.ranges) for cause in never.causes] == [("unmonitored", (between(3, 9),))]
+
+
+def test_a_day_that_is_due_and_was_never_tested_is_unknown() -> None:
+    answer = asked_for(copy_with(passing(1), passing(4)), 1, 5)
+    assert [(cause.reason, cause.ranges) for cause in answer.causes] == [
+        ("never_tested", (between(2, 4),)),
+        ("passing", (between(1, 2), between(4, 5))),
+    ]
+    assert answer.retry_at == NOON + ASK_AGAIN_AFTER
+
+
+def test_a_day_that_fails_before_it_is_due_fails() -> None:
+    assert reasons(asked_for(copy_with(failing(5)), 5, 6)) == [("fail", "sustained")]
+
+
+def test_a_dataset_without_gating_tests_is_unknown() -> None:
+    assert reasons(asked_for(CopyState(Grain.DAY, ZONE, at(1)), 2, 3)) == [("unknown", "no_tests")]
+
+
+def test_a_table_without_partitions_is_as_good_as_its_last_test() -> None:
+    unit = UnitState(EVERYTHING, Verdict.PASS, "passing")
+    copy = CopyState(
+        Grain.NONE, ZONE, at(5), (WholeTest("duplicates", "duplicates", unit), FreshnessTest("fresh", HOUR, unit))
+    )
+    assert asked_for(copy, 0, 9).verdict is Verdict.PASS
+
+
+def test_stale_data_fails_only_from_its_boundary_on() -> None:
+    stale = FreshnessTest("fresh", SIX_HOURS, replace(failing(0), data=EVERYTHING), complete_to=at(4))
+    copy = CopyState(Grain.DAY, ZONE, at(1), (stale,))
+    assert asked_for(copy, 3, 4).verdict is Verdict.PASS
+    assert asked_for(copy, 3, 4.1).verdict is Verdict.FAIL
+    assert asked_for(copy, 7, 8).verdict is Verdict.FAIL
+
+
+def test_a_report_warns_until_it_is_acknowledged() -> None:
+    report = Report(9, between(2, 3), acknowledged=False)
+    assert asked_for(replace(FLIGHTS, reports=(report,)), 2, 3).verdict is Verdict.WARN
+    assert asked_for(replace(FLIGHTS, reports=(replace(report, acknowledged=True),)), 2, 3).verdict is Verdict.FAIL
+    assert asked_for(replace(FLIGHTS, reports=(report,)), 4, 5).verdict is Verdict.PASS
+
+
+def test_grace_is_a_reason_and_does_not_block_unless_it_is_named() -> None:
+    copy = replace(FLIGHTS, grace_until=at(9))
+    answer = asked_for(copy, 3, 4)
+    assert (reasons(answer), answer.allowed) == ([("fail", "in_grace")], True)
+    assert not asked_for(copy, 3, 4, Policy("strict", frozenset({"fail:in_grace"}))).allowed
+
+
+def test_a_policy_decides_by_verdict_or_by_reason() -> None:
+    assert not asked_for(FLIGHTS, 6, 7).allowed
+    lenient = Policy("lenient", frozenset({"fail", "unknown:unmonitored"}))
+    assert asked_for(FLIGHTS, 6, 7, lenient).allowed
+    assert not asked_for(FLIGHTS, 0, 1, lenient).allowed
+
+
+def test_it_asks_again_at_the_earliest_of_recovery_and_rerun() -> None:
+    rerun, recovery = NOON + HOUR, NOON + 2 * HOUR
+    assert asked_for(copy_with(failing(3, rerun, recovery)), 3, 4).retry_at == rerun
+    assert asked_for(copy_with(failing(3, None, recovery)), 3, 4).retry_at == recovery
+
+
+def test_a_rerun_that_is_overdue_is_asked_for_in_a_second() -> None:
+    answer = asked_for(copy_with(failing(3, NOON - HOUR)), 3, 4)
+    assert answer.retry_after(now=NOON) == timedelta(seconds=1)
+
+
+def test_a_recovery_promised_for_the_past_says_nothing() -> None:
+    assert asked_for(copy_with(failing(3, None, NOON - HOUR)), 3, 4).retry_at == NOON + ASK_AGAIN_AFTER
+
+
+def test_a_range_without_end_is_answered_without_counting_its_partitions() -> None:
+    answer = ask(EVERYTHING, FLIGHTS, POLICY, now=NOON)
+    assert reasons(answer) == [
+        ("fail", "sustained"),
+        ("unknown", "unmonitored"),
+        ("unknown", "not_due"),
+        ("pass", "passing"),
+    ]
