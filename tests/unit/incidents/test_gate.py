@@ -238,6 +238,16 @@ def test_what_was_before_monitoring_is_unmonitored() -> None:
     assert [(cause.reason, cause.ranges) for cause in never.causes] == [("unmonitored", (between(3, 9),))]
 
 
+def test_what_a_test_saw_before_monitoring_began_does_not_count() -> None:
+    assert reasons(asked_for(copy_with(failing(0), failing(1)), 0, 1)) == [("unknown", "unmonitored")]
+    assert reasons(asked_for(copy_with(failing(0), failing(1)), 1, 2)) == [("fail", "sustained")]
+
+
+def test_a_day_that_passed_before_it_is_due_is_not_due() -> None:
+    assert reasons(asked_for(copy_with(passing(4), passing(5)), 5, 6)) == [("unknown", "not_due")]
+    assert reasons(ask(between(4, 5), copy_with(passing(4)), POLICY, now=at(5) + SIX_HOURS)) == [("pass", "passing")]
+
+
 def test_a_day_that_is_due_and_was_never_tested_is_unknown() -> None:
     answer = asked_for(copy_with(passing(1), passing(4)), 1, 5)
     assert [(cause.reason, cause.ranges) for cause in answer.causes] == [

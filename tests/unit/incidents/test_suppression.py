@@ -69,7 +69,7 @@ def test_when_freshness_recovers_the_units_are_rerun_before_anybody_is_told() ->
 
 
 def test_it_goes_out_when_the_reruns_still_fail() -> None:
-    retested = replace(MISSING_ROWS, retested_at=NOW + timedelta(minutes=1))
+    retested = replace(MISSING_ROWS, retested_at=NOW)
     assert decided(retested, was_held=True, released_at=NOW, now=NOW + timedelta(minutes=1)) == Send()
 
 
