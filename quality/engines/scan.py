@@ -1,0 +1,100 @@
+"""What is asked of an engine and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from typing import TypeAlias
+
+from quality.domain.expression.nodes import Name
+from quality.domain.measures import Answer, Measure
+from quality.domain.values import Failed
+
+
+class CannotRead(Exception):
+    """The target cannot be read: it is not a table, is not there, or does not answer. Says which, and the remedy."""
+
+
+@dataclass(frozen=True)
+class HudiCopy:
+    """A Hudi table; `uri` such as file:///lake/dc1/flights."""
+
+    uri: str
+
+
+@dataclass(frozen=True)
+class SqlTable:
+    """A table of a database; `url` is SQLAlchemy's and may hold a password, so it is not shown."""
+
+    url: str = field(repr=False)
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class Files:
+    """Files of one format below a glob: csv, jsonl, parquet or avro."""
+
+    glob: str
+    format: str
+
+
+Target: TypeAlias = HudiCopy | SqlTable | Files
+
+
+@dataclass(frozen=True)
+class Whole:
+    """All rows."""
+
+
+@dataclass(frozen=True)
+class One:
+    """The rows whose partition column has this value."""
+
+    column: str
+    value: str
+
+
+@dataclass(frozen=True)
+class Each:
+    """All rows, answered by the value of the partition column."""
+
+    column: str
+
+
+Part: TypeAlias = Whole | One | Each
+
+
+@dataclass(frozen=True)
+class Scan:
+    """One pass: `measures` of `part` of `target`. `tables` are those that the measures look into."""
+
+    target: Target
+    measures: tuple[Measure, ...]
+    part: Part = Whole()
+    tables: Mapping[Name, Target] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What one scan may take."""
+
+    timeout: timedelta = timedelta(minutes=2)
+    memory: str = "512MB"
+    threads: int = 2
+
+
+@dataclass(frozen=True)
+class Measured:
+    """`instant` is the commit that was read, where the target has commits; `scans` how often the data was gone through."""
+
+    answers: Mapping[Measure, Answer | Failed]
+    instant: str = ""
+    scans: int = 1
+
+
+def of_nothing(measures: Sequence[Measure], *, each: bool) -> dict[Measure, Answer | Failed]:
+    """What a table without a row answers: counts are 0, the rest is not known."""
+    if each:
+        return {measure: {} for measure in measures}
+    return {measure: None if measure.kind in ("sum", "minimum", "maximum") else 0 for measure in measures}

@@ -1,0 +1,104 @@
+"""The files of a Hudi table as hudi-rs lists them: no JVM, tens of milliseconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from hudi import HudiReadOptions, HudiTable
+
+from quality.engines.scan import CannotRead
+
+T = TypeVar("T")
+
+_TRIES = 3
+_WAIT_S = 0.05
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Slice:
+    """One base file, and the value of its partition (None: rows without one)."""
+
+    path: str
+    partition: str | None
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The newest state: its files, its commit (empty: there is none yet) and when that commit was made."""
+
+    slices: tuple[Slice, ...]
+    instant: str
+    committed_at: datetime | None
+
+
+def snapshot(uri: str, *, column: str = "", value: str | None = None) -> Snapshot:
+    """The files of the table at `uri`, or of the one partition where `column` is `value`. Raises CannotRead."""
+    filters = None if value is None else [(column, "=", value)]
+    return _patiently(lambda: _list(uri, filters), uri)
+
+
+def _list(uri: str, filters: list[tuple[str, str, str]] | None) -> Snapshot:
+    table = HudiTable(uri)
+    newest = _newest(table.get_timeline())
+    if newest is None:
+        return Snapshot((), "", None)
+    options = HudiReadOptions(filters=filters) if filters else HudiReadOptions()
+    base = local_path(uri).rstrip("/")
+    slices = (
+        Slice(f"{base}/{found.base_file_relative_path()}", _value(found.partition_path))
+        for found in table.get_file_slices(options)
+    )
+    made_at = datetime.fromtimestamp(newest.epoch_mills / 1000, UTC)
+    return Snapshot(tuple(sorted(slices, key=lambda one: one.path)), newest.timestamp, made_at)
+
+
+def _newest(timeline: Any) -> Any:
+    """The last completed write, or None; clustering rewrites files but brings no data."""
+    done = [
+        *timeline.get_completed_commits(),
+        *timeline.get_completed_deltacommits(),
+        *timeline.get_completed_replacecommits(),
+    ]
+    return max(done, key=lambda instant: instant.timestamp, default=None)
+
+
+def _value(partition_path: str) -> str | None:
+    """The value in `flight_date=2026-11-16`; tables without Hive-style paths have the value alone."""
+    value = unquote(partition_path.rpartition("=")[2])
+    return None if value == _NO_PARTITION else value
+
+
+def local_path(uri: str) -> str:
+    """A file: URI as a path; other schemes as they are."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def _patiently(read: Callable[[], T], uri: str) -> T:
+    """A writer that cleans or rolls back may take a file away between listing and reading it: look again."""
+    for last in (False,) * (_TRIES - 1) + (True,):
+        try:
+            return read()
+        except Exception as failed:
+            # hudi-rs raises HudiCoreError but does not export it.
+            if type(failed).__name__ != "HudiCoreError":
+                raise
+            _refuse_what_is_no_table(uri, failed)
+            if last:
+                raise CannotRead(f"The Hudi table at {uri} cannot be read: {failed}") from failed
+            time.sleep(_WAIT_S)
+    raise AssertionError("the last try returns or raises")
+
+
+def _refuse_what_is_no_table(uri: str, failed: Exception) -> None:
+    path = Path(local_path(uri))
+    if urlsplit(uri).scheme in ("file", "") and not (path / ".hoodie").is_dir():
+        found = "is not a Hudi table: it has no .hoodie folder" if path.is_dir() else "does not exist"
+        raise CannotRead(f"{uri} {found}. Bootstrap the dataset, or correct the URI of this copy.") from failed

@@ -1,0 +1,339 @@
+"""Every engine answers the same measures of the same rows alike. A new engine gets a row in ENGINES."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+import sqlalchemy as sa
+
+import quality.engines.duckdb
+from lakehub.kernel.outcome import Outcome
+from quality.domain.expression.nodes import Name
+from quality.domain.measures import COMMITTED, ROWS, Measure
+from quality.domain.values import Failed
+from quality.engines import Engine
+from quality.engines.duckdb import DuckDb
+from quality.engines.scan import CannotRead, Each, Files, HudiCopy, Limits, One, Part, Scan, SqlTable, Target, Whole
+from quality.engines.slices import Slice, snapshot
+from quality.engines.sqlalchemy import SqlAlchemy
+from tests.lake import commit, hudi_table
+
+DAY = "flight_date"
+ROWS_OF_FLIGHTS = [
+    {
+        "id": 1,
+        "tailnum": "N1",
+        "delay": 2.5,
+        "seats": 10,
+        DAY: "2026-11-15",
+        "at": datetime(2026, 11, 15, 6, tzinfo=UTC),
+    },
+    {
+        "id": 2,
+        "tailnum": "N2",
+        "delay": None,
+        "seats": 20,
+        DAY: "2026-11-15",
+        "at": datetime(2026, 11, 15, 7, tzinfo=UTC),
+    },
+    {
+        "id": 2,
+        "tailnum": "N2",
+        "delay": -1.0,
+        "seats": 30,
+        DAY: "2026-11-15",
+        "at": datetime(2026, 11, 15, 8, tzinfo=UTC),
+    },
+    {
+        "id": 3,
+        "tailnum": None,
+        "delay": 4.0,
+        "seats": None,
+        DAY: "2026-11-16",
+        "at": datetime(2026, 11, 16, 9, tzinfo=UTC),
+    },
+    {
+        "id": 3,
+        "tailnum": None,
+        "delay": 4.0,
+        "seats": 40,
+        DAY: "2026-11-16",
+        "at": datetime(2026, 11, 16, 9, tzinfo=UTC),
+    },
+    {
+        "id": 4,
+        "tailnum": "N9",
+        "delay": 4.0,
+        "seats": 2**40,
+        DAY: "2026-11-16",
+        "at": datetime(2026, 11, 16, 5, tzinfo=UTC),
+    },
+]
+PLANES = [{"tailnum": "N1", "year": 1999}, {"tailnum": "N2", "year": 2004}, {"tailnum": "N2", "year": 2005}]
+PLANES_NAME = Name("planes")
+
+DISTINCT_ID = Measure("distinct", ("id",))
+DISTINCT_TAIL = Measure("distinct", ("tailnum",))
+DISTINCT_BOTH = Measure("distinct", ("id", "tailnum"))
+UNMATCHED = Measure("unmatched", ("tailnum",), PLANES_NAME, ("tailnum",))
+NULLS, FILLED, SUM = Measure("nulls", ("delay",)), Measure("filled", ("delay",)), Measure("sum", ("delay",))
+SEATS, LEAST, MOST = Measure("sum", ("seats",)), Measure("minimum", ("delay",)), Measure("maximum", ("delay",))
+MEASURES = (ROWS, DISTINCT_ID, DISTINCT_TAIL, DISTINCT_BOTH, UNMATCHED, NULLS, FILLED, SUM, SEATS, LEAST, MOST)
+LATEST = Measure("maximum", ("at",))
+
+
+@dataclass(frozen=True)
+class Place:
+    """An engine with the two tables where it can read them; `bad` is a target of its kind that is not there."""
+
+    engine: Engine
+    flights: Target
+    planes: Target
+    bad: Target
+
+    def answers(self, part: Part, *measures: Measure) -> dict[Measure, Any]:
+        scan = Scan(self.flights, measures, part, {PLANES_NAME: self.planes})
+        return dict(self.engine.measure(scan, Limits()).answers)
+
+
+def _arrow(rows: list[dict[str, Any]]) -> pa.Table:
+    types = {"seats": pa.int64(), "delay": pa.float64(), "tailnum": pa.string(), "at": pa.timestamp("us", "UTC")}
+    table = pa.Table.from_pylist(rows)
+    return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
+
+
+def _hudi(folder: Path) -> tuple[Target, Target, Target]:
+    days: dict[str | None, pa.Table] = {
+        day: _arrow([row for row in ROWS_OF_FLIGHTS if row[DAY] == day]) for day in ("2026-11-15", "2026-11-16")
+    }
+    flights = hudi_table(folder / "flights", days, column=DAY)
+    planes = hudi_table(folder / "planes", {None: _arrow(PLANES)}, key="tailnum")
+    return HudiCopy(flights), HudiCopy(planes), HudiCopy((folder / "nowhere").as_uri())
+
+
+def duckdb_over_hudi(folder: Path) -> Place:
+    return Place(DuckDb(), *_hudi(folder))
+
+
+def duckdb_over_files(folder: Path) -> Place:
+    for name, rows in (("flights", ROWS_OF_FLIGHTS), ("planes", PLANES)):
+        (folder / name).mkdir()
+        pq.write_table(_arrow(rows), folder / name / "1.parquet")
+    targets = [Files(f"{folder.as_uri()}/{name}/*.parquet", "parquet") for name in ("flights", "planes", "nowhere")]
+    return Place(DuckDb(), *targets)
+
+
+def sqlite(folder: Path) -> Place:
+    url = f"sqlite:///{folder / 'ops.db'}"
+    engine = sa.create_engine(url)
+    meta = sa.MetaData()
+    flights = sa.Table(
+        "flights",
+        meta,
+        sa.Column("id", sa.Integer),
+        sa.Column("tailnum", sa.String),
+        sa.Column("delay", sa.Float),
+        sa.Column("seats", sa.BigInteger),
+        sa.Column(DAY, sa.Date),
+        sa.Column("at", sa.DateTime),
+    )
+    planes = sa.Table("planes", meta, sa.Column("tailnum", sa.String), sa.Column("year", sa.Integer))
+    meta.create_all(engine)
+    with engine.begin() as connection:
+        connection.execute(flights.insert(), [{**row, DAY: date.fromisoformat(row[DAY])} for row in ROWS_OF_FLIGHTS])
+        connection.execute(planes.insert(), PLANES)
+    engine.dispose()
+    return Place(SqlAlchemy(), SqlTable(url, "flights"), SqlTable(url, "planes"), SqlTable(url, "nowhere"))
+
+
+ENGINES = [duckdb_over_hudi, duckdb_over_files, sqlite]
+
+
+@pytest.fixture(scope="module", params=ENGINES, ids=lambda make: make.__name__)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    make: Callable[[Path], Place] = request.param
+    return make(tmp_path_factory.mktemp("place"))
+
+
+WHOLE = {
+    ROWS: 6,
+    DISTINCT_ID: 4,
+    DISTINCT_TAIL: 4,
+    DISTINCT_BOTH: 4,
+    UNMATCHED: 1,
+    NULLS: 1,
+    FILLED: 5,
+    SUM: 13.5,
+    SEATS: 100 + 2**40,
+    LEAST: -1.0,
+    MOST: 4.0,
+}
+FIRST_DAY = {
+    ROWS: 3,
+    DISTINCT_ID: 2,
+    DISTINCT_TAIL: 2,
+    DISTINCT_BOTH: 2,
+    UNMATCHED: 0,
+    NULLS: 1,
+    FILLED: 2,
+    SUM: 1.5,
+    SEATS: 60,
+    LEAST: -1.0,
+    MOST: 2.5,
+}
+SECOND_DAY = {
+    ROWS: 3,
+    DISTINCT_ID: 2,
+    DISTINCT_TAIL: 2,
+    DISTINCT_BOTH: 2,
+    UNMATCHED: 1,
+    NULLS: 0,
+    FILLED: 3,
+    SUM: 12.0,
+    SEATS: 40 + 2**40,
+    LEAST: 4.0,
+    MOST: 4.0,
+}
+NOTHING = {
+    ROWS: 0,
+    DISTINCT_ID: 0,
+    DISTINCT_TAIL: 0,
+    DISTINCT_BOTH: 0,
+    UNMATCHED: 0,
+    NULLS: 0,
+    FILLED: 0,
+    SUM: None,
+    SEATS: None,
+    LEAST: None,
+    MOST: None,
+}
+
+
+@pytest.mark.parametrize(
+    ("part", "expected"),
+    [
+        (Whole(), WHOLE),
+        (One(DAY, "2026-11-15"), FIRST_DAY),
+        (One(DAY, "2026-11-16"), SECOND_DAY),
+        (One(DAY, "2027-01-01"), NOTHING),
+    ],
+    ids=["whole", "first day", "second day", "an absent day"],
+)
+def test_it_measures_a_part(place: Place, part: Part, expected: dict[Measure, object]) -> None:
+    assert place.answers(part, *MEASURES) == expected
+
+
+def test_it_measures_each_partition_in_one_go(place: Place) -> None:
+    found = place.answers(Each(DAY), *MEASURES)
+    for measure in MEASURES:
+        days = found[measure]
+        # A database leaves out the days for which there is nothing to count.
+        assert days.get("2026-11-15", 0) == FIRST_DAY[measure]
+        assert days.get("2026-11-16", 0) == SECOND_DAY[measure]
+
+
+def test_rows_alone_are_counted_too(place: Place) -> None:
+    assert place.answers(Whole(), ROWS) == {ROWS: 6}
+    assert place.answers(Each(DAY), ROWS) == {ROWS: {"2026-11-15": 3, "2026-11-16": 3}}
+
+
+def test_a_time_is_utc_or_has_no_zone(place: Place) -> None:
+    latest = place.answers(Whole(), LATEST)[LATEST]
+    assert latest.replace(tzinfo=None) == datetime(2026, 11, 16, 9)
+    assert not latest.utcoffset()
+
+
+def test_a_column_that_is_not_there_costs_only_its_own_measure(place: Place) -> None:
+    wrong = Measure("nulls", ("tialnum",))
+    found = place.answers(Whole(), ROWS, wrong)
+    assert found[ROWS] == 6
+    assert found[wrong] == Failed(Outcome.ERROR, "There is no column `tialnum`. Did you mean `tailnum`?")
+
+
+def test_a_lookup_into_a_column_that_is_not_there_costs_only_itself(place: Place) -> None:
+    wrong = Measure("unmatched", ("tailnum",), PLANES_NAME, ("tail",))
+    found = place.answers(Whole(), ROWS, wrong)
+    assert (found[ROWS], found[wrong].outcome) == (6, Outcome.ERROR)
+
+
+def test_a_target_that_is_not_there_says_so(place: Place) -> None:
+    with pytest.raises(CannotRead, match="nowhere"):
+        place.engine.measure(Scan(place.bad, (ROWS,)), Limits())
+
+
+def test_all_the_measures_of_a_part_are_one_scan(place: Place) -> None:
+    fused = tuple(measure for measure in MEASURES if measure.kind not in ("distinct", "unmatched"))
+    assert place.engine.measure(Scan(place.flights, fused, One(DAY, "2026-11-15")), Limits()).scans == 1
+
+
+def test_names_are_quoted(place: Place) -> None:
+    hostile = Measure("nulls", ('x") FROM flights; DROP TABLE flights; --',))
+    found = place.answers(Whole(), hostile, ROWS)
+    assert (found[hostile].outcome, found[ROWS]) == (Outcome.ERROR, 6)
+
+
+def test_values_are_bound(place: Place) -> None:
+    try:
+        rows = place.answers(One(DAY, "2026-11-15' OR '1'='1"), ROWS)[ROWS]
+    except CannotRead:  # a column of dates refuses what is no date
+        rows = 0
+    assert rows == 0
+
+
+def test_a_file_that_vanished_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    place = duckdb_over_hudi(tmp_path)
+    uris = iter(
+        [replace(snapshot(place.flights.uri), slices=(Slice("/gone.parquet", None),)), snapshot(place.flights.uri)]
+    )
+    monkeypatch.setattr(quality.engines.duckdb, "snapshot", lambda uri, **filters: next(uris))
+    assert place.answers(Whole(), ROWS) == {ROWS: 6}
+
+
+def test_a_table_with_no_commit_has_no_rows(tmp_path: Path) -> None:
+    uri = hudi_table(tmp_path / "new", {})
+    for record in (tmp_path / "new" / ".hoodie").glob("2*"):
+        record.unlink()
+    measured = DuckDb().measure(Scan(HudiCopy(uri), (ROWS, SUM, COMMITTED)), Limits())
+    assert (measured.answers, measured.instant) == ({ROWS: 0, SUM: None, COMMITTED: None}, "")
+
+
+def test_it_says_which_commit_was_read(tmp_path: Path) -> None:
+    place = duckdb_over_hudi(tmp_path)
+    commit(tmp_path / "flights", {"2026-11-17": _arrow(ROWS_OF_FLIGHTS)}, column=DAY, instant="20261117120000000")
+    measured = place.engine.measure(Scan(place.flights, (ROWS, COMMITTED)), Limits())
+    assert (measured.instant, measured.answers[ROWS]) == ("20261117120000000", 12)
+    assert measured.answers[COMMITTED] == datetime(2026, 11, 17, 12, tzinfo=UTC)
+
+
+def test_a_folder_that_is_no_table_is_named(tmp_path: Path) -> None:
+    with pytest.raises(CannotRead, match=r"is not a Hudi table: it has no .hoodie folder. Bootstrap"):
+        DuckDb().measure(Scan(HudiCopy(tmp_path.as_uri()), (ROWS,)), Limits())
+
+
+def test_rows_without_a_partition_are_counted_under_none(tmp_path: Path) -> None:
+    rows = _arrow([{**row, DAY: None} for row in ROWS_OF_FLIGHTS]).cast(_arrow(ROWS_OF_FLIGHTS).schema)
+    uri = hudi_table(tmp_path / "t", {None: rows}, column=DAY)
+    for measures in ((ROWS,), (ROWS, NULLS)):
+        assert DuckDb().measure(Scan(HudiCopy(uri), measures, Each(DAY)), Limits()).answers[ROWS] == {None: 6}
+
+
+def test_a_scan_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
+    pq.write_table(pa.table({"id": list(range(1_000_000))}), tmp_path / "1.parquet")
+    scan = Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (DISTINCT_ID,))
+    answer = DuckDb().measure(scan, Limits(timeout=timedelta(milliseconds=20), threads=1)).answers[DISTINCT_ID]
+    assert answer == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+
+
+def test_a_password_is_never_shown() -> None:
+    target = SqlTable("postgresql+psycopg://me:secret@127.0.0.1:1/ops", "flights")
+    with pytest.raises(CannotRead) as caught:
+        SqlAlchemy().measure(Scan(target, (ROWS,)), Limits())
+    assert "secret" not in str(caught.value) + repr(target)
+    assert "me:***@127.0.0.1" in str(caught.value)
