@@ -117,9 +117,12 @@ class Unit(models.Model):
     """The sustain period that was in force at the first failure."""
     latest_outcome = models.CharField(max_length=10, choices=OUTCOMES, blank=True)
     latest_at = models.DateTimeField(null=True, blank=True)
+    touched_at = models.DateTimeField(null=True, blank=True)
+    """The latest commit that touched the range and that no PASS has read yet."""
     retest_due_at = models.DateTimeField(null=True, blank=True)
-    """A commit later than the last PASS touched the range; after this time its retest is overdue."""
+    """From here on the retest of such a commit is overdue."""
     waiver = models.CharField(max_length=20, blank=True)
+    """false_positive or accepted: a person resolved the failure by force."""
     waived_at = models.DateTimeField(null=True, blank=True)
     affected_from = models.DateTimeField(null=True, blank=True)
     """Freshness: everything from here on is affected."""

@@ -1,0 +1,76 @@
+"""Between a unit's row and the facts that its verdict is judged from; each change of the verdict leaves a Flip."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from lakehub.kernel.outcome import Outcome, Verdict
+from quality.domain.verdicts import Judgement, UnitFacts, Waiver, judge
+from quality.models import Flip, Result, Unit
+
+FIELDS = (
+    "last_pass_at",
+    "first_fail_at",
+    "last_fail_at",
+    "sustain",
+    "latest_outcome",
+    "latest_at",
+    "touched_at",
+    "retest_due_at",
+    "waiver",
+    "waived_at",
+)
+JUDGED = ("verdict", "reason", "verdict_at", "judge_at")
+
+
+def facts_of(unit: Unit) -> UnitFacts:
+    """The facts of a row. Reads the cadence from the test's version: select it along."""
+    version = unit.test.version
+    return UnitFacts(
+        last_pass_at=unit.last_pass_at,
+        first_fail_at=unit.first_fail_at,
+        last_fail_at=unit.last_fail_at,
+        sustain=unit.sustain or timedelta(),
+        latest_outcome=Outcome(unit.latest_outcome) if unit.latest_outcome else None,
+        latest_at=unit.latest_at,
+        cadence=version.cadence if version else None,
+        touched_at=unit.touched_at,
+        retest_due_at=unit.retest_due_at,
+        waiver=Waiver(unit.waiver) if unit.waiver else None,
+        waived_at=unit.waived_at,
+    )
+
+
+def judge_now(unit: Unit, *, now: datetime) -> Judgement:
+    """What is believed of the unit at `now`, whatever its row said last."""
+    return judge(facts_of(unit), now=now)
+
+
+def settle(unit: Unit, facts: UnitFacts, *, now: datetime, result: Result | None = None) -> Flip | None:
+    """Puts the facts and what they mean now into the row, unsaved; the Flip, saved, where the verdict changed.
+
+    Call it inside the transaction that saves `FIELDS` and `JUDGED` of the unit.
+    """
+    for name in FIELDS:
+        value = getattr(facts, name)
+        setattr(unit, name, "" if value is None and name in ("latest_outcome", "waiver") else value)
+    judged = judge(facts, now=now)
+    was, unit.verdict, unit.reason, unit.judge_at = (
+        Verdict(unit.verdict),
+        judged.verdict,
+        judged.reason,
+        judged.changes_at,
+    )
+    if judged.verdict is was:
+        return None
+    unit.verdict_at = now
+    return Flip.objects.create(
+        unit=unit,
+        result=result,
+        was=was,
+        becomes=judged.verdict,
+        reason=judged.reason,
+        at=now,
+        failing_since=facts.first_fail_at if judged.verdict is Verdict.FAIL else None,
+        affected_from=unit.affected_from,
+    )
