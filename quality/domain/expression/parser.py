@@ -158,3 +158,11 @@ def _wanted(terminals: Iterable[str]) -> str:
         return "wanted: a value such as rows(this), 99.9% or 2h"
     words = sorted({DESCRIBED.get(terminal, f"`{terminal.lower()}`") for terminal in terminals})
     return f"wanted: {', '.join(words)}"
+
+
+def parse_literal(text: str) -> Literal:
+    """One value such as `30m` or `99.9%`. Raises ExpressionError."""
+    node = parse(text).assertion
+    if not isinstance(node, Literal):
+        raise ExpressionError("Only a value is wanted, such as 30m or 99.9%.", text=text, where=node.where)
+    return node

@@ -1,0 +1,39 @@
+"""The checks: which tests a dataset gets from its metadata.
+
+To add one: write a file here with an object that fits `Check`, add its line to CHECKS, its row to
+tests/contracts/test_checks.py and its section to docs/checks.md. Checks do not know each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Protocol
+
+from lakehub.kernel.registry import Registry
+from quality.domain.definitions import DatasetFacts, Definition, Skipped
+
+
+class Check(Protocol):
+    category: str
+
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+        """The tests that the dataset gets, or why it gets none."""
+
+
+CHECKS: Registry[Check] = Registry(
+    "check",
+    {
+        "freshness": "quality.checks.freshness:FRESHNESS",
+        "completeness": "quality.checks.completeness:COMPLETENESS",
+        "duplicates": "quality.checks.duplicates:DUPLICATES",
+        "row_count_cross_dc": "quality.checks.row_count_cross_dc:ROW_COUNT_CROSS_DC",
+        "custom": "quality.checks.custom:CUSTOM",
+        "finding": "quality.checks.finding:FINDING",
+    },
+)
+
+
+def definitions_of(dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    """What all the checks make of a dataset."""
+    for name in CHECKS:
+        yield from CHECKS.get(name).definitions(dataset)

@@ -1,0 +1,45 @@
+"""Tests that people write. None is generated; `of` makes the definition of one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.expression import Expression, understand
+
+
+class Custom:
+    category = "others"
+
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+        yield from ()
+
+    def of(
+        self, dataset: DatasetFacts, *, key: str, title: str, expression: str, because: str, gating: bool = True
+    ) -> Definition:
+        """The definition of what a person wrote. Raises ExpressionError with the place and a hint."""
+        understood = understand(expression, dataset.scope)
+        sustain = understood.parameters.sustain
+        return Definition(
+            key=key,
+            title=title,
+            category=self.category,
+            check="custom",
+            expression=expression,
+            sustain=dataset.slas.sustain if sustain is None else sustain,
+            cadence=_cadence(understood, dataset),
+            because=because,
+            gating=gating,
+        )
+
+
+def _cadence(expression: Expression, dataset: DatasetFacts) -> timedelta | None:
+    """A test of partitions has none, unless it says that it looks at the whole."""
+    given = expression.parameters.cadence
+    if given is not None or expression.parameters.partition == "whole":
+        return given or dataset.slas.cadence
+    return dataset.cadence
+
+
+CUSTOM = Custom()

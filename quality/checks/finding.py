@@ -1,0 +1,33 @@
+"""What ingestion saw, as a test: so that incidents have one door. The tests come with the first finding of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.expression import formula
+from quality.domain.expression.nodes import Name
+
+
+class Finding:
+    category = "ingestion"
+
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+        yield from ()
+
+    def of(self, kind: str) -> Definition:
+        """The test that no finding of `kind` is open. It fails at once: ingestion is sure of what it saw."""
+        return Definition(
+            key=f"finding:{kind}",
+            title=kind.replace("_", " ").capitalize(),
+            category=self.category,
+            check="finding",
+            expression=f"findings(this, {formula(Name(kind))}) == 0",
+            sustain=timedelta(),
+            cadence=None,
+            because=f"ingestion found {kind}",
+        )
+
+
+FINDING = Finding()

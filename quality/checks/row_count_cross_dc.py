@@ -1,0 +1,34 @@
+"""Does each data center have the rows that the others have? The copy that lacks rows fails, whichever side it is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.expression import formula
+from quality.domain.expression.nodes import Name
+from quality.domain.tiers import shown
+
+
+class RowCountCrossDc:
+    category = "consistency"
+
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+        if len(dataset.data_centers) < 2:
+            yield Skipped("row_count_cross_dc", "a copy in one data center only")
+            return
+        for center in dataset.data_centers:
+            there = f"rows({formula(Name('this', center))})"
+            yield Definition(
+                key=f"row_count@{center}",
+                title=f"Rows of {center}",
+                category=self.category,
+                check="row_count_cross_dc",
+                expression=f"min(rows(this), {there}) / {there} > {shown(dataset.slas.consistency)}",
+                sustain=dataset.slas.sustain,
+                cadence=dataset.cadence,
+                because=f"tier {dataset.tier}, copies in {', '.join(dataset.data_centers)}",
+            )
+
+
+ROW_COUNT_CROSS_DC = RowCountCrossDc()

@@ -1,0 +1,137 @@
+"""c and the lateness, against a slow model that walks through the hours one by one."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from zoneinfo import ZoneInfo
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
+from lakehub.kernel.outcome import Outcome
+from quality.domain.evaluation import Evaluation, asks, evaluate
+from quality.domain.expression import parse
+from quality.domain.freshness import complete_until, lateness
+from quality.domain.measures import Answer
+from quality.domain.values import Moment
+
+NEW_YORK = ZoneInfo("America/New_York")
+START = datetime(2026, 10, 30, 4, tzinfo=UTC)
+"""Midnight in New York; the night of 1 November has 25 hours."""
+HOUR = timedelta(hours=1)
+
+counts = st.sampled_from([0, 1, 998, 999, 1000, 1001])
+grains = st.sampled_from([Grain.HOUR, Grain.DAY])
+moments = st.integers(0, 130).map(lambda hours: START + hours * HOUR)
+slas = st.integers(1, 50).map(lambda hours: hours * HOUR)
+
+
+@given(grains, st.lists(counts, min_size=1, max_size=130), st.lists(counts, min_size=1, max_size=130), moments)
+def test_c_is_the_last_boundary_before_which_all_is_complete(
+    grain: Grain, ours: list[int], upstream: list[int], now: datetime
+) -> None:
+    """The slow model tries every hour that is a boundary, from now backwards."""
+    have, want = _by_bucket(ours, grain), _by_bucket(upstream, grain)
+    found = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now)
+    known = {start: rows for start, rows in want.items() if rows}
+    if not known:
+        assert found is None
+        return
+    boundary = floor_to_bucket(now, grain, NEW_YORK)
+    while any(have.get(start, 0) * 1000 < 999 * rows for start, rows in known.items() if start < boundary):
+        boundary = floor_to_bucket(boundary - HOUR, grain, NEW_YORK)
+    assert found == max(boundary, START)
+
+
+@given(grains, moments, moments, slas)
+def test_lateness_below_the_sla_is_the_rule(grain: Grain, instant: datetime, now: datetime, sla: timedelta) -> None:
+    c = min(floor_to_bucket(instant, grain, NEW_YORK), floor_to_bucket(now, grain, NEW_YORK))
+    late = lateness(c, grain=grain, zone=NEW_YORK, now=now)
+    assert (late < sla) == (c >= floor_to_bucket(now - sla, grain, NEW_YORK))
+
+
+@given(moments, moments, slas)
+def test_without_buckets_the_data_may_be_as_old_as_the_sla(c: datetime, now: datetime, sla: timedelta) -> None:
+    assert (lateness(c, grain=Grain.NONE, zone=NEW_YORK, now=now) <= sla) == (c >= now - sla)
+
+
+def _by_bucket(hourly: list[int], grain: Grain) -> dict[datetime, int]:
+    rows: dict[datetime, int] = {}
+    for number, count in enumerate(hourly):
+        start = partition_at(START + number * HOUR, grain, NEW_YORK).start
+        rows[start] = rows.get(start, 0) + count
+    return rows
+
+
+def fresh(
+    ours: Answer,
+    upstream: Answer,
+    *,
+    now: datetime,
+    sla: str = "2h",
+    grain: Grain = Grain.DAY,
+    committed: Answer = None,
+) -> Evaluation:
+    expression = parse(f"freshness(this, upstream) < {sla}")
+    answers = dict(zip(asks(expression), (ours, upstream, committed), strict=True))
+    return evaluate(expression, answers, Moment(now, grain, NEW_YORK, START))
+
+
+FULL = {"2026-10-30": 1000, "2026-10-31": 1000, "2026-11-01": 1000}
+
+
+def test_a_daily_dataset_does_not_flap_once_a_day() -> None:
+    """At 01:59 the day that ended two hours ago is not late yet; at 02:00 it is."""
+    midnight = datetime(2026, 11, 1, 4, tzinfo=UTC)
+    behind = {"2026-10-30": 1000}
+    assert fresh(behind, FULL, now=midnight + timedelta(minutes=119)).outcome is Outcome.PASS
+    late = fresh(behind, FULL, now=midnight + timedelta(minutes=120))
+    assert (late.outcome, late.observed_text, late.complete_until) == (
+        Outcome.FAIL,
+        "2 h",
+        midnight - timedelta(days=1),
+    )
+
+
+def test_a_hole_in_the_past_holds_c_back() -> None:
+    holed = {**FULL, "2026-10-31": 998}
+    found = fresh(holed, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC))
+    assert (found.outcome, found.complete_until) == (Outcome.FAIL, datetime(2026, 10, 31, 4, tzinfo=UTC))
+    assert fresh({**FULL, "2026-10-31": 999}, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC)).outcome is Outcome.PASS
+
+
+def test_an_empty_copy_fails_and_an_empty_upstream_is_no_data() -> None:
+    now = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    assert fresh({}, FULL, now=now).outcome is Outcome.FAIL
+    assert fresh(FULL, {}, now=now).outcome is Outcome.NO_DATA
+
+
+def test_without_partitions_a_table_that_has_the_rows_of_upstream_is_fresh() -> None:
+    now = datetime(2026, 11, 2, 12, tzinfo=UTC)
+    old = now - timedelta(days=9)
+    assert fresh({"": 999}, {"": 1000}, now=now, grain=Grain.NONE, committed=old).outcome is Outcome.PASS
+    late = fresh({"": 998}, {"": 1000}, now=now, grain=Grain.NONE, committed=old)
+    assert (late.outcome, late.complete_until) == (Outcome.FAIL, old)
+
+
+def test_a_partition_that_is_no_day_is_an_error_with_the_form_wanted() -> None:
+    found = fresh({"16/11/2026": 5}, FULL, now=START + timedelta(days=3))
+    assert (found.outcome, "expected the form %Y-%m-%d" in found.cause) == (Outcome.ERROR, True)
+
+
+@pytest.mark.parametrize(
+    "written",
+    [
+        "2026-11-01T12:00:00",
+        "2026-11-01 12:00:00",
+        datetime(2026, 11, 1, 12),
+        datetime(2026, 11, 1, 7, tzinfo=NEW_YORK),
+    ],
+)
+def test_the_event_time_rule_reads_times_of_all_forms(written: Answer) -> None:
+    expression = parse("freshness(this.at) <= 1h")
+    (ask,) = asks(expression)
+    found = evaluate(expression, {ask: written}, Moment(datetime(2026, 11, 1, 12, 30, tzinfo=UTC)))
+    assert (found.outcome, found.observed_text) == (Outcome.PASS, "30 min")

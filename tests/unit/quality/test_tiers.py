@@ -1,0 +1,56 @@
+"""The table of tiers, and what a dataset may change of it."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+from datetime import timedelta
+from fractions import Fraction
+
+import pytest
+
+from quality.domain.tiers import TIERS, BadOverride, Slas, shown, slas_of
+
+
+def test_a_higher_tier_never_promises_less() -> None:
+    for higher, lower in zip(TIERS, list(TIERS)[1:], strict=False):
+        better, worse = TIERS[higher], TIERS[lower]
+        assert better.completeness >= worse.completeness
+        assert better.consistency >= worse.consistency
+        for name in ("freshness", "duplicates", "sustain", "cadence", "rerun_base", "rerun_cap", "debounce", "grace"):
+            assert getattr(better, name) <= getattr(worse, name), name
+
+
+def test_a_dataset_overrides_what_it_names() -> None:
+    slas = slas_of(2, {"duplicates": "0%", "sustain": "10m"}, freshness=timedelta(hours=30))
+    assert (slas.duplicates, slas.sustain, slas.freshness) == (Fraction(0), timedelta(minutes=10), timedelta(hours=30))
+    assert slas.completeness == TIERS[2].completeness
+
+
+@pytest.mark.parametrize("name", [field.name for field in fields(Slas)])
+@pytest.mark.parametrize("tier", TIERS)
+def test_every_sla_may_be_overridden_by_what_is_shown(tier: int, name: str) -> None:
+    value = getattr(TIERS[tier], name)
+    assert slas_of(5 - tier, {name: shown(value)}) == slas_of(5 - tier).__class__(
+        **{**vars(TIERS[5 - tier]), name: value}
+    )
+
+
+@pytest.mark.parametrize(
+    ("overrides", "says"),
+    [
+        ({"sustin": "1m"}, "There is no SLA `sustin`. Did you mean `sustain`?"),
+        ({"sustain": "5"}, "sustain='5' is not a duration: write 30m, 2h or 1d."),
+        ({"duplicates": "0.1"}, "is not a share: write it in percent"),
+        ({"duplicates": "101%"}, "is not a share"),
+        ({"severity": "pag"}, "Did you mean `page`?"),
+    ],
+)
+def test_a_bad_override_is_refused_by_name(overrides: dict[str, str], says: str) -> None:
+    with pytest.raises(BadOverride) as caught:
+        slas_of(2, overrides)
+    assert says in str(caught.value)
+
+
+def test_an_unknown_tier_is_refused() -> None:
+    with pytest.raises(BadOverride, match=r"There is no tier 9: choose 0 \(highest\) to 5"):
+        slas_of(9)
