@@ -1,0 +1,89 @@
+"""What becomes of each event that was read. The sum holds for every commit: read = applied + superseded + redelivered + errors (RULES.md, Ingestion).
+
+`account` is the slow, obvious model; `ingestion.spark.batch` computes the same with columns, and a test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from typing import Any
+
+
+class Fate(StrEnum):
+    APPLIED = "applied"
+    SUPERSEDED = "superseded"
+    REDELIVERED = "redelivered"
+    ERROR = "error"
+
+
+@dataclass(frozen=True)
+class Counts:
+    """An associative sum: the counts of two batches add up."""
+
+    read: int = 0
+    applied: int = 0
+    superseded: int = 0
+    redelivered: int = 0
+    errors: int = 0
+
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+
+    @property
+    def balanced(self) -> bool:
+        return self.read == self.applied + self.superseded + self.redelivered + self.errors
+
+    @property
+    def unaccounted(self) -> int:
+        return self.read - self.applied - self.superseded - self.redelivered - self.errors
+
+
+@dataclass(frozen=True)
+class Event:
+    """One row as it was read. `reference` None: the dataset has no reference key, and what is read later wins."""
+
+    key: Hashable
+    reference: Any
+    content: Hashable
+
+
+def account(events: Iterable[Event], stored: Mapping[Hashable, Event]) -> tuple[Fate, ...]:
+    """The fate of each event, in order, against the rows that the table holds.
+
+    Within a batch the greater reference key wins, and of equals the later. A loser that is the same row as the winner is redelivered, any other is superseded.
+    """
+    batch = tuple(events)
+    winners = _winners(batch)
+    return tuple(
+        _against_stored(event, stored.get(event.key))
+        if winners[event.key] == place
+        else _against_winner(event, batch[winners[event.key]])
+        for place, event in enumerate(batch)
+    )
+
+
+def _winners(batch: tuple[Event, ...]) -> dict[Hashable, int]:
+    places: dict[Hashable, int] = {}
+    for place, event in enumerate(batch):
+        leader = places.get(event.key)
+        if leader is None or event.reference is None or event.reference >= batch[leader].reference:
+            places[event.key] = place
+    return places
+
+
+def _against_winner(event: Event, winner: Event) -> Fate:
+    return Fate.REDELIVERED if _same_row(event, winner) else Fate.SUPERSEDED
+
+
+def _against_stored(event: Event, stored: Event | None) -> Fate:
+    if stored is None:
+        return Fate.APPLIED
+    if event.reference is not None and stored.reference is not None and stored.reference > event.reference:
+        return Fate.SUPERSEDED
+    return Fate.REDELIVERED if _same_row(event, stored) else Fate.APPLIED
+
+
+def _same_row(one: Event, other: Event) -> bool:
+    return one.reference == other.reference and one.content == other.content

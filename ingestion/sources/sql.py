@@ -1,0 +1,167 @@
+"""Any database that SQLAlchemy reaches: a snapshot is one statement, the changes are the rows at or after a watermark.
+
+Deleted rows are not seen by a watermark. A transaction that commits late with an early watermark is, within `overlap_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import Column, Schema, UnknownColumn
+from ingestion.sources import Chunk, Reading, SourceConfig, SourceError
+from ingestion.sources.watermark import Digest, Watermark
+from lakehub.kernel.suggest import did_you_mean
+
+
+class SqlSource:
+    def __init__(self, config: SourceConfig) -> None:
+        self._config = config
+        self._engine = _engine(config.url)
+
+    def schema(self) -> Schema:
+        return self._schema
+
+    def snapshot(self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None) -> Reading:
+        self._schema.require(only or (), self._name)
+        chosen = [
+            sa.column(name).in_([_literal(each, self._schema.types[name]) for each in values])
+            for name, values in (only or {}).items()
+        ]
+        return self._reading(self._select().where(*chosen), self._keeper(None, upto))
+
+    def changes(self, position: Position, *, upto: datetime | None = None) -> Reading:
+        keeper = self._keeper(position, upto)
+        statement = self._select()
+        if isinstance(keeper, Watermark) and keeper.read_from() is not None:
+            cursor: sa.ColumnClause[Any] = sa.column(str(self._config.cursor_column))
+            statement = statement.where(sa.or_(cursor >= keeper.read_from(), cursor.is_(None)))
+        return self._reading(statement, keeper)
+
+    def _keeper(self, start: Position | None, upto: datetime | None) -> Watermark | Digest:
+        cursor = self._config.cursor_column
+        if cursor is None:
+            return Digest(start)
+        self._schema.require([cursor], self._name)
+        timed = self._schema.types[cursor] in ("timestamp", "date")
+        return Watermark(
+            self._schema.names.index(cursor),
+            timed or _is_text(self._schema.types[cursor]),
+            start,
+            upto,
+            timedelta(seconds=self._config.overlap_s),
+        )
+
+    def _reading(self, statement: sa.Select[Any], keeper: Watermark | Digest) -> Reading:
+        unchanged = keeper.unchanged if isinstance(keeper, Digest) else lambda: False
+        return Reading(self._chunks(statement, keeper), keeper.position, unchanged)
+
+    def _chunks(self, statement: sa.Select[Any], keeper: Watermark | Digest) -> Iterator[Chunk]:
+        names = self._schema.names
+        with self._told(), self._engine.connect() as connection:
+            streaming = connection.execution_options(stream_results=True, max_row_buffer=self._config.chunk_rows)
+            for rows in streaming.execute(statement).partitions(self._config.chunk_rows):
+                kept = [row for row in rows if keeper.admit(row)]
+                if kept:
+                    yield Chunk(dict(zip(names, zip(*kept, strict=True), strict=True)))
+
+    def _select(self) -> sa.Select[Any]:
+        """Columns without a type: values come as the driver has them, and a bad one cannot stop the reading."""
+        schema, name = self._place
+        columns: list[sa.ColumnClause[Any]] = [sa.column(each) for each in self._schema.names]
+        statement: sa.Select[Any] = sa.select(*columns)
+        return statement.select_from(sa.table(name, schema=schema))
+
+    @cached_property
+    def _schema(self) -> Schema:
+        schema, name = self._place
+        with self._told():
+            inspector = sa.inspect(self._engine)
+            known = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
+            if name not in known:
+                raise SourceError(f"The database has no table `{self._config.object}`.{did_you_mean(name, known)}")
+            found = inspector.get_columns(name, schema)
+        return Schema(tuple(Column(each["name"], _type_name(each["type"])) for each in found))
+
+    @property
+    def _place(self) -> tuple[str | None, str]:
+        schema, _, name = self._config.object.rpartition(".")
+        return schema or None, name
+
+    @property
+    def _name(self) -> str:
+        return f"The table `{self._config.object}`"
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        """Database errors in words that name the source, without its password."""
+        try:
+            yield
+        except (DBAPIError, OSError) as problem:
+            cause = problem.orig if isinstance(problem, DBAPIError) else problem
+            raise SourceError(
+                f"The source {self._engine.url.render_as_string()} cannot be read: {cause}. Check that it is up, and the connection's URL and rights."
+            ) from problem
+        except (SourceError, UnknownColumn):
+            raise
+        except SQLAlchemyError as problem:
+            raise SourceError(
+                f"The source {self._engine.url.render_as_string()} cannot be read: {problem}."
+            ) from problem
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError:
+        raise SourceError(
+            "The connection's URL is no database URL such as postgresql+psycopg://user:password@host/name or sqlite:////path/file.db."
+        ) from None
+    if parsed.get_backend_name() == "sqlite" and parsed.database and not Path(parsed.database).is_file():
+        raise SourceError(
+            f"There is no SQLite database at {parsed.database}. Check the path; an absolute one has four slashes, sqlite:////path/file.db."
+        )
+    try:
+        return sa.create_engine(parsed)
+    except (NoSuchModuleError, ModuleNotFoundError) as problem:
+        raise SourceError(
+            f"No driver is installed for {parsed.drivername}: {problem}. Install one with pip, or name another as in postgresql+psycopg://."
+        ) from None
+
+
+_BY_KIND: tuple[tuple[type[sa.types.TypeEngine[Any]], str], ...] = (
+    (sa.Boolean, "boolean"),
+    (sa.SmallInteger, "int"),
+    (sa.Integer, "long"),
+    (sa.Float, "double"),
+    (sa.DateTime, "timestamp"),
+    (sa.Date, "date"),
+    (sa.LargeBinary, "binary"),
+)
+
+
+def _type_name(found: sa.types.TypeEngine[Any]) -> str:
+    """What has no twin (JSON, arrays, intervals) is kept as text."""
+    if isinstance(found, sa.Numeric) and not isinstance(found, sa.Float):
+        return (
+            f"decimal({found.precision},{found.scale or 0})" if found.precision and found.precision <= 38 else "double"
+        )
+    return next((name for kind, name in _BY_KIND if isinstance(found, kind)), "string")
+
+
+def _literal(text: str, type_: str) -> object:
+    if type_ == "date":
+        return date.fromisoformat(text)
+    return int(text) if type_ in ("int", "long") else text
+
+
+def _is_text(type_: str) -> bool:
+    return type_ == "string"

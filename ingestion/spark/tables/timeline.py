@@ -1,0 +1,217 @@
+"""The timeline of a Hudi table (version 9), read without a JVM: what was completed, what is pending, who is still alive.
+
+Completed instants are files `<requested>_<completed>.<action>` with an Avro record inside; the completion time orders them, the requested one names them.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property, partial
+from typing import Any, TypeVar
+
+import fastavro
+from pyarrow import fs
+
+from ingestion.domain.checkpoint import Checkpoint, Stamp, latest_checkpoint
+
+T = TypeVar("T")
+META_PREFIX = "lakehub."
+CHECKPOINT, RUN = "lakehub.checkpoint", "lakehub.run"
+_WRITES = ("commit", "deltacommit", "replacecommit")
+_COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
+_PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
+_READS = 4
+"""A writer may be renaming what is being read: look again this often."""
+
+
+class NotATable(ValueError):
+    """A URI was given where no Hudi table is."""
+
+
+@dataclass(frozen=True)
+class PartitionChange:
+    """What a commit wrote in one partition, by the table format's own statistics."""
+
+    inserts: int = 0
+    updates: int = 0
+    deletes: int = 0
+
+    @property
+    def rows(self) -> int:
+        return self.inserts + self.updates + self.deletes
+
+
+@dataclass(frozen=True)
+class LakeCommit:
+    """One completed write. `checkpoint` and `run` are what our own jobs left in it."""
+
+    instant: str
+    completed: str
+    action: str
+    operation: str
+    partitions: dict[str, PartitionChange] = field(default_factory=dict)
+    extra: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def completed_at(self) -> datetime:
+        return instant_time(self.completed)
+
+    @cached_property
+    def checkpoint(self) -> dict[str, Any] | None:
+        return json.loads(self.extra[CHECKPOINT]) if CHECKPOINT in self.extra else None
+
+    @cached_property
+    def run(self) -> dict[str, Any]:
+        run: dict[str, Any] = json.loads(self.extra.get(RUN, "{}"))
+        return run
+
+    @property
+    def rearranges(self) -> bool:
+        """Clustering and compaction move rows but change none."""
+        return self.operation in ("CLUSTER", "COMPACT")
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """The table at `uri`. Each look reads the storage again."""
+
+    uri: str
+
+    @property
+    def exists(self) -> bool:
+        filesystem, path = self._place
+        return bool(filesystem.get_file_info(f"{path}/.hoodie/hoodie.properties").type == fs.FileType.File)
+
+    def require(self) -> Timeline:
+        """Itself, or NotATable with what is there instead."""
+        if self.exists:
+            return self
+        filesystem, path = self._place
+        there = filesystem.get_file_info(path).type != fs.FileType.NotFound
+        raise NotATable(
+            f"{self.uri} {'is a folder' if there else 'does not exist, so it is no table'}"
+            f"{' but not a Hudi table: it has no .hoodie/hoodie.properties' if there else ''}. Correct the URI, or bootstrap the dataset first."
+        )
+
+    @property
+    def properties(self) -> dict[str, str]:
+        text = self._again(lambda: self._bytes(".hoodie/hoodie.properties").decode())
+        lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
+        return {name.strip(): value.strip() for name, _, value in lines}
+
+    def commits(self, *, after: str = "") -> tuple[LakeCommit, ...]:
+        """Completed writes whose completion time is later than `after`, in the order of completion."""
+        return self._again(lambda: tuple(self._commit(name) for name in self._completed(after)))
+
+    def checkpoint(self) -> Checkpoint | None:
+        return latest_checkpoint(Stamp(each.instant, each.completed, each.checkpoint) for each in self.commits())
+
+    def commit_of_run(self, run_id: str) -> LakeCommit | None:
+        """The commit that a run made; newest first, because it is mostly asked right after a write."""
+        for name in reversed(self._completed("")):
+            commit = self._again(partial(self._commit, name))
+            if commit.run.get("run_id") == run_id:
+                return commit
+        return None
+
+    def pending(self) -> dict[str, datetime | None]:
+        """Writes that were begun and not completed: the instant, and its writer's last heartbeat (None: it has none)."""
+        names = self._names(".hoodie/timeline")
+        completed = {match[1] for match in map(_COMPLETED.fullmatch, names) if match}
+        begun = {match[1] for match in map(_PENDING.fullmatch, names) if match}
+        return {instant: self._heartbeat(instant) for instant in sorted(begun - completed)}
+
+    def _completed(self, after: str) -> list[str]:
+        found = [
+            (match[2], name)
+            for name in self._names(".hoodie/timeline")
+            if (match := _COMPLETED.fullmatch(name)) and match[2] > after
+        ]
+        return [name for _, name in sorted(found)]
+
+    def _commit(self, name: str) -> LakeCommit:
+        match = _COMPLETED.fullmatch(name)
+        assert match is not None
+        record = _avro(self._bytes(f".hoodie/timeline/{name}"))
+        extra = {
+            key: value for key, value in (record.get("extraMetadata") or {}).items() if key.startswith(META_PREFIX)
+        }
+        return LakeCommit(
+            match[1], match[2], match[3], record.get("operationType") or "UNKNOWN", _changes(record), extra
+        )
+
+    def _heartbeat(self, instant: str) -> datetime | None:
+        filesystem, path = self._place
+        info = filesystem.get_file_info(f"{path}/.hoodie/.heartbeat/{instant}")
+        return None if info.type == fs.FileType.NotFound else info.mtime
+
+    def _names(self, folder: str) -> list[str]:
+        filesystem, path = self._place
+        selector = fs.FileSelector(f"{path}/{folder}", allow_not_found=True)
+        return [info.base_name for info in filesystem.get_file_info(selector)]
+
+    def _bytes(self, name: str) -> bytes:
+        filesystem, path = self._place
+        with filesystem.open_input_stream(f"{path}/{name}") as file:
+            content: bytes = file.read()
+            return content
+
+    def _again(self, look: Callable[[], T]) -> T:
+        for attempt in range(_READS):
+            try:
+                return look()
+            except (OSError, ValueError, EOFError, StopIteration):
+                if attempt == _READS - 1:
+                    raise
+        raise AssertionError("unreachable")
+
+    @cached_property
+    def _place(self) -> tuple[fs.FileSystem, str]:
+        return storage(self.uri)
+
+
+def storage(uri: str) -> tuple[fs.FileSystem, str]:
+    """The file system behind a URI, and the path in it without a slash at the end."""
+    filesystem, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
+    return filesystem, path.rstrip("/")
+
+
+def instant_time(instant: str) -> datetime:
+    """A Hudi instant (UTC, yyyyMMddHHmmssSSS) as a time."""
+    return datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(
+        microsecond=int(instant[14:17] or 0) * 1000, tzinfo=UTC
+    )
+
+
+def _avro(content: bytes) -> Mapping[str, Any]:
+    (record,) = fastavro.reader(io.BytesIO(content))
+    assert isinstance(record, Mapping)
+    return record
+
+
+def _changes(record: Mapping[str, Any]) -> dict[str, PartitionChange]:
+    touched = {_value_of(name): _sum(stats) for name, stats in (record.get("partitionToWriteStats") or {}).items()}
+    for name in record.get("partitionToReplaceFileIds") or {}:
+        touched.setdefault(_value_of(name), PartitionChange())
+    return dict(sorted(touched.items()))
+
+
+def _sum(stats: list[Mapping[str, Any]]) -> PartitionChange:
+    return PartitionChange(
+        *(sum(max(0, stat[what] or 0) for stat in stats) for what in ("numInserts", "numUpdateWrites", "numDeletes"))
+    )
+
+
+def _value_of(partition_path: str) -> str:
+    """`flight_date=2026-11-16` -> `2026-11-16`."""
+    return partition_path.partition("=")[2] or partition_path
+
+
+def walk(commits: tuple[LakeCommit, ...]) -> Iterator[LakeCommit]:
+    """The commits that changed rows."""
+    return (commit for commit in commits if not commit.rearranges)
