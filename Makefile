@@ -26,7 +26,7 @@ $(VENV)/.installed: requirements.txt requirements-dev.txt
 	@touch $@
 
 demo: setup ## the whole story on real flights, then the web application; DEMO_SERVE=0 ends after the story
-	@$(PY) manage.py demo $(if $(filter 0,$(DEMO_SERVE)),--no-serve)
+	@$(PY) -m lakehub.demo $(if $(filter 0,$(DEMO_SERVE)),--no-serve)
 
 test: setup ## every test that this machine can run; SUITES="unit web" for some
 	@$(PY) -m tests $(SUITES)

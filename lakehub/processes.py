@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import os
+import signal
 import sys
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
+from honcho import manager as honcho_manager
+from honcho.compat import ProcessManager
 from honcho.environ import parse_procfile
-from honcho.manager import Manager
 
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.setup.java import java_environment
 
 PROJECT = Path(__file__).resolve().parent.parent
 PACKAGES = ("lakehub", "ingestion", "quality", "incidents", "frontend")
+STOP_WITHIN_S = 20
+"""How long the processes may finish what they have; a worker looks at its broker every 2 seconds."""
+
+
+class _AskOne(ProcessManager):  # type: ignore[misc]  # honcho has no types
+    """Asks the process itself to end, not its whole group: a worker lets its pool finish. Killing still means the group."""
+
+    def terminate(self, pid: int) -> None:
+        with suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGTERM)
 
 
 class UnknownProcess(LookupError):
@@ -44,7 +57,9 @@ def environment(bind: str, environ: Mapping[str, str] = os.environ) -> dict[str,
 
 def supervise(lines: Mapping[str, str], env: Mapping[str, str]) -> int:
     """Run all of them until one ends or a signal comes; the exit code."""
-    manager = Manager()
+    honcho_manager.KILL_WAIT = STOP_WITHIN_S
+    manager = honcho_manager.Manager()
+    manager._procmgr = _AskOne()
     for name, line in lines.items():
         # `exec`: a signal reaches the process itself, not a shell in between.
         manager.add_process(name, f"exec {line}", env=dict(env), cwd=str(PROJECT))

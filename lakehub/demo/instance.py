@@ -1,0 +1,141 @@
+"""The demo's own instance: a folder that is made anew, and the real processes in it."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Mapping
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from lakehub.setup.artifacts import PROJECT
+
+START_WITHIN_S = 60
+STOP_WITHIN_S = 25
+
+
+class NotStarted(RuntimeError):
+    """The processes did not come up."""
+
+
+@dataclass(frozen=True)
+class Instance:
+    """Where the demo lives, and the address that its web application answers on."""
+
+    folder: Path
+    bind: str
+
+    @property
+    def url(self) -> str:
+        return f"http://{self.bind}"
+
+    @property
+    def log(self) -> Path:
+        return self.folder / "processes.log"
+
+    @property
+    def _pid_file(self) -> Path:
+        return self.folder / "processes.pid"
+
+    def environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
+        """The demo's settings; what the caller set for another instance does not count here."""
+        others = ("LAKEHUB_DATABASE_URL", "LAKEHUB_BROKER_URL", "LAKEHUB_STAGING", "LAKEHUB_DEBUG", "LAKEHUB_FAILPOINT")
+        return {name: value for name, value in environ.items() if name not in others} | {
+            "DJANGO_SETTINGS_MODULE": "lakehub.settings",
+            "LAKEHUB_HOME": str(self.folder),
+            "LAKEHUB_CLOCK": "shifted",
+            "LAKEHUB_BIND": self.bind,
+            "LAKEHUB_BASE_URL": self.url,
+            "LAKEHUB_WEB_WORKERS": "1",
+        }
+
+    def clear(self) -> None:
+        """End what an earlier demo left running, and remove its folder."""
+        pid = int(self._pid_file.read_text()) if self._pid_file.is_file() else 0
+        if pid and _is_ours(pid):
+            _end(pid)
+        shutil.rmtree(self.folder, ignore_errors=True)
+        self.folder.mkdir(parents=True)
+
+    @contextmanager
+    def running(self) -> Iterator[subprocess.Popen[bytes]]:
+        """Web, workers and beat, for as long as the block lasts; their output goes to the log."""
+        if not is_free(self.bind):
+            raise NotStarted(f"{self.bind} is taken. Name another address: LAKEHUB_BIND=127.0.0.1:8001 make demo")
+        command = [sys.executable, str(PROJECT / "manage.py"), "up", "--bind", self.bind]
+        with self.log.open("wb") as log:
+            processes = subprocess.Popen(
+                command,
+                cwd=PROJECT,
+                env=self.environment(),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
+        self._pid_file.write_text(str(processes.pid))
+        try:
+            yield processes
+        finally:
+            processes.send_signal(signal.SIGTERM)
+            try:
+                processes.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                processes.kill()
+            self._pid_file.unlink(missing_ok=True)
+
+    def wait_until_it_answers(self, processes: subprocess.Popen[bytes]) -> None:
+        deadline = time.monotonic() + START_WITHIN_S
+        while not self._answers():
+            if processes.poll() is not None or time.monotonic() > deadline:
+                raise NotStarted(f"The processes did not come up; the end of {self.log}:\n{self.last_words()}")
+            time.sleep(0.1)
+
+    def last_words(self, lines: int = 30) -> str:
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.is_file() else ""
+
+    def _answers(self) -> bool:
+        try:
+            with urllib.request.urlopen(f"{self.url}/health", timeout=2) as answer:  # noqa: S310  our own address
+                return bool(answer.status == 200)
+        except OSError:
+            return False
+
+
+def is_free(bind: str) -> bool:
+    host, _, port = bind.rpartition(":")
+    with closing(socket.socket()) as probe:
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind((host, int(port)))
+        except OSError:
+            return False
+    return True
+
+
+def free_address() -> str:
+    with closing(socket.socket()) as probe:
+        probe.bind(("127.0.0.1", 0))
+        return f"127.0.0.1:{probe.getsockname()[1]}"
+
+
+def _is_ours(pid: int) -> bool:
+    """Still the supervisor that the file was written for, not another process that got its number."""
+    command = subprocess.run(
+        ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
+    ).stdout
+    return "manage.py up" in command
+
+
+def _end(pid: int) -> None:
+    os.kill(pid, signal.SIGTERM)
+    deadline = time.monotonic() + STOP_WITHIN_S
+    while _is_ours(pid) and time.monotonic() < deadline:
+        time.sleep(0.1)

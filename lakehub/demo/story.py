@@ -1,0 +1,66 @@
+"""The steps in order, and what is around them: a fresh instance before, the web application after."""
+
+from __future__ import annotations
+
+import time
+from datetime import UTC, datetime, timedelta
+from types import ModuleType
+
+from django.core.management import call_command
+
+from lakehub.clock.models import ClockShift
+from lakehub.demo.dates import window_at
+from lakehub.demo.instance import Instance, NotStarted
+from lakehub.demo.operations import Operations
+from lakehub.demo.stage import Stage
+from lakehub.demo.steps import onboarding, operations
+from lakehub.demo.telling import Teller, Untrue
+
+STEPS: tuple[ModuleType, ...] = (operations, onboarding)
+
+PLAYED = timedelta(hours=27)
+"""How much time the story plays. It begins that long ago, so that it ends now."""
+GO_ON_EVERY_S = 20
+
+
+def tell(instance: Instance, *, serve: bool) -> int:
+    """Play every step; 0 where each showed what it should."""
+    teller = Teller()
+    call_command("migrate", interactive=False, verbosity=0)
+    now = datetime.now(UTC)
+    ClockShift.move_to(now - PLAYED)
+    try:
+        with instance.running() as processes:
+            stage = Stage(
+                instance=instance,
+                operations=Operations(instance.folder),
+                window=window_at(now),
+                tell=teller,
+                alive=lambda: processes.poll() is None,
+            )
+            _play(stage)
+            instance.wait_until_it_answers(processes)
+            if serve:
+                _serve(stage)
+    except (Untrue, NotStarted) as problem:
+        teller.say(str(problem))
+        return 1
+    return 0
+
+
+def _play(stage: Stage) -> None:
+    for number, step in enumerate(STEPS, 1):
+        with stage.tell.step(number, step.TITLE):
+            step.play(stage)
+    stage.tell.say(f"\n   The whole story: {stage.tell.seconds:.0f} s")
+
+
+def _serve(stage: Stage) -> None:
+    who = f"sign in as {onboarding.ACTOR}, password {onboarding.PASSWORD}"
+    stage.tell.say(f"{stage.instance.url} goes on with the day: {who}. Ctrl-C ends it.")
+    try:
+        while stage.alive():
+            stage.operations.play(stage.now())
+            time.sleep(GO_ON_EVERY_S)
+    except KeyboardInterrupt:
+        stage.tell.say("ended")
