@@ -1,0 +1,63 @@
+"""Fetching a jar by its coordinates, through the real resolver, from a repository in a folder."""
+
+from __future__ import annotations
+
+import hashlib
+from pathlib import Path
+
+import pytest
+
+from lakehub.setup.artifacts import Artifact, NotFetched, ensure, path_of
+
+CONTENT = b"PK\x03\x04 not much of a jar"
+
+
+def artifact(content: bytes = CONTENT, module: str = "thing") -> Artifact:
+    return Artifact("org.example", module, "1.0", hashlib.sha256(content).hexdigest())
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty cache, and a mirror that has org.example:thing:1.0."""
+    folder = tmp_path / "mirror" / "org" / "example" / "thing" / "1.0"
+    folder.mkdir(parents=True)
+    (folder / "thing-1.0.jar").write_bytes(CONTENT)
+    (folder / "thing-1.0.pom").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>org.example</groupId>"
+        "<artifactId>thing</artifactId><version>1.0</version></project>"
+    )
+    monkeypatch.setenv("LAKEHUB_MAVEN_REPOSITORY", (tmp_path / "mirror").as_uri() + "/")
+    monkeypatch.setenv("LAKEHUB_CACHE", str(tmp_path / "cache"))
+    return tmp_path / "cache"
+
+
+def test_it_is_fetched_from_the_mirror_and_kept(cache: Path) -> None:
+    assert ensure(artifact()).read_bytes() == CONTENT
+    assert path_of(artifact()) == cache / "jars" / "thing-1.0.jar"
+
+
+def test_what_is_there_is_not_fetched_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    ensure(artifact())
+    monkeypatch.setenv("LAKEHUB_MAVEN_REPOSITORY", "file:///nowhere/")
+    assert ensure(artifact()).read_bytes() == CONTENT
+
+
+def test_a_damaged_file_is_replaced(cache: Path) -> None:
+    ensure(artifact()).write_bytes(b"half")
+    assert ensure(artifact()).read_bytes() == CONTENT
+
+
+def test_another_checksum_is_refused_and_nothing_is_left(cache: Path) -> None:
+    with pytest.raises(NotFetched, match=r"came with SHA-256 .* was expected"):
+        ensure(artifact(b"what was pinned"))
+    assert list((cache / "jars").iterdir()) == []
+
+
+def test_what_the_repository_lacks_is_said_with_what_to_do(cache: Path) -> None:
+    with pytest.raises(NotFetched, match="LAKEHUB_MAVEN_REPOSITORY may name a mirror"):
+        ensure(artifact(module="thnig"))
+
+
+def test_what_was_never_fetched_is_said_with_what_to_do(cache: Path) -> None:
+    with pytest.raises(NotFetched, match="Run `make setup`"):
+        path_of(artifact())
