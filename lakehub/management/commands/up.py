@@ -20,13 +20,15 @@ class Command(BaseCommand):
             "--bind", default=os.environ.get("LAKEHUB_BIND", "127.0.0.1:8000"), help="Address and port."
         )
         parser.add_argument("--reload", action="store_true", help="Start a process again when the code changes.")
+        parser.add_argument("--no-migrate", action="store_true", help="Leave the database's tables as they are.")
 
-    def handle(self, *, only: list[str], bind: str, reload: bool, **options: Any) -> None:
+    def handle(self, *, only: list[str], bind: str, reload: bool, no_migrate: bool, **options: Any) -> None:
         try:
             lines = processes.commands(only, reload=reload)
         except processes.UnknownProcess as problem:
             raise CommandError(str(problem)) from problem
-        call_command("migrate", interactive=False, verbosity=0)
+        if not no_migrate:
+            call_command("migrate", interactive=False, verbosity=0)
         self.stdout.write(f"http://{bind}", ending="\n")
         self.stdout.flush()
         sys.exit(processes.supervise(lines, processes.environment(bind)))
