@@ -31,6 +31,7 @@ class Resolution(models.TextChoices):
     ACCEPTED = "accepted", "accepted: true, will not be repaired"
     DECLARED_FIXED = "declared_fixed", "declared fixed"
     REJECTED = "rejected"
+    MERGED = "merged", "merged into another incident"
     OFFBOARDED = "offboarded", "the dataset was off-boarded"
 
 
@@ -70,6 +71,7 @@ class Incident(models.Model):
     root_cause_text = models.TextField(blank=True)
     backfill = models.CharField(max_length=16, choices=Backfill.choices, blank=True)
     snoozed_until = models.DateTimeField(null=True, blank=True)
+    merged_into = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="merged")
     revision = models.PositiveIntegerField(default=0)
     """Grows with each move: an update names the revision that it saw, so of two at once one wins."""
 
@@ -86,6 +88,31 @@ class Incident(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.pk} {self.title}"
+
+
+class UserReport(models.Model):
+    """What a person says is wrong that no test saw: over which data, since when."""
+
+    incident = models.OneToOneField(Incident, on_delete=models.CASCADE, related_name="report", primary_key=True)
+    reporter = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, related_name="+")
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    """None: all copies."""
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    text = models.TextField()
+    occurred_at = models.DateTimeField()
+    """When it began to be wrong, as far as the reporter knows."""
+    fixed_at = models.DateTimeField(null=True, blank=True)
+    matched = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="reports")
+    """The detected incident that explains it."""
+
+    class Meta:
+        indexes: ClassVar = [
+            models.Index(fields=["start", "end"], condition=Q(fixed_at=None), name="report_open_overlap")
+        ]
+
+    def __str__(self) -> str:
+        return f"report #{self.incident_id}"
 
 
 class Span(models.Model):
@@ -156,6 +183,10 @@ class Message(models.Model):
     held_by = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     why = models.CharField(max_length=200, blank=True)
     """Why it is held or was dropped."""
+    held_since = models.DateTimeField(null=True, blank=True)
+    """Since when stale data holds it."""
+    released_at = models.DateTimeField(null=True, blank=True)
+    """When what held it was over; reruns asked for then decide whether it goes out."""
     created_at = models.DateTimeField()
     due_at = models.DateTimeField()
     attempt = models.PositiveSmallIntegerField(default=0)

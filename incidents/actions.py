@@ -1,0 +1,145 @@
+"""What a person does with an incident while it goes on. Each leaves an event; a conflict says who was faster."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from incidents import moves, outbox
+from incidents.domain.lifecycle import Move
+from incidents.models import Backfill, Incident, IncidentEvent, Span
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import can
+from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.suggest import did_you_mean
+from quality import waivers
+
+ANNOTATIONS = ("eta", "root_cause", "root_cause_text", "backfill")
+
+
+def acknowledge(number: int, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
+    """Somebody has it; who did it is assigned where nobody was. Raises NotFound, Conflict."""
+    with transaction.atomic():
+        incident = moves.find(number)
+        fields = {"acknowledged_at": now, "assignee": incident.assignee or actor}
+        name = actor.get_username()
+        moves.make(incident, Move.ACKNOWLEDGE, fields, now=now, actor=name, seen=seen)
+        outbox.enqueue(incident, "acknowledged", outbox.spans_to_tell(incident), now=now, actor=name)
+    return incident
+
+
+def release(number: int, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
+    """Takes an acknowledgement back: nobody has it."""
+    with transaction.atomic():
+        incident = moves.find(number)
+        fields = {"acknowledged_at": None, "assignee": None}
+        return moves.make(incident, Move.RELEASE, fields, now=now, actor=actor.get_username(), seen=seen)
+
+
+def annotate(
+    number: int, changes: Mapping[str, Any], *, actor: User, now: datetime, text: str = "", seen: int | None = None
+) -> Incident:
+    """What is known of recovery and cause: `eta`, `root_cause`, `root_cause_text`, `backfill`. Consumers see it at the gate."""
+    _check_annotation(changes, now)
+    with transaction.atomic():
+        incident = _open(number)
+        changed = {name: value for name, value in changes.items() if getattr(incident, name) != value}
+        if not changed and not text:
+            return incident
+        if changed:
+            moves.update(incident, changed, seen=seen)
+        said = "; ".join(_said(name, value) for name, value in changed.items())
+        words = f"{said}. {text}".strip() if said else text
+        moves.note(incident, "annotated", now=now, actor=actor.get_username(), text=words, fields=sorted(changed))
+    return incident
+
+
+def comment(number: int, text: str, *, actor: User, now: datetime) -> IncidentEvent:
+    """Says something on the timeline, of open and resolved incidents alike."""
+    if not text.strip():
+        raise Refused.because({"text": "A comment needs words."})
+    return moves.note(moves.find(number), "commented", now=now, actor=actor.get_username(), text=text.strip())
+
+
+def assign(number: int, username: str, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
+    """Gives the incident to somebody who may acknowledge it; an empty name to nobody."""
+    with transaction.atomic():
+        incident = _open(number)
+        assignee = _assignable(username, incident) if username else None
+        moves.update(incident, {"assignee": assignee}, seen=seen)
+        text = f"to {username}" if username else "to nobody"
+        moves.note(incident, "assigned", now=now, actor=actor.get_username(), text=text)
+    return incident
+
+
+def snooze(number: int, until: datetime | None, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
+    """Holds the messages of the incident until then (None: no longer). Its verdict and the gate's answer stay."""
+    if until is not None and until <= now:
+        raise Refused.because({"until": f"A snooze ends in the future, and {until:%Y-%m-%d %H:%M} UTC has passed."})
+    with transaction.atomic():
+        incident = _open(number)
+        moves.update(incident, {"snoozed_until": until}, seen=seen)
+        text = f"until {until:%Y-%m-%d %H:%M} UTC" if until else "no longer"
+        moves.note(incident, "snoozed", now=now, actor=actor.get_username(), text=text)
+    return incident
+
+
+def rerun(number: int, *, actor: User, now: datetime) -> int:
+    """Runs the failing units now; a pass resolves the incident as rerun by hand. The number of units asked for."""
+    with transaction.atomic():
+        incident = _open(number)
+        units = list(Span.objects.filter(incident=incident, ended_at=None).values_list("unit_id", flat=True))
+        if not units:
+            raise Conflict(f"#{number} has no failing unit to rerun.")
+        asked = waivers.ask_rerun(units, now=now)
+        text = f"{len(units)} {'unit' if len(units) == 1 else 'units'}"
+        moves.note(incident, "rerun", now=now, actor=actor.get_username(), text=text)
+    return asked
+
+
+def _open(number: int) -> Incident:
+    incident = moves.find(number)
+    if incident.resolved_at is not None:
+        raise Conflict(f"#{number} was resolved at {incident.resolved_at:%Y-%m-%d %H:%M} UTC. Comment on it instead.")
+    return incident
+
+
+def _check_annotation(changes: Mapping[str, Any], now: datetime) -> None:
+    problems = {
+        name: f"There is nothing to annotate called `{name}`.{did_you_mean(name, ANNOTATIONS)}"
+        for name in changes
+        if name not in ANNOTATIONS
+    }
+    eta = changes.get("eta")
+    if eta is not None and eta <= now:
+        problems["eta"] = f"Recovery is expected in the future, and {eta:%Y-%m-%d %H:%M} UTC has passed."
+    backfill = changes.get("backfill", "")
+    if backfill not in Backfill.values:
+        problems["backfill"] = (
+            f"`{backfill}` says nothing about a backfill.{did_you_mean(backfill, Backfill.values[1:])}"
+        )
+    if problems:
+        raise Refused.because(problems)
+
+
+def _said(name: str, value: Any) -> str:
+    label = {"eta": "ETA", "root_cause_text": "what happened"}.get(name, name.replace("_", " "))
+    shown = (
+        f"{value:%Y-%m-%d %H:%M} UTC" if isinstance(value, datetime) else str(value or "not known").replace("_", " ")
+    )
+    return f"{label}: {shown}"
+
+
+def _assignable(username: str, incident: Incident) -> User:
+    found = User.objects.filter(username=username, is_active=True).first()
+    if found is None:
+        known = User.objects.filter(memberships__team=incident.dataset.team).values_list("username", flat=True)
+        raise Refused.because({"assignee": f"There is nobody called `{username}`.{did_you_mean(username, known)}"})
+    if not can(found, "acknowledge", incident.dataset.team):
+        raise Refused.because(
+            {"assignee": f"{username} has no part in team {incident.dataset.team.name} that takes incidents."}
+        )
+    return found

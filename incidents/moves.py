@@ -1,0 +1,93 @@
+"""The one way in which an incident changes: a conditional update and an event row, in the caller's transaction."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from incidents.domain.lifecycle import Move, NoSuchMove, State, after
+from incidents.models import Incident, IncidentEvent
+from lakehub.kernel.errors import Conflict, NotFound
+
+EVENTS = {
+    Move.ACKNOWLEDGE: "acknowledged",
+    Move.RELEASE: "released",
+    Move.RESOLVE: "resolved",
+    Move.REOPEN: "reopened",
+    Move.MATCH: "matched",
+    Move.UNMATCH: "unmatched",
+    Move.ASK_PRODUCER: "asked_producer",
+    Move.REJECT: "rejected",
+    Move.DISPUTE: "disputed",
+}
+
+
+def find(number: int) -> Incident:
+    """The incident with its dataset and team. Raises NotFound."""
+    found = Incident.objects.select_related("dataset__team", "assignee").filter(pk=number).first()
+    if found is None:
+        raise NotFound(f"There is no incident #{number}. The list of incidents has all that there are.")
+    return found
+
+
+def make(
+    incident: Incident,
+    move: Move,
+    sets: Mapping[str, object] | None = None,
+    *,
+    now: datetime,
+    actor: str = "",
+    text: str = "",
+    seen: int | None = None,
+) -> Incident:
+    """Makes the move, sets the fields that go with it, notes it. Raises Conflict where the table has no such move, or
+    somebody was faster.
+
+    `seen` is the revision that the caller decided on; None: the one that `incident` was read at. An empty actor is
+    Lakehub itself.
+    """
+    was = incident.state
+    try:
+        becomes = after(State(was), move, reported=incident.reported)
+    except NoSuchMove as error:
+        raise Conflict(f"{error} {_who_moved_last(incident)}") from None
+    update(incident, {**(sets or {}), "state": becomes.value}, seen=seen)
+    note(incident, EVENTS[move], now=now, actor=actor, text=text, was=was, becomes=becomes.value)
+    return incident
+
+
+def update(incident: Incident, sets: Mapping[str, object], *, seen: int | None = None) -> None:
+    """Changes the row if it is as the caller saw it. Raises Conflict that says who was faster."""
+    revision = incident.revision if seen is None else seen
+    as_seen = Incident.objects.filter(pk=incident.pk, revision=revision)
+    if as_seen.update(**sets, revision=F("revision") + 1) != 1:
+        raise Conflict(f"Incident #{incident.pk} is not as you saw it. {_who_moved_last(incident)}")
+    incident.refresh_from_db(fields=[*sets, "revision"])
+
+
+def note(
+    incident: Incident,
+    kind: str,
+    *,
+    now: datetime,
+    actor: str = "",
+    text: str = "",
+    was: str = "",
+    becomes: str = "",
+    **detail: Any,
+) -> IncidentEvent:
+    """One line of the timeline."""
+    return IncidentEvent.objects.create(
+        incident=incident, at=now, kind=kind, actor=actor, text=text, was=was, becomes=becomes, detail=detail
+    )
+
+
+def _who_moved_last(incident: Incident) -> str:
+    last = IncidentEvent.objects.filter(incident=incident).exclude(kind="commented").first()
+    if last is None:
+        return "Nothing was changed."
+    who = last.actor or "Lakehub"
+    return f"{who} was faster: {last.kind.replace('_', ' ')} at {last.at:%Y-%m-%d %H:%M} UTC. Nothing was changed."

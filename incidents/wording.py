@@ -1,0 +1,104 @@
+"""What an incident is called and what a message about it says: what, observed against needs, over which data, since when."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+
+from django.conf import settings
+
+from incidents.models import Incident, Span
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.calendar import Grain, partition_at
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, union
+from quality.models import Unit
+
+TITLE_LENGTH = 300
+
+
+def data_range(data: Interval, dataset: Dataset) -> str:
+    """`2026-11-16`, `[2026-11-14, 2026-11-17)`, `from 2026-11-16 on`, `the whole table`."""
+    if data.is_everything:
+        return "the whole table"
+    grain, zone = dataset.partition_grain, dataset.zone
+    if grain is not Grain.NONE and partition_at(data.start, grain, zone) == data:
+        return dataset.partition_label(data)
+    start, end = (_instant(at, dataset) for at in (data.start, data.end))
+    if data.end >= FOREVER:
+        return f"from {start} on"
+    return f"before {end}" if data.start <= BEGINNING else f"[{start}, {end})"
+
+
+def _instant(at: datetime, dataset: Dataset) -> str:
+    local = at.astimezone(dataset.zone)
+    return f"{local:%Y-%m-%d}" if (local.hour, local.minute) == (0, 0) else f"{local:%Y-%m-%d %H:%M}"
+
+
+def ranges(spans: Iterable[Span], dataset: Dataset) -> str:
+    """`dc2: 2026-11-16, 2026-11-18; dc1: 2026-11-16`."""
+    by_place: dict[str, list[Interval]] = defaultdict(list)
+    for span in spans:
+        by_place[span.copy.data_center.name].append(Interval(span.start, span.end))
+    return "; ".join(
+        f"{place}: {', '.join(data_range(piece, dataset) for piece in union(pieces))}"
+        for place, pieces in sorted(by_place.items())
+    )
+
+
+def measured(unit: Unit) -> str:
+    """`98.98% (975 of 985), needs > 99.9%`; empty where nothing was observed."""
+    detail = unit.detail if isinstance(unit.detail, dict) else {}
+    observed = str(detail.get("observed") or ("" if unit.observed is None else f"{unit.observed:,.6g}"))
+    behind = f" ({detail['behind']})" if observed and detail.get("behind") else ""
+    needs = f"needs {unit.threshold}" if unit.threshold else ""
+    return ", ".join(part for part in (f"{observed}{behind}", needs) if part)
+
+
+def title(dataset: Dataset, spans: Sequence[Span]) -> str:
+    """What is wrong, from the span that has failed longest."""
+    if not spans:
+        return f"{dataset.name}: nothing is failing any more"
+    first, *others = sorted(spans, key=lambda span: (span.began_at, span.start))
+    where = f"{first.copy.data_center.name}, {data_range(Interval(first.start, first.end), dataset)}"
+    more = f" and {len(others)} more" if others else ""
+    said = measured(first.unit)
+    return f"{dataset.name}: {first.unit.test.title}{': ' + said if said else ''} ({where}{more})"[:TITLE_LENGTH]
+
+
+def subject(incident: Incident, occasion: str) -> str:
+    return f"[{occasion}] {incident.title}"[:TITLE_LENGTH]
+
+
+def body(incident: Incident, spans: Sequence[Span], *, actor: str = "", text: str = "") -> str:
+    """The message in plain text; the same for every channel."""
+    dataset = incident.dataset
+    active = [span for span in spans if span.ended_at is None]
+    lines = [
+        incident.title,
+        "",
+        f"Dataset: {dataset.name}, tier {dataset.tier}, team {dataset.team.name}",
+        f"Category: {incident.get_category_display()}",
+        f"Data: {ranges(active or spans, dataset)}",
+        f"Since: {min((span.began_at for span in spans), default=incident.opened_at):%Y-%m-%d %H:%M} UTC",
+        f"State: {incident.get_state_display()}" + (f", by {actor}" if actor else ""),
+        *_reasons(incident, text),
+        *_next(active),
+        "",
+        link(incident),
+    ]
+    return "\n".join(lines)
+
+
+def link(incident: Incident) -> str:
+    return f"{settings.LAKEHUB_BASE_URL}/incidents/{incident.pk}"
+
+
+def _reasons(incident: Incident, text: str) -> list[str]:
+    lines = [f"Resolved: {incident.get_resolution_display()}"] if incident.resolution else []
+    return [*lines, f"Why: {text}"] if text else lines
+
+
+def _next(active: Sequence[Span]) -> list[str]:
+    due = [span.unit.due_at for span in active if span.unit.due_at is not None]
+    return [f"Next rerun: {min(due):%Y-%m-%d %H:%M} UTC; a pass resolves it"] if due else []

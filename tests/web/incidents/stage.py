@@ -1,0 +1,70 @@
+"""A dataset whose units fail and pass at will, as quality would tell it: facts, verdict and flip in one go."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from incidents.intake import take_in
+from incidents.models import Incident
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.outcome import Outcome
+from quality.domain.verdicts import observe
+from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.models import Category, Test, Unit
+from tests import factories
+from tests.factories import NOW, day
+
+BAD_DAY = day("2026-11-16")
+DAY_BEFORE = day("2026-11-15")
+
+
+class Stage:
+    """`flights` in dc1 and dc2 with one test of each category asked for, which fails at once unless told."""
+
+    def __init__(
+        self, *, copies: tuple[str, ...] = ("dc1", "dc2"), sustain: timedelta = timedelta(), **fields: Any
+    ) -> None:
+        self.dataset: Dataset = factories.dataset("flights", copies=copies, tier=1, **fields)
+        self.sustain = sustain
+        self.tests: dict[str, Test] = {}
+
+    def test(self, category: Category = Category.CONSISTENCY) -> Test:
+        if category not in self.tests:
+            self.tests[category] = factories.test(self.dataset, category, title="Rows as in dc1", sustain=self.sustain)
+        return self.tests[category]
+
+    def unit(self, over: Interval = BAD_DAY, where: str = "dc2", category: Category = Category.CONSISTENCY) -> Unit:
+        """A unit that passed an hour before NOW."""
+        copy, test = factories.copy_of(self.dataset, where), self.test(category)
+        found = Unit.objects.filter(test=test, copy=copy, start=over.start, end=over.end).first()
+        return found or factories.unit(test, copy, over)
+
+    def see(self, unit: Unit, outcome: Outcome, *, at: datetime = NOW, trigger: str = "rerun", **seen: Any) -> Unit:
+        """One more result, and what it does to the verdict. Nobody is told: `take_in` does that."""
+        unit = Unit.objects.select_related("test__version").get(pk=unit.pk)
+        result = factories.result(unit, outcome, read_at=at, trigger=trigger)
+        for name, value in seen.items():
+            setattr(unit, name, value)
+        facts = observe(facts_of(unit), outcome, read_at=at, sustain=self.sustain)
+        settle(unit, facts, now=at, result=result)
+        unit.save(update_fields=[*FIELDS, *JUDGED, *seen])
+        return unit
+
+    def fails(self, over: Interval = BAD_DAY, where: str = "dc2", *, at: datetime = NOW, **seen: Any) -> Unit:
+        category = seen.pop("category", Category.CONSISTENCY)
+        return self.see(self.unit(over, where, category), Outcome.FAIL, at=at, **seen)
+
+    def passes(self, unit: Unit, *, at: datetime, trigger: str = "rerun") -> Unit:
+        return self.see(unit, Outcome.PASS, at=at, trigger=trigger)
+
+    def stale(self, boundary: datetime, where: str = "dc2", *, at: datetime = NOW) -> Unit:
+        """Freshness fails: everything from `boundary` on is missing."""
+        return self.fails(EVERYTHING, where, at=at, category=Category.FRESHNESS, affected_from=boundary)
+
+    def opened(self, over: Interval = BAD_DAY, where: str = "dc2", *, at: datetime = NOW, **seen: Any) -> Incident:
+        """The incident that a failure opens."""
+        self.fails(over, where, at=at, **seen)
+        take_in(now=at)
+        return Incident.objects.latest("pk")

@@ -1,0 +1,180 @@
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from incidents import intake
+from incidents.intake import take_in
+from incidents.ledger import Ledger
+from incidents.models import Incident, IncidentEvent, Message, Span
+from lakehub.kernel.outcome import Outcome
+from quality.models import Category, Flip, Unit
+from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+
+pytestmark = pytest.mark.django_db
+
+
+def events(incident: Incident) -> list[str]:
+    return [event.kind for event in incident.events.order_by("pk")]
+
+
+def test_a_failure_opens_an_incident_with_its_range_its_life_and_a_message() -> None:
+    stage = Stage()
+    unit = stage.fails(observed=0.9898, threshold="> 99.9%", detail={"observed": "98.98%", "behind": "975 of 985"})
+    assert take_in(now=NOW) == 1
+    incident = Incident.objects.get()
+    span = incident.spans.get()
+    assert (span.unit_id, span.start, span.end, span.began_at) == (unit.pk, BAD_DAY.start, BAD_DAY.end, NOW)
+    assert incident.title == "flights: Rows as in dc1: 98.98% (975 of 985), needs > 99.9% (dc2, 2026-11-16)"
+    assert events(incident) == ["opened", "span_opened"]
+    assert Message.objects.get().subject == f"[opened] {incident.title}"
+
+
+def test_a_life_begins_at_the_first_failure() -> None:
+    stage = Stage(sustain=timedelta(hours=2))
+    unit = stage.fails(at=NOW)
+    assert take_in(now=NOW) == 1
+    assert not Incident.objects.exists()
+    stage.see(unit, Outcome.FAIL, at=NOW + 2 * HOUR)
+    take_in(now=NOW + 2 * HOUR)
+    assert Incident.objects.get().spans.get().began_at == NOW
+
+
+def test_a_second_delivery_changes_nothing() -> None:
+    stage = Stage()
+    stage.fails()
+    assert [take_in(now=NOW), take_in(now=NOW)] == [1, 0]
+    Flip.objects.update(claimed_at=None)
+    take_in(now=NOW)
+    assert (Incident.objects.count(), Span.objects.count(), Message.objects.count()) == (1, 1, 1)
+
+
+def test_neighbours_join_and_far_days_open_their_own() -> None:
+    stage = Stage()
+    for over in (BAD_DAY, DAY_BEFORE, day("2026-11-02")):
+        stage.fails(over)
+    take_in(now=NOW)
+    assert [incident.spans.count() for incident in Incident.objects.order_by("pk")] == [2, 1]
+    assert Message.objects.count() == 2
+
+
+def test_categories_do_not_mix() -> None:
+    stage = Stage()
+    stage.fails()
+    stage.fails(category=Category.DUPLICATES)
+    take_in(now=NOW)
+    assert set(Incident.objects.values_list("category", flat=True)) == {Category.CONSISTENCY, Category.DUPLICATES}
+
+
+def test_a_pass_ends_the_span_and_the_last_one_resolves_the_incident() -> None:
+    stage = Stage()
+    one, other = stage.fails(), stage.fails(DAY_BEFORE)
+    take_in(now=NOW)
+    stage.passes(one, at=NOW + HOUR)
+    take_in(now=NOW + HOUR + MINUTE)
+    incident = Incident.objects.get()
+    assert (incident.state, incident.spans.get(unit=one).ended_at) == ("open", NOW + HOUR)
+    stage.passes(other, at=NOW + 2 * HOUR)
+    take_in(now=NOW + 2 * HOUR)
+    incident.refresh_from_db()
+    assert (incident.state, incident.resolution, incident.resolved_at) == ("resolved", "auto", NOW + 2 * HOUR)
+    assert events(incident) == ["opened", "span_opened", "span_closed", "span_closed", "resolved"]
+
+
+def test_a_pass_of_a_run_that_a_person_asked_for_says_so() -> None:
+    stage = Stage()
+    incident = stage.opened()
+    stage.passes(Unit.objects.get(), at=NOW + HOUR, trigger="manual")
+    take_in(now=NOW + HOUR)
+    incident.refresh_from_db()
+    assert incident.resolution == "manual_rerun"
+
+
+@pytest.mark.parametrize(("later", "incidents"), [(23 * HOUR, 1), (25 * HOUR, 2)])
+def test_a_unit_that_comes_back_within_a_day_reopens_its_incident(later: timedelta, incidents: int) -> None:
+    stage = Stage()
+    stage.opened()
+    unit = Unit.objects.get()
+    stage.passes(unit, at=NOW + HOUR)
+    take_in(now=NOW + HOUR)
+    stage.see(unit, Outcome.FAIL, at=NOW + HOUR + later)
+    take_in(now=NOW + HOUR + later)
+    first = Incident.objects.order_by("pk")[0]
+    assert (Incident.objects.count(), first.state) == (incidents, "open" if incidents == 1 else "resolved")
+    assert Span.objects.count() == 2
+
+
+def test_an_incident_that_came_and_went_between_two_looks_is_told_as_resolved() -> None:
+    stage = Stage()
+    unit = stage.fails()
+    stage.passes(unit, at=NOW + MINUTE)
+    take_in(now=NOW + MINUTE)
+    incident = Incident.objects.get()
+    assert (incident.state, incident.spans.get().ended_at) == ("resolved", NOW + MINUTE)
+    assert incident.title.startswith("flights: Rows as in dc1")
+
+
+def test_stale_data_is_affected_from_the_boundary_on_which_moves_until_it_ends() -> None:
+    stage = Stage()
+    unit = stage.stale(BAD_DAY.start)
+    take_in(now=NOW)
+    span = Span.objects.get()
+    assert (span.start, span.end.year) == (BAD_DAY.start, 9999)
+    Unit.objects.filter(pk=unit.pk).update(affected_from=BAD_DAY.end)
+    take_in(now=NOW)
+    assert Span.objects.get().start == BAD_DAY.end
+    stage.passes(unit, at=NOW + HOUR)
+    Unit.objects.filter(pk=unit.pk).update(affected_from=BAD_DAY.end + DAY)
+    take_in(now=NOW + HOUR)
+    assert Span.objects.get().start == BAD_DAY.end
+
+
+def test_an_off_boarded_dataset_leaves_no_open_incident() -> None:
+    stage = Stage()
+    incident = stage.opened()
+    stage.dataset.offboarded_at = NOW + HOUR
+    stage.dataset.save()
+    take_in(now=NOW + HOUR)
+    incident.refresh_from_db()
+    assert (incident.resolution, incident.resolved_at) == ("offboarded", NOW + HOUR)
+    assert not Span.objects.filter(ended_at=None).exists()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_a_worker_that_dies_halfway_leaves_everything_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    stage.fails()
+    settle = Ledger.settle
+    monkeypatch.setattr(Ledger, "settle", lambda ledger: _die())
+    with pytest.raises(RuntimeError, match="killed"):
+        take_in(now=NOW)
+    assert (Incident.objects.count(), Flip.objects.filter(claimed_at=None).count()) == (0, 1)
+    monkeypatch.setattr(Ledger, "settle", settle)
+    take_in(now=NOW)
+    assert (Incident.objects.count(), Message.objects.count()) == (1, 1)
+
+
+def _die() -> None:
+    raise RuntimeError("killed")
+
+
+def test_looking_when_there_is_nothing_takes_four_queries() -> None:
+    with CaptureQueriesContext(
+        connection,
+    ) as asked:
+        assert take_in(now=NOW) == 0
+    assert len(asked) <= 4
+
+
+def test_many_partitions_that_fail_at_once_are_one_incident_and_one_message() -> None:
+    stage = Stage()
+    for number in range(1, 15):
+        stage.fails(day(f"2026-11-{number:02}"))
+    assert intake.take_in(now=NOW) == 14
+    assert (Incident.objects.count(), Message.objects.count()) == (1, 1)
+    assert IncidentEvent.objects.count() == 2
+    assert "and 13 more" in Incident.objects.get().title
