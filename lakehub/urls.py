@@ -24,3 +24,7 @@ urlpatterns = [
     path("metrics", health.metrics, name="metrics"),
     path("", include("frontend.urls")),
 ]
+
+handler403 = "frontend.views.errors.forbidden"
+handler404 = "frontend.views.errors.not_found"
+handler500 = "frontend.views.errors.server_error"

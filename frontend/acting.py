@@ -1,0 +1,69 @@
+"""A form that acts: POST only, the right role, one use case, and what came of it said on the page that follows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.utils.http import url_has_allowed_host_and_scheme
+
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import require
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+
+
+def actor_of(request: HttpRequest) -> User:
+    """Who acts. Every page needs a sign-in, so there is one."""
+    assert isinstance(request.user, User)
+    return request.user
+
+
+@contextmanager
+def explained(request: HttpRequest) -> Iterator[None]:
+    """What a use case refuses becomes a message: what was wrong, or who was faster."""
+    try:
+        yield
+    except Refused as refused:
+        messages.error(request, f"{refused} Nothing was changed.")
+    except Conflict as conflict:
+        messages.warning(request, str(conflict))
+    except NotFound as missing:
+        messages.error(request, str(missing))
+
+
+def act(
+    request: HttpRequest, action: str, dataset: Dataset, use_case: Callable[[User], str], *, then: str
+) -> HttpResponse:
+    """Runs `use_case`, which returns what it did in words, for somebody who may `action` here. Raises PermissionDenied."""
+    actor = actor_of(request)
+    require(actor, action, dataset.team)
+    with explained(request):
+        messages.info(request, use_case(actor))
+    return redirect(_next(request) or then)
+
+
+def seen_revision(request: HttpRequest) -> int | None:
+    """The revision of the incident that the form was made from, so that of two people one wins."""
+    said = request.POST.get("revision", "")
+    return int(said) if said.isdigit() else None
+
+
+def instant(text: str, to_aware: Callable[[datetime], datetime]) -> datetime | None:
+    """What a datetime-local field says; None where it is empty. Raises Refused."""
+    if not text:
+        return None
+    try:
+        return to_aware(datetime.fromisoformat(text))
+    except ValueError:
+        raise Refused.because({"time": f"`{text}` is not a time: write it as 2026-11-17T15:30."}) from None
+
+
+def _next(request: HttpRequest) -> str:
+    """Where the form wants to go on, if that is a place of ours."""
+    wanted = request.POST.get("next", "")
+    return wanted if url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}) else ""

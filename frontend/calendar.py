@@ -1,0 +1,101 @@
+"""The partition calendar: weekday rows, week columns, a cell a day."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from frontend import words
+
+WEEKS = 40
+_WEEK = timedelta(days=7)
+_GLYPHS = {"fail": "×", "unknown": "?", "warn": "!", "grace": "…", "suppressed": "–", "snoozed": "z"}
+
+
+@dataclass(frozen=True)
+class Day:
+    """What is known of one day. `amount` 1 to 5 is how much was written; `state` shows only where it is not pass."""
+
+    rows: int = 0
+    state: str = "pass"
+    said: str = ""
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    day: date
+    amount: int
+    state: str
+    glyph: str
+    label: str
+    link: str
+
+
+@dataclass(frozen=True)
+class Week:
+    label: str
+    shown: bool
+    """The month's name is shown over its first week; other weeks say theirs to screen readers."""
+    old: str
+    """3 the oldest: narrow places leave those out first."""
+
+
+@dataclass(frozen=True)
+class Calendar:
+    weeks: tuple[Week, ...]
+    rows: tuple[tuple[str, tuple[tuple[str, Cell | None], ...]], ...]
+    """(weekday, (old, cell) by week); None: a day that is not there yet, or before the first."""
+    least: int
+    most: int
+
+
+def calendar(days: Mapping[date, Day], *, today: date, weeks: int = WEEKS) -> Calendar:
+    """The last `weeks` weeks up to today, starting no earlier than the first day known."""
+    monday = today - timedelta(days=today.weekday())
+    first_known = min((day for day in days if day <= today), default=today)
+    start = max(monday - _WEEK * (weeks - 1), first_known - timedelta(days=first_known.weekday()))
+    mondays = [start + _WEEK * at for at in range((monday - start) // _WEEK + 1)]
+    counts = sorted(day.rows for day in days.values() if day.rows)
+    ages = [_age(len(mondays) - at) for at in range(len(mondays))]
+    rows = tuple(
+        (
+            (start + timedelta(days=weekday)).strftime("%a"),
+            tuple(
+                (age, _cell(monday + timedelta(days=weekday), days, counts, today))
+                for age, monday in zip(ages, mondays, strict=True)
+            ),
+        )
+        for weekday in range(7)
+    )
+    heads = tuple(_week(monday, age, at == 0) for at, (monday, age) in enumerate(zip(mondays, ages, strict=True)))
+    return Calendar(heads, rows, counts[0] if counts else 0, counts[-1] if counts else 0)
+
+
+def _age(weeks_ago: int) -> str:
+    return "3" if weeks_ago > 30 else "2" if weeks_ago > 22 else "1" if weeks_ago > 16 else ""
+
+
+def _week(monday: date, age: str, first: bool) -> Week:
+    starts_month = monday.day <= 7
+    return Week(f"{monday:%b}" if starts_month else words.day(monday), starts_month or first, age)
+
+
+def _cell(day: date, days: Mapping[date, Day], counts: list[int], today: date) -> Cell | None:
+    known = days.get(day)
+    if day > today or (known is None and day != today):
+        return None
+    known = known or Day()
+    state = "running" if day == today and known.state == "pass" else known.state
+    said = known.said or ("not over" if state == "running" else state)
+    label = f"{words.weekday(day)}: {words.count(known.rows, 'row')} written, {said}"
+    return Cell(day, _amount(known.rows, counts), state, _GLYPHS.get(state, ""), label, known.link)
+
+
+def _amount(rows: int, counts: list[int]) -> int:
+    """Which fifth of the range between the least and the most; 0 for none."""
+    if not rows or not counts:
+        return 0
+    spread = counts[-1] - counts[0]
+    return 3 if not spread else min(5, 1 + int(5 * (rows - counts[0]) / spread))

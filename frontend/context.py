@@ -1,0 +1,66 @@
+"""What the frame around every page needs: places, theme, zone, how many incidents are open."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.http import HttpRequest
+from django.urls import reverse
+from django.utils import timezone
+
+from frontend.theme import chosen_theme
+from incidents.models import Incident
+
+
+@dataclass(frozen=True)
+class Place:
+    name: str
+    url: str
+    icon: str
+    key: str
+    """Pressed after `g`."""
+    here: bool
+
+
+_PLACES = (
+    ("Home", "home", "home", "h"),
+    ("Incidents", "incidents", "incidents", "i"),
+    ("Datasets", "datasets", "datasets", "d"),
+    ("Gate", "gate", "gate", "t"),
+    ("Onboard", "onboarding", "onboard", "o"),
+)
+
+
+class Frame:
+    """Asked by base.html only, so that pages without the frame (the admin console, the API) pay nothing for it."""
+
+    def __init__(self, request: HttpRequest) -> None:
+        self._request = request
+
+    @cached_property
+    def places(self) -> list[Place]:
+        match = self._request.resolver_match
+        section = (match.url_name or "").split("-")[0] if match else ""
+        # "incident-acknowledge" and "incidents" are the same place.
+        return [
+            Place(name, reverse(url), icon, key, here=bool(section) and section.rstrip("s") == url.rstrip("s"))
+            for name, url, icon, key in _PLACES
+        ]
+
+    @cached_property
+    def open_incidents(self) -> int:
+        return Incident.objects.filter(resolved_at=None, dataset__offboarded_at=None).count()
+
+    @property
+    def theme(self) -> str:
+        return chosen_theme(self._request)
+
+    @property
+    def zone(self) -> str:
+        return timezone.get_current_timezone_name()
+
+
+def frame(request: HttpRequest) -> dict[str, Any]:
+    return {"frame": Frame(request)}

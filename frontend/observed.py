@@ -1,0 +1,63 @@
+"""What a test observed and what it needs, as people read it. The engine says it in words in `detail`; numbers are for plots."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from frontend import words
+from quality.models import Result, Test, Unit
+
+_SECONDS = {"ms": 0.001, "s": 1, "min": 60, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+
+
+def observed(row: Unit | Result) -> str:
+    """`98.98%`."""
+    said = _detail(row).get("observed")
+    return str(said) if said else words.measured(row.observed, unit_of(row))
+
+
+def needs(row: Unit | Result) -> str:
+    """`> 99.9%`."""
+    return row.threshold or "–"
+
+
+def behind(row: Unit | Result) -> str:
+    """The counts behind a share, ready to follow it: ` (975 of 985)`."""
+    said = _detail(row).get("behind")
+    return f" ({said})" if said else ""
+
+
+def cause(row: Unit | Result) -> str:
+    """Why there is no value."""
+    return str(_detail(row).get("cause") or _detail(row).get("error") or "")
+
+
+def formula(test: Test, row: Unit | Result | None) -> str:
+    """How the value is worked out."""
+    said = _detail(row).get("formula") if row is not None else ""
+    return str(said or (test.version.expression if test.version else ""))
+
+
+def unit_of(row: Unit | Result) -> str:
+    """What the number counts: share, s (seconds), or a plain number. Told by the threshold that it is held against."""
+    if row.threshold.endswith("%"):
+        return "share"
+    return "s" if re.search(r"\d\s*(ms|s|min|m|h|d|w)\b", row.threshold) else ""
+
+
+def limit(threshold: str) -> float | None:
+    """The number in `> 99.9%` or `< 1 h 30 min`, on the scale of `observed`; None where it holds none."""
+    pieces = re.findall(r"([\d.,]+)\s*(%|ms|s|min|m|h|d|w)?(?![\w.])", threshold)
+    if not pieces:
+        return None
+    numbers = [(float(number.replace(",", "")), unit) for number, unit in pieces if number.strip(".,")]
+    if numbers[0][1] == "%":
+        return numbers[0][0] / 100
+    if numbers[0][1] in _SECONDS:
+        return sum(number * _SECONDS.get(unit, 0) for number, unit in numbers)
+    return numbers[0][0]
+
+
+def _detail(row: Unit | Result) -> dict[str, Any]:
+    return row.detail if isinstance(row.detail, dict) else {}

@@ -1,0 +1,163 @@
+"""What needs a person now, what is in hand, and how the fleet is: the first page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Count
+
+from frontend.queries import incidents as incident_query
+from frontend.queries.datasets import Behind, behind_of
+from frontend.queries.health import Cell, Health, health_of
+from frontend.queries.incidents import bare_title
+from frontend.queries.reasons import reason_line, units_behind
+from frontend.states import STATES, heaviest
+from incidents.models import GateQuestion, Incident, State
+from ingestion.models import JobRun
+from lakehub.catalog.models import TIERS, Dataset
+from quality.models import Category, Unit
+
+SHOWN = 12
+_DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Todo:
+    """One line of what needs somebody: an incident, or a category that is unknown or warns."""
+
+    state: str
+    dataset: Dataset
+    category: str
+    text: str
+    said: str
+    at: datetime | None
+    incident: Incident | None = None
+    act: str = ""
+    """acknowledge, rerun or nothing"""
+
+
+@dataclass(frozen=True)
+class Square:
+    """One tier and category: the worst state, how many datasets are in it, and each dataset as a segment."""
+
+    category: Category
+    state: str
+    n: int
+    tested: int
+    passing: int
+    states: list[str]
+
+    @property
+    def text(self) -> str:
+        return "No tests" if self.state == "none" else f"{self.n} {STATES[self.state].word.lower()}"
+
+
+@dataclass(frozen=True)
+class TierRow:
+    tier: int
+    n: int
+    squares: list[Square]
+
+
+def fleet_health(*, now: datetime) -> list[Health]:
+    """Four queries."""
+    datasets = Dataset.objects.filter(offboarded_at=None).select_related("team")
+    return list(health_of(datasets, now=now).values())
+
+
+def todos(fleet: Sequence[Health], *, now: datetime) -> tuple[list[Todo], list[Todo]]:
+    """(to decide, in hand), each worst first. Four queries."""
+    rows = incident_query.rows(list(incident_query.open_incidents()[: incident_query.LIMIT]), now=now)
+    decide = [_incident(row) for row in rows if _needs_decision(row)]
+    in_hand = [_incident(row) for row in rows if not _needs_decision(row)]
+    taken = {(row.incident.dataset_id, row.incident.category) for row in rows}
+    quiet = [
+        (health, cell)
+        for health in fleet
+        for cell in health.cells.values()
+        if cell.verdict in ("unknown", "warn") and (health.dataset.pk, cell.category) not in taken
+    ]
+    units = units_behind(cell for _, cell in quiet)
+    for health, cell in quiet:
+        todo = _category(health, cell, units, now)
+        (decide if cell.verdict == "unknown" and todo.act else in_hand).append(todo)
+    return sorted(decide, key=_worst_first), sorted(in_hand, key=_worst_first)
+
+
+def _needs_decision(row: incident_query.Row) -> bool:
+    return row.state in ("fail", "reported") and row.incident.state != State.ACKNOWLEDGED
+
+
+def _incident(row: incident_query.Row) -> Todo:
+    incident = row.incident
+    ranges = "; ".join(f"{span} in {where}" for where, span in row.ranges)
+    ranges = ranges[:1].upper() + ranges[1:]
+    who = incident.assignee.get_full_name() or incident.assignee.username if incident.assignee else ""
+    said = f"{ranges}. " if ranges else ""
+    said += f"{who} has it." if who else "Nobody has it."
+    act = "acknowledge" if _needs_decision(row) else "rerun"
+    label = Category(incident.category).label.capitalize()
+    return Todo(row.state, incident.dataset, label, bare_title(incident), said, incident.opened_at, incident, act)
+
+
+def _category(health: Health, cell: Cell, units: dict[int, Unit], now: datetime) -> Todo:
+    line = reason_line(cell, units, now=now).partition(": ")[2]
+    unit = units.get(cell.example) if cell.example is not None else None
+    if cell.verdict == "warn":
+        said = (
+            "Within its sustain period, nobody is paged."
+            if unit and unit.reason == "in_sustain"
+            else "Accepted as it is."
+        )
+        return Todo(cell.state, health.dataset, cell.category.label.capitalize(), line, said, cell.since, act="rerun")
+    said = f"The gate answers unknown for {health.dataset.name}."
+    at = unit.latest_at if unit else None
+    # What never ran yet only needs time; what ran and could not say needs a person.
+    act = "rerun" if unit is not None and unit.latest_at is not None else ""
+    return Todo(cell.state, health.dataset, cell.category.label.capitalize(), line, said, at, act=act)
+
+
+def _worst_first(todo: Todo) -> tuple[int, int, str]:
+    return -STATES[todo.state].weight, todo.dataset.tier, todo.dataset.name
+
+
+def matrix(fleet: Iterable[Health]) -> list[TierRow]:
+    by_tier: dict[int, list[Health]] = {tier: [] for tier in TIERS}
+    for health in fleet:
+        by_tier[health.dataset.tier].append(health)
+    return [
+        TierRow(tier, len(members), [_square(category, members) for category in Category])
+        for tier, members in by_tier.items()
+        if members
+    ]
+
+
+def _square(category: Category, members: Sequence[Health]) -> Square:
+    states = [health.cells[category].state for health in members if category in health.cells]
+    tested = sorted((state for state in states if state != "none"), key=lambda state: -STATES[state].weight)
+    worst = heaviest(tested)
+    return Square(category, worst, tested.count(worst), len(tested), tested.count("pass"), tested)
+
+
+def in_progress(limit: int = 6) -> list[JobRun]:
+    running = JobRun.objects.filter(state="running").select_related("copy__dataset", "copy__data_center")
+    return list(running.order_by("started_at")[:limit])
+
+
+def furthest_behind(fleet: Sequence[Health], limit: int = 5) -> list[tuple[Dataset, Behind]]:
+    known = {health.dataset.pk: health.dataset for health in fleet}
+    behind = behind_of(list(known))
+    worst = sorted(behind.items(), key=lambda item: -item[1].share)[:limit]
+    return [(known[pk], one) for pk, one in worst]
+
+
+def gate_answers(*, now: datetime) -> tuple[int, list[tuple[str, int]]]:
+    """How many questions in the last 24 h, and how many of each verdict."""
+    counted = dict(
+        GateQuestion.objects.filter(at__gte=now - _DAY).values_list("verdict").annotate(n=Count("pk")).order_by()
+    )
+    return sum(counted.values()), [
+        (verdict, counted.get(verdict, 0)) for verdict in ("pass", "warn", "fail", "unknown")
+    ]

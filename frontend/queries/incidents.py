@@ -1,0 +1,156 @@
+"""The inbox of incidents: what is open, who has it, what happens next."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Subquery
+
+from frontend import words
+from frontend.states import STATES
+from incidents.models import Incident, Message, MessageState, Span, State
+from lakehub.kernel.interval import Interval, union
+
+LIMIT = 200
+"""Of one view; more open incidents than that are one incident of another kind."""
+_WEEK = timedelta(days=7)
+
+
+@dataclass(frozen=True)
+class Row:
+    incident: Incident
+    state: str
+    ranges: tuple[tuple[str, str], ...]
+    """(data center, data range) of what is affected now, or was."""
+    next_at: datetime | None
+    """The next rerun of one of its units."""
+    held_by: int | None
+
+    @property
+    def title(self) -> str:
+        return bare_title(self.incident)
+
+    @property
+    def lasted(self) -> timedelta | None:
+        return self.incident.resolved_at - self.incident.opened_at if self.incident.resolved_at else None
+
+    @property
+    def word(self) -> str:
+        word = STATES[self.state].word
+        return f"{word}, acknowledged" if self.state == "fail" and self.incident.state == State.ACKNOWLEDGED else word
+
+
+@dataclass(frozen=True)
+class View:
+    key: str
+    name: str
+    n: int
+
+
+def bare_title(incident: Incident) -> str:
+    """The title where the name of the dataset stands beside it anyway."""
+    bare = incident.title.removeprefix(f"{incident.dataset.name}: ")
+    return bare[:1].upper() + bare[1:]
+
+
+def open_incidents() -> QuerySet[Incident]:
+    """Not resolved, with the incident that holds a message of theirs, if any."""
+    held = Message.objects.filter(incident=OuterRef("pk"), state=MessageState.HELD)
+    return (
+        Incident.objects.filter(resolved_at=None, dataset__offboarded_at=None)
+        .annotate(held=Exists(held), held_by=Subquery(held.values("held_by")[:1]))
+        .select_related("dataset__team", "assignee")
+        .order_by("opened_at")
+    )
+
+
+def shown_state(incident: Incident, *, now: datetime) -> str:
+    """What the incident goes by; resolved ones by how they ended."""
+    if incident.resolved_at is not None:
+        return "pass" if incident.resolution in ("auto", "manual_rerun", "declared_fixed") else "none"
+    if incident.state in (State.REPORTED, State.WAITING):
+        return "reported"
+    if incident.snoozed_until is not None and now < incident.snoozed_until:
+        return "snoozed"
+    if getattr(incident, "held", False):
+        return "suppressed"
+    return "grace" if incident.dataset.in_grace(now=now) else "fail"
+
+
+def resolved_since(since: datetime) -> QuerySet[Incident]:
+    return (
+        Incident.objects.filter(resolved_at__gte=since)
+        .select_related("dataset__team", "assignee")
+        .order_by("-resolved_at")
+    )
+
+
+def inbox(view: str, user_id: int | None, *, now: datetime) -> tuple[list[Row], list[View]]:
+    """The rows of one view, worst first, and all views with their counts. Four queries."""
+    everything = list(open_incidents()[:LIMIT])
+    tests = {
+        "open": lambda one: True,
+        "mine": lambda one: one.assignee_id == user_id,
+        "unassigned": lambda one: one.assignee_id is None,
+        **{
+            state: (lambda one, state=state: shown_state(one, now=now) == state)
+            for state in ("reported", "suppressed", "snoozed", "grace")
+        },
+    }
+    names = {"open": "Open", "mine": "Mine", "unassigned": "Unassigned"}
+    views = [View(key, names.get(key) or STATES[key].word, sum(map(holds, everything))) for key, holds in tests.items()]
+    views.append(View("resolved", "Resolved, 7 d", resolved_since(now - _WEEK).count()))
+    chosen = (
+        list(resolved_since(now - _WEEK)[:LIMIT])
+        if view == "resolved"
+        else [one for one in everything if tests[view](one)]
+    )
+    found = rows(chosen, now=now)
+    return found if view == "resolved" else sorted(found, key=_worst_first), [
+        view for view in views if view.n or view.key in ("open", "mine")
+    ]
+
+
+def _worst_first(row: Row) -> tuple[int, bool, int, datetime]:
+    incident = row.incident
+    return -STATES[row.state].weight, incident.state == State.ACKNOWLEDGED, incident.dataset.tier, incident.opened_at
+
+
+def rows(incidents: Sequence[Incident], *, now: datetime) -> list[Row]:
+    """Two queries: the spans and the next reruns."""
+    spans: dict[int, list[Span]] = defaultdict(list)
+    for span in Span.objects.filter(incident__in=incidents).select_related("copy__data_center").order_by("start"):
+        spans[span.incident_id].append(span)
+    active = Q(ended_at=None)
+    reruns = dict(
+        Span.objects.filter(active, incident__in=incidents)
+        .values_list("incident")
+        .annotate(at=Min("unit__due_at"))
+        .order_by()
+    )
+    return [
+        Row(
+            incident,
+            shown_state(incident, now=now),
+            affected(incident, spans[incident.pk]),
+            reruns.get(incident.pk),
+            getattr(incident, "held_by", None),
+        )
+        for incident in incidents
+    ]
+
+
+def affected(incident: Incident, spans: Sequence[Span]) -> tuple[tuple[str, str], ...]:
+    """The union of the ranges, by data center: of the active spans, or of all where it is over."""
+    active = [span for span in spans if span.ended_at is None] or list(spans)
+    by_copy: dict[str, list[Interval]] = defaultdict(list)
+    for span in active:
+        by_copy[span.copy.data_center.name].append(Interval(span.start, span.end))
+    dataset = incident.dataset
+    return tuple(
+        (name, ", ".join(words.data_range(one, dataset.partition_grain, dataset.zone) for one in union(ranges)))
+        for name, ranges in sorted(by_copy.items())
+    )

@@ -1,0 +1,68 @@
+"""The line under a verdict: what was observed against what is needed, of which data."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.utils import timezone
+
+from frontend import words
+from frontend.observed import behind, cause, needs, observed
+from frontend.queries.health import Cell
+from lakehub.kernel.interval import Interval
+from quality.models import Unit
+
+REASONS = {
+    "never_passed": "never passed yet",
+    "error": "the last run could not be carried out",
+    "no_data": "no data was found",
+    "stale": "the last check is too old",
+    "retest_overdue": "changed since the last check, and the retest is overdue",
+    "accepted": "accepted as it is",
+    "false_positive": "resolved as a false positive",
+}
+
+
+def units_behind(cells: Iterable[Cell]) -> dict[int, Unit]:
+    """One query: the example unit of each cell, with what its line needs."""
+    wanted = [cell.example for cell in cells if cell.example is not None]
+    found = Unit.objects.filter(pk__in=wanted).select_related("test__dataset", "test__version", "copy__data_center")
+    return {unit.pk: unit for unit in found}
+
+
+def reason_line(cell: Cell, units: dict[int, Unit], *, now: datetime) -> str:
+    """`Cross-dc consistency: 98.98%, needs > 99.9%, 16 Nov in dc2`."""
+    unit = units.get(cell.example) if cell.example is not None else None
+    said = reason_of(unit, now=now) if unit else _without_unit(cell)
+    more = f", and {words.count(cell.units - 1, 'other data range')}" if cell.units > 1 else ""
+    return f"{cell.category.label.capitalize()}: {said}{more}"
+
+
+def reason_of(unit: Unit, *, now: datetime, with_value: bool = True) -> str:
+    """Why a unit is not passing, in one line, with the data that it is about."""
+    where = f"{partition_of(unit)} in {unit.copy.data_center.name}"
+    if unit.reason in REASONS:
+        return f"{where}: {cause(unit) or REASONS[unit.reason]}"
+    if unit.observed is None:
+        return f"{where}: {'not checked yet' if unit.latest_at is None else 'nothing was observed'}"
+    value = f"{observed(unit)}{behind(unit)}, needs {needs(unit)}, " if with_value else ""
+    turns = _turns(unit, now)
+    return f"{value}{where}{f'; turns to fail at {turns} if reruns do not pass' if turns else ''}"
+
+
+def partition_of(unit: Unit) -> str:
+    dataset = unit.test.dataset
+    return words.partition(Interval(unit.start, unit.end), dataset.partition_grain, dataset.zone)
+
+
+def _turns(unit: Unit, now: datetime) -> str:
+    if unit.first_fail_at is None or unit.sustain is None or unit.verdict != "warn" or unit.reason != "in_sustain":
+        return ""
+    return words.clock(unit.first_fail_at + unit.sustain, zone=timezone.get_current_timezone(), now=now)
+
+
+def _without_unit(cell: Cell) -> str:
+    if cell.incident is not None:
+        return cell.incident.title
+    return "not checked yet"

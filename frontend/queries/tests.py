@@ -1,0 +1,179 @@
+"""A dataset's tests as rows: one a test and copy, with the data range that is worst and the last ones as a line."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from itertools import groupby
+
+from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When, Window
+from django.db.models.functions import RowNumber
+
+from frontend.observed import formula, needs, observed
+from frontend.queries.health import SEVERITY, Cell, Health, counting_units
+from frontend.queries.reasons import reason_of
+from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.kernel.interval import FOREVER
+from quality.models import Category, Result, Test, Unit
+
+RUNS = 28
+MOST_RERUNS = 500
+_NEWEST = timedelta(days=3)
+Key = tuple[int, int]
+"""(test, copy)"""
+
+
+@dataclass(frozen=True)
+class TestRow:
+    test: Test
+    copy: DatasetCopy
+    unit: Unit | None
+    state: str
+    bad: int
+    """How many of its data ranges do not pass."""
+    line: tuple[float, ...]
+    reason: str
+
+    @property
+    def observed(self) -> str:
+        return observed(self.unit) if self.unit else "–"
+
+    @property
+    def needs(self) -> str:
+        return needs(self.unit) if self.unit else "–"
+
+    @property
+    def formula(self) -> str:
+        return formula(self.test, self.unit)
+
+    @property
+    def last_run_at(self) -> datetime | None:
+        return self.unit.latest_at if self.unit else None
+
+    @property
+    def key(self) -> str:
+        return f"{self.test.pk}-{self.copy.data_center.name}"
+
+
+@dataclass(frozen=True)
+class Group:
+    category: Category
+    cell: Cell
+    rows: list[TestRow]
+
+
+def test_groups(dataset: Dataset, health: Health, *, now: datetime) -> list[Group]:
+    """By category, worst first. Five queries."""
+    tests = list(dataset.tests.filter(retired_at=None).select_related("version").order_by("category", "title"))
+    copies = {copy.pk: copy for copy in dataset.copies.all()}
+    worst, bad = _worst(dataset, now), _bad(dataset, now)
+    recent, lines = _recent(dataset), _result_lines(dataset)
+    seen: dict[int, list[int]] = defaultdict(list)
+    for test_id, copy_id in {*worst, *recent}:
+        seen[test_id].append(copy_id)
+    rows = []
+    for test in tests:
+        for copy_id in sorted(seen.get(test.pk, list(copies)[:1]), key=lambda pk: copies[pk].data_center.name):
+            key = (test.pk, copy_id)
+            units = recent.get(key, [])
+            unit = worst.get(key) or (units[0] if units else None)
+            if unit is not None:
+                unit.test = test
+                test.dataset = dataset
+                unit.copy = copies[copy_id]
+            cell = health.cells.get(test.category, Cell(Category(test.category)))
+            line = lines.get(key) or tuple(one.observed for one in reversed(units) if one.observed is not None)
+            rows.append(
+                TestRow(
+                    test,
+                    copies[copy_id],
+                    unit,
+                    _state(unit, cell),
+                    bad.get(key, 0),
+                    line,
+                    _why(unit, bad.get(key, 0), now),
+                )
+            )
+    return _grouped(rows, health)
+
+
+def _grouped(rows: list[TestRow], health: Health) -> list[Group]:
+    groups = [
+        Group(Category(category), health.cells.get(category, Cell(Category(category))), list(members))
+        for category, members in groupby(rows, key=lambda row: row.test.category)
+    ]
+    natural = list(Category)
+    return sorted(groups, key=lambda group: (-SEVERITY.get(group.cell.verdict, 0), natural.index(group.category)))
+
+
+def _state(unit: Unit | None, cell: Cell) -> str:
+    """The unit's verdict; where its category goes by another name (snoozed, in grace), a failing unit does too."""
+    if unit is None or (unit.latest_at is None and unit.verdict_at is None):
+        return "unknown" if unit is None or unit.verdict != "pass" else "pass"
+    masked = cell.state in ("snoozed", "suppressed", "grace")
+    return cell.state if masked and unit.verdict in ("fail", "warn") else unit.verdict
+
+
+def _why(unit: Unit | None, bad: int, now: datetime) -> str:
+    if unit is None:
+        return "not run yet"
+    if unit.verdict == "pass":
+        return unit.reason if unit.reason == "false_positive" else ""
+    others = f"; {bad - 1} more" if bad > 1 else ""
+    return reason_of(unit, now=now, with_value=False) + others
+
+
+def _units(dataset: Dataset) -> QuerySet[Unit]:
+    return Unit.objects.filter(test__dataset=dataset, test__retired_at=None)
+
+
+def _numbered(units: QuerySet[Unit], *order: object) -> QuerySet[Unit]:
+    window = Window(RowNumber(), partition_by=[F("test"), F("copy")], order_by=list(order))  # type: ignore[arg-type]  # stub is too narrow
+    return units.annotate(place=window)
+
+
+def _worst(dataset: Dataset, now: datetime) -> dict[Key, Unit]:
+    severity = Case(
+        *(When(verdict=name, then=Value(rank)) for name, rank in SEVERITY.items()), output_field=IntegerField()
+    )
+    units = counting_units(now).filter(test__dataset=dataset).exclude(verdict="pass")
+    first = _numbered(units, severity.desc(), F("start").desc()).filter(place=1)
+    return {(unit.test_id, unit.copy_id): unit for unit in first}
+
+
+def _bad(dataset: Dataset, now: datetime) -> dict[Key, int]:
+    units = counting_units(now).filter(test__dataset=dataset).exclude(verdict="pass")
+    rows = units.values_list("test_id", "copy_id").annotate(n=Count("pk")).order_by()
+    return {(test, copy): n for test, copy, n in rows}
+
+
+def _recent(dataset: Dataset) -> dict[Key, list[Unit]]:
+    """The newest data ranges that were run, newest first."""
+    units = _numbered(_units(dataset).filter(latest_at__isnull=False), F("start").desc()).filter(place__lte=RUNS)
+    found: dict[Key, list[Unit]] = defaultdict(list)
+    for unit in units.order_by("test", "copy", "place"):
+        found[unit.test_id, unit.copy_id].append(unit)
+    return found
+
+
+def _result_lines(dataset: Dataset) -> dict[Key, tuple[float, ...]]:
+    """Tests of everything at once have one unit: their line is their last runs."""
+    window = Window(RowNumber(), partition_by=[F("unit")], order_by=F("read_at").desc())
+    results = Result.objects.filter(
+        Q(unit__end=FOREVER), unit__test__dataset=dataset, unit__test__retired_at=None, observed__isnull=False
+    )
+    rows = results.annotate(place=window).filter(place__lte=RUNS).order_by("unit", "-place")
+    found: dict[Key, list[float]] = defaultdict(list)
+    for test, copy, value in rows.values_list("unit__test_id", "unit__copy_id", "observed"):
+        if value is not None:
+            found[test, copy].append(value)
+    return {key: tuple(line) for key, line in found.items()}
+
+
+def worth_a_rerun(dataset: Dataset, *, now: datetime) -> list[int]:
+    """What "run tests now" means: all that does not pass, tests of everything, and the newest data ranges that are due."""
+    units = counting_units(now).filter(test__dataset=dataset)
+    newest = now - _NEWEST
+    wanted = units.filter(~Q(verdict="pass") | Q(end=FOREVER) | Q(start__gte=newest, latest_at__isnull=False))
+    return list(wanted.values_list("pk", flat=True)[:MOST_RERUNS])

@@ -1,0 +1,100 @@
+"""Everything that happened to an incident, in one column: moves, runs, messages (also those that were not sent, and why)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from frontend.queries.incident import run_line, unit_name
+from incidents.models import Incident, IncidentEvent, Message, MessageState
+from quality.models import Result
+
+KINDS = ("all", "moves", "runs", "messages")
+_ICONS = {
+    "opened": ("incidents", "fail"),
+    "reopened": ("incidents", "fail"),
+    "acknowledged": ("ack", "running"),
+    "resolved": ("pass", "pass"),
+    "commented": ("comment", ""),
+    "annotated": ("edit", ""),
+    "rerun": ("rerun", ""),
+    "snoozed": ("snoozed", ""),
+    "span_opened": ("warn", "warn"),
+    "span_closed": ("check", "pass"),
+}
+_TRIGGERS = {
+    "schedule": "Scheduled run",
+    "rerun": "Rerun",
+    "late_data": "Run after a commit",
+    "manual": "Run by hand",
+    "baseline": "Baseline run",
+}
+_OUTCOMES = {"pass": "pass", "fail": "fail"}
+
+
+@dataclass(frozen=True)
+class Item:
+    at: datetime
+    group: str
+    """moves, runs or messages"""
+    icon: str
+    state: str
+    who: str = ""
+    text: str = ""
+    strong: str = ""
+    """A word of weight after the text: the outcome, `not sent`."""
+    more: str = ""
+    reason: str = ""
+    """Why a message was not sent."""
+    quote: str = ""
+    move: bool = False
+    held_by: int | None = None
+
+
+def timeline(incident: Incident, runs: Sequence[Result]) -> list[Item]:
+    """Newest first. Two queries."""
+    events = IncidentEvent.objects.filter(incident=incident)[:500]
+    messages = Message.objects.filter(incident=incident).order_by("-created_at")[:200]
+    items = [*map(_event, events), *_runs(runs), *map(_message, messages)]
+    # Of things at one instant: first the run, then what it caused, then the message about that.
+    order = {"runs": 0, "moves": 1, "messages": 2}
+    return sorted(items, key=lambda item: (item.at, order[item.group]), reverse=True)
+
+
+def counts(items: Iterable[Item]) -> list[tuple[str, int]]:
+    listed = list(items)
+    return [(kind, sum(kind in ("all", item.group) for item in listed)) for kind in KINDS]
+
+
+def _event(event: IncidentEvent) -> Item:
+    icon, state = _ICONS.get(event.kind, ("check", ""))
+    said = event.kind.replace("_", " ")
+    if event.kind == "commented":
+        return Item(event.at, "moves", icon, state, who=event.actor, text="commented", quote=event.text)
+    moved = bool(event.becomes) and event.was != event.becomes
+    text = said if event.actor else said.capitalize()
+    return Item(event.at, "moves", icon, state, who=event.actor, text=text, more=event.text, move=moved)
+
+
+def _runs(runs: Sequence[Result]) -> Iterable[Item]:
+    for run in runs:
+        state = _OUTCOMES.get(run.outcome, "unknown")
+        word = run.outcome.replace("_", " ")
+        text = f"{_TRIGGERS.get(run.trigger, 'Run')} of {unit_name(run.unit)}:"
+        yield Item(run.read_at, "runs", state, state, text=text, strong=word, more=run_line(run))
+
+
+def _message(message: Message) -> Item:
+    to = f"{message.channel.capitalize()} to {message.address}: {message.occasion},"
+    held_by = message.held_by_id
+    if message.state == MessageState.SENT:
+        return Item(message.sent_at or message.created_at, "messages", "mail", "pass", text=to, strong="sent")
+    told = {
+        MessageState.PENDING: ("waits to be sent", message.error),
+        MessageState.HELD: ("not sent yet", message.why or "held by another incident"),
+        MessageState.DROPPED: ("not sent", message.why),
+        MessageState.FAILED: ("could not be sent", message.error or message.why),
+    }
+    strong, reason = told[MessageState(message.state)]
+    return Item(message.created_at, "messages", "unsent", "", text=to, strong=strong, reason=reason, held_by=held_by)

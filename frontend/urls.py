@@ -1,0 +1,36 @@
+"""Every page, and the forms that act. An action is a POST to an address of its own and calls one use case."""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from frontend.views import appearance, dataset, datasets, gate, home, incident, incident_actions, incidents, onboarding
+from frontend.views.dataset_actions import rerun
+from frontend.views.session import SignIn, SignOut
+
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("sign-in", SignIn.as_view(), name="sign-in"),
+    path("sign-out", SignOut.as_view(), name="sign-out"),
+    path("theme", appearance.turn_theme, name="turn-theme"),
+    path("datasets", datasets.datasets, name="datasets"),
+    path("datasets/<str:name>", dataset.quality, name="dataset"),
+    path("datasets/<str:name>/incidents", dataset.incidents, name="dataset-incidents"),
+    path("datasets/<str:name>/data", dataset.data, name="dataset-data"),
+    path("datasets/<str:name>/ingestion", dataset.ingestion, name="dataset-ingestion"),
+    path("datasets/<str:name>/lineage", dataset.lineage, name="dataset-lineage"),
+    path("datasets/<str:name>/rerun", rerun, name="dataset-rerun"),
+    path("incidents", incidents.incidents, name="incidents"),
+    path("incidents/together", incident_actions.together, name="incidents-together"),
+    path("incidents/<int:pk>", incident.incident, name="incident"),
+    path("incidents/<int:pk>/acknowledge", incident_actions.acknowledge, name="incident-acknowledge"),
+    path("incidents/<int:pk>/rerun", incident_actions.rerun, name="incident-rerun"),
+    path("incidents/<int:pk>/annotate", incident_actions.annotate, name="incident-annotate"),
+    path("incidents/<int:pk>/comment", incident_actions.comment, name="incident-comment"),
+    path("incidents/<int:pk>/snooze", incident_actions.snooze, name="incident-snooze"),
+    path("incidents/<int:pk>/resolve", incident_actions.resolve, name="incident-resolve"),
+    path("incidents/<int:pk>/reopen", incident_actions.reopen, name="incident-reopen"),
+    path("gate", gate.gate, name="gate"),
+    path("onboarding", onboarding.onboarding, name="onboarding"),
+    path("onboarding/<str:name>", onboarding.made, name="onboarding-made"),
+]

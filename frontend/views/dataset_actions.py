@@ -1,0 +1,29 @@
+"""What can be done with a dataset's tests."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.urls import reverse
+from django.views.decorators.http import require_POST
+
+from frontend import words
+from frontend.acting import act
+from frontend.queries.tests import worth_a_rerun
+from frontend.views.dataset import find
+from lakehub import wiring
+from lakehub.accounts.models import User
+from quality.waivers import ask_rerun
+
+
+@require_POST
+def rerun(request: HttpRequest, name: str) -> HttpResponse:
+    dataset = find(name)
+
+    def use_case(actor: User) -> str:
+        now = wiring.clock.now()
+        asked = ask_rerun(worth_a_rerun(dataset, now=now), now=now)
+        if not asked:
+            return f"The tests of {name} are being run already."
+        return f"{words.count(asked, 'test run')} of {name} {'is' if asked == 1 else 'are'} under way."
+
+    return act(request, "rerun", dataset, use_case, then=reverse("dataset", args=[name]))

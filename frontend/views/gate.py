@@ -1,0 +1,5 @@
+from django.shortcuts import render
+
+
+def gate(request):
+    return render(request, "frontend/page.html", {})

@@ -1,0 +1,31 @@
+"""The first page: what needs a decision, what is in hand, how the fleet is."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+
+from frontend.live import render_live
+from frontend.queries import home as query
+from lakehub import wiring
+
+FRAGMENTS = {"now": "frontend/home/now.html"}
+
+
+def home(request: HttpRequest) -> HttpResponse:
+    now = wiring.clock.now()
+    fleet = query.fleet_health(now=now)
+    decide, in_hand = query.todos(fleet, now=now)
+    questions, answers = query.gate_answers(now=now)
+    context = {
+        "now": now,
+        "fleet": fleet,
+        "decide": decide,
+        "in_hand": in_hand,
+        "shown": query.SHOWN,
+        "matrix": query.matrix(fleet),
+        "running": query.in_progress(),
+        "behind": query.furthest_behind(fleet),
+        "questions": questions,
+        "answers": answers,
+    }
+    return render_live(request, "frontend/home/page.html", context, FRAGMENTS)

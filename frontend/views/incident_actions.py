@@ -1,0 +1,131 @@
+"""What can be done with an incident. Each form calls one use case of `incidents`."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils.timezone import make_aware
+from django.views.decorators.http import require_POST
+
+from frontend import words
+from frontend.acting import act, actor_of, explained, instant, seen_revision
+from frontend.views.incident import find
+from incidents import actions, resolving
+from incidents.models import Incident, Resolution
+from lakehub import wiring
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import can
+
+
+@require_POST
+def acknowledge(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        actions.acknowledge(pk, actor=actor, now=wiring.clock.now(), seen=seen_revision(request))
+        return f"#{pk} is yours."
+
+    return act(request, "acknowledge", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def rerun(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        asked = actions.rerun(pk, actor=actor, now=wiring.clock.now())
+        if not asked:
+            return f"The tests of #{pk} are being run already."
+        return (
+            f"{words.count(asked, 'test run')} of #{pk} {'is' if asked == 1 else 'are'} under way. A pass resolves it."
+        )
+
+    return act(request, "rerun", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def annotate(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        said = request.POST
+        changes = {name: said.get(name, "").strip() for name in ("backfill", "root_cause", "root_cause_text")}
+        eta = instant(said.get("eta", ""), make_aware)
+        # The field shows minutes: an ETA that is untouched must not count as changed, nor as one in the past.
+        incident = find(pk)
+        kept = incident.eta is not None and eta is not None and abs((incident.eta - eta).total_seconds()) < 60
+        known = {**changes} if kept else {**changes, "eta": eta}
+        actions.annotate(pk, known, actor=actor, now=wiring.clock.now(), seen=seen_revision(request))
+        return f"What is known of #{pk} is saved."
+
+    return act(request, "annotate", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def comment(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        actions.comment(pk, request.POST.get("text", ""), actor=actor, now=wiring.clock.now())
+        return "Your comment is on the timeline."
+
+    return act(request, "annotate", find(pk).dataset, use_case, then=_page(pk) + "#timeline")
+
+
+@require_POST
+def snooze(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        until = instant(request.POST.get("until", ""), make_aware)
+        actions.snooze(pk, until, actor=actor, now=wiring.clock.now(), seen=seen_revision(request))
+        return f"Messages about #{pk} are snoozed." if until else f"#{pk} is snoozed no longer."
+
+    return act(request, "acknowledge", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def resolve(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        how = request.POST.get("how", "")
+        accepted = how == Resolution.ACCEPTED
+        resolving.resolve(
+            pk,
+            resolution=Resolution.ACCEPTED if accepted else Resolution.FALSE_POSITIVE,
+            false_positive="" if accepted else how,
+            why=request.POST.get("why", "").strip(),
+            actor=actor.get_username(),
+            now=wiring.clock.now(),
+            seen=seen_revision(request),
+        )
+        return f"#{pk} is resolved by force."
+
+    return act(request, "resolve", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def reopen(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        name, now = actor.get_username(), wiring.clock.now()
+        resolving.reopen(pk, actor=name, now=now, why=request.POST.get("why", ""), seen=seen_revision(request))
+        return f"#{pk} is open again."
+
+    return act(request, "resolve", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def together(request: HttpRequest) -> HttpResponse:
+    """One action on all that are ticked; what cannot be done is said one by one, the rest is done."""
+    actor, now = actor_of(request), wiring.clock.now()
+    action = request.POST.get("action", "")
+    chosen = Incident.objects.filter(pk__in=[n for n in request.POST.getlist("incident") if n.isdigit()])
+    done = 0
+    for incident in chosen.select_related("dataset__team").order_by("pk"):
+        if action not in ("acknowledge", "rerun") or not can(actor, action, incident.dataset.team):
+            messages.error(request, f"#{incident.pk}: you may not {action} for {incident.dataset.team.name}.")
+            continue
+        with explained(request):
+            if action == "acknowledge":
+                actions.acknowledge(incident.pk, actor=actor, now=now)
+            else:
+                actions.rerun(incident.pk, actor=actor, now=now)
+            done += 1
+    if done:
+        messages.info(request, f"{words.count(done, 'incident')}: {action} done.")
+    return redirect("incidents")
+
+
+def _page(pk: int) -> str:
+    return reverse("incident", args=[pk])

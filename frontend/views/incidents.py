@@ -1,0 +1,24 @@
+"""The inbox of incidents."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.utils import timezone
+
+from frontend.live import render_live
+from frontend.queries import incidents as query
+from lakehub import wiring
+
+FRAGMENTS = {"list": "frontend/incidents/list.html"}
+VIEWS = ("open", "mine", "unassigned", "reported", "suppressed", "snoozed", "grace", "resolved")
+
+
+def incidents(request: HttpRequest) -> HttpResponse:
+    now = wiring.clock.now()
+    view = request.GET.get("view", "open")
+    view = view if view in VIEWS else "open"
+    rows, views = query.inbox(view, request.user.pk, now=now)
+    midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
+    today = [] if view == "resolved" else query.rows(list(query.resolved_since(midnight)[:20]), now=now)
+    context = {"now": now, "view": view, "views": views, "rows": rows, "resolved_today": today}
+    return render_live(request, "frontend/incidents/page.html", context, FRAGMENTS)

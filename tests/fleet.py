@@ -1,0 +1,352 @@
+"""A small fleet in every state, for looking at pages and for tests that need more than one thing.
+
+By hand: `python manage.py shell -c "from tests.fleet import build; build()"` on an empty instance (LAKEHUB_CLOCK=shifted).
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+from incidents.models import GateQuestion, Incident, MessageState, State
+from ingestion.models import JobKind, JobState
+from lakehub.accounts.models import Role, User
+from lakehub.catalog.models import Dataset
+from lakehub.clock.models import ClockShift
+from lakehub.kernel.outcome import Outcome, Verdict
+from quality.models import Category, SkippedCheck, Test, Unit
+from tests import factories as make
+from tests.factories import DAY, HOUR, MINUTE, NOW
+
+COLUMNS = [
+    {"name": name, "type": "string", "nullable": False} for name in ("carrier", "flight", "origin", "flight_date")
+]
+ROWS = (985, 961, 965, 978, 994, 676, 901)
+"""By weekday, as the flights of New York go: Saturdays are thin."""
+
+
+def build() -> Dataset:
+    """Everything; returns `flights`, whose copy in dc2 lacks rows of 16 Nov. Signs in as ines with factories.PASSWORD."""
+    ClockShift.move_to(NOW)
+    ines = make.user("ines", first_name="Inês", last_name="Duarte")
+    for name in ("flight-ops", "weather-data", "fleet"):
+        make.member(ines, make.team(name), Role.ADMIN)
+    flights = _flights(ines)
+    _weather()
+    _planes()
+    _quiet_ones()
+    upstream = {name: Dataset.objects.get(name=name) for name in ("airlines", "planes")}
+    for one in upstream.values():
+        make.edge(one, flights)
+    make.edge(flights, Dataset.objects.get(name="carrier_daily"))
+    return flights
+
+
+def _flights(ines: User) -> Dataset:
+    flights = make.dataset(
+        "flights",
+        copies=("dc1", "dc2"),
+        tier=1,
+        columns=COLUMNS,
+        primary_key=["carrier", "flight", "origin", "flight_date"],
+    )
+    make.feed(flights)
+    for copy in flights.copies.all():
+        _commits(copy)
+    fresh = make.quality_test(
+        flights, Category.FRESHNESS, title="99.9% complete", expression="lag < 1h", due_after=HOUR, cadence=10 * MINUTE
+    )
+    for where, seconds in (("dc1", 240.0), ("dc2", 360.0)):
+        _whole(
+            fresh,
+            where,
+            Verdict.PASS,
+            seconds,
+            "< 1 h",
+            observed=f"{int(seconds / 60)} min",
+            line=[seconds + 60 * (at % 5) for at in range(28)],
+        )
+    rows = make.quality_test(
+        flights, Category.COMPLETENESS, title="Rows against ops.flights", expression="rows / rows(ops.flights) > 99.9%"
+    )
+    _days(rows, "dc1", 1.0, "> 99.9%", "rows / rows(ops.flights)")
+    keys = make.quality_test(flights, Category.DUPLICATES, title="Primary key", expression="1 - keys / rows < 0.1%")
+    for where in ("dc1", "dc2"):
+        _days(keys, where, 0.0, "< 0.1%", "1 - keys / rows")
+    both = make.quality_test(flights, Category.CONSISTENCY, title="Row count", expression="rows / rows(dc1) > 99.9%")
+    _days(both, "dc2", 1.0, "> 99.9%", "rows / rows(dc1)", until=2)
+    _incident(both, flights, ines)
+    _planes_known(flights)
+    GateQuestion.objects.create(
+        at=NOW - 5 * MINUTE,
+        consumer="pricing",
+        request_id="1",
+        copy=make.copy_of(flights, "dc2"),
+        start=make.day("2026-11-16").start,
+        end=make.day("2026-11-16").end,
+        verdict="fail",
+        allowed=False,
+    )
+    return flights
+
+
+def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
+    """dc2 lacks 10 of 985 rows: warn at 10:40, fail at 12:40, acknowledged, rerun, annotated; messages sent and not."""
+    first = NOW - 3 * HOUR - 52 * MINUTE
+    opened = first + 2 * HOUR
+    detail = {
+        "formula": "rows / rows(dc1)",
+        "observed": "98.98%",
+        "behind": "975 of 985",
+        "facts": {"rows in dc2": "975", "rows in dc1": "985"},
+    }
+    unit = make.unit(
+        test,
+        make.copy_of(flights, "dc2"),
+        make.day("2026-11-16"),
+        Verdict.FAIL,
+        observed=0.98985,
+        threshold="> 99.9%",
+        detail=detail,
+        first_fail_at=first,
+        last_fail_at=NOW - 34 * MINUTE,
+        latest_at=NOW - 34 * MINUTE,
+        last_pass_at=first - 9 * HOUR,
+        due_at=NOW + 27 * MINUTE,
+    )
+    make.result(
+        unit,
+        read_at=first - 9 * HOUR,
+        observed=1.0,
+        threshold="> 99.9%",
+        detail={"observed": "100.00%", "behind": "985 of 985"},
+    )
+    for at, trigger in (
+        (0, "late_data"),
+        (5, "rerun"),
+        (15, "rerun"),
+        (36, "rerun"),
+        (77, "rerun"),
+        (137, "rerun"),
+        (198, "rerun"),
+    ):
+        make.result(
+            unit,
+            Outcome.FAIL,
+            read_at=first + at * MINUTE,
+            observed=0.98985,
+            threshold="> 99.9%",
+            detail=detail,
+            trigger=trigger,
+        )
+    incident = make.incident(
+        flights,
+        Category.CONSISTENCY,
+        unit,
+        title="flights: Row count: 98.98% (975 of 985), needs > 99.9% (dc2, 2026-11-16)",
+        opened_at=opened,
+        state=State.ACKNOWLEDGED,
+        acknowledged_at=opened + 6 * MINUTE,
+        assignee=ines,
+        eta=NOW + 58 * MINUTE,
+        root_cause="replication",
+        backfill="running",
+        root_cause_text="dc2 compaction kept the older file slice of 16 Nov.",
+    )
+    make.event(incident, "acknowledged", at=opened + 6 * MINUTE, actor="ines", was="open", becomes="acknowledged")
+    make.event(
+        incident,
+        "annotated",
+        at=NOW - 28 * MINUTE,
+        actor="ines",
+        text="ETA 15:30; root cause replication; backfill running",
+    )
+    make.event(
+        incident,
+        "commented",
+        at=NOW - 27 * MINUTE,
+        actor="ines",
+        text="The dc2 compaction kept the older file slice. Backfill of 16 Nov is running.",
+    )
+    make.message(incident, at=opened, channel="webhook", address="hooks.example.org/flight-ops")
+    make.message(
+        incident,
+        MessageState.DROPPED,
+        at=opened,
+        address="planning@example.org",
+        why="Tier 1 goes to their daily digest",
+    )
+    return incident
+
+
+def _planes_known(flights: Dataset) -> None:
+    known = make.quality_test(
+        flights,
+        Category.OTHERS,
+        title="Planes are known",
+        expression="unmatched(tailnum, planes) / rows < 20%",
+        gating=False,
+    )
+    _days(known, "dc1", 0.1533, "< 20%", "unmatched(tailnum, planes) / rows")
+
+
+def _weather() -> None:
+    """Stale for real; its completeness is suppressed by that; its duplicates are snoozed."""
+    weather = make.dataset(
+        "weather",
+        team=make.team("weather-data"),
+        tier=2,
+        kind="append-only",
+        by_day=False,
+        primary_key=["origin", "year", "hour"],
+    )
+    make.feed(weather)
+    _commits(weather.copies.all()[0])
+    fresh = make.quality_test(
+        weather, Category.FRESHNESS, title="Arrived", expression="lag < 2h", due_after=2 * HOUR, cadence=10 * MINUTE
+    )
+    late = _whole(
+        fresh,
+        "dc1",
+        Verdict.FAIL,
+        12_720.0,
+        "< 2 h",
+        observed="3 h 32 min",
+        line=[600.0 + 480 * at for at in range(26)],
+    )
+    first = make.incident(
+        weather, Category.FRESHNESS, late, title="weather is 3 h 32 min behind, SLA 2 h", opened_at=NOW - 62 * MINUTE
+    )
+    rows = make.quality_test(
+        weather, Category.COMPLETENESS, title="Rows against noaa", expression="rows / rows(noaa.weather) > 99.5%"
+    )
+    few = _whole(rows, "dc1", Verdict.FAIL, 0.612, "> 99.5%", observed="61.2%", line=[1.0] * 20 + [0.9, 0.7, 0.612])
+    second = make.incident(
+        weather, Category.COMPLETENESS, few, title="weather has 61.2% of its upstream rows", opened_at=NOW - 57 * MINUTE
+    )
+    make.message(
+        second, MessageState.HELD, held_by=first, why="Late data explains it: held by the freshness of weather in dc1"
+    )
+    keys = make.quality_test(
+        weather, Category.DUPLICATES, title="Primary key", expression="duplicates(origin, year, hour) == 0"
+    )
+    twice = _whole(keys, "dc1", Verdict.FAIL, 3.0, "== 0", observed="3", line=[3.0] * 14)
+    make.incident(
+        weather,
+        Category.DUPLICATES,
+        twice,
+        title="3 keys are there twice in weather",
+        opened_at=NOW - 15 * DAY,
+        snoozed_until=NOW + 7 * DAY,
+    )
+
+
+def _planes() -> None:
+    planes = make.dataset("planes", team=make.team("fleet"), tier=2, by_day=False, primary_key=["tailnum"])
+    keys = make.quality_test(planes, Category.DUPLICATES, title="Primary key", expression="1 - keys / rows < 0.1%")
+    make.unit(
+        keys,
+        verdict=Verdict.UNKNOWN,
+        latest_at=NOW - 102 * MINUTE,
+        detail={"cause": "DuckDB was stopped after 60 s, twice"},
+        due_at=NOW + 18 * MINUTE,
+    )
+
+
+def _quiet_ones() -> None:
+    """Passing, warning, in grace, reported, bootstrapping, not tested."""
+    for name, tier in (
+        ("airlines", 4),
+        ("airports", 3),
+        ("fare_inputs", 0),
+        ("departures_live", 0),
+        ("crew_pairings", 1),
+    ):
+        one = make.dataset(name, tier=tier, by_day=False)
+        for category in (Category.FRESHNESS, Category.DUPLICATES):
+            line = [1200.0 + 30 * (at % 7) for at in range(28)]
+            _whole(
+                make.quality_test(one, category, due_after=DAY),
+                "dc1",
+                Verdict.PASS,
+                line[-1],
+                "< 1 d",
+                observed="20 min",
+                line=line,
+            )
+    daily = make.dataset("carrier_daily", tier=1)
+    rows = make.quality_test(
+        daily, Category.COMPLETENESS, title="Rows against flights", expression="rows / rows(flights) > 99.9%"
+    )
+    warn = {
+        "observed": 0.9961,
+        "threshold": "> 99.9%",
+        "detail": {"observed": "99.61%", "behind": "981 of 985"},
+        "due_at": NOW + 9 * MINUTE,
+    }
+    make.unit(rows, None, make.day("2026-11-16"), Verdict.WARN, **warn)
+    contracts = make.dataset("carrier_contracts", tier=4, grace_until=NOW + 7 * DAY, by_day=False)
+    _whole(
+        make.quality_test(contracts, Category.COMPLETENESS, title="Rows"),
+        "dc1",
+        Verdict.FAIL,
+        0.9,
+        "> 99%",
+        observed="90%",
+        line=[0.9] * 5,
+    )
+    seats = make.dataset("seat_capacity", tier=3, by_day=False, primary_key=[])
+    SkippedCheck.objects.create(dataset=seats, check_name="duplicates", reason="It needs a primary key.")
+    routes = make.dataset("route_stats", tier=2)
+    make.quality_test(routes, Category.FRESHNESS)
+    make.run(routes.copies.all()[0], JobKind.BOOTSTRAP, JobState.RUNNING, started_at=NOW - 9 * MINUTE, ended_at=None)
+    done = {"state": State.RESOLVED, "opened_at": NOW - 3 * HOUR, "resolved_at": NOW - 2 * HOUR, "resolution": "auto"}
+    make.incident(Dataset.objects.get(name="airports"), Category.FRESHNESS, title="airports is 41 min behind", **done)
+
+
+def _commits(copy: Any) -> None:
+    for back in range(60, 0, -1):
+        day = (NOW - back * DAY).date()
+        partition = make.day(day.isoformat())
+        make.commit(
+            copy,
+            NOW - back * DAY + 2 * HOUR,
+            (partition,),
+            applied=ROWS[day.weekday()] - back % 7,
+            superseded=back % 3,
+            errors=int(back == 1) * 2,
+        )
+
+
+def _days(test: Test, where: str, value: float, threshold: str, formula: str, *, until: int = 1) -> None:
+    """Thirty days that pass, up to `until` days ago."""
+    copy = make.copy_of(test.dataset, where)
+    for back in range(30, until - 1, -1):
+        partition = make.day((NOW - back * DAY).date().isoformat())
+        seen = {"formula": formula, "observed": f"{value:.2%}"}
+        make.unit(
+            test,
+            copy,
+            partition,
+            observed=value,
+            threshold=threshold,
+            detail=seen,
+            latest_at=partition.end + HOUR,
+            last_pass_at=partition.end + HOUR,
+        )
+
+
+def _whole(
+    test: Test, where: str, verdict: Verdict, value: float, threshold: str, *, observed: str, line: list[float]
+) -> Unit:
+    """A test of everything with a run an hour."""
+    expression = test.version.expression if test.version else ""
+    seen = {"formula": expression.partition(" < ")[0].partition(" > ")[0].partition(" == ")[0], "observed": observed}
+    unit = make.unit(
+        test, make.copy_of(test.dataset, where), verdict=verdict, observed=value, threshold=threshold, detail=seen
+    )
+    for at, one in enumerate(line):
+        make.result(unit, Outcome.PASS, read_at=NOW - (len(line) - at) * HOUR, observed=one, threshold=threshold)
+    outcome = Outcome.FAIL if verdict is Verdict.FAIL else Outcome.PASS
+    make.result(unit, outcome, read_at=NOW - timedelta(minutes=20), observed=value, threshold=threshold, detail=seen)
+    return unit
