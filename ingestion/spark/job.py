@@ -75,11 +75,17 @@ class Job:
         finally:
             self.phases[name] = round(self.phases.get(name, 0.0) + time.monotonic() - began, 3)
 
+    def late(self) -> str | None:
+        """In words, where the deadline has passed."""
+        if time.monotonic() - self.began <= self.spec.deadline_s:
+            return None
+        return f"The job took longer than its deadline of {self.spec.deadline_s:g} s. Raise the deadline, or read less at once."
+
     def alive(self) -> None:
-        if time.monotonic() - self.began > self.spec.deadline_s:
-            raise DeadlinePassed(
-                f"The job took longer than its deadline of {self.spec.deadline_s:g} s. Raise the deadline, or read less at once."
-            )
+        """Raises DeadlinePassed; asked between chunks and before the write."""
+        late = self.late()
+        if late:
+            raise DeadlinePassed(late)
 
     def source(self) -> Source:
         origin = self.origin
@@ -144,8 +150,9 @@ def execute(spec: JobSpec, *, spark: SparkSession, secrets: Mapping[str, str]) -
     except _TOLD as problem:
         report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
     except (Py4JError, PySparkException) as problem:
-        logger.exception("The job %s failed in the JVM", spec.run_id)
-        report = JobReport(run_id=spec.run_id, status=FAILED, error=java_message(problem))
+        error = job.late() or java_message(problem)
+        logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.late() is None)
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
     return replace(report, phases=job.phases | {"total": round(time.monotonic() - job.began, 3)})
 
 

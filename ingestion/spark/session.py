@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 HALT_AFTER_S = 5
@@ -20,6 +22,9 @@ class NoJar(RuntimeError):
 
 def open_session(name: str = "lakehub", *, master: str | None = None, memory: str | None = None) -> SparkSession:
     """The running session, or a new one. Under spark-submit, master and jars are its own."""
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
@@ -84,36 +89,53 @@ def tie_to_parent(spark: SparkSession) -> None:
     java.java.lang.ProcessHandle.of(os.getpid()).get().onExit().thenRunAsync(run, later)
 
 
+def close_session(spark: SparkSession) -> None:
+    """End the session and its JVM, so that the next one starts with clean memory."""
+    gateway: Any = spark.sparkContext._gateway
+    spark.stop()
+    if "PYSPARK_GATEWAY_PORT" in os.environ:
+        return
+    gateway.shutdown()
+    gateway.proc.stdin.close()
+    try:
+        gateway.proc.wait(HALT_AFTER_S)
+    except subprocess.TimeoutExpired:
+        gateway.proc.kill()
+        gateway.proc.wait()
+    SparkContext._gateway = SparkContext._jvm = None
+
+
+def jvm_process(spark: SparkSession) -> int:
+    """The process id of the JVM."""
+    return int(jvm(spark).java.lang.ProcessHandle.current().pid())
+
+
+def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
+    """What a JVM of our own is started with. On one machine: loopback, few shuffle partitions, no adaptive re-planning."""
+    settings = {"spark.master": master, "spark.driver.memory": memory, "spark.ui.enabled": "false", "spark.jars": jar}
+    return settings | _ON_ONE_MACHINE if master.startswith("local") else settings
+
+
+_ON_ONE_MACHINE = {
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.adaptive.enabled": "false",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
+}
+_ALWAYS = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
 def _settings(submitted: bool, master: str | None, memory: str | None) -> dict[str, str]:
-    shared = {
-        "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
-        "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
-        "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
-        "spark.sql.session.timeZone": "UTC",
-        "spark.ui.showConsoleProgress": "false",
-    }
-    return (
-        shared
-        if submitted
-        else shared | _embedded(master or os.environ.get("LAKEHUB_SPARK_MASTER") or "local[2]", memory)
-    )
-
-
-def _embedded(master: str, memory: str | None) -> dict[str, str]:
-    """A JVM that this process starts. Small tables: few shuffle partitions, no web interface, no adaptive re-planning."""
-    settings = {
-        "spark.master": master,
-        "spark.driver.memory": memory or os.environ.get("LAKEHUB_SPARK_MEMORY") or "1g",
-        "spark.ui.enabled": "false",
-        "spark.jars": hudi_jar(os.environ),
-    }
-    if master.startswith("local"):
-        settings |= {
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
-            "spark.sql.shuffle.partitions": "2",
-            "spark.sql.adaptive.enabled": "false",
-            "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
-        }
-    return settings
+    if submitted:
+        return _ALWAYS
+    master = master or os.environ.get("LAKEHUB_SPARK_MASTER") or "local[2]"
+    memory = memory or os.environ.get("LAKEHUB_SPARK_MEMORY") or "1g"
+    return _ALWAYS | submit_settings(master, memory, hudi_jar(os.environ))

@@ -1,0 +1,46 @@
+"""Launchers: where a job runs. The spec goes in, the report comes out; what goes wrong is a report that says so.
+
+To add one (YARN's cluster mode, a Kubernetes operator): a module here with a class that takes a LauncherConfig and has the methods of `Launcher`; a line in LAUNCHERS;
+a row in tests/contracts/test_launchers.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from ingestion.spark.report import JobReport
+from ingestion.spark.spec import JobSpec
+from lakehub.kernel.registry import Registry
+
+
+@dataclass(frozen=True)
+class LauncherConfig:
+    """`folder`: for specs, reports and logs. `java_home` and `jar` None: found by the session. A warm session is renewed after `most_jobs`, or above `most_mb` of memory."""
+
+    folder: Path
+    master: str = "local[2]"
+    memory: str = "1g"
+    java_home: str | None = None
+    jar: str | None = None
+    most_jobs: int = 500
+    most_mb: int = 3000
+
+
+class Launcher(Protocol):
+    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+        """Run the job to its end, at most `spec.deadline_s` long. `secrets` are the values that the spec refers to by name."""
+
+    def close(self) -> None:
+        """End what was kept for the next job."""
+
+
+LAUNCHERS: Registry[Callable[[LauncherConfig], Launcher]] = Registry(
+    "launcher",
+    {
+        "warm": "ingestion.launchers.warm:WarmLauncher",
+        "spark_submit": "ingestion.launchers.spark_submit:SparkSubmitLauncher",
+    },
+)

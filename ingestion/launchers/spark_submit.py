@@ -1,0 +1,148 @@
+"""Each job as a process of its own, handed to a cluster (or this machine) by spark-submit: the code as a zip, the secrets by environment, the output in a log file."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from urllib.parse import quote
+
+import ingestion
+import lakehub
+from ingestion.launchers import LauncherConfig
+from ingestion.spark.report import FAILED, JobReport
+from ingestion.spark.session import hudi_jar, java_home, submit_settings
+from ingestion.spark.spec import JobSpec
+
+ENDS_WITHIN_S = 30
+"""The job knows its deadline itself; a process that goes on after this much more is killed with all that it started."""
+_PACKED = (
+    "lakehub/__init__.py",
+    "lakehub/kernel",
+    "ingestion/__init__.py",
+    "ingestion/domain",
+    "ingestion/sources",
+    "ingestion/spark",
+)
+_LAST_LINES = 15
+
+
+class SparkSubmitLauncher:
+    def __init__(self, config: LauncherConfig) -> None:
+        self._config = config
+
+    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+        folder = self._config.folder / quote(spec.run_id, safe="")
+        folder.mkdir(parents=True, exist_ok=True)
+        spec_path, report_path, log_path = (folder / name for name in ("spec.json", "report.json", "log.txt"))
+        report_path.unlink(missing_ok=True)
+        spec_path.write_text(spec.to_json())
+        ended = self._submit(spec, spec_path, report_path, log_path, secrets)
+        if report_path.is_file():
+            return JobReport.from_file(report_path)
+        return JobReport(
+            run_id=spec.run_id, status=FAILED, error=f"{ended}. The end of {log_path}:\n{_last_lines(log_path)}"
+        )
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+    def _submit(
+        self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, secrets: Mapping[str, str]
+    ) -> str:
+        """How the process ended, in words."""
+        command = [*self._command(), str(_main_file()), str(spec_path), str(report_path)]
+        with log_path.open("ab") as log:
+            process = subprocess.Popen(
+                command,
+                env=self._environment(secrets),
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+            )
+        try:
+            return f"The job's process ended with code {process.wait(spec.deadline_s + ENDS_WITHIN_S)} and no report"
+        except subprocess.TimeoutExpired:
+            return f"The job was stopped: it took longer than its deadline of {spec.deadline_s:g} s"
+        finally:
+            _end_group(process)
+
+    def _command(self) -> list[str]:
+        config = self._config
+        settings = submit_settings(config.master, config.memory, config.jar or hudi_jar(os.environ))
+        options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
+        return [_spark_submit(), *options, "--py-files", str(packed(config.folder))]
+
+    def _environment(self, secrets: Mapping[str, str]) -> dict[str, str]:
+        """Of our own environment only what a program needs to start: what else is in it may be secret."""
+        kept = {
+            name: os.environ[name]
+            for name in ("PATH", "HOME", "LANG", "TMPDIR", "LAKEHUB_FAILPOINT")
+            if name in os.environ
+        }
+        home = self._config.java_home or java_home(os.environ)
+        return {
+            **kept,
+            **secrets,
+            "JAVA_HOME": home,
+            "PYSPARK_PYTHON": sys.executable,
+            "PYSPARK_DRIVER_PYTHON": sys.executable,
+            **({"SPARK_LOCAL_IP": "127.0.0.1"} if self._config.master.startswith("local") else {}),
+        }
+
+
+def packed(folder: Path) -> Path:
+    """The code that a job needs, as a zip that is named by its content and made once."""
+    files = dict(_files())
+    digest = hashlib.sha256(b"".join(name.encode() + content for name, content in files.items())).hexdigest()[:16]
+    target = folder / f"lakehub-{digest}.zip"
+    if not target.is_file():
+        folder.mkdir(parents=True, exist_ok=True)
+        temporary = target.with_suffix(f".{os.getpid()}")
+        with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name, content in files.items():
+                archive.writestr(name, content)
+        temporary.replace(target)
+    return target
+
+
+def _files() -> Iterator[tuple[str, bytes]]:
+    root = _root(lakehub.__path__[0])
+    assert root == _root(ingestion.__path__[0])
+    for part in _PACKED:
+        path = root / part
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            yield file.relative_to(root).as_posix(), file.read_bytes()
+
+
+def _root(package: str) -> Path:
+    return Path(package).resolve().parent
+
+
+def _main_file() -> Path:
+    return _root(ingestion.__path__[0]) / "ingestion" / "spark" / "__main__.py"
+
+
+def _spark_submit() -> str:
+    import pyspark
+
+    return str(Path(pyspark.__path__[0]) / "bin" / "spark-submit")
+
+
+def _end_group(process: subprocess.Popen[bytes]) -> None:
+    """The process and whatever it left behind: a JVM must not outlive its job."""
+    try:
+        os.killpg(process.pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+    process.wait()
+
+
+def _last_lines(path: Path) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-_LAST_LINES:])

@@ -1,0 +1,105 @@
+"""Jobs in this process, one after the other, on one Spark session that is kept: seconds per job instead of a JVM's start.
+
+The session is renewed after some jobs, when its memory grows, and when a job could not be stopped.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from threading import Timer
+
+from pyspark.sql import SparkSession
+
+from ingestion.launchers import LauncherConfig
+from ingestion.spark.job import execute
+from ingestion.spark.report import JobReport
+from ingestion.spark.session import close_session, jvm, jvm_process, open_session
+from ingestion.spark.spec import JobSpec
+
+logger = logging.getLogger(__name__)
+STOPS_WITHIN_S = 20
+"""A cancelled job that still runs after this long is stuck: its JVM is killed."""
+
+
+class WarmLauncher:
+    def __init__(self, config: LauncherConfig) -> None:
+        self._config = config
+        self._session: SparkSession | None = None
+        self._jobs = 0
+
+    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+        spark = self._open()
+        with _deadline(spark, spec):
+            report = execute(spec, spark=spark, secrets=secrets)
+        self._jobs += 1
+        self._renew_where_worn(spark)
+        return report
+
+    def close(self) -> None:
+        if self._session is not None:
+            close_session(self._session)
+            self._session, self._jobs = None, 0
+
+    def _open(self) -> SparkSession:
+        if self._session is None:
+            for name, value in (("LAKEHUB_JAVA_HOME", self._config.java_home), ("LAKEHUB_HUDI_JAR", self._config.jar)):
+                if value:
+                    os.environ[name] = value
+            self._session = open_session("lakehub", master=self._config.master, memory=self._config.memory)
+        return self._session
+
+    def _renew_where_worn(self, spark: SparkSession) -> None:
+        reason = self._worn(spark)
+        if reason:
+            logger.info("The Spark session is renewed: %s", reason)
+            self.close()
+
+    def _worn(self, spark: SparkSession) -> str | None:
+        if not is_alive(spark):
+            return "its JVM has ended"
+        if self._jobs >= self._config.most_jobs:
+            return f"it has run {self._jobs} jobs"
+        spark.catalog.clearCache()
+        used = resident_mb(os.getpid()) + resident_mb(jvm_process(spark))
+        return f"it uses {used} MB" if used > self._config.most_mb else None
+
+
+def is_alive(spark: SparkSession) -> bool:
+    gateway = spark.sparkContext._gateway
+    return gateway is not None and gateway.proc.poll() is None
+
+
+def resident_mb(process: int) -> int:
+    """Memory of a process on Linux; 0 where it cannot be known."""
+    status = Path(f"/proc/{process}/status")
+    if not status.is_file():
+        return 0
+    lines = dict(line.partition(":")[::2] for line in status.read_text().splitlines())
+    return int(lines.get("VmRSS", "0 kB").split()[0]) // 1024
+
+
+@contextmanager
+def _deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
+    """All Spark work of the job is one group; past the deadline the group is cancelled, and where that is not enough, the JVM is killed."""
+    context = spark.sparkContext
+    context.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
+    process = jvm_process(spark)
+    timers = (
+        Timer(spec.deadline_s, context.cancelJobGroup, [spec.run_id]),
+        Timer(spec.deadline_s + STOPS_WITHIN_S, os.kill, [process, signal.SIGKILL]),
+    )
+    for timer in timers:
+        timer.daemon = True
+        timer.start()
+    try:
+        yield
+    finally:
+        for timer in timers:
+            timer.cancel()
+        if is_alive(spark):
+            jvm(spark).org.apache.spark.sql.SparkSession.active().sparkContext().clearJobGroup()
