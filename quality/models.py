@@ -93,6 +93,19 @@ class SkippedCheck(models.Model):
         return f"{self.dataset}: no {self.check_name}"
 
 
+class Coverage(models.Model):
+    """For which version of its metadata a dataset's tests were generated; behind the dataset's own, they are again."""
+
+    dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="coverage", primary_key=True)
+    metadata_version = models.PositiveIntegerField()
+    generated_at = models.DateTimeField()
+    problem = models.TextField(blank=True)
+    """Why a test of the dataset could not be made."""
+
+    def __str__(self) -> str:
+        return f"{self.dataset} at version {self.metadata_version}"
+
+
 class Lane(models.IntegerChoices):
     """Who goes first when much is due; a flood of late partitions stays behind."""
 

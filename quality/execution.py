@@ -1,0 +1,171 @@
+"""Running what was claimed: measure, evaluate, and store result, facts and flip in one transaction."""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+
+from lakehub.kernel import failpoint
+from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.outcome import Outcome
+from quality import units
+from quality.domain.evaluation import Evaluation, evaluate
+from quality.domain.rerun import RerunAt, next_rerun
+from quality.domain.values import Moment
+from quality.domain.verdicts import UnitFacts, observe
+from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.measuring import Answers, measure, understood
+from quality.models import Lane, Result, Unit
+from quality.scheduling import Claim, claim, held
+
+SEEN = ("observed", "threshold", "detail", "tested_instant", "affected_from")
+SCHEDULE = ("due_at", "lane", "attempt", "leased_by", "leased_until")
+
+
+@dataclass(frozen=True)
+class Run:
+    """One execution: the unit as it was claimed, what came out, and at which commit."""
+
+    unit: Unit
+    found: Evaluation
+    instant: str
+
+
+def run_due(*, now: datetime, worker: str, most: int = 20) -> int:
+    """Runs what is due, up to `most` claims. The number of results stored."""
+    stored = 0
+    for _ in range(most):
+        claimed = claim(now=now, worker=worker)
+        if claimed is None:
+            break
+        stored += len(execute(claimed, now=now))
+    return stored
+
+
+def execute(claimed: Claim, *, now: datetime) -> list[Result]:
+    """The results of the claim's units; of those whose lease was lost meanwhile there is none."""
+    begun = time.monotonic()
+    with held(claimed):
+        runs = _run(claimed.units, now=now)
+        failpoint.reach("quality.before_result")
+        took = timedelta(seconds=time.monotonic() - begun)
+        return _store(claimed, runs, now=now, took=took)
+
+
+def _run(claimed: Sequence[Unit], *, now: datetime) -> list[Run]:
+    answers = measure(claimed[0].copy, claimed)
+    return [_evaluated(unit, answers[unit.pk], now=now) for unit in claimed]
+
+
+def _evaluated(unit: Unit, answers: Answers, *, now: datetime) -> Run:
+    assert unit.test.version is not None
+    dataset = unit.test.dataset
+    # What was never watched does not hold freshness back.
+    moment = Moment(now, dataset.partition_grain, dataset.zone, unit.copy.monitored_from)
+    return Run(unit, evaluate(understood(unit.test.version.flattened), answers.of, moment), answers.instant)
+
+
+def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelta) -> list[Result]:
+    """Reads the rows anew under lock: a commit, a waiver or a person may have changed them during the scan."""
+    with transaction.atomic():
+        rows = Unit.objects.select_for_update(of=("self",)).select_related("test__version", "test__dataset", "copy")
+        mine = {row.pk: row for row in rows.filter(pk__in=[run.unit.pk for run in runs], leased_by=claimed.token)}
+        kept = [run for run in runs if run.unit.pk in mine]
+        results = Result.objects.bulk_create([_result(claimed, run, now=now, took=took) for run in kept])
+        for run, result in zip(kept, results, strict=True):
+            _settle(mine[run.unit.pk], run, result, now=now)
+    return results
+
+
+def _result(claimed: Claim, run: Run, *, now: datetime, took: timedelta) -> Result:
+    unit, found = run.unit, run.found
+    return Result(
+        unit=unit,
+        version=unit.test.version,
+        outcome=found.outcome,
+        observed=_number(found),
+        threshold=found.threshold,
+        detail=_detail(found),
+        trigger=_trigger(claimed.lane, unit),
+        read_at=now,
+        instant=run.instant,
+        started_at=now,
+        ended_at=now + took,
+    )
+
+
+def _trigger(lane: Lane, unit: Unit) -> str:
+    if lane is Lane.ASKED:
+        return "manual"
+    if lane is Lane.LATE:
+        return "late_data" if unit.latest_at else "baseline"
+    return "rerun" if unit.attempt else "schedule"
+
+
+def _number(found: Evaluation) -> float | None:
+    """Durations in seconds, shares as fractions of one: for plots."""
+    if isinstance(found.observed, timedelta):
+        return found.observed.total_seconds()
+    return None if found.observed is None else float(found.observed)
+
+
+def _detail(found: Evaluation) -> dict[str, Any]:
+    said = {
+        "formula": found.formula,
+        "observed": found.observed_text,
+        "behind": found.behind,
+        "cause": found.cause,
+        "facts": found.facts,
+    }
+    if found.complete_until is not None:
+        said["complete_until"] = found.complete_until.isoformat()
+    return {name: value for name, value in said.items() if value}
+
+
+def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> None:
+    """The row with one more observation: facts, verdict, what was seen, when it is run next."""
+    version = run.unit.test.version
+    assert version is not None
+    row.observed, row.threshold, row.detail, row.tested_instant = (
+        result.observed,
+        result.threshold,
+        result.detail,
+        result.instant,
+    )
+    if run.found.complete_until is not None:
+        row.affected_from = run.found.complete_until
+    facts = observe(facts_of(row), Outcome(result.outcome), read_at=now, sustain=version.sustain)
+    settle(row, facts, now=now, result=result)
+    _schedule(row, run.unit, facts, now=now)
+    row.save(update_fields=[*FIELDS, *JUDGED, *SEEN, *SCHEDULE])
+    if version.cadence is None:
+        units.plan_next(row, now=now)
+
+
+def _schedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) -> None:
+    """When it is run next: the rerun of a failure, the cadence, or what was asked for during the run; whichever is first."""
+    next_at, attempt = _next(row, facts, now=now)
+    asked_meanwhile = row.due_at if row.due_at != claimed.due_at or row.lane != claimed.lane else None
+    row.leased_by, row.leased_until, row.attempt = "", None, attempt
+    if asked_meanwhile is not None and (next_at is None or asked_meanwhile <= next_at):
+        row.due_at = asked_meanwhile
+        return
+    row.due_at, row.lane = next_at, Lane.DUE
+
+
+def _next(row: Unit, facts: UnitFacts, *, now: datetime) -> tuple[datetime | None, int]:
+    version = row.test.version
+    if version is None or row.test.retired_at is not None:
+        return None, 0
+    backoff = Backoff(version.rerun_base, version.rerun_cap)
+    decision = next_rerun(facts, reruns=row.attempt, backoff=backoff, jitter=random.random(), now=now)
+    regular = None if version.cadence is None else now + version.cadence
+    if isinstance(decision, RerunAt):
+        return (decision.at if regular is None else min(decision.at, regular)), row.attempt + 1
+    return regular, 0

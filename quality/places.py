@@ -1,0 +1,105 @@
+"""What the names of an expression stand for on one copy: which table, read by which engine, cut into which partitions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from zoneinfo import ZoneInfo
+
+from lakehub.catalog.models import Dataset, DatasetCopy, Feed, LineageEdge
+from lakehub.kernel.calendar import Grain, partition_name
+from lakehub.kernel.interval import Interval
+from quality.domain.expression import THIS, UPSTREAM, Name
+from quality.domain.measures import Reach
+from quality.engines.scan import CannotRead, Each, Files, HudiCopy, One, Part, SqlTable, Target, Whole
+
+_FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """A table that can be read."""
+
+    target: Target
+    column: str
+    grain: Grain
+    zone: ZoneInfo
+
+    @property
+    def engine(self) -> str:
+        return "sqlalchemy" if isinstance(self.target, SqlTable) else "duckdb"
+
+    def part(self, reach: Reach, partition: Interval) -> Part:
+        """The rows that a measure of `reach` looks at. A table without partitions is always looked at as a whole."""
+        if self.grain is Grain.NONE or reach is Reach.TABLE or (reach is Reach.PARTITION and partition.is_everything):
+            return Whole()
+        if reach is Reach.EACH_PARTITION:
+            return Each(self.column)
+        return One(self.column, partition_name(partition, self.grain, self.zone))
+
+
+class Places:
+    """The places of one copy's expressions, looked up once each."""
+
+    def __init__(self, copy: DatasetCopy) -> None:
+        self._copy = copy
+        self._known: dict[Name, Place] = {}
+
+    def of(self, name: Name) -> Place:
+        """Raises CannotRead where the name stands for nothing here."""
+        if name not in self._known:
+            self._known[name] = self._find(name)
+        return self._known[name]
+
+    def _find(self, name: Name) -> Place:
+        center = name.data_center or self._copy.data_center.name
+        if name.dataset == UPSTREAM:
+            return self._upstream(center)
+        if name.dataset == THIS and center == self._copy.data_center.name:
+            return _place(self._copy)
+        dataset = self._copy.dataset.name if name.dataset == THIS else name.dataset
+        return _copy_in(dataset, center)
+
+    def _upstream(self, center: str) -> Place:
+        dataset = self._copy.dataset
+        if dataset.ingested:
+            return _described(dataset, _source(dataset.feed))
+        edge = (
+            LineageEdge.objects.filter(downstream=dataset, one_to_one=True)
+            .select_related("upstream")
+            .order_by("pk")
+            .first()
+        )
+        if edge is None:
+            raise CannotRead(f"{dataset.name} has no upstream whose rows map one to one.")
+        return _copy_in(edge.upstream.name, center)
+
+
+def _copy_in(dataset: str, center: str) -> Place:
+    found = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center").filter(
+        dataset__name=dataset, data_center__name=center, dataset__offboarded_at=None
+    )
+    copy = found.first()
+    if copy is None:
+        raise CannotRead(f"{dataset} has no copy in {center}.")
+    return _place(copy)
+
+
+def _place(copy: DatasetCopy) -> Place:
+    """Of what Lakehub ingests the table in the lake; of what it only watches the table where it lies."""
+    return _described(copy.dataset, HudiCopy(copy.uri) if copy.dataset.ingested else _source(copy.dataset.feed))
+
+
+def _described(dataset: Dataset, target: Target) -> Place:
+    return Place(target, dataset.partition_column, dataset.partition_grain, dataset.zone)
+
+
+def _source(feed: Feed) -> Target:
+    connection = feed.connection
+    if connection.plugin == "sql":
+        return SqlTable(connection.url, feed.object)
+    address = f"{connection.url.rstrip('/')}/{feed.object}"
+    if connection.plugin == "hudi":
+        return HudiCopy(address)
+    ending = PurePosixPath(feed.object).suffix
+    return Files(address, _FORMATS.get(ending, ending.lstrip(".")))

@@ -1,0 +1,68 @@
+"""What changed since it was tested: partitions that a commit touched, findings of ingestion, and time itself."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Q
+
+from ingestion.models import TouchedPartition
+from lakehub.catalog.models import DatasetCopy
+from quality.described import slas
+from quality.domain.verdicts import touch
+from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.models import Lane, Unit
+
+CLAIMED_AT_ONCE = 500
+OVERDUE_AFTER = timedelta(minutes=10)
+"""A retest that did not happen so long after it was due makes the verdict UNKNOWN."""
+
+
+def claim_touched(*, now: datetime) -> int:
+    """Makes the tests of touched partitions due once more, after a pause that gathers further commits. The number of units."""
+    with transaction.atomic():
+        unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by("pk")
+        rows = list(
+            unclaimed.select_for_update(skip_locked=True).values_list("pk", "copy_id", "start", "end")[:CLAIMED_AT_ONCE]
+        )
+        TouchedPartition.objects.filter(pk__in=[row[0] for row in rows]).update(claimed_at=now)
+        ranges = defaultdict(list)
+        for _, copy_id, start, end in rows:
+            ranges[copy_id].append((start, end))
+        return sum(_retest(copy_id, touched, now=now) for copy_id, touched in ranges.items())
+
+
+def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: datetime) -> int:
+    """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
+    copy = DatasetCopy.objects.select_related("dataset").get(pk=copy_id)
+    retest_at = now + slas(copy.dataset).debounce
+    meets = Q()
+    for start, end in sorted(set(touched)):
+        meets |= Q(start__lt=end, end__gt=start)
+    tested = Unit.objects.filter(
+        meets, copy=copy, latest_at__isnull=False, test__retired_at=None, test__version__cadence=None
+    )
+    units = list(
+        tested.exclude(test__check_name="finding").select_related("test__version").select_for_update(of=("self",))
+    )
+    for unit in units:
+        # The claim comes after the commit: whatever was read before may lack it.
+        settle(unit, touch(facts_of(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER), now=now)
+        if unit.due_at is None:
+            unit.due_at, unit.lane = retest_at, Lane.LATE
+        unit.save(update_fields=[*FIELDS, *JUDGED, "due_at", "lane"])
+    return len(units)
+
+
+def judge_due(*, now: datetime, limit: int = 500) -> int:
+    """Judges again the units whose verdict time alone may have changed. The number judged."""
+    with transaction.atomic():
+        waiting = Unit.objects.filter(judge_at__lte=now).order_by("judge_at").select_related("test__version")
+        units = list(waiting.select_for_update(of=("self",), skip_locked=True)[:limit])
+        for unit in units:
+            settle(unit, facts_of(unit), now=now)
+            unit.save(update_fields=[*FIELDS, *JUDGED])
+    return len(units)

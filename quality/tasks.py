@@ -1,0 +1,37 @@
+"""What Celery wakes up. Each task reads the clock, does one thing, and may be delivered twice: claims are in the database."""
+
+from __future__ import annotations
+
+import os
+import socket
+
+from celery import shared_task
+
+from lakehub import wiring
+from quality import baseline, execution, findings, generator, retests
+
+
+def _worker() -> str:
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+@shared_task
+def run_due() -> None:
+    """Runs the tests that are due."""
+    execution.run_due(now=wiring.clock.now(), worker=_worker())
+
+
+@shared_task
+def claim_changes() -> None:
+    """Takes in what changed: metadata, new copies, touched partitions, findings."""
+    now = wiring.clock.now()
+    generator.generate_missing(now=now)
+    baseline.start_missing(now=now)
+    retests.claim_touched(now=now)
+    findings.observe_findings(now=now)
+
+
+@shared_task
+def judge_due() -> None:
+    """Judges what time alone changed."""
+    retests.judge_due(now=wiring.clock.now())
