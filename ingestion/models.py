@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import ClassVar
+from uuid import uuid4
 
 from django.db import models
 from django.db.models import Q
@@ -40,6 +41,8 @@ class JobState(models.TextChoices):
 class JobRun(models.Model):
     """One Spark job on one copy: asked for, claimed with a lease, ended with a report or an error."""
 
+    key = models.UUIDField(default=uuid4, unique=True, editable=False)
+    """What the lake knows the run by: a commit carries it, so the same run never commits twice."""
     copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="runs")
     kind = models.CharField(max_length=16, choices=JobKind.choices)
     params = models.JSONField(default=dict, blank=True)

@@ -148,6 +148,7 @@ CELERY_BEAT_SCHEDULE = {
     name: {"task": task, "schedule": seconds, "options": {"expires": seconds * 5}}
     for name, task, seconds in (
         ("ingest what is due", "ingestion.tasks.start_due", 1.0),
+        ("take in what others wrote", "ingestion.tasks.follow_lakes", 10.0),
         ("test what is due", "quality.tasks.run_due", 1.0),
         ("retest what changed", "quality.tasks.claim_changes", 1.0),
         ("judge what time changed", "quality.tasks.judge_due", 1.0),

@@ -64,7 +64,7 @@ class DeleteSpec:
 class JobSpec:
     """One job. The same `run_id` never commits twice.
 
-    `upto`: rows with a later watermark are not there yet. `now`: the platform's time when the job was started, where it differs from the wall's.
+    `upto`: rows with a later watermark are not there yet. `clock_ahead_s`: how far the platform's clock is ahead of the wall's (0 in production): commits are timed by the wall.
     `staging_uri`: where rows wait on their way to Spark; every executor must reach it. `deadline_s`: how long the whole job may take.
     """
 
@@ -73,7 +73,7 @@ class JobSpec:
     table: TableSpec
     source: SourceSpec | None = None
     upto: str | None = None
-    now: str | None = None
+    clock_ahead_s: float = 0.0
     partitions: tuple[str, ...] = ()
     delete: DeleteSpec | None = None
     replace: bool = False
@@ -103,10 +103,6 @@ class JobSpec:
     @property
     def upto_at(self) -> datetime | None:
         return None if self.upto is None else instant(self.upto, "upto")
-
-    @property
-    def now_at(self) -> datetime | None:
-        return None if self.now is None else instant(self.now, "now")
 
 
 def resolve_secret(reference: str, secrets: Mapping[str, str]) -> str:
@@ -152,9 +148,8 @@ def _problems(spec: JobSpec) -> list[str]:
         problems.append("A delete needs `delete.keys` or `delete.share`, one of the two.")
     if spec.delete is not None and spec.delete.share is not None and not 0 < spec.delete.share <= 1:
         problems.append(f"`delete.share` is {spec.delete.share}: a share lies above 0 and is at most 1.")
-    for name in ("upto", "now"):
-        if getattr(spec, name) is not None:
-            instant(getattr(spec, name), name)
+    if spec.upto is not None:
+        instant(spec.upto, "upto")
     return problems
 
 

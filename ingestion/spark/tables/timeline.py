@@ -8,9 +8,9 @@ from __future__ import annotations
 import io
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from typing import Any, TypeVar
 
@@ -59,7 +59,8 @@ class LakeCommit:
 
     @property
     def completed_at(self) -> datetime:
-        return instant_time(self.completed)
+        """By the platform's clock, which the run has told where it differs from the wall's."""
+        return instant_time(self.completed) + timedelta(seconds=self.run.get("clock_ahead_s", 0.0))
 
     @cached_property
     def checkpoint(self) -> dict[str, Any] | None:
@@ -104,16 +105,18 @@ class Timeline:
         lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
         return {name.strip(): value.strip() for name, _, value in lines}
 
-    def commits(self, *, after: str = "") -> tuple[LakeCommit, ...]:
-        """Completed writes whose completion time is later than `after`, in the order of completion."""
-        return self._again(lambda: tuple(self._commit(name) for name in self._completed(after)))
+    def commits(self, *, but: Collection[str] = ()) -> tuple[LakeCommit, ...]:
+        """Completed writes in the order of completion, without those whose instants are in `but`: they are not even read."""
+        return self._again(
+            lambda: tuple(self._commit(name) for name in self._completed() if name.partition("_")[0] not in but)
+        )
 
     def checkpoint(self) -> Checkpoint | None:
         return latest_checkpoint(Stamp(each.instant, each.completed, each.checkpoint) for each in self.commits())
 
     def commit_of_run(self, run_id: str) -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write."""
-        for name in reversed(self._completed("")):
+        for name in reversed(self._completed()):
             commit = self._again(partial(self._commit, name))
             if commit.run.get("run_id") == run_id:
                 return commit
@@ -126,12 +129,8 @@ class Timeline:
         begun = {match[1] for match in map(_PENDING.fullmatch, names) if match}
         return {instant: self._heartbeat(instant) for instant in sorted(begun - completed)}
 
-    def _completed(self, after: str) -> list[str]:
-        found = [
-            (match[2], name)
-            for name in self._names(".hoodie/timeline")
-            if (match := _COMPLETED.fullmatch(name)) and match[2] > after
-        ]
+    def _completed(self) -> list[str]:
+        found = [(match[2], name) for name in self._names(".hoodie/timeline") if (match := _COMPLETED.fullmatch(name))]
         return [name for _, name in sorted(found)]
 
     def _commit(self, name: str) -> LakeCommit:
@@ -210,8 +209,3 @@ def _sum(stats: list[Mapping[str, Any]]) -> PartitionChange:
 def _value_of(partition_path: str) -> str:
     """`flight_date=2026-11-16` -> `2026-11-16`."""
     return partition_path.partition("=")[2] or partition_path
-
-
-def walk(commits: tuple[LakeCommit, ...]) -> Iterator[LakeCommit]:
-    """The commits that changed rows."""
-    return (commit for commit in commits if not commit.rearranges)

@@ -1,0 +1,159 @@
+"""The life of a run: asked for, claimed with a lease, ended by a report, tried again or given up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Q, QuerySet
+from django.db.models.functions import Now
+
+from ingestion import findings
+from ingestion.domain.retrying import GiveUp, RetryAt, after_failure
+from ingestion.leases import LEASE, until
+from ingestion.models import JobKind, JobRun, JobState
+from ingestion.spark.report import JobReport
+from ingestion.specs import check_params
+from lakehub.accounts import audit
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.calendar import partition_named
+from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.interval import FOREVER, Interval
+from lakehub.kernel.suggest import did_you_mean
+
+SCHEDULE = "schedule"
+"""Who asks for what is due."""
+LIVE = (JobState.QUEUED, JobState.RUNNING)
+_LOOKED_AT = 50
+
+
+def ask(copy: DatasetCopy, kind: str, params: dict[str, Any] | None = None, *, asked_by: str, now: datetime) -> JobRun:
+    """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already."""
+    if kind not in JobKind.values:
+        raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
+    _check(copy, kind, params or {})
+    try:
+        with transaction.atomic():
+            run = JobRun.objects.create(copy=copy, kind=kind, params=params or {}, asked_by=asked_by, due_at=now)
+            if asked_by != SCHEDULE:
+                audit.record(asked_by, kind, f"copy:{copy}", now=now, run=run.pk, **(params or {}))
+    except IntegrityError:
+        raise Conflict(f"An incremental of {copy} waits or runs already; nothing was changed.") from None
+    return run
+
+
+def claim(worker: str, *, now: datetime, lease: timedelta = LEASE) -> JobRun | None:
+    """The next run that is due, or whose worker has died; it is `worker`'s then. A copy has one running job at most."""
+    for run_id in claimable(now=now).order_by("due_at").values_list("pk", flat=True)[:_LOOKED_AT]:
+        try:
+            with transaction.atomic():
+                won = claimable(now=now).filter(pk=run_id).update(
+                    state=JobState.RUNNING,
+                    leased_by=worker,
+                    leased_until=until(lease),
+                    attempt=F("attempt") + 1,
+                    started_at=now,
+                )  # fmt: skip
+        except IntegrityError:
+            continue
+        if won:
+            return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run_id)
+    return None
+
+
+def claimable(*, now: datetime) -> QuerySet[JobRun]:
+    busy = JobRun.objects.filter(state=JobState.RUNNING).values("copy")
+    waiting = Q(state=JobState.QUEUED, due_at__lte=now) & ~Q(copy__in=busy)
+    return JobRun.objects.filter(waiting | Q(state=JobState.RUNNING, leased_until__lt=Now()))
+
+
+def renew(run: JobRun, worker: str, lease: timedelta = LEASE) -> bool:
+    """False: the run is no longer `worker`'s."""
+    return bool(_held(run, worker).update(leased_until=until(lease)))
+
+
+def postpone(run: JobRun, worker: str, *, to: datetime, why: str) -> None:
+    """Back into the queue, and the attempt does not count."""
+    _held(run, worker).update(
+        state=JobState.QUEUED, due_at=to, attempt=F("attempt") - 1, leased_by="", leased_until=None, error=why
+    )
+
+
+def finish(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter: float) -> JobState:
+    """Write the outcome down. After a failure the run is queued again, or given up with a finding; what it then is."""
+    with transaction.atomic():
+        decision = None if report.ok else after_failure(run.attempt, now=now, jitter=jitter)
+        state = (
+            JobState.QUEUED if isinstance(decision, RetryAt) else JobState.FAILED if decision else JobState.SUCCEEDED
+        )
+        if not _held(run, worker).update(**_outcome(run, report, decision, state, now)):
+            raise Conflict(
+                f"Run {run.pk} of {run.copy} is no longer {worker}'s: its lease ran out. Its report was not written down."
+            )
+        if isinstance(decision, GiveUp):
+            over = Interval(run.due_at, FOREVER)
+            findings.raise_once(
+                run.copy,
+                findings.JOB_FAILING,
+                over,
+                {"run": run.pk, "error": report.error, "why": decision.reason},
+                now=now,
+            )
+        if state == JobState.SUCCEEDED:
+            findings.clear(run.copy, findings.JOB_FAILING, *_healed_by(run), now=now)
+    run.refresh_from_db()
+    return state
+
+
+def cancel(run: JobRun, *, actor: str, now: datetime) -> None:
+    """A run that waits is taken out of the queue; one that runs is left to end."""
+    with transaction.atomic():
+        waiting = JobRun.objects.filter(pk=run.pk, state=JobState.QUEUED)
+        if not waiting.update(state=JobState.CANCELLED, ended_at=now):
+            raise Conflict(f"Run {run.pk} of {run.copy} is {run.state}: only a run that waits can be cancelled.")
+        audit.record(actor, "cancel", f"run:{run.pk}", now=now)
+
+
+def _held(run: JobRun, worker: str) -> QuerySet[JobRun]:
+    return JobRun.objects.filter(pk=run.pk, state=JobState.RUNNING, leased_by=worker)
+
+
+def _outcome(
+    run: JobRun, report: JobReport, decision: RetryAt | GiveUp | None, state: JobState, now: datetime
+) -> dict[str, Any]:
+    told = {
+        "report": report.as_dict(),
+        "error": report.error or "",
+        "state": state,
+        "leased_by": "",
+        "leased_until": None,
+    }
+    return told | ({"due_at": decision.at} if isinstance(decision, RetryAt) else {"ended_at": now})
+
+
+def _healed_by(run: JobRun) -> tuple[str, ...]:
+    """A bootstrap reads everything again: what was not accounted for before is gone."""
+    return (findings.UNACCOUNTED,) if run.kind == JobKind.BOOTSTRAP else ()
+
+
+def _check(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
+    check_params(kind, params)
+    dataset = copy.dataset
+    if dataset.offboarded_at is not None and kind != JobKind.DROP:
+        raise Refused(f"Dataset `{dataset.name}` is off-boarded: its copies can only be dropped.")
+    if not dataset.ingested:
+        raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
+    if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
+        raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
+    for name in params.get("partitions", ()):
+        _check_partition(copy, name)
+    if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
+        raise Refused("A delete needs `keys` or `share`, one of the two.")
+
+
+def _check_partition(copy: DatasetCopy, name: str) -> None:
+    try:
+        partition_named(name, copy.dataset.partition_grain, copy.dataset.zone)
+    except ValueError as problem:
+        raise Refused(str(problem)) from None

@@ -1,0 +1,66 @@
+"""Celery only wakes up: what is due, who has claimed it and until when is in the database. A second delivery changes nothing."""
+
+from __future__ import annotations
+
+import os
+import random
+import socket
+from functools import cache
+from uuid import uuid4
+
+from celery import shared_task
+from django.conf import settings
+
+from ingestion import commits, feeds, leases, offboarding, runs, work
+from ingestion.launchers import LAUNCHERS, LauncherConfig
+from lakehub import wiring
+from lakehub.catalog.models import DatasetCopy
+
+WAKE_UP_LASTS_S = 5
+
+
+@shared_task
+def start_due() -> None:
+    """Ask for what is due and wake a worker where something waits."""
+    now = wiring.clock.now()
+    leases.free_the_dead(socket.gethostname())
+    offboarding.settle(now=now)
+    feeds.ask_for_what_is_due(now=now)
+    if runs.claimable(now=now).exists():
+        run_job.apply_async(expires=WAKE_UP_LASTS_S)
+
+
+@shared_task
+def run_job() -> None:
+    """Run what is due, one after the other, until nothing is."""
+    leases.free_the_dead(socket.gethostname())
+    while work.run_next(_worker()) is not None:
+        pass
+
+
+@shared_task
+def follow_lakes() -> None:
+    """Take in the commits that other writers made."""
+    now = wiring.clock.now()
+    for copy in DatasetCopy.objects.filter(dataset__offboarded_at=None).select_related("dataset", "data_center"):
+        commits.take_in(copy, now=now)
+
+
+@cache
+def _worker() -> work.Worker:
+    """One for the life of the process: the launcher keeps its Spark session."""
+    folder = settings.LAKEHUB_HOME / "jobs"
+    config = LauncherConfig(
+        folder=folder,
+        master=settings.LAKEHUB_SPARK_MASTER,
+        memory=settings.LAKEHUB_SPARK_MEMORY,
+        java_home=settings.LAKEHUB_JAVA_HOME or None,
+    )
+    return work.Worker(
+        name=leases.holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8]),
+        launcher=LAUNCHERS.get(settings.LAKEHUB_LAUNCHER)(config),
+        staging=settings.LAKEHUB_STAGING.as_uri(),
+        clock=wiring.clock.now,
+        ahead=wiring.clock.ahead,
+        chance=random.random,
+    )

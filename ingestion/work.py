@@ -1,0 +1,101 @@
+"""One run from claim to outcome: the copy's lease around it, the timeline taken in after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from threading import Event, Thread
+
+from django.db import connection
+
+from ingestion import commits, leases, runs
+from ingestion.launchers import Launcher
+from ingestion.models import JobRun, JobState
+from ingestion.spark.report import FAILED, JobReport
+from ingestion.specs import spec_of
+
+logger = logging.getLogger(__name__)
+TRY_AGAIN_AFTER = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Who works, with what: `clock` tells the platform's time, `ahead` how far it is ahead of the wall's."""
+
+    name: str
+    launcher: Launcher
+    staging: str
+    clock: Callable[[], datetime]
+    ahead: Callable[[], timedelta]
+    chance: Callable[[], float]
+
+
+def run_next(worker: Worker) -> JobRun | None:
+    """Claim and run what is due next; None where there is nothing."""
+    run = runs.claim(worker.name, now=worker.clock())
+    if run is None:
+        return None
+    if not leases.take(run.copy, worker.name):
+        runs.postpone(
+            run, worker.name, to=worker.clock() + TRY_AGAIN_AFTER, why="another writer holds the copy's lease"
+        )
+        return run
+    try:
+        with _kept(run, worker.name):
+            report = _launch(run, worker)
+        _settle(run, report, worker)
+    finally:
+        leases.release(run.copy, worker.name)
+    return run
+
+
+def _launch(run: JobRun, worker: Worker) -> JobReport:
+    try:
+        spec, secrets = spec_of(run, staging=worker.staging, ahead=worker.ahead(), now=worker.clock())
+    except ValueError as problem:
+        return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+    return worker.launcher.run(spec, secrets)
+
+
+def _settle(run: JobRun, report: JobReport, worker: Worker) -> None:
+    """The timeline first: it is true whatever the report says."""
+    now = worker.clock()
+    commits.take_in(run.copy, now=now)
+    state = runs.finish(run, report, worker.name, now=now, jitter=worker.chance())
+    level = logging.INFO if state == JobState.SUCCEEDED else logging.WARNING
+    logger.log(
+        level,
+        "%s of %s: %s, %s%s",
+        run.kind,
+        run.copy,
+        report.status,
+        report.counts,
+        f", {report.error}" if report.error else "",
+    )
+
+
+@contextmanager
+def _kept(run: JobRun, worker: str) -> Iterator[None]:
+    """Renew the leases from a thread while the job runs."""
+    done = Event()
+    thread = Thread(target=_renew, args=(run, worker, done), daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+def _renew(run: JobRun, worker: str, done: Event) -> None:
+    try:
+        while not done.wait(leases.LEASE.total_seconds() / 4):
+            if not (runs.renew(run, worker) and leases.take(run.copy, worker)):
+                logger.warning(
+                    "Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy
+                )
+    finally:
+        connection.close()
