@@ -48,8 +48,7 @@ def commit(folder: Path, partitions: Mapping[str | None, pa.Table], *, column: s
 def overwrite(folder: Path, partition: str, rows: pa.Table, *, column: str, instant: str) -> None:
     """The file of `partition` in a new version, as an update writes it."""
     path = f"{column}={partition}"
-    (old,) = (folder / path).glob("*.parquet")
-    file_id = old.name.split("_")[0]
+    (file_id,) = {file.name.split("_")[0] for file in (folder / path).glob("*.parquet")}
     stat = _write(folder, path, rows, instant, file_id)
     record = {
         "partitionToWriteStats": {path: [stat]},

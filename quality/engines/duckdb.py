@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import atexit
+import os
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 from threading import Timer
 
 import duckdb
@@ -40,7 +43,7 @@ DIALECT = Dialect(quote=_quote, key=lambda columns: f"row({', '.join(columns)})"
 
 
 class DuckDb:
-    """A connection of its own for each scan, in memory, with its limits locked."""
+    """A cursor of its own for each scan, with limits that are locked."""
 
     def measure(self, scan: Scan, limits: Limits) -> Measured:
         if isinstance(scan.target, HudiCopy):
@@ -184,19 +187,28 @@ def _lookup(target: Target) -> Source | Failed:
 
 @contextmanager
 def _connection(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
-    """In memory, bounded, and interrupted when its time is over."""
-    with tempfile.TemporaryDirectory(prefix="lakehub-duckdb-") as spill:
-        settings: dict[str, str | bool | int | float | list[str]] = {
-            "memory_limit": limits.memory,
-            "threads": limits.threads,
-            "temp_directory": spill,
-        }
-        with duckdb.connect(":memory:", config=settings) as connection:
-            connection.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
-            timer = Timer(limits.timeout.total_seconds(), connection.interrupt)
-            timer.daemon = True
-            timer.start()
-            try:
-                yield connection
-            finally:
-                timer.cancel()
+    """A cursor of its own, interrupted when its time is over."""
+    with _database(os.getpid(), limits.memory, limits.threads).cursor() as connection:
+        timer = Timer(limits.timeout.total_seconds(), connection.interrupt)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield connection
+        finally:
+            timer.cancel()
+
+
+@lru_cache(maxsize=2)
+def _database(process: int, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
+    """In memory and empty, one a process: opening one takes longer than most scans. A forked child opens its own."""
+    spill = tempfile.TemporaryDirectory(prefix="lakehub-duckdb-")
+    atexit.register(spill.cleanup)
+    settings: dict[str, str | bool | int | float | list[str]] = {
+        "memory_limit": memory,
+        "threads": threads,
+        "temp_directory": spill.name,
+        "enable_external_file_cache": False,
+    }
+    database = duckdb.connect(":memory:", config=settings)
+    database.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
+    return database

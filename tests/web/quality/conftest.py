@@ -1,0 +1,113 @@
+"""A small world: flights by day in two lakes and in the operational database that feeds them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from lakehub.catalog.models import Dataset, DatasetCopy
+from quality import baseline, execution, generator
+from quality.models import Result, Test, Unit
+from tests import factories, lake
+from tests.factories import NEW_YORK, NOW
+
+DAYS = ("2026-11-14", "2026-11-15", "2026-11-16")
+"""NOW is the afternoon of the 17th in New York: these are over."""
+TODAY = "2026-11-17"
+
+
+def rows(day: str, count: int, first: int = 0, doubled: int = 0) -> pa.Table:
+    """`count` flights of a day, of which the last `doubled` repeat the key of the first."""
+    numbers = [*range(first, first + count - doubled), *[first] * doubled]
+    return pa.table({"id": numbers, "flight_date": [day] * count, "tailnum": [f"N{number % 7}" for number in numbers]})
+
+
+@dataclass
+class World:
+    """`flights` fed from the table `flights`; `lakes` are the roots of the data centers."""
+
+    flights: Dataset
+    lakes: dict[str, Path]
+    source: sa.Engine
+
+    def copy(self, where: str = "dc1") -> DatasetCopy:
+        return self.flights.copies.select_related("dataset", "data_center").get(data_center__name=where)
+
+    def table(self, where: str = "dc1") -> Path:
+        return self.lakes[where] / "flights"
+
+    def test(self, key: str) -> Test:
+        return Test.objects.select_related("version").get(dataset=self.flights, key=key)
+
+    def unit(self, key: str, day: str = "", where: str = "dc1") -> Unit:
+        found = Unit.objects.filter(test__dataset=self.flights, test__key=key, copy__data_center__name=where)
+        if day:
+            found = found.filter(start=factories.day(day).start)
+        return found.select_related("test__version", "test__dataset", "copy").get()
+
+    def monitored(self, now: datetime = NOW) -> World:
+        """Tests generated, baseline started, history tested."""
+        generator.generate(self.flights, now=now)
+        for copy in self.flights.copies.select_related("dataset__feed__connection", "data_center"):
+            baseline.start(copy, now=now)
+        self.run(now)
+        return self
+
+    def run(self, now: datetime) -> int:
+        return execution.run_due(now=now, worker="test", most=100)
+
+    def outcomes(self, key: str, where: str = "dc1") -> dict[str, str]:
+        """The newest outcome by day."""
+        found = Result.objects.filter(
+            unit__test__dataset=self.flights, unit__test__key=key, unit__copy__data_center__name=where
+        )
+        return {
+            result.unit.start.astimezone(NEW_YORK).date().isoformat(): result.outcome
+            for result in found.select_related("unit").order_by("pk")
+        }
+
+
+def fill(source: sa.Engine, day: str, count: int) -> None:
+    with source.begin() as connection:
+        connection.execute(
+            sa.text("INSERT INTO flights VALUES (:id, :day, 'N1')"),
+            [{"id": number, "day": day} for number in range(count)],
+        )
+
+
+@pytest.fixture
+def make_world(db: None, tmp_path: Path) -> Callable[..., World]:
+    def make(counts: Sequence[int] = (1000, 1000, 1000), where: Sequence[str] = ("dc1", "dc2"), **fields: Any) -> World:
+        source = sa.create_engine(f"sqlite:///{tmp_path / 'ops.db'}", poolclass=sa.NullPool)
+        with source.begin() as connection:
+            connection.execute(sa.text("CREATE TABLE flights (id INTEGER, flight_date TEXT, tailnum TEXT)"))
+        for day, count in zip(DAYS, counts, strict=True):
+            fill(source, day, count)
+        lakes = {}
+        for center in where:
+            lakes[center] = tmp_path / center
+            days = {day: rows(day, count) for day, count in zip(DAYS, counts, strict=True)}
+            lake.hudi_table(lakes[center] / "flights", days, column="flight_date")
+            factories.data_center(center, lakes[center].as_uri())
+        columns = [{"name": name, "type": "string", "nullable": True} for name in ("id", "flight_date", "tailnum")]
+        keys = {"tier": 1, "primary_key": ["id", "flight_date"], **fields}
+        flights = factories.dataset("flights", copies=(), columns=columns, **keys)
+        for center in where:
+            factories.copy(flights, center, monitored_from=None)
+        connection = factories.connection("ops", f"sqlite:///{tmp_path / 'ops.db'}")
+        factories.feed(flights, connection=connection, object="flights")
+        return World(flights, lakes, source)
+
+    return make
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    return make_world()

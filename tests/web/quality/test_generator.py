@@ -1,0 +1,165 @@
+"""Definitions follow the metadata, in versions that say what changed, when and why."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lakehub.catalog import changes
+from lakehub.kernel.errors import Refused
+from quality import baseline, generator
+from quality.domain.verdicts import Waiver
+from quality.models import Coverage, Flip, Test, Unit
+from quality.waivers import waive
+from tests import factories
+from tests.factories import HOUR, MINUTE, NOW
+from tests.web.quality.conftest import DAYS, World
+
+
+def test_generating_again_changes_nothing(world: World) -> None:
+    world.monitored()
+    before = list(Test.objects.values_list("pk", "version", "retired_at"))
+    units = Unit.objects.count()
+    generator.generate(world.flights, now=NOW + HOUR)
+    assert list(Test.objects.values_list("pk", "version", "retired_at")) == before
+    assert Unit.objects.count() == units
+
+
+def test_a_change_of_tier_is_a_new_version_that_says_why(world: World) -> None:
+    world.monitored()
+    changes.change(world.flights, {"tier": 3}, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW + MINUTE)
+    versions = list(world.test("duplicates").versions.order_by("number"))
+    assert [(version.number, version.expression) for version in versions] == [
+        (1, "duplicates(this) <= 0%"),
+        (2, "duplicates(this) < 0.5%"),
+    ]
+    assert (versions[1].because, versions[1].created_at) == ("tier 3, primary key id, flight_date", NOW + MINUTE)
+
+
+def test_a_new_version_is_measured_again_and_lifts_waivers(world: World) -> None:
+    world.monitored()
+    unit = world.unit("duplicates", DAYS[0])
+    waive([unit.pk], Waiver.ACCEPTED, now=NOW)
+    changes.change(world.flights, {"tier": 3}, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW + MINUTE)
+    unit.refresh_from_db()
+    assert (unit.waiver, unit.due_at) == ("", NOW + MINUTE)
+
+
+def test_only_what_is_behind_is_generated(world: World) -> None:
+    generator.generate_missing(now=NOW)
+    generator.generate_missing(now=NOW + HOUR)
+    assert Coverage.objects.get(dataset=world.flights).generated_at == NOW
+
+
+def test_a_test_that_loses_its_metadata_is_retired(world: World) -> None:
+    world.monitored()
+    changes.change(world.flights, {"primary_key": []}, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW + MINUTE)
+    assert world.test("duplicates").retired_at == NOW + MINUTE
+    assert not Unit.objects.filter(test=world.test("duplicates"), due_at__isnull=False).exists()
+
+
+def test_what_fails_when_its_test_is_retired_fails_no_more(world: World) -> None:
+    world.monitored()
+    failing = factories.test(world.flights, key="mine", expression="gt(rows(this), 0)")
+    unit = factories.unit(failing, world.copy(), verdict="fail")  # type: ignore[arg-type]
+    generator.retire_test(failing, now=NOW)
+    assert Flip.objects.get(unit=unit).becomes == "pass"
+
+
+def test_an_off_boarded_dataset_is_tested_no_more(world: World) -> None:
+    world.monitored()
+    changes.offboard(world.flights, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW)
+    assert not Unit.objects.filter(due_at__isnull=False).exists()
+    assert not Test.objects.filter(retired_at=None).exists()
+
+
+def test_a_bad_override_is_kept_as_the_problem_of_the_dataset(world: World) -> None:
+    type(world.flights).objects.update(overrides={"sustin": "1m"})
+    world.flights.refresh_from_db()
+    generator.generate(world.flights, now=NOW)
+    assert "Did you mean `sustain`?" in Coverage.objects.get().problem
+
+
+def test_a_person_writes_a_test(world: World) -> None:
+    world.monitored()
+    test = generator.write_test(
+        world.flights,
+        key="tails",
+        title="Tail numbers",
+        expression="nulls(this.tailnum) / rows(this) < 1%",
+        actor="ann",
+        now=NOW,
+    )
+    assert (test.generated, test.category, test.version.because if test.version else "") == (
+        False,
+        "others",
+        "written by ann",
+    )
+    world.run(NOW + MINUTE)
+    assert world.outcomes("tails") == dict.fromkeys(DAYS, "pass")
+
+
+def test_what_a_person_writes_survives_generating(world: World) -> None:
+    generator.write_test(world.flights, key="tails", title="t", expression="rows(this) > 5", actor="ann", now=NOW)
+    world.monitored()
+    assert world.test("tails").retired_at is None
+
+
+@pytest.mark.parametrize(
+    ("key", "expression", "field", "says"),
+    [
+        ("mine", "nulls(this.tialnum) < 5", "expression", "Did you mean `tailnum`?"),
+        ("mine", "rows(this) >> 5", "expression", "line 1, column 13"),
+        ("mine", "rows(flihgts) > 5", "expression", "Did you mean `flights`?"),
+        ("duplicates", "rows(this) > 5", "key", "is a generated test"),
+    ],
+)
+def test_what_is_wrong_is_refused_by_field(world: World, key: str, expression: str, field: str, says: str) -> None:
+    generator.generate(world.flights, now=NOW)
+    with pytest.raises(Refused) as caught:
+        generator.write_test(world.flights, key=key, title="t", expression=expression, actor="ann", now=NOW)
+    assert says in caught.value.fields[field]
+    assert not Test.objects.filter(generated=False).exists()
+
+
+def test_a_copy_without_data_has_no_baseline_yet(world: World) -> None:
+    generator.generate(world.flights, now=NOW)
+    empty = factories.copy(world.flights, "dc3", monitored_from=None, uri="file:///nowhere/flights")
+    assert not baseline.start(empty, now=NOW)
+    assert baseline.start_missing(now=NOW) == 0  # no bootstrap has succeeded
+
+
+def test_a_baseline_follows_the_bootstrap(world: World) -> None:
+    generator.generate(world.flights, now=NOW)
+    for where in ("dc1", "dc2"):
+        factories.run(world.copy(where), kind="bootstrap")  # type: ignore[arg-type]
+    assert (baseline.start_missing(now=NOW), baseline.start_missing(now=NOW)) == (2, 0)
+
+
+def test_the_baseline_reads_history_in_one_scan_a_table(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    from quality.engines.duckdb import DuckDb
+
+    scans = []
+    measure = DuckDb.measure
+    monkeypatch.setattr(DuckDb, "measure", lambda self, scan, limits: scans.append(scan) or measure(self, scan, limits))
+    monkeypatch.setattr("quality.measuring.EACH_FROM", 2)
+    generator.generate(world.flights, now=NOW)
+    baseline.start(world.copy("dc1"), now=NOW)
+    scans.clear()
+    world.run(NOW)
+    by_table = [scan.target for scan in scans]
+    assert len(by_table) <= 4  # freshness, then history: this copy and the other one
+    assert sum(len(scan.measures) for scan in scans) <= 6
+
+
+def test_grace_and_sla_come_from_the_dataset(world: World) -> None:
+    changes.change(world.flights, {"freshness_sla": timedelta(hours=30)}, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW)
+    version = world.test("freshness").version
+    assert version is not None
+    assert (version.expression, version.due_after) == ("freshness(this) < 1d6h", timedelta(hours=30))

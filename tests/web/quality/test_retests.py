@@ -1,0 +1,154 @@
+"""What a commit touched is tested again, debounced; what time changed is judged again; findings fail at once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ingestion.models import Finding, TouchedPartition
+from lakehub.kernel.interval import EVERYTHING
+from quality import findings, retests
+from quality.models import Category, Flip, Lane, Result, Test, Unit
+from tests import factories
+from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.web.quality.conftest import DAYS, World
+
+
+def touch(world: World, *days: str, where: str = "dc1") -> None:
+    commit = factories.commit(world.copy(where), NOW)
+    for name in days:
+        span = day(name)
+        TouchedPartition.objects.create(commit=commit, copy=world.copy(where), start=span.start, end=span.end, rows=1)
+
+
+def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None:
+    world.monitored()
+    touch(world, DAYS[1])
+    assert retests.claim_touched(now=NOW + MINUTE) == 3
+    unit = world.unit("duplicates", DAYS[1])
+    assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
+    world.run(NOW + 3 * MINUTE)
+    unit.refresh_from_db()
+    assert (unit.due_at, unit.touched_at, unit.retest_due_at) == (None, None, None)
+    assert Result.objects.filter(unit=unit).order_by("pk").last().trigger == "late_data"  # type: ignore[union-attr]
+
+
+def test_more_commits_share_one_retest(world: World) -> None:
+    world.monitored()
+    for minute in range(3):
+        touch(world, DAYS[1])
+        retests.claim_touched(now=NOW + minute * MINUTE)
+    assert world.unit("duplicates", DAYS[1]).due_at == NOW + 2 * MINUTE
+
+
+def test_a_touched_row_is_claimed_once(world: World) -> None:
+    world.monitored()
+    touch(world, DAYS[0], DAYS[1])
+    assert (retests.claim_touched(now=NOW), retests.claim_touched(now=NOW)) == (6, 0)
+    assert not TouchedPartition.objects.filter(claimed_at=None).exists()
+
+
+def test_a_partition_that_is_not_due_yet_waits_for_its_own_time(world: World) -> None:
+    world.monitored()
+    touch(world, "2026-11-17")
+    assert retests.claim_touched(now=NOW) == 0
+    assert world.unit("duplicates", "2026-11-17").due_at == day("2026-11-17").end + 2 * HOUR
+
+
+def test_a_failing_unit_keeps_its_earlier_rerun(world: World) -> None:
+    world.monitored()
+    soon = NOW + timedelta(seconds=30)
+    Unit.objects.filter(pk=world.unit("duplicates", DAYS[1]).pk).update(due_at=soon)
+    touch(world, DAYS[1])
+    retests.claim_touched(now=NOW)
+    assert world.unit("duplicates", DAYS[1]).due_at == soon
+
+
+def test_a_retest_that_does_not_come_makes_the_verdict_unknown(world: World) -> None:
+    world.monitored()
+    touch(world, DAYS[1])
+    retests.claim_touched(now=NOW + MINUTE)
+    assert world.unit("duplicates", DAYS[1]).verdict == "pass"
+    assert retests.judge_due(now=NOW + 13 * MINUTE) == 3
+    unit = world.unit("duplicates", DAYS[1])
+    assert (unit.verdict, unit.reason, unit.judge_at) == ("unknown", "retest_overdue", None)
+    assert Flip.objects.filter(unit=unit).order_by("pk").last().result is None  # type: ignore[union-attr]
+
+
+def test_a_test_without_a_pass_for_two_cadences_is_unknown(world: World) -> None:
+    world.monitored()
+    retests.judge_due(now=NOW + 30 * MINUTE)
+    assert (world.unit("freshness").verdict, world.unit("freshness").reason) == ("unknown", "stale")
+
+
+@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plans")
+@pytest.mark.django_db
+def test_judging_and_claiming_use_their_indexes() -> None:
+    with CaptureQueriesContext(connection) as capture:
+        retests.judge_due(now=NOW)
+        retests.claim_touched(now=NOW)
+    plans = []
+    for query in capture.captured_queries:
+        if query["sql"].startswith("SELECT"):
+            with connection.cursor() as cursor:
+                cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
+                plans.append(" ".join(str(row[-1]) for row in cursor.fetchall()))
+    assert "unit_judge" in plans[0]
+    assert "touched_unclaimed" in plans[1]
+
+
+def finding(world: World, **fields: object) -> Finding:
+    defaults = {
+        "kind": "rows_not_accounted_for",
+        "start": day(DAYS[1]).start,
+        "end": day(DAYS[1]).end,
+        "detail": {"message": "2 rows are missing"},
+        "raised_at": NOW,
+    }
+    return Finding.objects.create(copy=world.copy(), **{**defaults, **fields})
+
+
+def test_a_finding_fails_at_once_and_passes_when_it_is_cleared(world: World) -> None:
+    raised = finding(world)
+    assert findings.observe_findings(now=NOW + MINUTE) == 1
+    unit = world.unit("finding:rows_not_accounted_for")
+    assert (unit.verdict, unit.reason, unit.first_fail_at, unit.detail["cause"]) == (
+        "fail",
+        "sustained",
+        NOW,
+        "2 rows are missing",
+    )
+    assert unit.test.category == Category.INGESTION
+    Finding.objects.filter(pk=raised.pk).update(cleared_at=NOW + HOUR)
+    assert findings.observe_findings(now=NOW + HOUR) == 1
+    unit.refresh_from_db()
+    assert (unit.verdict, [flip.becomes for flip in unit.flips.order_by("pk")]) == ("pass", ["fail", "pass"])
+    assert findings.observe_findings(now=NOW + HOUR) == 0
+
+
+def test_a_finding_over_everything_has_a_unit_too(world: World) -> None:
+    finding(world, kind="schema_incompatible", start=EVERYTHING.start, end=EVERYTHING.end)
+    findings.observe_findings(now=NOW)
+    assert world.unit("finding:schema_incompatible").verdict == "fail"
+
+
+def test_a_finding_that_is_rerun_by_hand_is_looked_up(world: World) -> None:
+    raised = finding(world)
+    findings.observe_findings(now=NOW)
+    unit = world.unit("finding:rows_not_accounted_for")
+    for cleared_at, outcome, at in ((None, "fail", NOW + MINUTE), (NOW, "pass", NOW + 2 * MINUTE)):
+        Finding.objects.filter(pk=raised.pk).update(cleared_at=cleared_at)
+        Unit.objects.filter(pk=unit.pk).update(due_at=at, lane=Lane.ASKED)
+        world.run(at)
+        unit.refresh_from_db()
+        assert unit.latest_outcome == outcome
+
+
+def test_generating_again_keeps_the_tests_of_findings(world: World) -> None:
+    finding(world)
+    findings.observe_findings(now=NOW)
+    world.monitored(NOW + DAY)
+    assert Test.objects.get(key="finding:rows_not_accounted_for").retired_at is None
