@@ -6,10 +6,10 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from incidents import moves, outbox, wording
+from incidents import moves, outbox, reports, wording
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
-from incidents.domain.resolution import Resolution, of_pass
+from incidents.domain.resolution import FalsePositive, Resolution, of_pass
 from incidents.models import Incident, Span
 from incidents.values import incident_value, joinable, spans_of
 from lakehub.catalog.models import Dataset
@@ -115,7 +115,7 @@ class Ledger:
                 continue
             self._values[number] = replace(value, spans=spans.end(value.spans, unit=flip.unit_id, at=ended_at))
             self._write_end(number, flip.unit_id)
-            self._changes[number].resolution = of_pass(flip.result.trigger if flip.result else "")
+            self._changes[number].resolution = _how(flip)
 
     def _write_end(self, number: int, unit: int) -> None:
         ended = next(span for span in reversed(self._values[number].spans) if span.unit == unit)
@@ -141,16 +141,36 @@ class Ledger:
             return
         if changes.occasion:
             self._rename(row, told)
-        text = "A rerun by hand passed." if changes.resolution is Resolution.MANUAL_RERUN else "A rerun passed."
-        fields = {"resolved_at": self.now, "resolution": changes.resolution.value}
+        how = changes.resolution
+        text = _ENDINGS[how]
+        fields = {"resolved_at": self.now, "resolution": how.value}
+        if how is Resolution.FALSE_POSITIVE:
+            fields["false_positive"] = FalsePositive.WRONG_TEST.value
         moves.make(row, Move.RESOLVE, fields, now=self.now, text=text)
         outbox.enqueue(row, "resolved", told, now=self.now, text=text)
+        reports.follow(row, now=self.now)
 
     def _rename(self, row: Incident, told: list[Span]) -> None:
         title = wording.title(self.dataset, told)
         if title != row.title:
             Incident.objects.filter(pk=row.pk).update(title=title)
             row.title = title
+
+
+_ENDINGS = {
+    Resolution.AUTO: "A rerun passed.",
+    Resolution.MANUAL_RERUN: "A rerun by hand passed.",
+    Resolution.FALSE_POSITIVE: "The test was retired.",
+    Resolution.ACCEPTED: "What failed was accepted.",
+}
+
+
+def _how(flip: Flip) -> Resolution:
+    """A run that passed; or, with no run behind it, a waiver: that of a test that was retired is a false positive."""
+    if flip.result is not None:
+        return of_pass(flip.result.trigger)
+    waived = flip.unit.waiver
+    return Resolution(waived) if waived else Resolution.AUTO
 
 
 def _affected(flip: Flip) -> Interval:

@@ -8,7 +8,7 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 
-from incidents import moves, outbox
+from incidents import moves, outbox, reports
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FORCED, FalsePositive, Resolution
 from incidents.models import Incident, Span
@@ -45,6 +45,7 @@ def resolve(
         units = _end_spans(incident, now)
         waivers.waive(units, Waiver(how.value), now=now)
         outbox.enqueue(incident, "resolved", outbox.spans_to_tell(incident), now=now, actor=actor, text=said)
+        reports.follow(incident, now=now)
         audit.record(actor, "resolve", f"incident:{number}", now=now, resolution=how.value, kind=kind, why=why)
     return incident
 

@@ -76,7 +76,16 @@ class FreshnessTest:
         return "freshness"
 
 
-GatingTest = PartitionTest | WholeTest | FreshnessTest
+@dataclass(frozen=True)
+class FindingTest:
+    """What ingestion saw: units only where there was something to see."""
+
+    key: str
+    category: str
+    units: tuple[UnitState, ...] = ()
+
+
+GatingTest = PartitionTest | WholeTest | FreshnessTest | FindingTest
 
 
 @dataclass(frozen=True)
@@ -170,7 +179,7 @@ def _retry_at(blockers: tuple[Cause, ...], now: datetime) -> datetime:
 
 
 def _causes(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
-    if not copy.tests:
+    if all(isinstance(test, FindingTest) for test in copy.tests):
         yield Cause(Verdict.UNKNOWN, NO_TESTS, (asked,))
     for test in copy.tests:
         for cause in _of_test(test, asked, copy, now):
@@ -185,6 +194,8 @@ def _of_test(test: GatingTest, asked: Interval, copy: CopyState, now: datetime) 
         return iter((_of_unit(test.unit, asked),))
     if isinstance(test, FreshnessTest):
         return _of_freshness(test, asked, copy, now)
+    if isinstance(test, FindingTest):
+        return (_of_unit(unit, unit.data) for unit in test.units if unit.data.meets(asked))
     return _of_partitions(test, asked, copy, now)
 
 

@@ -14,6 +14,7 @@ from incidents.domain.gate import (
     ASK_AGAIN_AFTER,
     Answer,
     CopyState,
+    FindingTest,
     FreshnessTest,
     PartitionTest,
     Policy,
@@ -279,6 +280,14 @@ def test_stale_data_fails_only_from_its_boundary_on() -> None:
     assert asked_for(copy, 3, 4).verdict is Verdict.PASS
     assert asked_for(copy, 3, 4.1).verdict is Verdict.FAIL
     assert asked_for(copy, 7, 8).verdict is Verdict.FAIL
+
+
+def test_a_finding_counts_where_it_is_and_nowhere_else() -> None:
+    copy = replace(FLIGHTS, tests=(*FLIGHTS.tests, FindingTest("lost rows", "ingestion", (failing(2),))))
+    assert asked_for(copy, 2, 3).verdict is Verdict.FAIL
+    assert asked_for(copy, 4, 5).verdict is Verdict.PASS
+    only = replace(copy, tests=copy.tests[1:])
+    assert reasons(asked_for(only, 4, 5)) == [("unknown", "no_tests")]
 
 
 def test_a_report_warns_until_it_is_acknowledged() -> None:

@@ -1,0 +1,211 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from incidents.gate import Question, input_gate
+from incidents.gate import ask as ask_gate
+from incidents.intake import take_in
+from incidents.models import GatePolicy, GateQuestion
+from lakehub import wiring
+from lakehub.accounts import tokens
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.interval import Interval
+from quality.models import Category
+from tests import factories
+from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+
+pytestmark = pytest.mark.django_db
+
+FROM_TO = {"from": "2026-11-16", "to": "2026-11-17"}
+
+
+@pytest.fixture(autouse=True)
+def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring.clock, "now", lambda: NOW)
+
+
+@pytest.fixture
+def stage() -> Stage:
+    """Both days passed in dc1 and dc2; then dc2 lacked rows of the 16th."""
+    made = Stage()
+    for where in ("dc1", "dc2"):
+        for over in (BAD_DAY, DAY_BEFORE):
+            made.unit(over, where)
+    made.fails()
+    take_in(now=NOW)
+    return made
+
+
+def client(consumer: str = "pricing", data_center: str = "dc2", scopes: tuple[str, ...] = ("gate:read",)) -> Client:
+    _, text = tokens.issue(
+        name="jobs",
+        consumer=consumer,
+        team=factories.team(),
+        created_by=factories.user(),
+        scopes=scopes,
+        data_center=data_center,
+        now=NOW,
+    )
+    return Client(headers={"authorization": f"Bearer {text}"})
+
+
+def ask(by: Client | None = None, expect: int = 200, **asked: str) -> dict[str, Any]:
+    answer = (by or client()).get("/api/v1/gate", {"dataset": "flights", **FROM_TO, **asked})
+    assert answer.status_code == expect, answer.content
+    body: dict[str, Any] = answer.json()
+    return body
+
+
+def test_a_bad_day_is_blocked_with_its_incident_and_when_to_ask_again(stage: Stage) -> None:
+    said = ask()
+    assert (said["verdict"], said["allowed"], said["data_center"], said["consumer"]) == (
+        "fail",
+        False,
+        "dc2",
+        "pricing",
+    )
+    assert said["incidents"] == [stage.dataset.incidents.get().pk]
+    (reason,) = said["reasons"]
+    assert (reason["reason"], reason["test"], reason["blocks"]) == ("sustained", "Rows as in dc1", True)
+    assert reason["ranges"] == [{"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}]
+    assert said["retry_after"] >= 1
+
+
+def test_the_day_before_and_the_other_data_center_pass(stage: Stage) -> None:
+    assert ask(**{"from": "2026-11-15", "to": "2026-11-16"})["verdict"] == "pass"
+    assert ask(dc="dc1")["verdict"] == "pass"
+
+
+def test_tomorrow_is_unknown_because_it_is_not_due(stage: Stage) -> None:
+    said = ask(**{"from": "2026-11-18", "to": "2026-11-19"})
+    assert (said["verdict"], said["reasons"][0]["reason"]) == ("unknown", "not_due")
+
+
+def test_a_change_of_state_shows_in_the_next_answer(stage: Stage) -> None:
+    stage.passes(stage.unit(), at=NOW)
+    assert ask()["verdict"] == "pass"
+
+
+def test_an_eta_is_told_and_decides_when_to_ask_again(stage: Stage) -> None:
+    stage.dataset.incidents.update(eta=NOW + 10 * MINUTE)
+    stage.unit().__class__.objects.update(due_at=None)
+    said = ask()
+    assert (said["recovery_eta"], said["retry_after"]) == ("2026-11-17T19:42:00Z", 600.0)
+
+
+def test_the_consumer_is_the_tokens_and_its_policy_decides(stage: Stage) -> None:
+    GatePolicy.objects.create(consumer="dashboards", tier=1, blocks=["unknown:unmonitored"])
+    said = ask(client("dashboards"), consumer="pricing")
+    assert (said["consumer"], said["verdict"], said["allowed"]) == ("dashboards", "fail", True)
+    assert said["retry_after"] is None
+
+
+def test_grace_allows_and_says_what_it_would_be(stage: Stage) -> None:
+    Dataset.objects.update(grace_until=NOW + DAY)
+    said = ask()
+    assert (said["verdict"], said["reasons"][0]["reason"], said["allowed"]) == ("fail", "in_grace", True)
+
+
+def test_a_comparison_with_dc1_says_nothing_about_dc1_itself(stage: Stage) -> None:
+    test = stage.test()
+    assert test.version is not None
+    test.version.flattened = "rows(this) / rows(this@dc1) > 0.999"
+    test.version.save()
+    factories.test(stage.dataset, Category.FRESHNESS)
+    assert {reason["test"] for reason in ask()["reasons"]} >= {"Rows as in dc1"}
+    assert "Rows as in dc1" not in {reason["test"] for reason in ask(dc="dc1")["reasons"]}
+
+
+def test_stale_data_counts_from_its_boundary_on(stage: Stage) -> None:
+    stage.passes(stage.unit(), at=NOW)
+    stage.stale(BAD_DAY.start)
+    assert ask()["verdict"] == "fail"
+    assert ask(**{"from": "2026-11-15", "to": "2026-11-16"})["verdict"] == "pass"
+
+
+def test_a_question_is_kept_once_a_request(stage: Stage) -> None:
+    by = client()
+    for request_id in ("run 7", "run 7", "run 8"):
+        ask(by, request_id=request_id)
+    assert list(GateQuestion.objects.order_by("pk").values_list("request_id", "verdict", "allowed")) == [
+        ("run 7", "fail", False),
+        ("run 8", "fail", False),
+    ]
+
+
+def test_all_inputs_of_a_job_are_one_question(stage: Stage) -> None:
+    inputs = [{"dataset": "flights", "dc": dc, **FROM_TO} for dc in ("dc1", "dc2")]
+    answer = client().post("/api/v1/gate", {"inputs": inputs}, content_type="application/json")
+    said = answer.json()
+    assert (said["verdict"], said["allowed"], [one["verdict"] for one in said["answers"]]) == (
+        "fail",
+        False,
+        ["pass", "fail"],
+    )
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "message"),
+    [
+        ({"dataset": "fligths"}, 404, "There is no dataset `fligths`. Did you mean `flights`?"),
+        ({"dc": "dc3"}, 404, "`flights` has no copy in `dc3`. Did you mean `dc2`?"),
+        ({"from": "2026-11-17", "to": "2026-11-16"}, 422, "which is not after its start"),
+        ({"from": "16.11.2026"}, 422, "`16.11.2026` is no time. Write 2026-11-16, or 2026-11-16T05:00:00Z."),
+        (
+            {"to": "2026-11-17T05:00:00"},
+            422,
+            "has no offset, so it could be any zone's. Write 2026-11-17T05:00:00Z for UTC.",
+        ),
+        ({"to": ""}, 422, "Say `to`"),
+        ({"dataset": ""}, 422, "Say which `dataset`."),
+    ],
+)
+def test_a_question_that_makes_no_sense_is_answered_with_the_remedy(
+    stage: Stage, asked: dict[str, str], code: int, message: str
+) -> None:
+    said = ask(expect=code, **asked)
+    assert message in said["error"]["message"]
+    assert not GateQuestion.objects.exists()
+
+
+def test_both_ends_are_mended_at_once(stage: Stage) -> None:
+    assert set(ask(expect=422, **{"from": "x", "to": "y"})["error"]["fields"]) == {"from", "to"}
+
+
+def test_a_plus_that_arrives_as_a_space_is_read_as_a_plus(stage: Stage) -> None:
+    said = ask(**{"from": "2026-11-16T05:00:00 00:00", "to": "2026-11-17T06:00:00+01:00"})
+    assert said["range"] == {"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}
+
+
+def test_a_token_without_a_data_center_must_say_which(stage: Stage) -> None:
+    said = ask(client(data_center=""), expect=422)
+    assert "`flights` has copies in dc1, dc2: say which one, as in `dc=dc1`" in said["error"]["message"]
+
+
+def test_a_token_without_the_scope_is_refused(stage: Stage) -> None:
+    assert "lacks the scope 'gate:read'" in ask(client(scopes=("catalog:read",)), expect=403)["error"]["message"]
+    assert Client().get("/api/v1/gate").status_code == 401
+
+
+def test_an_answer_takes_seven_queries_whatever_the_number_of_partitions(stage: Stage) -> None:
+    for number in range(1, 15):
+        stage.unit(day(f"2026-10-{number:02}"))
+    for wanted in (BAD_DAY, Interval(NOW - 60 * DAY, NOW)):
+        with CaptureQueriesContext(connection) as asked:
+            ask_gate(Question("flights", wanted, "pricing", "dc2"), now=NOW)
+        assert len([query for query in asked if "SAVEPOINT" not in query["sql"]]) == 7
+
+
+def test_a_job_asks_through_the_port(stage: Stage) -> None:
+    answer = input_gate(dataset="flights", data_center="dc2", wanted=BAD_DAY, consumer="etl", now=NOW)
+    assert not answer.allowed
+    assert answer.reason == "flights in dc2 over the range wanted is fail: sustained"
+    assert answer.retry_at is not None
+    assert answer.retry_at > NOW - HOUR
+    assert input_gate(dataset="flights", data_center="dc2", wanted=DAY_BEFORE, consumer="etl", now=NOW).allowed
