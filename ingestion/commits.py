@@ -73,14 +73,16 @@ def _judge(copy: DatasetCopy, commit: Commit, found: LakeCommit, touched: list[I
     if not found.run:
         return
     over = Interval(min(each.start for each in touched), max(each.end for each in touched)) if touched else EVERYTHING
+    at = {"commit": commit.instant}
     problem = unaccounted(commit)
     if problem:
-        findings.raise_once(copy, findings.UNACCOUNTED, over, {"commit": commit.instant, "problem": problem}, now=now)
+        findings.raise_once(copy, findings.UNACCOUNTED, over, f"Commit {commit.instant}: {problem}.", at, now=now)
     conflicts = found.run.get("schema", {}).get("conflicts", [])
     if conflicts:
-        findings.raise_once(
-            copy, findings.SCHEMA, EVERYTHING, {"commit": commit.instant, "columns": conflicts}, now=now
+        told = "; ".join(
+            f"`{name}` is {stored} here and {incoming} in the source" for name, stored, incoming in conflicts
         )
+        findings.raise_once(copy, findings.SCHEMA, EVERYTHING, told, at | {"columns": conflicts}, now=now)
     elif "conflicts" in found.run.get("schema", {}):
         findings.clear(copy, findings.SCHEMA, now=now)
 

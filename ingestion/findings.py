@@ -17,8 +17,11 @@ SCHEMA = "schema_incompatible"
 KINDS = (JOB_FAILING, UNACCOUNTED, SCHEMA)
 
 
-def raise_once(copy: DatasetCopy, kind: str, over: Interval, detail: dict[str, Any], *, now: datetime) -> None:
-    """Open a finding; where one of this kind is open already, its detail is brought up to date."""
+def raise_once(
+    copy: DatasetCopy, kind: str, over: Interval, message: str, detail: dict[str, Any], *, now: datetime
+) -> None:
+    """Open a finding; where one of this kind is open already, its detail is brought up to date. `message` is for people."""
+    detail = {"message": message, **detail}
     if Finding.objects.filter(copy=copy, kind=kind, cleared_at=None).update(detail=detail):
         return
     try:

@@ -93,13 +93,8 @@ def finish(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter
             )
         if isinstance(decision, GiveUp):
             over = Interval(run.due_at, FOREVER)
-            findings.raise_once(
-                run.copy,
-                findings.JOB_FAILING,
-                over,
-                {"run": run.pk, "error": report.error, "why": decision.reason},
-                now=now,
-            )
+            message = f"The {run.kind} was given up because {decision.reason}; the last time: {report.error}"
+            findings.raise_once(run.copy, findings.JOB_FAILING, over, message, {"run": run.pk}, now=now)
         if state == JobState.SUCCEEDED:
             findings.clear(run.copy, findings.JOB_FAILING, *_healed_by(run), now=now)
     run.refresh_from_db()
