@@ -23,7 +23,7 @@ _COMMITS = 5
 
 
 @dataclass(frozen=True)
-class Sum24:
+class Sums:
     """Rows of one copy: what was read is applied, superseded, redelivered or in the error table."""
 
     copy: DatasetCopy
@@ -32,7 +32,7 @@ class Sum24:
     superseded: int
     redelivered: int
     errors: int
-    since: datetime | None
+    since: datetime | None = None
     """None: since the bootstrap."""
 
     @property
@@ -98,24 +98,23 @@ def commits(dataset: Dataset, limit: int = _COMMITS) -> QuerySet[Commit]:
     )[:limit]
 
 
-def sums(dataset: Dataset, *, now: datetime) -> list[Sum24]:
-    """Of the last 24 h; where nothing was written in those, since the bootstrap."""
-    counts = ("read", "applied", "superseded", "redelivered", "errors")
-    recent = Q(completed_at__gte=now - _DAY)
-    totals = {
-        f"{name}_{span}": Sum(name, filter=condition)
-        for name in counts
-        for span, condition in (("day", recent), ("all", Q()))
-    }
-    by_copy = (
-        Commit.objects.filter(copy__dataset=dataset, read__isnull=False).values("copy").annotate(**totals).order_by()
-    )
+def sums(dataset: Dataset, *, now: datetime) -> list[Sums]:
+    """Of the last 24 h; where nothing was written in those, since the bootstrap. Two queries at most."""
+    written = Commit.objects.filter(copy__dataset=dataset, read__isnull=False)
     copies = {copy.pk: copy for copy in dataset.copies.all()}
-    found = []
-    for row in by_copy:
-        span, since = ("day", now - _DAY) if row["read_day"] else ("all", None)
-        found.append(Sum24(copies[row["copy"]], *(row[f"{name}_{span}"] or 0 for name in counts), since=since))
+    since = now - _DAY
+    recent = _summed(written.filter(completed_at__gte=since), copies, since)
+    found = recent or _summed(written, copies, None)
     return sorted(found, key=lambda one: one.copy.data_center.name)
+
+
+def _summed(commits: QuerySet[Commit], copies: dict[int, DatasetCopy], since: datetime | None) -> list[Sums]:
+    counts = (Sum("read"), Sum("applied"), Sum("superseded"), Sum("redelivered"), Sum("errors"))
+    rows = commits.order_by().values_list("copy").annotate(*counts)
+    return [
+        Sums(copies[copy], read or 0, applied or 0, superseded or 0, redelivered or 0, errors or 0, since)
+        for copy, read, applied, superseded, redelivered, errors in rows
+    ]
 
 
 def past_incidents(dataset: Dataset, *, now: datetime, limit: int = 6) -> QuerySet[Incident]:

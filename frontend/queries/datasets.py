@@ -172,7 +172,7 @@ def behind_of(datasets: Sequence[int]) -> dict[int, Behind]:
         "test__dataset_id", "observed", "test__version__due_after", "verdict"
     )
     for dataset, seconds, sla, verdict in fields:
-        found[dataset] = Behind(timedelta(seconds=seconds), sla, verdict if verdict != "pass" else "")
+        found[dataset] = Behind(timedelta(seconds=seconds or 0), sla, verdict if verdict != "pass" else "")
     return found
 
 

@@ -87,7 +87,8 @@ def health_of(datasets: Iterable[Dataset], *, now: datetime) -> dict[int, Health
 
 def _tested(datasets: Iterable[int]) -> dict[tuple[int, str], bool]:
     """Which categories have tests, and whether every one of those has run at least once."""
-    ran = Exists(Unit.objects.filter(test=OuterRef("pk"), latest_at__isnull=False))
+    # A finding has units only where ingestion saw something: none is good news.
+    ran = Exists(Unit.objects.filter(test=OuterRef("pk"), latest_at__isnull=False)) | Q(check_name="finding")
     tests = Test.objects.filter(dataset__in=list(datasets), retired_at=None, gating=True)
     rows = tests.annotate(ran=ran).values("dataset_id", "category").annotate(idle=Count("pk", filter=Q(ran=False)))
     return {(row["dataset_id"], row["category"]): row["idle"] == 0 for row in rows.order_by()}
@@ -103,7 +104,7 @@ def _not_passing(datasets: Iterable[int], now: datetime) -> dict[tuple[int, str]
     for group in groups.order_by():
         key = (group["test__dataset_id"], group["test__category"])
         if key not in worst or SEVERITY[group["verdict"]] > SEVERITY[worst[key]["verdict"]]:
-            worst[key] = group
+            worst[key] = dict(group)
     return worst
 
 

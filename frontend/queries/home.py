@@ -11,7 +11,6 @@ from django.db.models import Count
 from frontend.queries import incidents as incident_query
 from frontend.queries.datasets import Behind, behind_of
 from frontend.queries.health import Cell, Health, health_of
-from frontend.queries.incidents import bare_title
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.states import STATES, heaviest
 from incidents.models import GateQuestion, Incident, State
@@ -99,7 +98,7 @@ def _incident(row: incident_query.Row) -> Todo:
     said += f"{who} has it." if who else "Nobody has it."
     act = "acknowledge" if _needs_decision(row) else "rerun"
     label = Category(incident.category).label.capitalize()
-    return Todo(row.state, incident.dataset, label, bare_title(incident), said, incident.opened_at, incident, act)
+    return Todo(row.state, incident.dataset, label, row.title, said, incident.opened_at, incident, act)
 
 
 def _category(health: Health, cell: Cell, units: dict[int, Unit], now: datetime) -> Todo:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count, Max, Q, QuerySet
 
+from frontend.headline import headline
 from frontend.observed import behind, needs, observed
 from frontend.queries.dataset import Neighbour, neighbours
 from frontend.queries.history import Plot, Shade, of_results
@@ -49,6 +50,10 @@ class Story:
     """The unit that the plot and the sentence are about: the active one that fails longest."""
     next_at: datetime | None
     held_by: Incident | None
+
+    @property
+    def headline(self) -> str:
+        return headline(self.incident, self.spans)
 
     @property
     def forced(self) -> bool:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import partial
 
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Subquery
 
 from frontend import words
+from frontend.headline import headline
 from frontend.states import STATES
 from incidents.models import Incident, Message, MessageState, Span, State
 from lakehub.kernel.interval import Interval, union
@@ -28,10 +30,7 @@ class Row:
     next_at: datetime | None
     """The next rerun of one of its units."""
     held_by: int | None
-
-    @property
-    def title(self) -> str:
-        return bare_title(self.incident)
+    title: str
 
     @property
     def lasted(self) -> timedelta | None:
@@ -48,12 +47,6 @@ class View:
     key: str
     name: str
     n: int
-
-
-def bare_title(incident: Incident) -> str:
-    """The title where the name of the dataset stands beside it anyway."""
-    bare = incident.title.removeprefix(f"{incident.dataset.name}: ")
-    return bare[:1].upper() + bare[1:]
 
 
 def open_incidents() -> QuerySet[Incident]:
@@ -91,15 +84,13 @@ def resolved_since(since: datetime) -> QuerySet[Incident]:
 def inbox(view: str, user_id: int | None, *, now: datetime) -> tuple[list[Row], list[View]]:
     """The rows of one view, worst first, and all views with their counts. Four queries."""
     everything = list(open_incidents()[:LIMIT])
-    tests = {
+    tests: dict[str, Callable[[Incident], bool]] = {
         "open": lambda one: True,
         "mine": lambda one: one.assignee_id == user_id,
         "unassigned": lambda one: one.assignee_id is None,
-        **{
-            state: (lambda one, state=state: shown_state(one, now=now) == state)
-            for state in ("reported", "suppressed", "snoozed", "grace")
-        },
     }
+    for state in ("reported", "suppressed", "snoozed", "grace"):
+        tests[state] = partial(_is_in, state=state, now=now)
     names = {"open": "Open", "mine": "Mine", "unassigned": "Unassigned"}
     views = [View(key, names.get(key) or STATES[key].word, sum(map(holds, everything))) for key, holds in tests.items()]
     views.append(View("resolved", "Resolved, 7 d", resolved_since(now - _WEEK).count()))
@@ -114,6 +105,10 @@ def inbox(view: str, user_id: int | None, *, now: datetime) -> tuple[list[Row], 
     ]
 
 
+def _is_in(incident: Incident, *, state: str, now: datetime) -> bool:
+    return shown_state(incident, now=now) == state
+
+
 def _worst_first(row: Row) -> tuple[int, bool, int, datetime]:
     incident = row.incident
     return -STATES[row.state].weight, incident.state == State.ACKNOWLEDGED, incident.dataset.tier, incident.opened_at
@@ -122,7 +117,9 @@ def _worst_first(row: Row) -> tuple[int, bool, int, datetime]:
 def rows(incidents: Sequence[Incident], *, now: datetime) -> list[Row]:
     """Two queries: the spans and the next reruns."""
     spans: dict[int, list[Span]] = defaultdict(list)
-    for span in Span.objects.filter(incident__in=incidents).select_related("copy__data_center").order_by("start"):
+    for span in (
+        Span.objects.filter(incident__in=incidents).select_related("copy__data_center", "unit__test").order_by("start")
+    ):
         spans[span.incident_id].append(span)
     active = Q(ended_at=None)
     reruns = dict(
@@ -138,6 +135,7 @@ def rows(incidents: Sequence[Incident], *, now: datetime) -> list[Row]:
             affected(incident, spans[incident.pk]),
             reruns.get(incident.pk),
             getattr(incident, "held_by", None),
+            headline(incident, spans[incident.pk]),
         )
         for incident in incidents
     ]

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from itertools import groupby
 
 from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When, Window
+from django.db.models.expressions import OrderBy
 from django.db.models.functions import RowNumber
 
 from frontend.observed import formula, needs, observed
@@ -128,9 +129,10 @@ def _units(dataset: Dataset) -> QuerySet[Unit]:
     return Unit.objects.filter(test__dataset=dataset, test__retired_at=None)
 
 
-def _numbered(units: QuerySet[Unit], *order: object) -> QuerySet[Unit]:
-    window = Window(RowNumber(), partition_by=[F("test"), F("copy")], order_by=list(order))  # type: ignore[arg-type]  # stub is too narrow
-    return units.annotate(place=window)
+def _first(units: QuerySet[Unit], most: int, *order: OrderBy) -> list[Unit]:
+    """The first `most` units of each test and copy, in that order."""
+    window = Window(RowNumber(), partition_by=[F("test"), F("copy")], order_by=list(order))
+    return list(units.annotate(place=window).filter(place__lte=most).order_by("test", "copy", "place"))
 
 
 def _worst(dataset: Dataset, now: datetime) -> dict[Key, Unit]:
@@ -138,8 +140,7 @@ def _worst(dataset: Dataset, now: datetime) -> dict[Key, Unit]:
         *(When(verdict=name, then=Value(rank)) for name, rank in SEVERITY.items()), output_field=IntegerField()
     )
     units = counting_units(now).filter(test__dataset=dataset).exclude(verdict="pass")
-    first = _numbered(units, severity.desc(), F("start").desc()).filter(place=1)
-    return {(unit.test_id, unit.copy_id): unit for unit in first}
+    return {(unit.test_id, unit.copy_id): unit for unit in _first(units, 1, severity.desc(), F("start").desc())}
 
 
 def _bad(dataset: Dataset, now: datetime) -> dict[Key, int]:
@@ -150,9 +151,9 @@ def _bad(dataset: Dataset, now: datetime) -> dict[Key, int]:
 
 def _recent(dataset: Dataset) -> dict[Key, list[Unit]]:
     """The newest data ranges that were run, newest first."""
-    units = _numbered(_units(dataset).filter(latest_at__isnull=False), F("start").desc()).filter(place__lte=RUNS)
+    ran = _units(dataset).filter(latest_at__isnull=False)
     found: dict[Key, list[Unit]] = defaultdict(list)
-    for unit in units.order_by("test", "copy", "place"):
+    for unit in _first(ran, RUNS, F("start").desc()):
         found[unit.test_id, unit.copy_id].append(unit)
     return found
 

@@ -14,6 +14,8 @@ from django.utils.safestring import SafeString, mark_safe
 
 from frontend import svg, words
 from frontend.states import STATES
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.interval import Interval
 
 register = template.Library()
 
@@ -73,6 +75,11 @@ def local_day(instant: datetime, zone: tzinfo) -> str:
     return f"{instant.astimezone(zone):%Y-%m-%d}"
 
 
+@register.simple_tag
+def took(start: datetime, end: datetime) -> str:
+    return words.duration(end - start)
+
+
 @register.filter
 def duration(span: timedelta | None) -> str:
     return "–" if span is None else words.duration(span)
@@ -88,6 +95,17 @@ def counted(value: int, noun: str) -> str:
     """`{{ 2|counted:"incident" }}` -> 2 incidents; irregular as "copy,copies"."""
     one, _, many = noun.partition(",")
     return words.count(value, one, many)
+
+
+@register.simple_tag
+def data_range(start: datetime, end: datetime, dataset: Dataset) -> str:
+    """`[16 Nov, 17 Nov)`, in the dataset's own days."""
+    return words.data_range(Interval(start, end), dataset.partition_grain, dataset.zone)
+
+
+@register.filter
+def add_px(value: float, more: int) -> float:
+    return round(value + more, 1)
 
 
 @register.filter

@@ -6,6 +6,7 @@ from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 
+from frontend.acting import actor_of
 from frontend.live import render_live
 from frontend.queries.datasets import PAGE, Filters, listing, rows
 from frontend.states import STATES
@@ -51,7 +52,7 @@ def _filters(asked: QueryDict) -> Filters:
 
 
 def _my_teams(request: HttpRequest) -> frozenset[int]:
-    return frozenset(Membership.objects.filter(user_id=request.user.pk).values_list("team_id", flat=True))
+    return frozenset(Membership.objects.filter(user=actor_of(request)).values_list("team_id", flat=True))
 
 
 _VIEWS = (

@@ -16,7 +16,8 @@ from frontend.queries.dataset import running
 from frontend.views.dataset import find
 from lakehub import wiring
 from lakehub.accounts.models import Team, User
-from lakehub.accounts.permissions import require, teams_where
+from lakehub.accounts.permissions import teams_where
+from lakehub.catalog.access import require_onboarding
 from lakehub.catalog.checking import reader
 from lakehub.catalog.metadata import MetadataReader, MetadataUnavailable, TableMetadata
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
@@ -33,7 +34,7 @@ def onboarding(request: HttpRequest) -> HttpResponse:
     teams = _teams(request)
     if request.method == "POST":
         return _onboard(request, teams)
-    connection = Connection.objects.filter(name=request.GET.get("connection", "")).first()
+    connection = Connection.objects.filter(name=request.GET.get("connection", ""), team__in=teams).first()
     if connection is None:
         return _choose(request, teams)
     try:
@@ -66,12 +67,9 @@ def made(request: HttpRequest, name: str) -> HttpResponse:
 
 def _onboard(request: HttpRequest, teams: list[Team]) -> HttpResponse:
     said = form.typed(request.POST)
-    team = Team.objects.filter(name=said.values["team"]).first()
-    if team is not None:
-        assert isinstance(request.user, User)
-        require(request.user, "onboard", team)
-    elif not teams:
+    if not teams:
         raise PermissionDenied("To onboard a dataset you need to be owner or admin of a team.")
+    require_onboarding(request.user, team=said.values["team"], connection=said.values["connection"])
     try:
         done = onboard(form.application(said), actor=request.user.get_username(), now=wiring.clock.now())
     except Refused as refused:
@@ -89,7 +87,7 @@ def _onboard(request: HttpRequest, teams: list[Team]) -> HttpResponse:
 
 def _again(request: HttpRequest, teams: list[Team], said: form.Form) -> HttpResponse:
     """The form as it was typed, with what is wrong by field. Status 422: nothing was written."""
-    connection = Connection.objects.filter(name=said.values["connection"]).first()
+    connection = Connection.objects.filter(name=said.values["connection"], team__in=teams).first()
     table, source = None, None
     if connection is not None:
         try:
@@ -103,7 +101,7 @@ def _again(request: HttpRequest, teams: list[Team], said: form.Form) -> HttpResp
 def _choose(
     request: HttpRequest, teams: list[Team], connection: Connection | None = None, tables: Any = (), problem: str = ""
 ) -> HttpResponse:
-    connections = Connection.objects.select_related("team")
+    connections = Connection.objects.filter(team__in=teams).select_related("team")
     context = {
         "teams": teams,
         "connections": connections,

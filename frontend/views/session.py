@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from django.contrib.auth.views import LoginView, LogoutView
 
 
@@ -13,4 +11,4 @@ class SignIn(LoginView):
 
 
 class SignOut(LogoutView):
-    http_method_names: ClassVar = ["post", "options"]
+    """Posted to only: a link that signs people out is a trap."""
