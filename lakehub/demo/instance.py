@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import signal
 import socket
@@ -15,6 +16,7 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from lakehub.processes import commands, environment
 from lakehub.setup.artifacts import PROJECT
 
 START_WITHIN_S = 60
@@ -41,7 +43,7 @@ class Instance:
         return self.folder / "processes.log"
 
     @property
-    def _pid_file(self) -> Path:
+    def pid_file(self) -> Path:
         return self.folder / "processes.pid"
 
     def environment(self, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -58,55 +60,94 @@ class Instance:
 
     def clear(self) -> None:
         """End what an earlier demo left running, and remove its folder."""
-        pid = int(self._pid_file.read_text()) if self._pid_file.is_file() else 0
-        if pid and _is_ours(pid):
-            _end(pid)
+        pids = self.pid_file.read_text().split() if self.pid_file.is_file() else []
+        for pid in map(int, pids):
+            if _is_ours(pid):
+                _end(pid)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
     @contextmanager
-    def running(self) -> Iterator[subprocess.Popen[bytes]]:
-        """Web, workers and beat, for as long as the block lasts; their output goes to the log."""
+    def running(self) -> Iterator[Processes]:
+        """The processes, for as long as the block lasts; their output goes to the log."""
         if not is_free(self.bind):
             raise NotStarted(f"{self.bind} is taken. Name another address: LAKEHUB_BIND=127.0.0.1:8001 make demo")
-        command = [sys.executable, str(PROJECT / "manage.py"), "up", "--bind", self.bind]
-        with self.log.open("wb") as log:
-            processes = subprocess.Popen(
-                command,
-                cwd=PROJECT,
-                env=self.environment(),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        self._pid_file.write_text(str(processes.pid))
+        processes = Processes(self)
         try:
+            processes.start_all()
             yield processes
         finally:
-            processes.send_signal(signal.SIGTERM)
-            try:
-                processes.wait(STOP_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                processes.kill()
-            self._pid_file.unlink(missing_ok=True)
-
-    def wait_until_it_answers(self, processes: subprocess.Popen[bytes]) -> None:
-        deadline = time.monotonic() + START_WITHIN_S
-        while not self._answers():
-            if processes.poll() is not None or time.monotonic() > deadline:
-                raise NotStarted(f"The processes did not come up; the end of {self.log}:\n{self.last_words()}")
-            time.sleep(0.1)
+            processes.stop()
 
     def last_words(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.is_file() else ""
 
-    def _answers(self) -> bool:
+    def answers(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=2) as answer:  # noqa: S310  our own address
                 return bool(answer.status == 200)
         except OSError:
             return False
+
+
+class Processes:
+    """What runs: `manage.py up` without Spark, and the Spark worker beside it, so that the story can kill it."""
+
+    def __init__(self, instance: Instance) -> None:
+        self._instance = instance
+        self._env = environment(instance.bind, instance.environment())
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
+
+    def start_all(self) -> None:
+        names = [name for name in commands() if name != "spark"]
+        self._start(
+            "others", [sys.executable, "manage.py", "up", "--no-migrate", *names, "--bind", self._instance.bind]
+        )
+        self.start_spark()
+        self._instance.pid_file.write_text(" ".join(str(each.pid) for each in self._running.values()))
+
+    def start_spark(self) -> None:
+        self._start("spark", shlex.split(commands(["spark"])["spark"]))
+
+    def kill_spark(self) -> None:
+        """As a power cut would: the worker and its JVM at once, with no chance to end well."""
+        spark = self._running["spark"]
+        os.killpg(spark.pid, signal.SIGKILL)
+        spark.wait()
+
+    def alive(self) -> bool:
+        return all(each.poll() is None for each in self._running.values())
+
+    def wait_until_they_answer(self) -> None:
+        deadline = time.monotonic() + START_WITHIN_S
+        while not self._instance.answers():
+            if not self.alive() or time.monotonic() > deadline:
+                raise NotStarted(
+                    f"The processes did not come up; the end of {self._instance.log}:\n{self._instance.last_words()}"
+                )
+            time.sleep(0.1)
+
+    def stop(self) -> None:
+        for each in self._running.values():
+            each.send_signal(signal.SIGTERM)
+        for each in self._running.values():
+            try:
+                each.wait(STOP_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                os.killpg(each.pid, signal.SIGKILL)
+        self._instance.pid_file.unlink(missing_ok=True)
+
+    def _start(self, name: str, command: list[str]) -> None:
+        with self._instance.log.open("ab") as log:
+            self._running[name] = subprocess.Popen(
+                command,
+                cwd=PROJECT,
+                env=self._env,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
 
 
 def is_free(bind: str) -> bool:
@@ -131,7 +172,7 @@ def _is_ours(pid: int) -> bool:
     command = subprocess.run(
         ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout
-    return "manage.py up" in command
+    return "manage.py up" in command or "lakehub.celery" in command
 
 
 def _end(pid: int) -> None:

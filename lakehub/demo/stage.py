@@ -11,7 +11,7 @@ from lakehub import clock
 from lakehub.clock.models import ClockShift
 from lakehub.demo.api import Api
 from lakehub.demo.dates import Window
-from lakehub.demo.instance import Instance
+from lakehub.demo.instance import Instance, Processes
 from lakehub.demo.operations import Operations, Played
 from lakehub.demo.telling import Teller, Untrue
 
@@ -26,8 +26,7 @@ class Stage:
     operations: Operations
     window: Window
     tell: Teller
-    alive: Callable[[], bool]
-    """Whether the processes still run."""
+    processes: Processes
     apis: dict[str, Api] = field(default_factory=dict)
     """By data center: the API as a program there sees it."""
 
@@ -43,14 +42,16 @@ class Stage:
     def play_on(self, by: timedelta) -> Played:
         return self.play_to(self.now() + by)
 
-    def wait_until(self, what: str, holds: Callable[[], bool], *, within_s: float) -> None:
+    def wait_until(
+        self, what: str, holds: Callable[[], bool], *, within_s: float, every_s: float = LOOK_EVERY_S
+    ) -> None:
         """Look until it holds. Raises Untrue with the end of the processes' log where it does not in time."""
         deadline = time.monotonic() + within_s
         while not holds():
             self.tell.progress(f"{what} ({deadline - time.monotonic():.0f} s left)")
-            if not self.alive() or time.monotonic() > deadline:
-                ended = "" if self.alive() else "The processes have ended. "
+            if not self.processes.alive() or time.monotonic() > deadline:
+                ended = "" if self.processes.alive() else "The processes have ended. "
                 raise Untrue(
                     f"waited for: {what}. {ended}The end of {self.instance.log}:\n{self.instance.last_words()}"
                 )
-            time.sleep(LOOK_EVERY_S)
+            time.sleep(every_s)

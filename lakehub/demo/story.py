@@ -13,10 +13,10 @@ from lakehub.demo.dates import window_at
 from lakehub.demo.instance import Instance, NotStarted
 from lakehub.demo.operations import Operations
 from lakehub.demo.stage import Stage
-from lakehub.demo.steps import onboarding, operations
+from lakehub.demo.steps import bootstrap, day, defects, fault, healing, onboarding, operations
 from lakehub.demo.telling import Teller, Untrue
 
-STEPS: tuple[ModuleType, ...] = (operations, onboarding)
+STEPS: tuple[ModuleType, ...] = (operations, onboarding, bootstrap, day, defects, fault, healing)
 
 PLAYED = timedelta(hours=27)
 """How much time the story plays. It begins that long ago, so that it ends now."""
@@ -36,10 +36,9 @@ def tell(instance: Instance, *, serve: bool) -> int:
                 operations=Operations(instance.folder),
                 window=window_at(now),
                 tell=teller,
-                alive=lambda: processes.poll() is None,
+                processes=processes,
             )
             _play(stage)
-            instance.wait_until_it_answers(processes)
             if serve:
                 _serve(stage)
     except (Untrue, NotStarted) as problem:
@@ -59,7 +58,7 @@ def _serve(stage: Stage) -> None:
     who = f"sign in as {onboarding.ACTOR}, password {onboarding.PASSWORD}"
     stage.tell.say(f"{stage.instance.url} goes on with the day: {who}. Ctrl-C ends it.")
     try:
-        while stage.alive():
+        while stage.processes.alive():
             stage.operations.play(stage.now())
             time.sleep(GO_ON_EVERY_S)
     except KeyboardInterrupt:

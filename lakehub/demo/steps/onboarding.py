@@ -22,8 +22,6 @@ PASSWORD = "flights-2013"  # noqa: S105  of the demo's own users, on loopback
 DATA_CENTERS = ("dc1", "dc2")
 SELDOM = timedelta(days=30)
 HOURLY = timedelta(hours=1)
-SUSTAIN = timedelta(minutes=30)
-"""Short, so that a fault that stays turns from WARN to FAIL within the story."""
 
 AIRLINES = Application(
     name="airlines",
@@ -63,6 +61,7 @@ WEATHER = Application(
     cursor_column="id",
     event_time="recorded_at",
     every=HOURLY,
+    overrides={"duplicates": "0%"},
 )
 FLIGHTS = Application(
     name="flights",
@@ -121,7 +120,7 @@ def _people() -> User:
         "omar", "omar@example.com", PASSWORD, first_name="Omar", timezone="America/New_York"
     )
     for name in ("flight-ops", "weather-desk", "reference-data"):
-        team = Team.objects.create(name=name, email=f"{name}@example.com")
+        team = Team.objects.create(name=name)
         Membership.objects.create(user=ines, team=team, role=Role.ADMIN)
         Membership.objects.create(user=omar, team=team, role=Role.ON_CALL)
     return ines

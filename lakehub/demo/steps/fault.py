@@ -1,0 +1,120 @@
+"""A fault is put into one data center; tests see it, an incident opens, the gate answers."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import QuerySet
+
+from incidents.models import Incident
+from ingestion.models import JobKind
+from lakehub.catalog.models import DatasetCopy
+from lakehub.demo.jobs import ask_and_wait
+from lakehub.demo.lake import rows_and_keys
+from lakehub.demo.settling import next_retest, wait_until_quiet
+from lakehub.demo.stage import Stage
+from lakehub.kernel.calendar import partition_at
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.outcome import Verdict
+from quality.domain.tiers import slas_of
+from quality.models import Category, Unit
+
+TITLE = "A fault: dc2 loses about 1% of a day"
+
+SHARE = 0.01
+A_MOMENT = timedelta(minutes=3)
+"""Longer than changes of a partition are gathered."""
+LONGEST_STREAK = 12
+
+
+def play(stage: Stage) -> None:
+    copy = faulty_copy()
+    day = faulty_day(copy, stage.now())
+    label = copy.dataset.partition_label(day)
+    before, _ = rows_and_keys(copy, label)
+    ask_and_wait(stage, copy, JobKind.DELETE, {"partitions": [label], "share": SHARE})
+    left, _ = rows_and_keys(copy, label)
+    stage.tell.show(f"{copy} has {left:,} of {before:,} rows of {label}", 0 < before - left < before * 0.03)
+    stage.play_on(A_MOMENT)
+    wait_until_quiet(stage)
+    (unit,) = lacking(day)
+    said = f"{unit.test.title}: {unit.detail.get('observed')}, needs {unit.threshold}"
+    stage.tell.show(f"{said}: {unit.verdict} at first", unit.verdict == Verdict.WARN)
+    _play_the_streak(stage, unit)
+    _show_the_incident(stage, day)
+    show_gate(stage, "dc2", day, "fail")
+    show_gate(stage, "dc2", the_day_before(copy, day), "pass")
+    show_gate(stage, "dc1", day, "pass")
+    show_gate(stage, "dc1", tomorrow(copy, stage.now()), "unknown", "not_due")
+
+
+def faulty_copy() -> DatasetCopy:
+    return DatasetCopy.objects.select_related("dataset", "data_center").get(
+        dataset__name="flights", data_center__name="dc2"
+    )
+
+
+def faulty_day(copy: DatasetCopy, now: datetime) -> Interval:
+    """The newest day whose SLA has passed."""
+    dataset = copy.dataset
+    today = partition_at(
+        now - slas_of(dataset.tier, dataset.overrides).freshness, dataset.partition_grain, dataset.zone
+    )
+    return the_day_before(copy, today)
+
+
+def the_day_before(copy: DatasetCopy, day: Interval) -> Interval:
+    return partition_at(day.start - timedelta(hours=1), copy.dataset.partition_grain, copy.dataset.zone)
+
+
+def tomorrow(copy: DatasetCopy, now: datetime) -> Interval:
+    today = partition_at(now, copy.dataset.partition_grain, copy.dataset.zone)
+    return partition_at(today.end, copy.dataset.partition_grain, copy.dataset.zone)
+
+
+def lacking(day: Interval) -> QuerySet[Unit]:
+    """The units that compare the faulty copy with the other data center's."""
+    comparing = Unit.objects.filter(copy=faulty_copy(), start=day.start, test__check_name="row_count_cross_dc")
+    return comparing.filter(latest_at__isnull=False).select_related("test")
+
+
+def _play_the_streak(stage: Stage, unit: Unit) -> None:
+    """Each rerun at its time, until the failure has lasted for the sustain period."""
+    for _ in range(LONGEST_STREAK):
+        unit.refresh_from_db()
+        coming = next_retest(stage.now(), timedelta(hours=1))
+        if unit.verdict == Verdict.FAIL or coming is None:
+            break
+        stage.play_to(coming)
+        wait_until_quiet(stage)
+    since = unit.first_fail_at or stage.now()
+    offsets = [
+        (at - since).total_seconds() / 60
+        for at in unit.results.order_by("read_at").filter(read_at__gt=since).values_list("read_at", flat=True)
+    ]
+    stage.tell.say(f"reruns after {', '.join(f'{minutes:.0f}' for minutes in offsets)} min")
+    stage.tell.show(f"after {unit.sustain or timedelta()} it is {unit.verdict}", unit.verdict == Verdict.FAIL)
+
+
+def _show_the_incident(stage: Stage, day: Interval) -> None:
+    opened = Incident.objects.filter(dataset__name="flights", resolved_at=None).order_by("pk")
+    for incident in opened:
+        messages = ", ".join(sorted(set(incident.messages.values_list("state", flat=True)))) or "none"
+        stage.tell.say(f"incident {incident} ({incident.category}; messages: {messages})")
+    crossing = opened.get(category=Category.CONSISTENCY)
+    (span,) = crossing.spans.filter(ended_at=None)
+    stage.tell.show(
+        f"its range is {span.start:%d %b %H:%M} to {span.end:%d %b %H:%M} UTC",
+        (span.start, span.end) == (day.start, day.end),
+    )
+
+
+def show_gate(stage: Stage, data_center: str, data: Interval, verdict: str, reason: str = "") -> None:
+    """Ask as a program in `data_center` does, and show the answer."""
+    answer = stage.apis[data_center].gate("flights", data)
+    reasons = {cause["reason"] for cause in answer["reasons"]}
+    zone = faulty_copy().dataset.zone
+    said = f"gate in {data_center} for {data.start.astimezone(zone):%a %d %b}: {answer['verdict']}"
+    more = f" ({', '.join(sorted(reasons))})" if answer["verdict"] != "pass" else ""
+    allowed = "allowed" if answer["allowed"] else "blocked"
+    stage.tell.show(f"{said}{more}, {allowed}", answer["verdict"] == verdict and (not reason or reason in reasons))

@@ -1,0 +1,38 @@
+"""The fault is healed; the incident resolves by itself and the gate answers pass."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from incidents.models import Incident, Resolution
+from ingestion.models import JobKind
+from lakehub.demo.jobs import ask_and_wait
+from lakehub.demo.lake import rows_and_keys
+from lakehub.demo.settling import settle
+from lakehub.demo.stage import Stage
+from lakehub.demo.steps.fault import faulty_copy, show_gate
+from lakehub.kernel.interval import Interval
+from quality.models import Category
+
+TITLE = "The fault is healed"
+
+
+def play(stage: Stage) -> None:
+    copy = faulty_copy()
+    incident = Incident.objects.get(dataset__name="flights", category=Category.CONSISTENCY, resolved_at=None)
+    span = incident.spans.get(ended_at=None)
+    day = Interval(span.start, span.end)
+    label = copy.dataset.partition_label(day)
+    ask_and_wait(stage, copy, JobKind.BACKFILL, {"partitions": [label]})
+    rows, keys = rows_and_keys(copy, label)
+    stage.tell.show(f"{copy} was given its rows back: {rows:,} rows of {label}, {keys:,} keys", rows == keys)
+    settle(stage, ahead=timedelta(hours=1))
+    incident.refresh_from_db()
+    stage.tell.show(
+        f"incident {incident.pk} is {incident.state}, {incident.get_resolution_display()}",
+        incident.resolution == Resolution.AUTO,
+    )
+    for event in incident.events.order_by("at", "pk"):
+        stage.tell.say(f"  {event.at:%d %b %H:%M}  {event.kind}  {event.text}")
+    stage.tell.say(f"the whole timeline: {stage.instance.url}/incidents/{incident.pk}")
+    show_gate(stage, "dc2", day, "pass")
