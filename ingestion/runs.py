@@ -16,9 +16,9 @@ from ingestion.models import JobKind, JobRun, JobState
 from ingestion.spark.report import JobReport
 from ingestion.specs import check_params
 from lakehub.accounts import audit
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_named
-from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.interval import FOREVER, Interval
 from lakehub.kernel.suggest import did_you_mean
 
@@ -41,6 +41,16 @@ def ask(copy: DatasetCopy, kind: str, params: dict[str, Any] | None = None, *, a
     except IntegrityError:
         raise Conflict(f"An incremental of {copy} waits or runs already; nothing was changed.") from None
     return run
+
+
+def copy_of(dataset: Dataset, data_center: str) -> DatasetCopy:
+    """The copy in a data center; with no name, the only one. Raises NotFound with the nearest name."""
+    copies = {copy.data_center.name: copy for copy in dataset.copies.select_related("data_center", "dataset__team")}
+    name = data_center or (next(iter(copies)) if len(copies) == 1 else "")
+    if name not in copies:
+        asked = f"has no copy in `{name}`" if name else "has several copies: name the data center"
+        raise NotFound(f"Dataset `{dataset.name}` {asked}.{did_you_mean(name, copies)}")
+    return copies[name]
 
 
 def claim(worker: str, *, now: datetime, lease: timedelta = LEASE) -> JobRun | None:

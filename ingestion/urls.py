@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from ingestion import api
+
+urlpatterns: list[URLPattern] = [
+    path("datasets/<str:name>/runs", api.Runs.as_view(), name="runs"),
+    path("datasets/<str:name>/commits", api.Commits.as_view(), name="commits"),
+]

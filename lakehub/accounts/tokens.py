@@ -17,6 +17,8 @@ SCOPES = (
     "gate:read",
     "catalog:read",
     "catalog:write",
+    "ingestion:read",
+    "ingestion:run",
     "quality:read",
     "quality:run",
     "incidents:read",

@@ -1,0 +1,56 @@
+"""Ingestion over REST: the runs of a dataset, asking for one, its commits."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+
+from ingestion import runs
+from ingestion.models import Commit, JobKind, JobRun
+from ingestion.serializers import AskSerializer, CommitSerializer, RunSerializer
+from lakehub import wiring
+from lakehub.accounts.permissions import require
+from lakehub.catalog.changes import live_dataset
+
+DESTROYS = (JobKind.DELETE, JobKind.DROP)
+
+
+class Runs(ListAPIView[JobRun]):
+    """The runs of a dataset, newest first."""
+
+    scopes: ClassVar = {"GET": "ingestion:read", "POST": "ingestion:run"}
+    serializer_class = RunSerializer
+
+    def get_queryset(self) -> QuerySet[JobRun]:
+        wanted = JobRun.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
+        return wanted.select_related("copy__dataset", "copy__data_center").order_by("-pk")
+
+    @extend_schema(request=AskSerializer, responses={201: RunSerializer})
+    def post(self, request: Request, name: str) -> Response:
+        """Asks for a job: it runs as soon as a worker is free. What removes rows needs an administrator of the team."""
+        dataset = live_dataset(name)
+        asked = AskSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        values = asked.validated_data
+        require(request.user, "offboard" if values["kind"] in DESTROYS else "rerun", dataset.team)
+        copy = runs.copy_of(dataset, values["data_center"])
+        actor = request.user.get_username()
+        run = runs.ask(copy, values["kind"], values["params"], asked_by=actor, now=wiring.clock.now())
+        return Response(RunSerializer(run).data, status.HTTP_201_CREATED)
+
+
+class Commits(ListAPIView[Commit]):
+    """The commits of a dataset's copies, newest first: with the sum of each, where a job of ours made it."""
+
+    scopes: ClassVar = {"GET": "ingestion:read"}
+    serializer_class = CommitSerializer
+
+    def get_queryset(self) -> QuerySet[Commit]:
+        wanted = Commit.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
+        return wanted.select_related("copy__data_center").order_by("-completed_at", "-pk")

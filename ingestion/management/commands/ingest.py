@@ -1,0 +1,42 @@
+"""`manage.py ingest backfill flights --data-center dc2 --partition 2026-11-16`"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from ingestion import runs
+from ingestion.models import JobKind
+from lakehub import wiring
+from lakehub.catalog.changes import live_dataset
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+
+
+class Command(BaseCommand):
+    help = "Asks for a job on a copy of a dataset; a worker runs it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("kind", choices=JobKind.values)
+        parser.add_argument("dataset")
+        parser.add_argument("--data-center", default="", help="needed where the dataset has several copies")
+        parser.add_argument(
+            "--partition", action="append", dest="partitions", help="of a backfill or delete; repeat it"
+        )
+        parser.add_argument("--share", type=float, help="of a delete: how much of each partition, above 0, at most 1")
+        parser.add_argument(
+            "--replace", action="store_true", default=None, help="of a bootstrap: load everything again"
+        )
+        parser.add_argument("--json", action="store_true", help="answer as JSON")
+
+    def handle(self, *, kind: str, dataset: str, data_center: str, **options: Any) -> None:
+        params = {name: options[name] for name in ("partitions", "share", "replace") if options[name] is not None}
+        try:
+            copy = runs.copy_of(live_dataset(dataset), data_center)
+            run = runs.ask(copy, kind, params, asked_by="manage.py", now=wiring.clock.now())
+        except (Refused, NotFound, Conflict) as error:
+            raise CommandError(str(error)) from error
+        told = {"run": run.pk, "key": str(run.key), "kind": kind, "copy": str(copy)}
+        self.stdout.write(json.dumps(told) if options["json"] else f"Run {run.pk}: {kind} of {copy} is queued")

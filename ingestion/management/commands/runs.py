@@ -1,0 +1,42 @@
+"""`manage.py runs flights --json`"""
+
+from __future__ import annotations
+
+import json
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from ingestion.models import JobRun
+from ingestion.serializers import RunSerializer
+from lakehub.catalog.changes import live_dataset
+from lakehub.kernel.errors import NotFound
+
+
+class Command(BaseCommand):
+    help = "Shows the newest runs, of one dataset or of all."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("dataset", nargs="?")
+        parser.add_argument("--limit", type=int, default=20)
+        parser.add_argument("--json", action="store_true")
+
+    def handle(self, *, dataset: str | None, limit: int, json: bool, **_: Any) -> None:
+        found = JobRun.objects.select_related("copy__dataset", "copy__data_center").order_by("-pk")
+        try:
+            found = found.filter(copy__dataset=live_dataset(dataset)) if dataset else found
+        except NotFound as error:
+            raise CommandError(str(error)) from error
+        for run in found[:limit]:
+            self.stdout.write(_as_json(run) if json else _as_line(run))
+
+
+def _as_json(run: JobRun) -> str:
+    return json.dumps(RunSerializer(run).data, default=str)
+
+
+def _as_line(run: JobRun) -> str:
+    counts = run.report.get("counts", {})
+    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {run.error or told}"
