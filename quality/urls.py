@@ -2,6 +2,16 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern
+from django.urls import URLPattern, path
 
-urlpatterns: list[URLPattern] = []
+from quality import api
+
+urlpatterns: list[URLPattern] = [
+    path("datasets/<str:name>/tests", api.Tests.as_view(), name="tests"),
+    path("datasets/<str:name>/tests/<str:key>", api.OneTest.as_view(), name="test"),
+    path("datasets/<str:name>/skipped", api.Skipped.as_view(), name="skipped"),
+    path("datasets/<str:name>/run", api.RunNow.as_view(), name="run"),
+    path("datasets/<str:name>/units", api.Units.as_view(), name="units"),
+    path("datasets/<str:name>/expression", api.Expression.as_view(), name="expression"),
+    path("units/<int:number>/results", api.Results.as_view(), name="results"),
+]

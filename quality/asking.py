@@ -1,0 +1,40 @@
+"""Running tests on request: what is asked for goes ahead of everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import NotFound
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.suggest import did_you_mean
+from quality.models import Test, Unit
+from quality.waivers import ask_rerun
+
+
+def run_now(dataset: Dataset, *, tests: Sequence[str], data_center: str, over: Interval, now: datetime) -> int:
+    """Makes the chosen units due now; partitions that are still going on are left out. The number of units."""
+    units = Unit.objects.filter(test__dataset=dataset, test__retired_at=None, start__lt=over.end, end__gt=over.start)
+    known = set(dataset.tests.filter(retired_at=None).values_list("key", flat=True))
+    for key in tests:
+        if key not in known:
+            raise NotFound(f"{dataset.name} has no test `{key}`.{did_you_mean(key, known)}")
+    if tests:
+        units = units.filter(test__key__in=tests)
+    if data_center:
+        centers = set(dataset.copies.values_list("data_center__name", flat=True))
+        if data_center not in centers:
+            raise NotFound(f"{dataset.name} has no copy in `{data_center}`.{did_you_mean(data_center, centers)}")
+        units = units.filter(copy__data_center__name=data_center)
+    over_by_now = units.filter(end__lte=now) | units.filter(test__version__cadence__isnull=False)
+    return ask_rerun(list(over_by_now.values_list("pk", flat=True)), now=now)
+
+
+def test_of(dataset: Dataset, key: str) -> Test:
+    """The live test with this key. Raises NotFound with the nearest."""
+    live = dataset.tests.filter(retired_at=None).select_related("version")
+    found = live.filter(key=key).first()
+    if found is None:
+        raise NotFound(f"{dataset.name} has no test `{key}`.{did_you_mean(key, live.values_list('key', flat=True))}")
+    return found

@@ -1,0 +1,33 @@
+"""`manage.py explain_test flights 'duplicates(this) < 0.1%'`"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from lakehub.catalog.changes import live_dataset
+from lakehub.kernel.errors import NotFound
+from quality.described import described
+from quality.domain.evaluation import asks
+from quality.domain.expression import ExpressionError, flattened, formula, readable, understand
+from quality.domain.tiers import BadOverride
+
+
+class Command(BaseCommand):
+    help = "Says how an expression is understood for a dataset: its stored form and what would be measured."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("dataset")
+        parser.add_argument("expression")
+
+    def handle(self, *, dataset: str, expression: str, **_: Any) -> None:
+        try:
+            understood = understand(expression, described(live_dataset(dataset)).scope)
+        except (NotFound, ExpressionError, BadOverride) as problem:
+            raise CommandError(str(problem)) from problem
+        self.stdout.write(f"readable  {readable(understood)}")
+        self.stdout.write(f"stored    {flattened(understood)}")
+        for ask in asks(understood):
+            self.stdout.write(f"measures  {ask.measure} of {formula(ask.table)}, {ask.reach}")

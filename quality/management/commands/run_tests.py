@@ -1,0 +1,83 @@
+"""`manage.py run_tests flights --test duplicates --dc dc1 --from 2026-11-16 --json`"""
+
+from __future__ import annotations
+
+import json
+import os
+from argparse import ArgumentParser
+from datetime import datetime
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from lakehub import wiring
+from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.calendar import Grain, partition_named
+from lakehub.kernel.errors import NotFound
+from lakehub.kernel.interval import EVERYTHING, Interval
+from quality import asking, execution
+from quality.models import Unit
+
+
+class Command(BaseCommand):
+    help = "Runs the tests of a dataset now, here, and prints what came out. Ends with 1 where anything is not a pass."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("dataset")
+        parser.add_argument("--test", action="append", default=[], help="the key of a test; all of them unless given")
+        parser.add_argument("--dc", default="", help="a data center; all of them unless given")
+        parser.add_argument("--from", dest="start", default="", help="the first partition, as 2026-11-16")
+        parser.add_argument("--to", dest="end", default="", help="the partition after the last")
+        parser.add_argument("--json", action="store_true")
+
+    def handle(self, *, dataset: str, test: list[str], dc: str, start: str, end: str, **options: Any) -> None:
+        now = wiring.clock.now()
+        try:
+            found = live_dataset(dataset)
+            asking.run_now(found, tests=test, data_center=dc, over=_range(found, start, end), now=now)
+        except (NotFound, ValueError) as problem:
+            raise CommandError(str(problem)) from problem
+        execution.run_due(now=now, worker=f"manage.py:{os.getpid()}", most=10_000)
+        units = _seen(found, test, dc, now)
+        lines = [json.dumps([_row(unit) for unit in units], indent=1)] if options["json"] else map(_line, units)
+        for line in lines:
+            self.stdout.write(line)
+        if any(unit.latest_outcome != "pass" for unit in units):
+            raise SystemExit(1)
+
+
+def _range(dataset: Dataset, start: str, end: str) -> Interval:
+    grain, zone = dataset.partition_grain, dataset.zone
+    if grain is Grain.NONE and (start or end):
+        raise ValueError(f"{dataset.name} has no partitions: leave --from and --to away.")
+    first = partition_named(start, grain, zone).start if start else EVERYTHING.start
+    return Interval(first, partition_named(end, grain, zone).start if end else EVERYTHING.end)
+
+
+def _seen(dataset: Dataset, keys: list[str], center: str, now: datetime) -> list[Unit]:
+    units = Unit.objects.filter(test__dataset=dataset, latest_at=now)
+    units = units.filter(test__key__in=keys) if keys else units
+    units = units.filter(copy__data_center__name=center) if center else units
+    return list(units.select_related("test__dataset", "copy__data_center").order_by("test__key", "copy", "start"))
+
+
+def _row(unit: Unit) -> dict[str, Any]:
+    return {
+        "test": unit.test.key,
+        "data_center": unit.copy.data_center.name,
+        "partition": unit.test.dataset.partition_label(Interval(unit.start, unit.end))
+        if unit.start > EVERYTHING.start
+        else "",
+        "outcome": unit.latest_outcome,
+        "verdict": unit.verdict,
+        "threshold": unit.threshold,
+        **unit.detail,
+    }
+
+
+def _line(unit: Unit) -> str:
+    row = _row(unit)
+    seen = " ".join(str(row[name]) for name in ("observed", "threshold") if row.get(name))
+    behind = f" ({row['behind']})" if row.get("behind") else ""
+    return f"{row['outcome']:8} {row['test']:20} {row['data_center']:8} {row['partition']:12} {seen}{behind}{row.get('cause', '')}"
