@@ -1,0 +1,40 @@
+"""E-mail through Django's mail settings, in plain text. A note that comes twice has the same Message-ID."""
+
+from __future__ import annotations
+
+import smtplib
+from datetime import datetime
+
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.core.mail import EmailMessage, get_connection
+from django.core.validators import validate_email
+
+from incidents.channels import CannotSend, Note
+from lakehub.kernel.errors import Refused
+
+TIMEOUT = 10
+
+
+class Email:
+    def check(self, address: str) -> None:
+        try:
+            validate_email(address)
+        except ValidationError:
+            raise Refused(f"`{address}` is no e-mail address: write name@example.org.") from None
+
+    def send(self, note: Note, address: str, *, now: datetime) -> None:
+        domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip(">") or "lakehub"
+        message = EmailMessage(
+            subject=" ".join(note.subject.split()),
+            body=note.body,
+            to=[address],
+            headers={"Message-ID": f"<lakehub-message-{note.id}@{domain}>", "Auto-Submitted": "auto-generated"},
+            connection=get_connection(timeout=TIMEOUT),
+        )
+        try:
+            message.send()
+        except smtplib.SMTPRecipientsRefused as error:
+            raise CannotSend(f"The mail server refused {address}: {error}", for_good=True) from error
+        except (smtplib.SMTPException, OSError) as error:
+            raise CannotSend(f"The mail server did not take it: {error}") from error

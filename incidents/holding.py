@@ -1,0 +1,63 @@
+"""What decides whether a message goes out: the incident's state, and the stale copies that may explain it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from datetime import datetime
+
+from django.db.models import Q
+
+from incidents.domain.spans import affected, stale_from
+from incidents.domain.suppression import StaleCopy, Subject
+from incidents.models import Incident, Span
+from incidents.values import span_value
+from lakehub.catalog.models import DatasetCopy, LineageEdge
+from lakehub.kernel.interval import BEGINNING
+from lakehub.kernel.outcome import Verdict
+from quality.facts import judge_now
+from quality.models import Category, Unit
+
+
+def subject_of(incident: Incident, *, now: datetime) -> Subject:
+    """The incident as a message is about it. `dataset` comes with it."""
+    spans = list(Span.objects.filter(incident=incident).select_related("unit", "copy"))
+    active = [span for span in spans if span.ended_at is None]
+    retested = [span.unit.latest_at for span in active]
+    return Subject(
+        category=incident.category,
+        copies=copies_involved(incident, active),
+        affected=affected(map(span_value, active), at=now),
+        is_open=incident.resolved_at is None,
+        snoozed_until=incident.snoozed_until,
+        grace_until=incident.dataset.grace_until,
+        retested_at=min((at for at in retested if at is not None), default=None) if all(retested) else None,
+    )
+
+
+def copies_involved(incident: Incident, active: Iterable[Span]) -> frozenset[int]:
+    """The copies that fail, those that they are compared with, and upstream ones in the same data center."""
+    failing = {span.copy_id: span.copy.data_center_id for span in active}
+    involved = Q(pk__in=failing)
+    if incident.category == Category.CONSISTENCY:
+        involved |= Q(dataset=incident.dataset)
+    if incident.category == Category.COMPLETENESS:
+        upstream = LineageEdge.objects.filter(downstream=incident.dataset).values("upstream")
+        involved |= Q(dataset__in=upstream, data_center__in=failing.values())
+    return frozenset(DatasetCopy.objects.filter(involved).values_list("pk", flat=True))
+
+
+def stale_among(copies: Iterable[int], *, now: datetime) -> list[StaleCopy]:
+    """The copies whose freshness is failing, sustained or not, and from where on."""
+    units = Unit.objects.filter(
+        copy__in=list(copies), test__category=Category.FRESHNESS, test__retired_at=None, first_fail_at__isnull=False
+    )
+    failing = [
+        unit
+        for unit in units.select_related("test__version")
+        if judge_now(unit, now=now).verdict in (Verdict.FAIL, Verdict.WARN)
+    ]
+    open_spans = Span.objects.filter(unit__in=failing, ended_at=None).values_list("unit", "incident")
+    incidents = dict(open_spans)
+    return [
+        StaleCopy(unit.copy_id, stale_from(unit.affected_from or BEGINNING), incidents.get(unit.pk)) for unit in failing
+    ]

@@ -1,0 +1,186 @@
+"""The sender: claims one message at a time, decides whether it goes out now, and carries the decision out.
+
+A claim is a conditional update with a lease on the database's clock. A sender that is killed before it sends loses
+nothing: the lease runs out and the next one sends. Killed between sending and noting it, the message comes twice.
+"""
+
+from __future__ import annotations
+
+import logging
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from incidents import moves, wording
+from incidents.channels import CannotSend, Note, channel
+from incidents.domain.suppression import AwaitRerun, Decision, Drop, Hold, Rerun, Send, StaleCopy, decide
+from incidents.holding import stale_among, subject_of
+from incidents.models import Message, MessageState, Span
+from incidents.outbox import OPENING
+from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.failpoint import reach
+from lakehub.kernel.registry import UnknownPlugin
+from quality import waivers
+
+logger = logging.getLogger(__name__)
+
+LEASE = timedelta(seconds=60)
+LOOK_AGAIN = timedelta(seconds=30)
+"""At a message that is held; a change of freshness makes it due at once."""
+RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
+ATTEMPTS = 10
+UNSENT = (MessageState.PENDING, MessageState.HELD)
+
+
+def send_due(*, now: datetime, limit: int = 50) -> int:
+    """Handles up to `limit` messages that are due; how many it handled."""
+    numbers = list(_due(now).order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
+    return sum(_handle(number, now=now) for number in numbers)
+
+
+def _due(now: datetime) -> QuerySet[Message]:
+    free = Q(leased_until=None) | Q(leased_until__lt=Now())
+    return Message.objects.filter(free, state__in=UNSENT, due_at__lte=now)
+
+
+def _handle(number: int, *, now: datetime) -> bool:
+    if _due(now).filter(pk=number).update(leased_until=Now() + LEASE) != 1:
+        return False
+    message = Message.objects.select_related("incident__dataset__team", "held_by").get(pk=number)
+    if message.occasion in OPENING:
+        _carry_out(_decide(message, now), message, now)
+    else:
+        _follow_up(message, now)
+    return True
+
+
+def _decide(message: Message, now: datetime) -> Decision:
+    subject = subject_of(message.incident, now=now)
+    stale = stale_among(subject.copies, now=now)
+    return decide(subject, stale, was_held=message.held_since is not None, released_at=message.released_at, now=now)
+
+
+def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
+    match decision:
+        case Send():
+            _send(message, now)
+        case Hold(why, by, until):
+            _hold(message, why, by, until, now)
+        case Rerun():
+            _release(message, now)
+        case AwaitRerun(until):
+            _wait(message, until, now)
+        case Drop(why):
+            _drop(message, why + _held_words(message, now))
+
+
+def _follow_up(message: Message, now: datetime) -> None:
+    """Who was told that it began is told how it goes on."""
+    opening = Message.objects.filter(
+        incident=message.incident,
+        occasion__in=OPENING,
+        channel=message.channel,
+        address=message.address,
+        pk__lt=message.pk,
+    ).order_by("-pk")
+    first = opening.first()
+    if first is None or first.state == MessageState.SENT:
+        _send(message, now)
+    elif first.state in UNSENT:
+        _set(message, due_at=min(now + LOOK_AGAIN, max(now + timedelta(seconds=1), first.due_at)))
+    else:
+        _drop(message, "nobody was told that it began")
+
+
+# Carrying out
+
+
+def _send(message: Message, now: datetime) -> None:
+    reach("incidents.before_message")
+    note = Note(message.pk, message.occasion, message.subject, message.body, _facts(message))
+    try:
+        channel(message.channel).send(note, message.address, now=now)
+    except (CannotSend, Refused, UnknownPlugin) as error:
+        _failed(message, error, now)
+        return
+    _set(message, state=MessageState.SENT, sent_at=now, attempt=message.attempt + 1, error="", why="")
+
+
+def _failed(message: Message, error: Exception, now: datetime) -> None:
+    attempt = message.attempt + 1
+    for_good = not isinstance(error, CannotSend) or error.for_good or attempt >= ATTEMPTS
+    logger.warning("message %s to %s:%s was not sent: %s", message.pk, message.channel, message.address, error)
+    if not for_good:
+        _set(message, attempt=attempt, error=str(error), due_at=now + RETRIES.delay(attempt - 1, 0.0))
+        return
+    with transaction.atomic():
+        _set(message, state=MessageState.FAILED, attempt=attempt, error=str(error))
+        text = f"{message.occasion} to {message.channel} {message.address}: {error}"
+        moves.note(message.incident, "message_failed", now=now, text=text)
+
+
+def _hold(message: Message, why: str, by: StaleCopy | None, until: datetime | None, now: datetime) -> None:
+    sets: dict[str, Any] = {
+        "state": MessageState.HELD,
+        "why": why,
+        "due_at": min(until or now + LOOK_AGAIN, now + LOOK_AGAIN),
+    }
+    if by is not None:
+        said = f"{why}: #{by.incident}" if by.incident else why
+        sets |= {"held_by_id": by.incident, "why": said, "held_since": message.held_since or now, "released_at": None}
+    _set(message, **sets)
+
+
+def _release(message: Message, now: datetime) -> None:
+    """Fresh again: run the failing units before anybody is told."""
+    incident = message.incident
+    units = list(Span.objects.filter(incident=incident, ended_at=None).values_list("unit_id", flat=True))
+    with transaction.atomic():
+        waivers.ask_rerun(units, now=now)
+        moves.note(
+            incident, "message_released", now=now, text=f"{message.channel}{_held_words(message, now)}; rerun first"
+        )
+        _set(message, released_at=now, why="waits for the rerun", due_at=now)
+
+
+def _wait(message: Message, until: datetime, now: datetime) -> None:
+    _set(message, due_at=min(until, now + timedelta(seconds=2)))
+
+
+def _drop(message: Message, why: str) -> None:
+    _set(message, state=MessageState.DROPPED, why=why[:200])
+
+
+def _set(message: Message, **sets: Any) -> None:
+    """Writes what was decided and gives the claim back."""
+    Message.objects.filter(pk=message.pk, state__in=UNSENT).update(**sets, leased_until=None)
+
+
+def _held_words(message: Message, now: datetime) -> str:
+    """` held by #5 from 12:41 to 13:20 UTC`."""
+    if message.held_since is None:
+        return ""
+    by = f" by #{message.held_by_id}" if message.held_by_id else ""
+    until = message.released_at or now
+    return f", held{by} from {message.held_since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC"
+
+
+def _facts(message: Message) -> dict[str, Any]:
+    incident = message.incident
+    return {
+        "id": incident.pk,
+        "url": wording.link(incident),
+        "dataset": incident.dataset.name,
+        "tier": incident.dataset.tier,
+        "team": incident.dataset.team.name,
+        "category": incident.category,
+        "state": incident.state,
+        "title": incident.title,
+        "opened_at": incident.opened_at.isoformat(),
+        "resolved_at": incident.resolved_at.isoformat() if incident.resolved_at else None,
+        "resolution": incident.resolution,
+    }

@@ -1,0 +1,25 @@
+"""What Celery wakes up. Both are safe to run twice, and at the same time as themselves."""
+
+from __future__ import annotations
+
+from celery import shared_task
+
+from incidents import intake, sending
+from lakehub import wiring
+
+MOST_ROUNDS = 20
+"""Of one call; the next one, a second later, goes on with a flood."""
+
+
+@shared_task
+def take_in() -> None:
+    """Verdicts that changed become spans, incidents and messages."""
+    for _ in range(MOST_ROUNDS):
+        if intake.take_in(now=wiring.clock.now()) == 0:
+            break
+
+
+@shared_task
+def send_due() -> None:
+    """Messages that are due go out, are held or are dropped."""
+    sending.send_due(now=wiring.clock.now())
