@@ -106,7 +106,8 @@ def _move(number: int, move: Move, actor: User, now: datetime, seen: int | None,
 def _match_or_ask(incident: Incident, told: UserReport, now: datetime) -> None:
     explains = _that_explains(incident.dataset, told)
     if explains is not None:
-        UserReport.objects.filter(pk=told.pk).update(matched=explains)
+        told.matched = explains
+        told.save(update_fields=["matched"])
         moves.make(incident, Move.MATCH, now=now, text=f"explained by #{explains.pk}")
         return
     moves.make(incident, Move.ASK_PRODUCER, now=now, text=f"team {incident.dataset.team.name}")

@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+
+from incidents.models import Incident, UserReport
+from incidents.urls import ACTIONS
+from lakehub import wiring
+from lakehub.accounts import tokens
+from lakehub.accounts.models import Role, User
+from quality.models import Category
+from tests import factories
+from tests.factories import HOUR, NOW
+from tests.web.incidents.stage import Stage
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring.clock, "now", lambda: NOW)
+
+
+@pytest.fixture
+def incident() -> Incident:
+    return Stage().opened()
+
+
+def client(role: Role = Role.ON_CALL, *scopes: str) -> Client:
+    person = factories.user(f"{role}")
+    factories.member(person, factories.team(), role)
+    _, text = tokens.issue(
+        name="t",
+        consumer="etl",
+        team=factories.team(),
+        created_by=person,
+        scopes=scopes or ("incidents:read", "incidents:write"),
+        now=NOW,
+    )
+    return Client(headers={"authorization": f"Bearer {text}"})
+
+
+def post(by: Client, path: str, expect: int = 200, **body: Any) -> dict[str, Any]:
+    answer = by.post(f"/api/v1/incidents{path}", body, content_type="application/json")
+    assert answer.status_code == expect, answer.content
+    said: dict[str, Any] = answer.json()
+    return said
+
+
+def test_the_list_is_narrowed_by_what_is_asked(incident: Incident) -> None:
+    by = client()
+    assert [one["id"] for one in by.get("/api/v1/incidents?open=1&dataset=flights").json()["results"]] == [incident.pk]
+    assert by.get("/api/v1/incidents?state=resolved").json()["count"] == 0
+    wrong = by.get("/api/v1/incidents?category=consistancy")
+    assert (wrong.status_code, wrong.json()["error"]["message"]) == (
+        422,
+        "There is no category `consistancy`. Did you mean `consistency`?",
+    )
+
+
+def test_one_incident_comes_with_its_spans_timeline_and_messages(incident: Incident) -> None:
+    said = client().get(f"/api/v1/incidents/{incident.pk}").json()
+    assert said["moves"] == ["acknowledge", "resolve"]
+    assert (said["spans"][0]["data_center"], said["spans"][0]["test"]) == ("dc2", "Rows as in dc1")
+    assert [event["kind"] for event in said["events"]] == ["span_opened", "opened"]
+    assert [message["state"] for message in said["messages"]] == ["pending"]
+
+
+def test_an_incident_takes_as_many_queries_as_it_has_kinds_of_parts(incident: Incident) -> None:
+    by = client()
+    by.get(f"/api/v1/incidents/{incident.pk}")
+    with CaptureQueriesContext(connection) as asked:
+        by.get(f"/api/v1/incidents/{incident.pk}")
+    assert len(asked) <= 11
+
+
+def test_what_a_person_does_shows_in_the_answer(incident: Incident) -> None:
+    by, path = client(), f"/{incident.pk}"
+    assert post(by, f"{path}/acknowledge", revision=0)["state"] == "acknowledged"
+    assert post(by, f"{path}/annotate", eta="2026-11-17T20:32:00Z", backfill="running")["backfill"] == "running"
+    assert post(by, f"{path}/comment", text="Looking.")["events"][0]["text"] == "Looking."
+    assert post(by, f"{path}/snooze", until="2026-11-18T00:00:00Z")["snoozed_until"] == "2026-11-18T00:00:00Z"
+    assert post(by, f"{path}/rerun")["events"][0]["kind"] == "rerun"
+    assert post(by, f"{path}/assign", assignee="")["assignee"] is None
+    assert post(by, f"{path}/release")["state"] == "open"
+    resolved = post(by, f"{path}/resolve", resolution="false_positive", false_positive="planned_change", why="Moved.")
+    assert (resolved["state"], resolved["resolution"]) == ("resolved", "false_positive")
+    assert post(by, f"{path}/reopen", why="Not quite.")["state"] == "open"
+
+
+def test_a_conflict_says_who_was_faster(incident: Incident) -> None:
+    by = client()
+    post(by, f"/{incident.pk}/acknowledge")
+    said = post(by, f"/{incident.pk}/acknowledge", expect=409)
+    assert said["error"]["code"] == "conflict"
+    assert "on_call was faster: acknowledged at 2026-11-17 19:32 UTC. Nothing was changed." in said["error"]["message"]
+
+
+@pytest.mark.parametrize("action", [name for name, _ in ACTIONS])
+def test_every_action_needs_a_role_in_the_owning_team_and_the_scope(incident: Incident, action: str) -> None:
+    before = Incident.objects.values().get()
+    said = post(client(Role.VIEWER), f"/{incident.pk}/{action}", expect=403)
+    assert "of team flight-ops" in said["error"]["message"]
+    post(client(Role.ADMIN, "incidents:read"), f"/{incident.pk}/{action}", expect=403)
+    assert Incident.objects.values().get() == before
+
+
+def test_anybody_signed_in_reports_what_no_test_saw() -> None:
+    Stage()
+    asked = {
+        "dataset": "flights",
+        "category": Category.OTHERS,
+        "from": "2026-11-16",
+        "to": "2026-11-17",
+        "text": "Odd delays.",
+    }
+    said = post(client(Role.VIEWER), "", expect=201, dc="dc1", **asked)
+    assert (said["state"], said["title"]) == ("waiting", "flights: Odd delays.")
+    report = UserReport.objects.get()
+    assert (report.end - report.start, report.reporter) == (24 * HOUR, User.objects.get(username="viewer"))
+
+
+def test_a_report_gates_what_it_is_about() -> None:
+    stage = Stage()
+    stage.unit()
+    asked = {
+        "dataset": "flights",
+        "category": "others",
+        "from": "2026-11-16",
+        "to": "2026-11-17",
+        "text": "Odd delays.",
+    }
+    by = client(Role.ON_CALL, "incidents:read", "incidents:write", "gate:read")
+    number = post(by, "", expect=201, **asked)["id"]
+    question = {"dataset": "flights", "dc": "dc2", "from": "2026-11-16", "to": "2026-11-17"}
+    assert by.get("/api/v1/gate", question).json()["verdict"] == "warn"
+    post(by, f"/{number}/acknowledge")
+    assert by.get("/api/v1/gate", question).json()["verdict"] == "fail"
+    post(by, f"/{number}/resolve", resolution="declared_fixed", why="Done.")
+    assert by.get("/api/v1/gate", question).json()["verdict"] == "pass"
+
+
+def test_an_incident_that_is_not_there_is_404() -> None:
+    assert client().get("/api/v1/incidents/404").json()["error"]["message"].startswith("There is no incident #404.")
