@@ -14,7 +14,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import BaseSerializer, Serializer
 from rest_framework.views import APIView
 
-from incidents import actions, combining, gate, moves, reports, resolving
+from incidents import actions, combining, gate, moves, reports, resolving, scoring
 from incidents import serializers as shapes
 from incidents.instants import wanted_range
 from incidents.models import Incident, State
@@ -71,6 +71,28 @@ class Gate(APIView):
             "answers": answers,
         }
         return Response(shapes.AnswersSerializer(body).data)
+
+
+class ScoresOfWindow(APIView):
+    """How good alarms and data were."""
+
+    scopes: ClassVar = {"GET": "incidents:read"}
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("from", str, required=True),
+            OpenApiParameter("to", str),
+            OpenApiParameter("dataset", str),
+        ],
+        responses=shapes.ScoresSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """Precision, recall, data-level and query-level scores of `[from, to)`, of one dataset or of all. `to`: now."""
+        now, asked = wiring.clock.now(), request.query_params
+        dataset = live_dataset(asked["dataset"]) if asked.get("dataset") else None
+        window = wanted_range(asked.get("from", ""), asked.get("to") or now.isoformat(), dataset)
+        found = scoring.scores_of(window, now=now, datasets=[dataset.pk] if dataset else None)
+        return Response(shapes.ScoresSerializer(found).data)
 
 
 class Incidents(ListAPIView[Incident]):

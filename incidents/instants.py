@@ -28,15 +28,16 @@ def instant(text: str, *, name: str, zone: ZoneInfo) -> datetime:
     return found.astimezone(UTC)
 
 
-def wanted_range(start: str, end: str, dataset: Dataset) -> Interval:
-    """`[from, to)`; dates are those of the dataset's partitions. Raises Refused with a reason for each parameter."""
+def wanted_range(start: str, end: str, dataset: Dataset | None) -> Interval:
+    """`[from, to)`; dates are those of the dataset's partitions (of UTC without one). Raises Refused for each parameter."""
+    zone = dataset.zone if dataset else ZoneInfo("UTC")
     problems: dict[str, str] = {}
     ends: list[datetime] = []
     for name, text in (("from", start), ("to", end)):
         try:
             if not text:
                 raise _refused(name, f"Say `{name}`: a date such as 2026-11-16, or a time with its offset.")
-            ends.append(instant(text, name=name, zone=dataset.zone))
+            ends.append(instant(text, name=name, zone=zone))
         except Refused as error:
             problems |= error.fields
     if problems:

@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from incidents.policies import check_blocks
 from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.models import Category, Unit
 
@@ -209,7 +210,7 @@ class GatePolicy(models.Model):
 
     consumer = models.CharField(max_length=63)
     tier = models.PositiveSmallIntegerField()
-    blocks = models.JSONField(default=list)
+    blocks = models.JSONField(default=list, blank=True, validators=[check_blocks])
     """Verdicts (`unknown`) or reasons of one (`unknown:not_due`) that block."""
 
     class Meta:

@@ -23,6 +23,7 @@ ACTIONS: tuple[tuple[str, type[api.Action]], ...] = (
 
 urlpatterns: list[URLPattern] = [
     path("gate", api.Gate.as_view(), name="gate"),
+    path("scores", api.ScoresOfWindow.as_view(), name="scores"),
     path("incidents", api.Incidents.as_view(), name="incidents"),
     path("incidents/<int:number>", api.OneIncident.as_view(), name="incident"),
     path("incidents/<int:number>/dispute", api.Dispute.as_view(), name="incident-dispute"),

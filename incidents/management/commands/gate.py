@@ -1,0 +1,64 @@
+"""`manage.py gate flights 2026-11-16 2026-11-17 --dc dc2 --consumer etl`"""
+
+from __future__ import annotations
+
+import json
+import sys
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from incidents import gate
+from incidents.instants import wanted_range
+from incidents.serializers import AnswerSerializer, answer_of
+from incidents.wording import data_range
+from lakehub import wiring
+from lakehub.kernel.errors import NotFound, Refused
+
+BLOCKED = 3
+"""The exit code; 1 and 2 are errors of the question."""
+
+
+class Command(BaseCommand):
+    help = "Asks the gate. Ends with 0 where the range may be read, with 3 where the consumer's policy blocks it."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("dataset")
+        parser.add_argument("start", help="2026-11-16 in the dataset's zone, or a time with its offset")
+        parser.add_argument("end", help="not included")
+        parser.add_argument("--dc", default="", help="the data center; needed where there are several copies")
+        parser.add_argument("--consumer", default="operator", help="whose policy decides")
+        parser.add_argument("--request-id", default="", help="counts the question once; without it, it is not kept")
+        parser.add_argument("--json", action="store_true")
+
+    def handle(self, *, dataset: str, start: str, end: str, json: bool, **options: Any) -> None:
+        try:
+            copy = gate.find_copy(dataset, options["dc"])
+            wanted = wanted_range(start, end, copy.dataset)
+        except (NotFound, Refused) as problem:
+            raise CommandError(str(problem)) from problem
+        request_id = options["request_id"]
+        question = gate.Question(dataset, wanted, options["consumer"], copy.data_center.name, request_id)
+        reply = gate.ask(question, now=wiring.clock.now(), record=bool(request_id), copy=copy)
+        self.stdout.write(_as_json(reply) if json else _as_lines(reply))
+        if not reply.answer.allowed:
+            sys.exit(BLOCKED)
+
+
+def _as_json(reply: gate.Reply) -> str:
+    return json.dumps(AnswerSerializer(answer_of(reply)).data)
+
+
+def _as_lines(reply: gate.Reply) -> str:
+    answer, dataset = reply.answer, reply.copy.dataset
+    wait = answer.retry_after(now=reply.at)
+    may = "may be read" if answer.allowed else f"is blocked, ask again in {wait}"
+    lines = [
+        f"{answer.verdict}: {dataset.name} in {reply.copy.data_center} over {data_range(reply.question.wanted, dataset)} {may}"
+    ]
+    for cause in answer.causes:
+        over = ", ".join(data_range(piece, dataset) for piece in cause.ranges)
+        incident = f", incident #{cause.incident}" if cause.incident else ""
+        lines.append(f"  {cause.verdict:<8} {cause.reason:<16} {cause.test or 'report'} over {over}{incident}")
+    return "\n".join(lines)
