@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from incidents.domain.lifecycle import (
@@ -72,3 +74,9 @@ def test_the_table_is_drawn_whole() -> None:
         "    [*] --> open",
         "    open --> acknowledged: acknowledge",
     ]
+
+
+@pytest.mark.parametrize("table", [DETECTED, REPORTED])
+def test_the_table_in_the_docs_is_the_table(table: Moves) -> None:
+    page = Path(__file__).parents[3] / "docs" / "incidents.md"
+    assert as_markdown(table) in page.read_text()
