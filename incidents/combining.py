@@ -11,7 +11,7 @@ from incidents import moves, wording
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
-from incidents.models import Incident, Span
+from incidents.models import Incident, Span, UserReport
 from incidents.outbox import spans_to_tell
 from incidents.values import incident_value, spans_of
 from lakehub.kernel.errors import Conflict
@@ -24,6 +24,7 @@ def merge(into: int, other: int, *, actor: str, now: datetime) -> Incident:
         held = spans_of([target, source])
         spans.merge(*(incident_value(row, held[row.pk]) for row in (target, source)))
         Span.objects.filter(incident=source).update(incident=target)
+        UserReport.objects.filter(matched=source).update(matched=target)
         fields = {"resolved_at": now, "resolution": Resolution.MERGED.value, "merged_into": target}
         moves.make(source, Move.RESOLVE, fields, now=now, actor=actor, text=f"merged into #{target.pk}")
         moves.note(target, "merged", now=now, actor=actor, text=f"#{source.pk} into this one", other=source.pk)

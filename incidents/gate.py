@@ -27,7 +27,7 @@ from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.definitions import runs_in
 from quality.domain.expression import parse
-from quality.facts import facts_of, judge_now
+from quality.facts import FIELDS, facts_of, judge_now
 from quality.models import Category, Test, Unit
 
 
@@ -141,7 +141,7 @@ def _units_of(
     incidents = {unit: (number, eta) for unit, number, eta in active.values_list("unit", "incident", "incident__eta")}
     units: defaultdict[int, list[_Judged]] = defaultdict(list)
     meeting = Unit.objects.filter(copy=copy, test__in=tests, start__lt=wanted.end, end__gt=wanted.start)
-    for unit in meeting.order_by("start"):
+    for unit in meeting.only("test_id", "start", "end", "affected_from", "due_at", *FIELDS).order_by("start"):
         unit.test = tests[unit.test_id]
         units[unit.test_id].append(_judged(unit, *incidents.get(unit.pk, (None, None)), now=now))
     return units

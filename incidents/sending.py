@@ -25,6 +25,7 @@ from lakehub.kernel.errors import Refused
 from lakehub.kernel.failpoint import reach
 from lakehub.kernel.registry import UnknownPlugin
 from quality import waivers
+from quality.models import Lane
 
 logger = logging.getLogger(__name__)
 
@@ -140,7 +141,7 @@ def _release(message: Message, now: datetime) -> None:
     incident = message.incident
     units = list(Span.objects.filter(incident=incident, ended_at=None).values_list("unit_id", flat=True))
     with transaction.atomic():
-        waivers.ask_rerun(units, now=now)
+        waivers.ask_rerun(units, now=now, lane=Lane.DUE)
         moves.note(
             incident, "message_released", now=now, text=f"{message.channel}{_held_words(message, now)}; rerun first"
         )

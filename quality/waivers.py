@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from quality.domain.verdicts import UnitFacts, Waiver, lift_waiver
 from quality.domain.verdicts import waive as waived
@@ -14,29 +15,29 @@ from quality.models import Lane, Unit
 
 
 def waive(units: Collection[int], waiver: Waiver, *, now: datetime) -> list[Unit]:
-    """Waives the units; each whose verdict changes leaves a Flip. A streak that is waived is not rerun any more."""
-    return _change(units, lambda facts: waived(facts, waiver, at=now), now=now)
+    """Waives those of the units that are failing; each whose verdict changes leaves a Flip. What is waived is not rerun.
+
+    One that has passed meanwhile is left alone: a waiver would hide its next failure.
+    """
+    failing = Q(first_fail_at__isnull=False)
+    return _change(units, failing, lambda facts: waived(facts, waiver, at=now), now=now)
 
 
 def lift(units: Collection[int], *, now: datetime) -> list[Unit]:
-    """Takes waivers back, as when a resolution is undone: what still fails counts again."""
-    return _change(units, lift_waiver, now=now)
+    """Takes the waivers of the units back, as when a resolution is undone: what still fails counts again."""
+    return _change(units, ~Q(waiver=""), lift_waiver, now=now)
 
 
-def ask_rerun(units: Collection[int], *, now: datetime) -> int:
-    """Makes the units due now, ahead of everything else. The number that was not under way already."""
-    idle = Unit.objects.filter(pk__in=units).exclude(lane=Lane.ASKED, due_at__lte=now)
-    return idle.update(due_at=now, lane=Lane.ASKED)
+def ask_rerun(units: Collection[int], *, now: datetime, lane: Lane = Lane.ASKED) -> int:
+    """Makes the units due now; what a person asked for goes ahead of everything else. The number that was not due already."""
+    waiting = Unit.objects.filter(pk__in=units).exclude(lane__lte=lane, due_at__lte=now)
+    return waiting.update(due_at=now, lane=lane)
 
 
-def _change(units: Collection[int], change: Callable[[UnitFacts], UnitFacts], *, now: datetime) -> list[Unit]:
+def _change(units: Collection[int], which: Q, change: Callable[[UnitFacts], UnitFacts], *, now: datetime) -> list[Unit]:
     with transaction.atomic():
-        rows = list(
-            Unit.objects.select_for_update(of=("self",))
-            .select_related("test__version")
-            .filter(pk__in=units)
-            .order_by("pk")
-        )
+        chosen = Unit.objects.filter(which, pk__in=units).order_by("pk")
+        rows = list(chosen.select_for_update(of=("self",)).select_related("test__version"))
         for unit in rows:
             settle(unit, change(facts_of(unit)), now=now)
         Unit.objects.bulk_update(rows, (*FIELDS, *JUDGED))

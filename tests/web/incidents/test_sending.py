@@ -118,7 +118,8 @@ def test_when_the_data_is_fresh_again_the_units_are_rerun_and_it_goes_out_if_the
     tell(NOW + HOUR)
     message = Message.objects.get(incident__category=Category.CONSISTENCY)
     assert (message.state, message.why) == ("held", "waits for the rerun")
-    assert Unit.objects.get(pk=failing.pk).lane == Lane.ASKED
+    again = Unit.objects.get(pk=failing.pk)
+    assert (again.due_at, again.lane) == (NOW + HOUR, Lane.DUE)
     told = IncidentEvent.objects.get(kind="message_released").text
     assert f"held by #{late.spans.get().incident_id} from 2026-11-17 19:32 to 2026-11-17 20:32 UTC" in told
     stage.see(failing, Outcome.FAIL, at=NOW + HOUR + MINUTE)
