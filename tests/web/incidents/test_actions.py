@@ -180,6 +180,14 @@ def test_an_accepted_defect_stays_a_warning(stage: Stage) -> None:
     assert Unit.objects.get().verdict == "warn"
 
 
+def test_a_unit_that_passed_a_moment_ago_is_not_waived(stage: Stage) -> None:
+    incident = stage.opened()
+    stage.passes(Unit.objects.get(), at=NOW + HOUR)
+    resolving.resolve(incident.pk, resolution="accepted", why="So be it.", actor="ana", now=NOW + HOUR)
+    unit = Unit.objects.get()
+    assert (unit.waiver, unit.verdict) == ("", "pass")
+
+
 def test_force_needs_a_reason_and_a_kind_that_exist(stage: Stage) -> None:
     number = stage.opened().pk
     with pytest.raises(Refused) as caught:

@@ -7,7 +7,7 @@ from django.core import mail
 from django.db.models.functions import Now
 
 from incidents import actions, sending
-from incidents.channels import CannotSend
+from incidents.channels import CannotSend, Note
 from incidents.channels.email import Email
 from incidents.intake import take_in
 from incidents.models import Incident, IncidentEvent, Message
@@ -205,6 +205,20 @@ def test_a_message_that_another_sender_has_is_left_alone_until_its_lease_runs_ou
     assert send_due(now=NOW) == 0
     Message.objects.update(leased_until=Now() - timedelta(seconds=1))
     assert send_due(now=NOW) == 1
+
+
+def test_two_senders_at_once_send_one_message(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
+    stage.opened()
+    sent: list[int] = []
+
+    def send_while_the_other_one_looks(channel: Email, note: Note, address: str, *, now: datetime) -> None:
+        sent.append(note.id)
+        if len(sent) == 1:
+            send_due(now=now)
+
+    monkeypatch.setattr(Email, "send", send_while_the_other_one_looks)
+    send_due(now=NOW)
+    assert len(sent) == 1
 
 
 def test_a_team_without_addresses_reads_the_log(caplog: pytest.LogCaptureFixture) -> None:
