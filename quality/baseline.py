@@ -13,14 +13,15 @@ from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_named
 from lakehub.kernel.interval import BEGINNING, EVERYTHING
 from quality import units
 from quality.domain.expression import THIS, Name
-from quality.domain.measures import ROWS, Reach
-from quality.domain.values import Failed
+from quality.domain.expression.measures import ROWS, Reach
+from quality.domain.expression.values import Failed
 from quality.engines import ENGINES
 from quality.engines.scan import CannotRead, Limits, Scan
 from quality.places import Places
 
 LONGEST = {Grain.HOUR: timedelta(days=60), Grain.DAY: timedelta(days=800), Grain.MONTH: timedelta(days=7300)}
 """History older than this is not tested, and the gate says `unmonitored` of it."""
+_COMING = (JobState.QUEUED, JobState.RUNNING)
 
 
 def start_missing(*, now: datetime, limit: int = 20) -> int:
@@ -29,9 +30,11 @@ def start_missing(*, now: datetime, limit: int = 20) -> int:
 
 
 def _waiting() -> QuerySet[DatasetCopy]:
-    """Bootstrapped, or only watched; with tests to run."""
-    bootstrapped = JobRun.objects.filter(copy=OuterRef("pk"), kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED)
-    ready = Q(dataset__ingested=False) | Exists(bootstrapped)
+    """Bootstrapped, or only watched; with tests to run. Not while another copy, to compare with, is on its first way here."""
+    bootstraps = JobRun.objects.filter(kind=JobKind.BOOTSTRAP)
+    bootstrapped = bootstraps.filter(copy=OuterRef("pk"), state=JobState.SUCCEEDED)
+    coming = bootstraps.filter(copy__dataset=OuterRef("dataset"), attempt__lte=1, state__in=_COMING)
+    ready = Q(dataset__ingested=False) | (Exists(bootstrapped) & ~Exists(coming))
     waiting = DatasetCopy.objects.filter(
         ready, monitored_from=None, dataset__offboarded_at=None, dataset__coverage__isnull=False
     )

@@ -16,8 +16,8 @@ from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.outcome import Outcome
 from quality import units
 from quality.domain.evaluation import Evaluation, evaluate
+from quality.domain.expression.values import Moment
 from quality.domain.rerun import RerunAt, next_rerun
-from quality.domain.values import Moment
 from quality.domain.verdicts import UnitFacts, observe
 from quality.facts import FIELDS, JUDGED, facts_of, settle
 from quality.measuring import Answers, measure, understood

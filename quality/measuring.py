@@ -15,8 +15,8 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import Interval
 from quality.domain.evaluation import asks
 from quality.domain.expression import THIS, Expression, Name, parse
-from quality.domain.measures import COMMITTED, Answer, Ask, Measure, Reach
-from quality.domain.values import Failed, error
+from quality.domain.expression.measures import COMMITTED, Answer, Ask, Measure, Reach
+from quality.domain.expression.values import Failed, error
 from quality.engines import ENGINES
 from quality.engines.scan import (
     CannotRead,

@@ -10,7 +10,7 @@ from lakehub.catalog.models import Dataset, DatasetCopy, Feed, LineageEdge
 from lakehub.kernel.calendar import Grain, partition_name
 from lakehub.kernel.interval import Interval
 from quality.domain.expression import THIS, UPSTREAM, Name
-from quality.domain.measures import Reach
+from quality.domain.expression.measures import Reach
 from quality.engines.scan import CannotRead, Each, Files, HudiCopy, One, Part, SqlTable, Target, Whole
 
 _FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}

@@ -12,10 +12,10 @@ from quality.domain.expression import Call, Expression, Literal, Node, asks_of, 
 from quality.domain.expression.amounts import shown
 from quality.domain.expression.checker import kind_of
 from quality.domain.expression.leaves import LEAVES
+from quality.domain.expression.measures import Answer, Ask
 from quality.domain.expression.nodes import Amount
 from quality.domain.expression.operators import COMPARISONS, OPERATORS, EmptyDenominator
-from quality.domain.measures import Answer, Ask
-from quality.domain.values import Failed, Known, Moment, Value, error, no_data
+from quality.domain.expression.values import Failed, Known, Moment, Value, error, no_data
 
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
 

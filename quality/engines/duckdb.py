@@ -12,8 +12,8 @@ from threading import Timer
 
 import duckdb
 
-from quality.domain.measures import COMMITTED, ROWS, Answer, Measure
-from quality.domain.values import Failed, error, no_data
+from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Measure
+from quality.domain.expression.values import Failed, error, no_data
 from quality.engines.files import Source, file_source, parquet
 from quality.engines.scan import (
     CannotRead,

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
+from quality.domain.expression.measures import Answer, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import Answer, Measure
-from quality.domain.values import Failed
+from quality.domain.expression.values import Failed
 
 
 class CannotRead(Exception):

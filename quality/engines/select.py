@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lakehub.kernel.suggest import did_you_mean
+from quality.domain.expression.measures import Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import Measure
-from quality.domain.values import Failed, error
+from quality.domain.expression.values import Failed, error
 
 
 @dataclass(frozen=True)

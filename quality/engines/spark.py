@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
-from quality.domain.measures import COMMITTED, Answer, Measure
-from quality.domain.values import Failed
+from quality.domain.expression.measures import COMMITTED, Answer, Measure
+from quality.domain.expression.values import Failed
 from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, Scan, Target, of_nothing
 from quality.engines.slices import snapshot
 from quality.spark.fused import measure

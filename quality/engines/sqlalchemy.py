@@ -12,8 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.measures import Answer, Measure, Scalar
-from quality.domain.values import Failed, error
+from quality.domain.expression.measures import Answer, Measure, Scalar
+from quality.domain.expression.values import Failed, error
 from quality.engines.scan import CannotRead, Each, Limits, Measured, One, Scan, SqlTable
 from quality.engines.select import cannot_look_up, unknown_columns
 

@@ -11,10 +11,11 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import col
+from pyspark.sql.types import NumericType
 
+from quality.domain.expression.measures import Answer, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import Answer, Measure
-from quality.domain.values import Failed, error
+from quality.domain.expression.values import Failed, error
 from quality.engines.scan import Each, Limits, One, Part
 from quality.engines.select import Dialect, cannot_look_up, select, unknown_columns
 
@@ -33,14 +34,20 @@ def measure(
     spark = frame.sparkSession
     bad: dict[Measure, Answer | Failed] = {**unknown_columns(measures, frame.columns)}
     for one in measures:
-        if one.other is not None and one not in bad:
-            why = cannot_look_up(one, tables[one.other].columns)
-            bad |= {one: why} if why else {}
+        why = None if one in bad else _cannot(one, frame, tables)
+        bad |= {one: why} if why else {}
     good = [one for one in measures if one not in bad]
     rows = frame.where(col(_quote(part.column)) == part.value) if isinstance(part, One) else frame
     with _views(spark, rows, tables) as (source, views), _deadline(spark, limits):
         answers, queries = _fused(spark, good, part.column if isinstance(part, Each) else "", source, views)
     return {**answers, **bad}, queries
+
+
+def _cannot(one: Measure, frame: DataFrame, tables: Mapping[Name, DataFrame]) -> Failed | None:
+    """Spark adds up whatever it can cast; the other engines add up numbers."""
+    if one.kind == "sum" and not isinstance(kind := frame.schema[one.columns[0]].dataType, NumericType):
+        return error(f"`{one.columns[0]}` is {kind.simpleString()}, not a number")
+    return cannot_look_up(one, tables[one.other].columns) if one.other is not None else None
 
 
 def _fused(

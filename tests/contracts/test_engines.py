@@ -15,9 +15,9 @@ import sqlalchemy as sa
 
 import quality.engines.duckdb
 from lakehub.kernel.outcome import Outcome
+from quality.domain.expression.measures import COMMITTED, ROWS, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import COMMITTED, ROWS, Measure
-from quality.domain.values import Failed
+from quality.domain.expression.values import Failed
 from quality.engines import Engine
 from quality.engines.duckdb import DuckDb
 from quality.engines.scan import CannotRead, Each, Files, HudiCopy, Limits, One, Part, Scan, SqlTable, Target, Whole

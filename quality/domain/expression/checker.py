@@ -8,10 +8,10 @@ from lakehub.kernel.suggest import did_you_mean
 from quality.domain.expression.errors import ExpressionError
 from quality.domain.expression.kinds import Kind, KindError
 from quality.domain.expression.leaves import LEAVES, BadArguments
+from quality.domain.expression.measures import Ask
 from quality.domain.expression.nodes import Call, Expression, Literal, Name, Node, post_order
 from quality.domain.expression.operators import OPERATORS, Operator
 from quality.domain.expression.scope import THIS, Scope
-from quality.domain.measures import Ask
 
 _NAMESAKES = {"min": "minimum", "max": "maximum"}
 

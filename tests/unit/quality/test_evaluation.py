@@ -12,8 +12,8 @@ from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation import Evaluation, asks, evaluate
 from quality.domain.expression import parse
 from quality.domain.expression.leaves import LEAVES
-from quality.domain.measures import Answer
-from quality.domain.values import Failed, Moment, error
+from quality.domain.expression.measures import Answer
+from quality.domain.expression.values import Failed, Moment, error
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 

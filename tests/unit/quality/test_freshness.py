@@ -13,9 +13,9 @@ from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
 from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation import Evaluation, asks, evaluate
 from quality.domain.expression import parse
+from quality.domain.expression.measures import Answer
+from quality.domain.expression.values import Moment
 from quality.domain.freshness import complete_until, lateness
-from quality.domain.measures import Answer
-from quality.domain.values import Moment
 
 NEW_YORK = ZoneInfo("America/New_York")
 START = datetime(2026, 10, 30, 4, tzinfo=UTC)

@@ -11,9 +11,9 @@ from typing import Protocol
 
 from lakehub.kernel.registry import Registry
 from quality.domain.expression.kinds import Kind
+from quality.domain.expression.measures import Answer, Ask
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import Answer, Ask
-from quality.domain.values import Moment, Value
+from quality.domain.expression.values import Moment, Value
 
 
 class BadArguments(ValueError):

@@ -14,10 +14,10 @@ from typing import cast
 from lakehub.kernel.calendar import Grain, floor_to_bucket
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_table, exactly
+from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Ask, Measure, Reach
 from quality.domain.expression.nodes import Name
+from quality.domain.expression.values import Known, Moment, Value, error, no_data
 from quality.domain.freshness import COMPLETE_SHARE, by_bucket, complete_until, lateness
-from quality.domain.measures import COMMITTED, ROWS, Answer, Ask, Measure, Reach
-from quality.domain.values import Known, Moment, Value, error, no_data
 
 
 class Freshness:

@@ -7,9 +7,9 @@ from fractions import Fraction
 
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_column, exactly
+from quality.domain.expression.measures import ROWS, Answer, Ask, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import ROWS, Answer, Ask, Measure
-from quality.domain.values import Known, Moment, Value, no_data
+from quality.domain.expression.values import Known, Moment, Value, no_data
 
 
 class Nulls:

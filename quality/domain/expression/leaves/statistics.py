@@ -10,9 +10,9 @@ from fractions import Fraction
 
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_column, exactly
+from quality.domain.expression.measures import Answer, Ask, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.measures import Answer, Ask, Measure
-from quality.domain.values import Known, Moment, Value, error, no_data
+from quality.domain.expression.values import Known, Moment, Value, error, no_data
 
 
 @dataclass(frozen=True)
