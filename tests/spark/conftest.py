@@ -8,17 +8,23 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.spark.session import open_session
+from ingestion.spark.session import close_session, open_session
+from tests.spark.orders import Orders
 
 
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     session = open_session("tests")
     yield session
-    session.stop()
+    close_session(session)
 
 
 @pytest.fixture
 def lake(tmp_path: Path) -> str:
     """The URI of an empty lake."""
     return (tmp_path / "lake").as_uri()
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    return Orders(tmp_path)

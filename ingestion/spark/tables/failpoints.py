@@ -27,8 +27,14 @@ def sleep_inside_commit(spark: SparkSession) -> Iterator[dict[str, str]]:
     threading.Thread(target=_die_when_reached, args=(spark,), daemon=True).start()
     reached = f"reflect('java.lang.System', 'setProperty', '{_PROPERTY}', 'reached')"
     asleep = f"reflect('java.lang.Thread', 'sleep', {_SLEEP_MS}L)"
-    query = f"select count({reached}) * 0 + count({asleep}) * 0 from <TABLE_NAME>#0"  # noqa: S608  our own words
-    yield {"hoodie.precommit.validators": _VALIDATOR, "hoodie.precommit.validators.single.value.sql.queries": query}
+    stop = f"coalesce({reached}, '') || coalesce({asleep}, '')"
+    query = f"select count(stopped) * 0 from (select {stop} as stopped from <TABLE_NAME> limit 1)#0"  # noqa: S608  our own words
+    yield {
+        "hoodie.precommit.validators": _VALIDATOR,
+        "hoodie.precommit.validators.single.value.sql.queries": query,
+        # A bulk insert by rows, which is the default, does not ask the validators.
+        "hoodie.datasource.write.row.writer.enable": "false",
+    }
 
 
 def _die_when_reached(spark: SparkSession) -> None:

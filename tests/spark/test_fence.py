@@ -1,0 +1,87 @@
+"""A JVM that survives its Python cannot commit behind the back of the next writer."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.spark.fence import Fenced, hold, lock_path
+from tests.spark.jobs import start, wait_until
+from tests.spark.orders import Orders
+
+LATER = "2026-11-16 09:00:00"
+PROGRAM = ["-m", "tests.spark.surviving"]
+
+
+def test_a_jvm_that_outlives_its_python_keeps_others_out_until_it_is_gone(spark: SparkSession, orders: Orders) -> None:
+    with _orphaned_within_the_write(spark, orders, "untied") as java:
+        refused = orders.run(spark, "incremental", "impatient", lock_wait_s=1.0)
+        assert f"is being written by process {java} (Java)" in (refused.error or "")
+        wait_until("the orphan's commit", lambda: len(orders.timeline.commits()) == 2)
+        os.kill(java, signal.SIGKILL)
+        report = orders.run(spark, "incremental", "next")
+        assert (report.status, report.error) == ("nothing_to_do", None)
+    assert orders.rows(spark) == orders.source_rows()
+
+
+def test_a_jvm_ends_soon_after_its_python_though_its_input_stays_open(spark: SparkSession, orders: Orders) -> None:
+    with _orphaned_within_the_write(spark, orders, "tied"):
+        report = orders.run(spark, "incremental", "next")
+        assert report.error is None
+        assert len(orders.timeline.commits()) == 2
+    assert orders.rows(spark) == orders.source_rows()
+
+
+def test_the_fence_lets_one_in_at_a_time(spark: SparkSession, orders: Orders) -> None:
+    with (
+        hold(spark, orders.table.uri, wait_s=1),
+        pytest.raises(Fenced, match="is being written by process"),
+        hold(spark, orders.table.uri, wait_s=0.2),
+    ):
+        raise AssertionError("two are within the fence")
+    with hold(spark, orders.table.uri, wait_s=1):
+        assert lock_path(orders.table.uri) is not None
+
+
+def test_a_lake_that_is_no_file_system_has_no_lock_file() -> None:
+    assert lock_path("s3://lake/dc1/orders") is None
+
+
+@contextmanager
+def _orphaned_within_the_write(spark: SparkSession, orders: Orders, how: str) -> Iterator[int]:
+    """A job's Python is killed while its JVM writes; yields the JVM's process id."""
+    orders.fill(3000)
+    orders.run(spark, "bootstrap", "b")
+    orders.sql(f"update orders set amount = 7, updated_at = '{LATER}'")
+    child = start(orders, "incremental", "orphan", command=[*PROGRAM, *(["untied"] if how == "untied" else [])])
+    wait_until("the write to begin", lambda: bool(orders.timeline.pending()))
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    java = _holder(orders)
+    try:
+        yield java
+    finally:
+        if _lives(java):
+            os.kill(java, signal.SIGKILL)
+
+
+def _holder(orders: Orders) -> int:
+    path = lock_path(orders.table.uri)
+    assert path is not None
+    found = re.search(r"process (\d+)", path.read_text())
+    assert found is not None
+    return int(found[1])
+
+
+def _lives(process: int) -> bool:
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    return True

@@ -1,0 +1,64 @@
+"""Every index decides between insert and update rightly: each key once, wherever it lived."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.spark.indexes import INDEXES
+from ingestion.spark.spec import DeleteSpec
+from tests.spark.orders import Orders
+
+LATER = "2026-11-16 09:00:00"
+
+
+@pytest.fixture(params=list(INDEXES))
+def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Orders:
+    return Orders(tmp_path, index=request.param)
+
+
+def test_updates_and_inserts_in_one_batch(spark: SparkSession, indexed: Orders) -> None:
+    indexed.fill(40)
+    indexed.run(spark, "bootstrap", "b")
+    indexed.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id % 2 = 0")
+    indexed.add(*((number, f"2026-11-{number % 4 + 1:02}", 1.0, LATER) for number in range(100, 120)))
+    report = indexed.run(spark, "incremental", "i")
+    assert report.error is None
+    assert (report.written.inserts, report.written.updates) == (20, 20)
+    assert indexed.rows(spark) == indexed.source_rows()
+
+
+def test_a_key_that_moves_to_another_partition_lives_there_alone(spark: SparkSession, indexed: Orders) -> None:
+    indexed.table = replace(indexed.table, record_key=("id",))
+    indexed.fill(10)
+    indexed.run(spark, "bootstrap", "b")
+    indexed.sql(f"update orders set day = '2026-11-09', updated_at = '{LATER}' where id = 4")
+    report = indexed.run(spark, "incremental", "i")
+    assert report.counts.applied == 1
+    assert indexed.rows(spark) == indexed.source_rows()
+
+
+def test_a_key_of_every_type_is_found_again(spark: SparkSession, indexed: Orders) -> None:
+    indexed.sql("drop table orders")
+    indexed.sql("create table orders(id timestamp, day text, due date, amount real, updated_at timestamp)")
+    indexed.table = replace(indexed.table, record_key=("id", "day", "due"))
+    indexed.add(
+        *((f"2026-11-16 08:00:0{n}.000{n}", "2026-11-01", f"2026-12-0{n}", 1.0, "2026-11-16") for n in range(1, 6))
+    )
+    indexed.run(spark, "bootstrap", "b")
+    indexed.sql(f"update orders set amount = 2, updated_at = '{LATER}'")
+    report = indexed.run(spark, "incremental", "i")
+    assert report.error is None
+    assert (report.written.inserts, report.written.updates) == (0, 5)
+    assert [row[0] for row in indexed.rows(spark, "amount")] == [2.0] * 5
+
+
+def test_deletes(spark: SparkSession, indexed: Orders) -> None:
+    indexed.fill(10, days=1)
+    indexed.run(spark, "bootstrap", "b")
+    assert indexed.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3", "2026-11-01"),))).written.deletes == 1
+    assert indexed.run(spark, "backfill", "f", partitions=("2026-11-01",)).counts.applied == 1
+    assert indexed.rows(spark) == indexed.source_rows()
