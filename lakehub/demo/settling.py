@@ -10,20 +10,21 @@ from django.db.models import Min
 from incidents.models import Message, MessageState
 from ingestion.models import JobRun, JobState, TouchedPartition
 from lakehub.demo.stage import Stage
+from lakehub.kernel.outcome import Outcome
 from quality.models import Flip, Unit
 
 SETTLES_WITHIN_S = 90
-ROUNDS = 12
+A_MOMENT = timedelta(seconds=30)
+"""Tests that are due this close together are run in one go."""
 
 
-def settle(stage: Stage, *, ahead: timedelta = timedelta(minutes=15)) -> None:
-    """Wait until nothing is left to do; retests that are due within `ahead` are played too."""
-    for _ in range(ROUNDS):
+def settle(stage: Stage, *, ahead: timedelta = timedelta(minutes=3)) -> None:
+    """Wait until nothing is left to do; retests that are due within `ahead` are played too, a moment of them at a time."""
+    wait_until_quiet(stage)
+    until = stage.now() + ahead
+    while (coming := next_retest(stage.now(), until - stage.now())) is not None:
+        stage.play_to(coming + A_MOMENT)
         wait_until_quiet(stage)
-        coming = next_retest(stage.now(), ahead)
-        if coming is None:
-            return
-        stage.play_to(coming)
 
 
 def wait_until_quiet(stage: Stage, *, within_s: float = SETTLES_WITHIN_S) -> None:
@@ -40,8 +41,8 @@ def left(now: datetime) -> Iterator[int]:
 
 
 def next_retest(now: datetime, ahead: timedelta) -> datetime | None:
-    """The next time at which a test runs because of changed data or a failure, within `ahead`."""
+    """The next time at which a test runs because data changed, or because it did not pass, within `ahead`."""
     waiting = Unit.objects.filter(due_at__gt=now, due_at__lte=now + ahead)
-    changed_or_failing = waiting.exclude(retest_due_at=None, first_fail_at=None)
-    found: datetime | None = changed_or_failing.aggregate(Min("due_at"))["due_at__min"]
+    unsettled = waiting.exclude(retest_due_at=None, latest_outcome=Outcome.PASS)
+    found: datetime | None = unsettled.aggregate(Min("due_at"))["due_at__min"]
     return found

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from datetime import UTC, datetime, timedelta
 from types import ModuleType
@@ -25,6 +26,8 @@ GO_ON_EVERY_S = 20
 
 def tell(instance: Instance, *, serve: bool) -> int:
     """Play every step; 0 where each showed what it should."""
+    # Whoever ends the story ends what it started, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     teller = Teller()
     call_command("migrate", interactive=False, verbosity=0)
     now = datetime.now(UTC)
@@ -44,6 +47,9 @@ def tell(instance: Instance, *, serve: bool) -> int:
     except (Untrue, NotStarted) as problem:
         teller.say(str(problem))
         return 1
+    except KeyboardInterrupt:
+        teller.say("ended")
+        return 0 if teller.told else 130
     return 0
 
 
@@ -51,15 +57,12 @@ def _play(stage: Stage) -> None:
     for number, step in enumerate(STEPS, 1):
         with stage.tell.step(number, step.TITLE):
             step.play(stage)
-    stage.tell.say(f"\n   The whole story: {stage.tell.seconds:.0f} s")
+    stage.tell.end()
 
 
 def _serve(stage: Stage) -> None:
     who = f"sign in as {onboarding.ACTOR}, password {onboarding.PASSWORD}"
     stage.tell.say(f"{stage.instance.url} goes on with the day: {who}. Ctrl-C ends it.")
-    try:
-        while stage.processes.alive():
-            stage.operations.play(stage.now())
-            time.sleep(GO_ON_EVERY_S)
-    except KeyboardInterrupt:
-        stage.tell.say("ended")
+    while stage.processes.alive():
+        stage.play_to(datetime.now(UTC))
+        time.sleep(GO_ON_EVERY_S)

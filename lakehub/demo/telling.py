@@ -20,10 +20,12 @@ class Teller:
         self._out = out
         self._in_place = out.isatty()
         self._began = time.monotonic()
+        self.told = False
+        """Whether the story came to its end."""
 
-    @property
-    def seconds(self) -> float:
-        return time.monotonic() - self._began
+    def end(self) -> None:
+        self.told = True
+        self._print(f"\nThe whole story: {time.monotonic() - self._began:.0f} s")
 
     @contextmanager
     def step(self, number: int, title: str) -> Iterator[None]:

@@ -15,9 +15,9 @@ from lakehub.demo.telling import Untrue
 
 TITLE = "A day is played in steps: flights are scheduled, depart, land"
 
-STEP = timedelta(hours=4)
-STEPS = 6
-KILLED_IN = 3
+STEP = timedelta(hours=6)
+STEPS = 4
+KILLED_IN = 2
 MOVING = ("flights", "weather")
 """The datasets that change; the others are looked at once a month."""
 INGESTED_WITHIN_S = 60
@@ -30,10 +30,10 @@ def play(stage: Stage) -> None:
         if step == KILLED_IN:
             kill_halfway(stage, DatasetCopy.objects.get(dataset__name="flights", data_center__name="dc1"))
         wait_for_ingestion(stage, since=told_from + STEP)
-        settle(stage)
         stage.tell.say(f"{stage.now():%d %b %H:%M}  {played}  ({time.monotonic() - began:.1f} s)")
     _show_the_sum(stage)
     _show_that_nothing_is_doubled(stage)
+    settle(stage)
 
 
 def wait_for_ingestion(stage: Stage, *, since: datetime) -> None:
