@@ -53,7 +53,7 @@ def limit(threshold: str) -> float | None:
         return None
     numbers = [(float(number.replace(",", "")), unit) for number, unit in pieces if number.strip(".,")]
     if numbers[0][1] == "%":
-        return numbers[0][0] / 100
+        return round(numbers[0][0] / 100, 12)
     if numbers[0][1] in _SECONDS:
         return sum(number * _SECONDS.get(unit, 0) for number, unit in numbers)
     return numbers[0][0]

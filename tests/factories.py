@@ -117,7 +117,7 @@ def quality_test(
     key: str = "",
     title: str = "Primary key",
     check_name: str = "",
-    expression: str = "1 - primary_keys / rows < 0.001",
+    expression: str = "duplicates(this) < 0.1%",
     gating: bool = True,
     **version: Any,
 ) -> Test:

@@ -5,7 +5,6 @@ By hand: `python manage.py shell -c "from tests.fleet import build; build()"` on
 
 from __future__ import annotations
 
-from datetime import timedelta
 from typing import Any
 
 from incidents.models import GateQuestion, Incident, MessageState, State
@@ -54,7 +53,12 @@ def _flights(ines: User) -> Dataset:
     for copy in flights.copies.all():
         _commits(copy)
     fresh = make.quality_test(
-        flights, Category.FRESHNESS, title="99.9% complete", expression="lag < 1h", due_after=HOUR, cadence=10 * MINUTE
+        flights,
+        Category.FRESHNESS,
+        title="Complete in time",
+        expression="freshness(this) < 1h",
+        due_after=HOUR,
+        cadence=10 * MINUTE,
     )
     for where, seconds in (("dc1", 240.0), ("dc2", 360.0)):
         _whole(
@@ -67,14 +71,20 @@ def _flights(ines: User) -> Dataset:
             line=[seconds + 60 * (at % 5) for at in range(28)],
         )
     rows = make.quality_test(
-        flights, Category.COMPLETENESS, title="Rows against ops.flights", expression="rows / rows(ops.flights) > 99.9%"
+        flights, Category.COMPLETENESS, title="Rows of upstream", expression="rows(this) / rows(upstream) > 99.9%"
     )
-    _days(rows, "dc1", 1.0, "> 99.9%", "rows / rows(ops.flights)")
-    keys = make.quality_test(flights, Category.DUPLICATES, title="Primary key", expression="1 - keys / rows < 0.1%")
     for where in ("dc1", "dc2"):
-        _days(keys, where, 0.0, "< 0.1%", "1 - keys / rows")
-    both = make.quality_test(flights, Category.CONSISTENCY, title="Row count", expression="rows / rows(dc1) > 99.9%")
-    _days(both, "dc2", 1.0, "> 99.9%", "rows / rows(dc1)", until=2)
+        _days(rows, where, 1.0, "> 99.9%", "rows(this) / rows(upstream) > 99.9%")
+    keys = make.quality_test(flights, Category.DUPLICATES, title="Primary key", expression="duplicates(this) < 0.1%")
+    for where in ("dc1", "dc2"):
+        _days(keys, where, 0.0, "< 0.1%", "duplicates(this) < 0.1%")
+    both = make.quality_test(
+        flights,
+        Category.CONSISTENCY,
+        title="Rows of dc1",
+        expression="min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%",
+    )
+    _days(both, "dc2", 1.0, "> 99.9%", "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%", until=2)
     _incident(both, flights, ines)
     _planes_known(flights)
     GateQuestion.objects.create(
@@ -95,10 +105,10 @@ def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
     first = NOW - 3 * HOUR - 52 * MINUTE
     opened = first + 2 * HOUR
     detail = {
-        "formula": "rows / rows(dc1)",
+        "formula": "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%",
         "observed": "98.98%",
         "behind": "975 of 985",
-        "facts": {"rows in dc2": "975", "rows in dc1": "985"},
+        "facts": {"rows(this)": "975", "rows(this@dc1)": "985"},
     }
     unit = make.unit(
         test,
@@ -143,7 +153,7 @@ def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
         flights,
         Category.CONSISTENCY,
         unit,
-        title="flights: Row count: 98.98% (975 of 985), needs > 99.9% (dc2, 2026-11-16)",
+        title="flights: Rows of dc1: 98.98% (975 of 985), needs > 99.9% (dc2, 2026-11-16)",
         opened_at=opened,
         state=State.ACKNOWLEDGED,
         acknowledged_at=opened + 6 * MINUTE,
@@ -184,10 +194,10 @@ def _planes_known(flights: Dataset) -> None:
         flights,
         Category.OTHERS,
         title="Planes are known",
-        expression="unmatched(tailnum, planes) / rows < 20%",
+        expression="unmatched(this.tailnum, planes.tailnum) / rows(this) < 20%",
         gating=False,
     )
-    _days(known, "dc1", 0.1533, "< 20%", "unmatched(tailnum, planes) / rows")
+    _days(known, "dc1", 0.1533, "< 20%", "unmatched(this.tailnum, planes.tailnum) / rows(this) < 20%")
 
 
 def _weather() -> None:
@@ -203,7 +213,12 @@ def _weather() -> None:
     make.feed(weather)
     _commits(weather.copies.all()[0])
     fresh = make.quality_test(
-        weather, Category.FRESHNESS, title="Arrived", expression="lag < 2h", due_after=2 * HOUR, cadence=10 * MINUTE
+        weather,
+        Category.FRESHNESS,
+        title="Arrived",
+        expression="freshness(this) < 2h",
+        due_after=2 * HOUR,
+        cadence=10 * MINUTE,
     )
     late = _whole(
         fresh,
@@ -218,7 +233,7 @@ def _weather() -> None:
         weather, Category.FRESHNESS, late, title="weather is 3 h 32 min behind, SLA 2 h", opened_at=NOW - 62 * MINUTE
     )
     rows = make.quality_test(
-        weather, Category.COMPLETENESS, title="Rows against noaa", expression="rows / rows(noaa.weather) > 99.5%"
+        weather, Category.COMPLETENESS, title="Rows against noaa", expression="rows(this) / rows(upstream) > 99.5%"
     )
     few = _whole(rows, "dc1", Verdict.FAIL, 0.612, "> 99.5%", observed="61.2%", line=[1.0] * 20 + [0.9, 0.7, 0.612])
     second = make.incident(
@@ -227,9 +242,7 @@ def _weather() -> None:
     make.message(
         second, MessageState.HELD, held_by=first, why="Late data explains it: held by the freshness of weather in dc1"
     )
-    keys = make.quality_test(
-        weather, Category.DUPLICATES, title="Primary key", expression="duplicates(origin, year, hour) == 0"
-    )
+    keys = make.quality_test(weather, Category.DUPLICATES, title="Primary key", expression="duplicates(this) <= 0%")
     twice = _whole(keys, "dc1", Verdict.FAIL, 3.0, "== 0", observed="3", line=[3.0] * 14)
     make.incident(
         weather,
@@ -243,7 +256,7 @@ def _weather() -> None:
 
 def _planes() -> None:
     planes = make.dataset("planes", team=make.team("fleet"), tier=2, by_day=False, primary_key=["tailnum"])
-    keys = make.quality_test(planes, Category.DUPLICATES, title="Primary key", expression="1 - keys / rows < 0.1%")
+    keys = make.quality_test(planes, Category.DUPLICATES, title="Primary key", expression="duplicates(this) < 0.1%")
     make.unit(
         keys,
         verdict=Verdict.UNKNOWN,
@@ -276,7 +289,7 @@ def _quiet_ones() -> None:
             )
     daily = make.dataset("carrier_daily", tier=1)
     rows = make.quality_test(
-        daily, Category.COMPLETENESS, title="Rows against flights", expression="rows / rows(flights) > 99.9%"
+        daily, Category.COMPLETENESS, title="Rows against flights", expression="rows(this) / rows(upstream) > 99.9%"
     )
     warn = {
         "observed": 0.9961,
@@ -341,12 +354,13 @@ def _whole(
 ) -> Unit:
     """A test of everything with a run an hour."""
     expression = test.version.expression if test.version else ""
-    seen = {"formula": expression.partition(" < ")[0].partition(" > ")[0].partition(" == ")[0], "observed": observed}
-    unit = make.unit(
-        test, make.copy_of(test.dataset, where), verdict=verdict, observed=value, threshold=threshold, detail=seen
-    )
+    seen = {"formula": expression, "observed": observed}
+    facts = {"observed": value, "threshold": threshold, "detail": seen, "latest_at": NOW - 4 * MINUTE}
+    if verdict is Verdict.PASS:
+        facts |= {"last_pass_at": NOW - 4 * MINUTE, "affected_from": make.day("2026-11-17").start}
+    unit = make.unit(test, make.copy_of(test.dataset, where), verdict=verdict, **facts)
     for at, one in enumerate(line):
         make.result(unit, Outcome.PASS, read_at=NOW - (len(line) - at) * HOUR, observed=one, threshold=threshold)
     outcome = Outcome.FAIL if verdict is Verdict.FAIL else Outcome.PASS
-    make.result(unit, outcome, read_at=NOW - timedelta(minutes=20), observed=value, threshold=threshold, detail=seen)
+    make.result(unit, outcome, read_at=NOW - 4 * MINUTE, observed=value, threshold=threshold, detail=seen)
     return unit

@@ -103,6 +103,7 @@ def _incident(row: incident_query.Row) -> Todo:
 
 def _category(health: Health, cell: Cell, units: dict[int, Unit], now: datetime) -> Todo:
     line = reason_line(cell, units, now=now).partition(": ")[2]
+    line = line[:1].upper() + line[1:]
     unit = units.get(cell.example) if cell.example is not None else None
     if cell.verdict == "warn":
         said = (

@@ -11,6 +11,7 @@ from django.shortcuts import render
 from django.urls import reverse
 
 from frontend.queries import gate as query
+from incidents.serializers import AnswerSerializer, answer_of
 from lakehub import wiring
 from lakehub.catalog.changes import live_dataset
 from lakehub.catalog.models import Dataset
@@ -57,7 +58,7 @@ def _answered(request: HttpRequest, said: dict[str, str]) -> dict[str, Any]:
         "narrower": {
             one.data_center: _link(local, one.data_center, one.narrower, dataset) for one in shown if one.narrower
         },
-        "calls": [(one.data_center, _call(wanted, one), json.dumps(_body(one), indent=2)) for one in shown],
+        "calls": [(one.data_center, _call(wanted, one), _body(one)) for one in shown],
     }
 
 
@@ -85,14 +86,11 @@ def _call(wanted: Interval, shown: query.Shown) -> str:
     return f"GET /api/v1/gate?{urlencode(asked, safe=':')}"
 
 
-def _body(shown: query.Shown) -> dict[str, Any]:
-    answer, wait = shown.reply.answer, shown.wait
-    return {
-        "verdict": answer.verdict.value,
-        "allowed": answer.allowed,
-        "retry_after": None if wait is None else round(wait.total_seconds()),
-        "reasons": [
-            {"verdict": cause.verdict.value, "reason": cause.reason, "incident": cause.incident}
-            for cause in answer.causes
-        ],
-    }
+def _body(shown: query.Shown) -> str:
+    """The API's own answer; of the reasons those that are not pass."""
+    data = dict(AnswerSerializer(answer_of(shown.reply)).data)
+    reasons = [one for one in data.pop("reasons") if one["verdict"] != "pass"]
+    lines = [f'  "{name}": {json.dumps(value)}' for name, value in data.items()]
+    if reasons:
+        lines.append('  "reasons": [\n' + ",\n".join(f"    {json.dumps(one)}" for one in reasons) + "\n  ]")
+    return "{\n" + ",\n".join(lines) + "\n}"

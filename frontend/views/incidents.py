@@ -19,6 +19,6 @@ def incidents(request: HttpRequest) -> HttpResponse:
     view = view if view in VIEWS else "open"
     rows, views = query.inbox(view, request.user.pk, now=now)
     midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
-    today = [] if view == "resolved" else query.rows(list(query.resolved_since(midnight)[:20]), now=now)
+    today = [] if view != "open" else query.rows(list(query.resolved_since(midnight)[:20]), now=now)
     context = {"now": now, "view": view, "views": views, "rows": rows, "resolved_today": today}
     return render_live(request, "frontend/incidents/page.html", context, FRAGMENTS)

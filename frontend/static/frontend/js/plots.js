@@ -32,6 +32,13 @@
     return value === 0 ? "0" : `${+(value / steps[at][1]).toFixed(1)} ${steps[at][0]}`;
   }
 
+  function roundTimes(low, high) {
+    const steps = [1, 5, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 14400, 21600, 43200, 86400, 172800, 604800];
+    const step = steps.find((one) => (high - low) / one <= 5) ?? steps.at(-1);
+    const first = Math.ceil(low / step) * step;
+    return Array.from({ length: Math.floor((high - first) / step) + 1 }, (_, at) => first + at * step);
+  }
+
   function line(x, ink, dash, text, xanchor) {
     const mark = { type: "line", x0: x, x1: x, y0: 0, y1: 1, yref: "paper", line: { color: ink, width: 1, dash } };
     const note = { x, y: 1, yref: "paper", yanchor: "bottom", xanchor, text, showarrow: false, font: { color: ink, size: 11 } };
@@ -43,14 +50,14 @@
     for (const [at, shade] of spec.shades.entries()) {
       const ink = colour("ink", shade.state);
       shapes.push({ type: "rect", x0: shade.start, x1: shade.end, y0: 0, y1: 1, yref: "paper", layer: "below", line: { width: 0 }, fillcolor: colour("soft", shade.state) });
-      annotations.push({ x: shade.start, y: 1, yref: "paper", xanchor: "left", yanchor: "top", yshift: -14 * (at % 2), text: shade.label, showarrow: false, font: { color: ink, size: 11 } });
+      annotations.push({ x: shade.start, y: 1, yref: "paper", xanchor: "left", yanchor: "top", yshift: -14 * (at % 2), text: wide ? shade.label : shade.label.split(",")[0], showarrow: false, font: { color: ink, size: 11 } });
     }
     if (spec.limit !== null) {
       const ink = colour("ink", "fail");
       shapes.push({ type: "line", x0: 0, x1: 1, xref: "paper", y0: spec.limit, y1: spec.limit, line: { color: colour("mark", "fail"), width: 1.25, dash: "dash" } });
       annotations.push({ x: 0, xref: "paper", xanchor: "left", y: spec.limit, yanchor: "top", text: spec.limitLabel, showarrow: false, font: { color: ink, size: 11 } });
     }
-    for (const [x, text, side] of [[spec.now, "now", "right"], [spec.next, "next rerun", "left"]]) {
+    for (const [x, text, side] of [[spec.now, "now", "right"], [spec.next, wide ? "next rerun" : "next", "left"]]) {
       if (!x) continue;
       const { mark, note } = line(x, colour("accent"), "dot", text, side);
       shapes.push(mark);
@@ -61,7 +68,7 @@
     const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { size: 11 } };
     const y = { ...axis, range: [low - room, high + room], fixedrange: true, tickformat: format[spec.unit] ?? "", nticks: 5 };
     if (spec.unit === "s") {
-      y.tickvals = [0, 0.25, 0.5, 0.75, 1].map((part) => low + part * (high - low));
+      y.tickvals = roundTimes(low, high);
       y.ticktext = y.tickvals.map(seconds);
     }
     return {
