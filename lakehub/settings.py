@@ -152,6 +152,7 @@ CELERY_BEAT_SCHEDULE = {
         ("test what is due", "quality.tasks.run_due", 1.0),
         ("retest what changed", "quality.tasks.claim_changes", 1.0),
         ("judge what time changed", "quality.tasks.judge_due", 1.0),
+        ("keep house", "quality.tasks.keep_house", 3600.0),
         ("turn verdicts into incidents", "incidents.tasks.take_in", 1.0),
         ("send what waits", "incidents.tasks.send_due", 1.0),
     )

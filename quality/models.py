@@ -205,6 +205,29 @@ class Result(models.Model):
         return f"{self.outcome} of {self.unit}"
 
 
+class ResultHour(models.Model):
+    """The results of a unit in one hour, added up; what is left of them after their 30 days."""
+
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="hours")
+    hour = models.DateTimeField()
+    passed = models.PositiveIntegerField(default=0)
+    failed = models.PositiveIntegerField(default=0)
+    no_data = models.PositiveIntegerField(default=0)
+    errors = models.PositiveIntegerField(default=0)
+    lowest = models.FloatField(null=True)
+    highest = models.FloatField(null=True)
+    total = models.FloatField(null=True)
+    measured = models.PositiveIntegerField(default=0)
+    """How many of them observed a value: total / measured is the mean."""
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["unit", "hour"], name="one_sum_an_hour")]
+        indexes: ClassVar = [models.Index(fields=["-hour"], name="hour_newest")]
+
+    def __str__(self) -> str:
+        return f"{self.unit} at {self.hour}"
+
+
 class Flip(models.Model):
     """A unit's verdict changed. Incidents claims it; it is also the audit trail and the statistic."""
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import os
 import socket
+from datetime import timedelta
 
 from celery import shared_task
+from django.conf import settings
 
 from lakehub import wiring
-from quality import baseline, execution, findings, generator, retests
+from quality import baseline, execution, findings, generator, retention, retests
 
 
 def _worker() -> str:
@@ -35,3 +37,11 @@ def claim_changes() -> None:
 def judge_due() -> None:
     """Judges what time alone changed."""
     retests.judge_due(now=wiring.clock.now())
+
+
+@shared_task
+def keep_house() -> None:
+    """Adds up the hours that are over, and lets old results go."""
+    now = wiring.clock.now()
+    retention.roll_up(now=now)
+    retention.forget(now=now, kept=timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS))

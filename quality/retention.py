@@ -1,0 +1,66 @@
+"""Raw results are kept for a while; what they add up to by the hour stays. Rolled up from the first day on."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+from django.db import transaction
+from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models.functions import TruncHour
+
+from lakehub.kernel.outcome import Outcome
+from quality.models import Result, ResultHour
+
+_HOUR = timedelta(hours=1)
+_LATE = timedelta(hours=2)
+"""A result that takes longer than this to be stored after its data was read is not added up."""
+DELETED_AT_ONCE = 5_000
+
+
+def roll_up(*, now: datetime) -> int:
+    """Adds up the hours that are over and were not yet. Running it again changes nothing. The number of sums."""
+    until = _floor(now - _LATE)
+    newest = ResultHour.objects.aggregate(Max("hour"))["hour__max"]
+    fresh = Result.objects.filter(read_at__lt=until)
+    if newest is not None:
+        fresh = fresh.filter(read_at__gte=newest + _HOUR)
+    sums = (
+        fresh.annotate(hour=TruncHour("read_at", tzinfo=UTC))
+        .values("unit_id", "hour")
+        .annotate(
+            passed=_counted(Outcome.PASS),
+            failed=_counted(Outcome.FAIL),
+            no_data=_counted(Outcome.NO_DATA),
+            errors=_counted(Outcome.ERROR),
+            lowest=Min("observed"),
+            highest=Max("observed"),
+            total=Sum("observed"),
+            measured=Count("observed"),
+        )
+    )
+    with transaction.atomic():
+        rows = [ResultHour(**one) for one in sums.order_by("hour", "unit_id")]
+        ResultHour.objects.bulk_create(rows, ignore_conflicts=True, batch_size=1000)
+    return len(rows)
+
+
+def forget(*, now: datetime, kept: timedelta) -> int:
+    """Deletes the raw results older than `kept` that were added up, a few at a time. The number deleted."""
+    newest = ResultHour.objects.aggregate(Max("hour"))["hour__max"]
+    if newest is None:
+        return 0
+    before = min(now - kept, newest + _HOUR)
+    deleted = 0
+    while old := list(
+        Result.objects.filter(read_at__lt=before).order_by("read_at").values_list("pk", flat=True)[:DELETED_AT_ONCE]
+    ):
+        deleted += Result.objects.filter(pk__in=old).delete()[1].get("quality.Result", 0)
+    return deleted
+
+
+def _counted(outcome: Outcome) -> Count:
+    return Count("pk", filter=Q(outcome=outcome))
+
+
+def _floor(instant: datetime) -> datetime:
+    return instant.replace(minute=0, second=0, microsecond=0)

@@ -1,0 +1,53 @@
+"""Old results go; what they add up to stays."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from lakehub.kernel.outcome import Outcome
+from quality import retention
+from quality.models import Flip, Result, ResultHour
+from tests import factories
+from tests.factories import DAY, HOUR, MINUTE, NOW
+
+pytestmark = pytest.mark.django_db
+THEN = NOW - 40 * DAY
+
+
+def measured(at_minutes: dict[int, tuple[Outcome, float | None]]) -> None:
+    unit = factories.unit(factories.test(factories.dataset()))
+    for minute, (outcome, observed) in at_minutes.items():
+        result = factories.result(unit, outcome, read_at=THEN + minute * MINUTE, observed=observed)
+        Flip.objects.create(unit=unit, result=result, was="pass", becomes="fail", at=result.read_at)
+
+
+def test_results_are_added_up_by_the_hour() -> None:
+    measured({0: (Outcome.PASS, 1.0), 10: (Outcome.FAIL, 0.5), 20: (Outcome.NO_DATA, None), 70: (Outcome.ERROR, None)})
+    assert (retention.roll_up(now=NOW), retention.roll_up(now=NOW)) == (2, 0)
+    first, second = ResultHour.objects.order_by("hour")
+    assert (first.passed, first.failed, first.no_data, first.errors) == (1, 1, 1, 0)
+    assert (first.lowest, first.highest, first.total, first.measured) == (0.5, 1.0, 1.5, 2)
+    assert (second.errors, second.measured, second.total) == (1, 0, None)
+
+
+def test_the_hour_that_is_going_on_waits() -> None:
+    measured({0: (Outcome.PASS, 1.0)})
+    assert retention.roll_up(now=THEN + 30 * MINUTE) == 0
+    assert retention.roll_up(now=THEN + 4 * HOUR) == 1
+
+
+def test_only_what_was_added_up_is_forgotten() -> None:
+    measured({0: (Outcome.PASS, 1.0), 70: (Outcome.FAIL, 1.0)})
+    assert retention.forget(now=NOW, kept=timedelta(days=30)) == 0
+    retention.roll_up(now=NOW)
+    assert retention.forget(now=NOW, kept=timedelta(days=30)) == 2
+    assert not Result.objects.exists()
+    assert Flip.objects.filter(result=None).count() == 2
+
+
+def test_young_results_stay() -> None:
+    measured({0: (Outcome.PASS, 1.0)})
+    retention.roll_up(now=NOW)
+    assert retention.forget(now=NOW, kept=timedelta(days=50)) == 0
