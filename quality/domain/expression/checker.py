@@ -106,5 +106,5 @@ def _check_columns(table: Name, columns: Sequence[str], call: Call, scope: Scope
     known = scope.tables[table.dataset]
     for column in columns:
         if known is not None and column not in known:
-            shown = "this dataset" if table.dataset == THIS else f"`{table.dataset}`"
+            shown = "This dataset" if table.dataset == THIS else f"`{table.dataset}`"
             raise ExpressionError(f"{shown} has no column `{column}`.{did_you_mean(column, known)}", where=call.where)
