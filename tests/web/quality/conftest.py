@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -82,30 +83,31 @@ def fill(source: sa.Engine, day: str, count: int) -> None:
         )
 
 
+def build_world(
+    folder: Path, counts: Sequence[int] = (1000, 1000, 1000), where: Sequence[str] = ("dc1", "dc2"), **fields: Any
+) -> World:
+    """A lake for each data center and the source, with `counts` rows on DAYS; `fields` are the dataset's."""
+    source = sa.create_engine(f"sqlite:///{folder / 'ops.db'}", poolclass=sa.NullPool)
+    with source.begin() as connection:
+        connection.execute(sa.text("CREATE TABLE flights (id INTEGER, flight_date TEXT, tailnum TEXT)"))
+    for day, count in zip(DAYS, counts, strict=True):
+        fill(source, day, count)
+    columns = [{"name": name, "type": "string", "nullable": True} for name in ("id", "flight_date", "tailnum")]
+    keys = {"tier": 1, "primary_key": ["id", "flight_date"], **fields}
+    flights = factories.dataset("flights", copies=(), columns=columns, **keys)
+    lakes = {center: folder / center for center in where}
+    for center, root in lakes.items():
+        days: dict[str | None, pa.Table] = {day: rows(day, count) for day, count in zip(DAYS, counts, strict=True)}
+        lake.hudi_table(root / "flights", days, column="flight_date")
+        factories.data_center(center, root.as_uri())
+        factories.copy(flights, center, monitored_from=None)
+    factories.feed(flights, connection=factories.connection("ops", f"sqlite:///{folder / 'ops.db'}"), object="flights")
+    return World(flights, lakes, source)
+
+
 @pytest.fixture
 def make_world(db: None, tmp_path: Path) -> Callable[..., World]:
-    def make(counts: Sequence[int] = (1000, 1000, 1000), where: Sequence[str] = ("dc1", "dc2"), **fields: Any) -> World:
-        source = sa.create_engine(f"sqlite:///{tmp_path / 'ops.db'}", poolclass=sa.NullPool)
-        with source.begin() as connection:
-            connection.execute(sa.text("CREATE TABLE flights (id INTEGER, flight_date TEXT, tailnum TEXT)"))
-        for day, count in zip(DAYS, counts, strict=True):
-            fill(source, day, count)
-        lakes = {}
-        for center in where:
-            lakes[center] = tmp_path / center
-            days = {day: rows(day, count) for day, count in zip(DAYS, counts, strict=True)}
-            lake.hudi_table(lakes[center] / "flights", days, column="flight_date")
-            factories.data_center(center, lakes[center].as_uri())
-        columns = [{"name": name, "type": "string", "nullable": True} for name in ("id", "flight_date", "tailnum")]
-        keys = {"tier": 1, "primary_key": ["id", "flight_date"], **fields}
-        flights = factories.dataset("flights", copies=(), columns=columns, **keys)
-        for center in where:
-            factories.copy(flights, center, monitored_from=None)
-        connection = factories.connection("ops", f"sqlite:///{tmp_path / 'ops.db'}")
-        factories.feed(flights, connection=connection, object="flights")
-        return World(flights, lakes, source)
-
-    return make
+    return partial(build_world, tmp_path)
 
 
 @pytest.fixture
