@@ -146,7 +146,7 @@ def _of_freshness(
         yield test.unit.verdict if test.unit else Verdict.UNKNOWN
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(ranges, copies, nows)
 def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
     asked: Interval, copy: CopyState, now: datetime
@@ -154,7 +154,7 @@ def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
     assert ask(asked, copy, POLICY, now=now).verdict is by_the_book(asked, copy, now)
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(ranges, st.integers(0, 30), st.integers(0, 30), copies, nows)
 def test_a_wider_range_never_gets_a_better_verdict(
     asked: Interval, before: int, after: int, copy: CopyState, now: datetime
@@ -165,7 +165,7 @@ def test_a_wider_range_never_gets_a_better_verdict(
     assert narrow.allowed or not wide.allowed
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(ranges, st.integers(1, 39), copies, nows)
 def test_the_verdict_of_a_union_is_the_worst_of_its_parts(
     asked: Interval, hours: int, copy: CopyState, now: datetime

@@ -109,7 +109,7 @@ def minutes_by_the_book(
 KEYS = [(dataset, category) for dataset in (1, 2) for category in CATEGORIES]
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(detected_incidents(), user_reports(), windows)
 def test_durations_are_the_minutes_of_the_grid(
     detected: list[Detected], reported: list[Reported], window: Interval

@@ -155,7 +155,7 @@ spans = st.lists(
 )
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(spans, st.integers(-5, 35))
 def test_affected_is_the_union_of_the_days_that_were_failing_then(some: list[Span], ago: int) -> None:
     at = hours_ago(ago)
@@ -170,7 +170,7 @@ def test_affected_is_the_union_of_the_days_that_were_failing_then(some: list[Spa
         assert {number for number in range(10) if any(piece.contains(day(number).start) for piece in told)} == days
 
 
-@settings(max_examples=80)
+@settings(max_examples=50)
 @given(spans)
 def test_a_life_is_the_hours_in_which_some_span_lived(some: list[Span]) -> None:
     told = life(some, now=NOW)

@@ -41,7 +41,7 @@ grains = st.sampled_from(PARTED)
 instants = st.datetimes(datetime(2008, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(instants, grains, zones)
 def test_a_partition_holds_its_instants_and_is_the_same_for_all_of_them(
     instant: datetime, grain: Grain, tz: ZoneInfo
@@ -53,7 +53,7 @@ def test_a_partition_holds_its_instants_and_is_the_same_for_all_of_them(
     assert floor_to_bucket(instant, grain, tz) == partition.start
 
 
-@settings(max_examples=150)
+@settings(max_examples=100)
 @given(instants, grains, zones)
 def test_a_name_leads_back_to_its_partition(instant: datetime, grain: Grain, tz: ZoneInfo) -> None:
     partition = partition_at(instant, grain, tz)
@@ -70,7 +70,7 @@ def test_partitions_tile_the_range_without_gaps(instant: datetime, hours: int, g
     assert tiles[-1].start < span.end <= tiles[-1].end
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(instants, grains, zones)
 def test_growing_by_a_grain_takes_the_neighbour_on_each_side(instant: datetime, grain: Grain, tz: ZoneInfo) -> None:
     partition = partition_at(instant, grain, tz)
