@@ -12,6 +12,7 @@ from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.models import DatasetKind
 from lakehub.catalog.onboarding import Application, Upstream
 from lakehub.kernel.calendar import Grain
+from quality.domain.tiers import TIERS
 
 TEXTS = (
     "connection",
@@ -41,6 +42,7 @@ class Form:
     values: Mapping[str, str]
     data_centers: tuple[str, ...] = ()
     one_to_one: bool = False
+    ingested: bool = True
     errors: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -62,7 +64,6 @@ def blank(table: TableMetadata, name: str, team: str, data_centers: tuple[str, .
             "cursor_column": changed,
             "grain": Grain.NONE,
             "partition_tz": "UTC",
-            "grace_days": "7",
         },
         data_centers,
     )
@@ -70,7 +71,7 @@ def blank(table: TableMetadata, name: str, team: str, data_centers: tuple[str, .
 
 def typed(posted: QueryDict) -> Form:
     values = {name: posted.get(name, "").strip() for name in TEXTS}
-    return Form(values, tuple(posted.getlist("data_centers")), "one_to_one" in posted)
+    return Form(values, tuple(posted.getlist("data_centers")), "one_to_one" in posted, "ingested" in posted)
 
 
 def application(form: Form) -> Application:
@@ -93,9 +94,17 @@ def application(form: Form) -> Application:
         partition_tz=said["partition_tz"] or "UTC",
         event_time=said["event_time"],
         upstream=[Upstream(name, form.one_to_one) for name in words(said["upstream"])],
-        grace=timedelta(days=int(said["grace_days"]) if said["grace_days"].isdigit() else 0),
+        ingested=form.ingested,
+        grace=_grace(said["grace_days"], said["tier"]),
         description=said["description"],
     )
+
+
+def _grace(days: str, tier: str) -> timedelta:
+    """As many days as were said; where nothing was, as many as the tier gives."""
+    if days.isdigit():
+        return timedelta(days=int(days))
+    return TIERS[int(tier)].grace if tier.isdigit() and int(tier) in TIERS else timedelta()
 
 
 def words(text: str) -> list[str]:

@@ -27,7 +27,7 @@ FORM = {
     "cursor_column": "updated_at",
     "grain": "none",
     "partition_tz": "UTC",
-    "grace_days": "7",
+    "ingested": "on",
 }
 
 
@@ -66,6 +66,14 @@ def test_onboarding_writes_the_dataset_and_shows_what_comes_of_it(page: Client, 
     text = text_of(answer)
     assert "carriers is onboarded" in text
     assert "Primary key: 2 keys in 2 rows, no nulls." in text
+
+
+def test_a_dataset_may_only_be_watched_and_grace_is_the_tiers(page: Client, source: Path) -> None:
+    page.post("/onboarding", {name: value for name, value in FORM.items() if name not in ("ingested", "reference_key")})
+    made = Dataset.objects.get(name="carriers")
+    assert not made.ingested
+    assert made.grace_until is not None
+    assert made.grace_until.date() == (make.NOW + 3 * make.DAY).date()
 
 
 def test_generated_tests_and_skipped_ones_are_listed(page: Client, source: Path) -> None:

@@ -1,0 +1,59 @@
+"""axe-core on every page, in both themes, on a desk and on a phone: no finding of any severity, no sideways scroll."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from playwright.sync_api import Page
+
+from incidents.models import Incident
+from quality.models import Category, Test
+
+WIDTHS = {"desk": 1440, "tablet": 1024, "phone": 390}
+PAGES = (
+    "/",
+    "/datasets",
+    "/datasets/flights",
+    "/datasets/flights?test={test}-dc2",
+    "/datasets/flights/data",
+    "/datasets/flights/ingestion",
+    "/incidents",
+    "/incidents/{incident}",
+    "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
+    "/gate?dataset=fligths&from=soon",
+    "/onboarding",
+    "/onboarding/flights",
+)
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("width", WIDTHS)
+def test_no_page_has_a_finding(tab: Callable[..., Page], whole_fleet: None, theme: str, width: str) -> None:
+    size = {"width": WIDTHS[width], "height": 900}
+    page = tab("/", viewport=size, color_scheme=theme)
+    found = [problem for template in PAGES for problem in problems_of(page, address(template))]
+    assert found == []
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_the_door_has_no_finding(tab: Callable[..., Page], whole_fleet: None, theme: str) -> None:
+    page = tab("/sign-in", signed_in=False, color_scheme=theme)
+    assert problems_of(page, "/sign-in") == []
+
+
+def problems_of(page: Page, where: str) -> list[str]:
+    page.goto(where)
+    found = [
+        f"{where}: {violation['impact']} {violation['id']}: {violation['nodes'][0]['html'][:120]}"
+        for violation in Axe().run(page).response["violations"]
+    ]
+    sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return [*found, f"{where}: scrolls sideways by {sideways} px"] if sideways > 0 else found
+
+
+def address(template: str) -> str:
+    incident = Incident.objects.get(category=Category.CONSISTENCY)
+    test = Test.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
+    return template.format(incident=incident.pk, test=test.pk)
