@@ -102,8 +102,10 @@ class Ledger:
 
     def _reopen(self, number: int) -> None:
         row = self._rows[number]
-        moves.make(row, Move.REOPEN, {"resolved_at": None, "acknowledged_at": None, "resolution": ""}, now=self.now)
         self._values[number] = replace(self._values[number], resolved_at=None)
+        if row.state != State.RESOLVED:
+            return  # it was over for a moment within this batch only
+        moves.make(row, Move.REOPEN, {"resolved_at": None, "acknowledged_at": None, "resolution": ""}, now=self.now)
         self._changes[number].occasion = "reopened"
 
     # A unit fails no more
@@ -113,7 +115,9 @@ class Ledger:
         for number, value in self._values.items():
             if not any(span.unit == flip.unit_id for span in value.active):
                 continue
-            self._values[number] = replace(value, spans=spans.end(value.spans, unit=flip.unit_id, at=ended_at))
+            left = spans.end(value.spans, unit=flip.unit_id, at=ended_at)
+            resolved_at = flip.at if spans.is_over(left) else None
+            self._values[number] = replace(value, spans=left, resolved_at=resolved_at)
             self._write_end(number, flip.unit_id)
             self._changes[number].resolution = _how(flip)
 

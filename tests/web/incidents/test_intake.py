@@ -118,6 +118,22 @@ def test_an_incident_that_came_and_went_between_two_looks_is_told_as_resolved() 
     assert incident.title.startswith("flights: Rows as in dc1")
 
 
+def test_a_unit_that_came_back_between_two_looks_stays_in_its_incident() -> None:
+    stage = Stage()
+    unit = stage.fails()
+    stage.passes(unit, at=NOW + MINUTE)
+    stage.see(unit, Outcome.FAIL, at=NOW + 2 * MINUTE)
+    take_in(now=NOW + 2 * MINUTE)
+    incident = Incident.objects.get()
+    assert (incident.state, incident.spans.count()) == ("open", 2)
+    stage.passes(unit, at=NOW + 3 * MINUTE)
+    stage.see(unit, Outcome.FAIL, at=NOW + 4 * MINUTE)
+    take_in(now=NOW + 4 * MINUTE)
+    incident.refresh_from_db()
+    assert (incident.state, incident.spans.count(), Incident.objects.count()) == ("open", 3, 1)
+    assert events(incident).count("resolved") == 0
+
+
 def test_stale_data_is_affected_from_the_boundary_on_which_moves_until_it_ends() -> None:
     stage = Stage()
     unit = stage.stale(BAD_DAY.start)
