@@ -85,7 +85,7 @@ def put(
     dataset: Dataset, facts: DatasetFacts, definition: Definition, *, now: datetime, generated: bool = True
 ) -> Test:
     """The test with this definition, in a new version where anything changed, with its units. Call it in a transaction."""
-    test, _ = Test.objects.select_related("version").update_or_create(
+    test, _ = Test.objects.update_or_create(
         dataset=dataset,
         key=definition.key,
         defaults={

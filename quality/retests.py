@@ -60,8 +60,9 @@ def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: 
 def judge_due(*, now: datetime, limit: int = 500) -> int:
     """Judges again the units whose verdict time alone may have changed. The number judged."""
     with transaction.atomic():
-        waiting = Unit.objects.filter(judge_at__lte=now).order_by("judge_at").select_related("test__version")
-        units = list(waiting.select_for_update(of=("self",), skip_locked=True)[:limit])
+        waiting = list(Unit.objects.filter(judge_at__lte=now).order_by("judge_at").values_list("pk", flat=True)[:limit])
+        rows = Unit.objects.filter(pk__in=waiting).select_related("test__version")
+        units = list(rows.select_for_update(of=("self",), skip_locked=True)) if waiting else []
         for unit in units:
             settle(unit, facts_of(unit), now=now)
             unit.save(update_fields=[*FIELDS, *JUDGED])

@@ -14,6 +14,7 @@ from quality import execution, scheduling
 from quality.models import Flip, Lane, Result, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW
+from tests.plans import plans_of
 from tests.web.quality.conftest import World
 
 pytestmark = pytest.mark.django_db
@@ -104,27 +105,11 @@ def test_what_is_asked_for_during_a_run_is_run_again(world: World) -> None:
     assert (unit.due_at, unit.lane) == (NOW + MINUTE, Lane.ASKED)
 
 
-def plan_of(capture: CaptureQueriesContext, start: str) -> str:
-    sql = next(
-        query["sql"]
-        for query in capture.captured_queries
-        if query["sql"].startswith(start) and "quality_unit" in query["sql"]
-    )
-    with connection.cursor() as cursor:
-        cursor.execute(f"EXPLAIN QUERY PLAN {sql}")
-        return "\n".join(str(row[-1]) for row in cursor.fetchall())
-
-
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plans")
 def test_finding_what_is_due_uses_the_index() -> None:
     due_unit()
-    with CaptureQueriesContext(
-        connection,
-    ) as capture:
-        scheduling.claim(now=NOW, worker="a")
-    plan = plan_of(capture, "SELECT")
-    assert "USING INDEX unit_due" in plan
-    assert "TEMP B-TREE" not in plan
+    head, *_ = plans_of(lambda: scheduling.claim(now=NOW, worker="a"))
+    assert "unit_due" in head
+    assert "TEMP B-TREE" not in head
 
 
 def test_a_claim_is_four_queries_whatever_its_size(world: World, django_assert_num_queries: object) -> None:

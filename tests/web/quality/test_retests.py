@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
-from django.test.utils import CaptureQueriesContext
 
 from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
@@ -14,6 +12,7 @@ from quality import findings, retests
 from quality.models import Category, Flip, Lane, Result, Test, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.plans import plans_of
 from tests.web.quality.conftest import DAYS, World
 
 
@@ -84,20 +83,13 @@ def test_a_test_without_a_pass_for_two_cadences_is_unknown(world: World) -> None
     assert (world.unit("freshness").verdict, world.unit("freshness").reason) == ("unknown", "stale")
 
 
-@pytest.mark.skipif(connection.vendor != "sqlite", reason="reads SQLite's plans")
 @pytest.mark.django_db
 def test_judging_and_claiming_use_their_indexes() -> None:
-    with CaptureQueriesContext(connection) as capture:
-        retests.judge_due(now=NOW)
-        retests.claim_touched(now=NOW)
-    plans = []
-    for query in capture.captured_queries:
-        if query["sql"].startswith("SELECT"):
-            with connection.cursor() as cursor:
-                cursor.execute(f"EXPLAIN QUERY PLAN {query['sql']}")
-                plans.append(" ".join(str(row[-1]) for row in cursor.fetchall()))
-    assert "unit_judge" in plans[0]
-    assert "touched_unclaimed" in plans[1]
+    assert "unit_judge" in plans_of(lambda: retests.judge_due(now=NOW))[0]
+    assert "touched_unclaimed" in plans_of(lambda: retests.claim_touched(now=NOW))[0]
+    raised, cleared = plans_of(lambda: findings.observe_findings(now=NOW))
+    assert "finding_raise_unclaimed" in raised
+    assert "finding_clear_unclaimed" in cleared
 
 
 def finding(world: World, **fields: object) -> Finding:
