@@ -112,7 +112,7 @@ def _show_the_incident(stage: Stage, day: Interval) -> None:
 def show_gate(stage: Stage, data_center: str, data: Interval, verdict: str, reason: str = "") -> None:
     """Ask as a program in `data_center` does, and show the answer."""
     answer = stage.apis[data_center].gate("flights", data)
-    reasons = {cause["reason"] for cause in answer["reasons"]}
+    reasons = {cause["reason"] for cause in answer["reasons"] if cause["verdict"] == answer["verdict"]}
     zone = faulty_copy().dataset.zone
     said = f"gate in {data_center} for {data.start.astimezone(zone):%a %d %b}: {answer['verdict']}"
     more = f" ({', '.join(sorted(reasons))})" if answer["verdict"] != "pass" else ""
