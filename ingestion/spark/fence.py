@@ -16,11 +16,12 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JJavaError
+from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import jvm
 from ingestion.spark.tables.hudi import HEARTBEAT_MS, MISSES
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import Timeline, storage
 
 ALIVE_FOR = timedelta(milliseconds=HEARTBEAT_MS * MISSES)
 _LOOK_EVERY_S = 0.1
@@ -35,13 +36,20 @@ def hold(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None]:
     """Within it this JVM is the only one of this machine that writes the table at `uri`. Raises Fenced after `wait_s`."""
     path = lock_path(uri)
     deadline = time.monotonic() + wait_s
-    channel = None if path is None else _acquire(spark, path, uri, deadline)
-    try:
+    if path is None:
         _await_pending(Timeline(uri), deadline)
         yield
+        return
+    file, died = _acquire(spark, path, uri, deadline)
+    try:
+        _await_pending(Timeline(uri), deadline)
+        if died:
+            _remove_the_lock_of_the_dead(uri, deadline)
+        _sign(spark, file)
+        yield
+        file.setLength(0)
     finally:
-        if channel is not None:
-            channel.close()
+        file.close()
 
 
 def lock_path(uri: str) -> Path | None:
@@ -53,7 +61,8 @@ def lock_path(uri: str) -> Path | None:
     return table.parent / ".lakehub" / f"{table.name}.writer.lock"
 
 
-def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> Any:
+def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> tuple[Any, bool]:
+    """The locked file, and whether the last one who held it died: who leaves in order takes its name out."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
     while not _locked(file):
@@ -65,9 +74,29 @@ def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> Any:
                 "Wait for it; or, where the job that started it is gone, end that process and run the job again: nothing is lost."
             )
         time.sleep(_LOOK_EVERY_S)
+    return file, file.length() > 0
+
+
+def _sign(spark: SparkSession, file: Any) -> None:
     file.setLength(0)
     file.writeBytes(f"process {jvm(spark).java.lang.ProcessHandle.current().pid()} (Java)\n")
-    return file
+
+
+def _remove_the_lock_of_the_dead(uri: str, deadline: float) -> None:
+    """A writer that was killed within the table's own lock leaves it behind, and every later writer would wait for it in vain.
+
+    Nobody of this machine is alive within the fence, and a writer from elsewhere that holds the lock has a heartbeat, which was waited for.
+    """
+    filesystem, path = storage(f"{uri}/.hoodie/lock")
+    while (left := filesystem.get_file_info(path)).type != fs.FileType.NotFound:
+        if datetime.now(UTC) - left.mtime >= ALIVE_FOR:
+            filesystem.delete_file(path)
+            return
+        if time.monotonic() >= deadline:
+            raise Fenced(
+                f"{uri} has a lock that was taken only just, at {left.mtime.isoformat()}. Run the job again in some seconds."
+            )
+        time.sleep(_LOOK_EVERY_S)
 
 
 def _locked(file: Any) -> bool:

@@ -10,6 +10,7 @@ from typing import Any
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
 
+from ingestion.domain.accounting import Counts
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Column, Evolution, Schema, evolve
 from ingestion.sources import Reading, Source
@@ -32,12 +33,16 @@ _STALE = ("HoodieWriteConflictException", "does not exist", "ConcurrentModificat
 
 @dataclass(frozen=True)
 class Plan:
-    """How a batch is to be committed. `stored` False: the batch is all that the table will hold."""
+    """How a batch is to be committed. `stored` False: the batch is all that the table will hold.
+
+    `position`: where the source stands after it; `before`: where it stood.
+    """
 
     operation: str
     evolution: Evolution
     stored: bool
     position: Position
+    before: Position | None = None
 
 
 def plan_schema(source: Source, table: TableSpec, stored: Schema) -> Evolution:
@@ -82,15 +87,18 @@ def commit(job: Job, batch: staging.Staged, plan: Plan) -> JobReport:
     for attempt in range(_ATTEMPTS):
         job.alive()
         try:
-            _commit_once(job, batch, plan)
+            idle = _commit_once(job, batch, plan)
             break
         except Py4JJavaError as problem:
             stale = any(word in str(problem.java_exception) for word in _STALE)
             # An error does not mean that nothing was committed: the timeline knows.
             if Timeline(job.table.uri).commit_of_run(job.spec.run_id):
+                idle = None
                 break
             if not stale or attempt == _ATTEMPTS - 1:
                 raise
+    if idle is not None:
+        return job.nothing_to_do(counts=idle, checkpoint=dict(plan.position), schema=facts_of(plan.evolution))
     failpoint.reach("ingestion.after_commit")
     return told(job)
 
@@ -103,20 +111,24 @@ def told(job: Job) -> JobReport:
         return job.committed(made)
 
 
-def _commit_once(job: Job, batch: staging.Staged, plan: Plan) -> None:
+def _commit_once(job: Job, batch: staging.Staged, plan: Plan) -> Counts | None:
+    """The counts where there was nothing to commit: all rows were known, and the source stands where it stood."""
     index: Index = INDEXES.get(job.table.index)()
     if not batch.rows:
         counted = Tally.of_errors(batch.read, batch.errors)
         frame = hudi.no_rows(job.spark, plan.evolution.target)
         _write(job, frame, batch, counted, replace(plan, operation="upsert"), index.options(job.table))
-        return
+        return None
     judged = _judged(job, batch, plan, index).persist()
     try:
         with job.phase("judge"):
             counted = tally(judged, job.table, read=batch.read, errors=batch.errors)
         _check(counted, job.table)
+        if not counted.counts.applied and plan.position == plan.before:
+            return counted.counts
         frame, options = _placed(judged, job.table, plan, index)
         _write(job, frame, batch, counted, plan, index.options(job.table) | options)
+        return None
     finally:
         judged.unpersist()
 

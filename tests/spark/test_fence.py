@@ -56,7 +56,7 @@ def test_a_lake_that_is_no_file_system_has_no_lock_file() -> None:
 @contextmanager
 def _orphaned_within_the_write(spark: SparkSession, orders: Orders, how: str) -> Iterator[int]:
     """A job's Python is killed while its JVM writes; yields the JVM's process id."""
-    orders.fill(3000)
+    orders.fill(1500)
     orders.run(spark, "bootstrap", "b")
     orders.sql(f"update orders set amount = 7, updated_at = '{LATER}'")
     child = start(orders, "incremental", "orphan", command=[*PROGRAM, *(["untied"] if how == "untied" else [])])

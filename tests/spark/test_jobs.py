@@ -84,6 +84,7 @@ def test_an_older_row_is_superseded_and_the_same_row_redelivered(spark: SparkSes
     orders.change(1, 99.0, "2026-11-16 07:00:00")
     report = orders.run(spark, "backfill", "f", partitions=("2026-11-01",))
     assert report.counts == Counts(read=3, superseded=1, redelivered=2)
+    assert report.status == "nothing_to_do"
     assert (1, "2026-11-01", 1.0) in orders.rows(spark)
 
 

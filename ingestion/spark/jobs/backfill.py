@@ -21,4 +21,5 @@ def run(job: Job) -> JobReport:
         batch = ingest.staged(job, source.snapshot(upto=job.spec.upto_at, only=only), evolution, uri)
         if not batch.read:
             return job.nothing_to_do(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
-        return ingest.commit(job, batch, ingest.Plan("upsert", evolution, stored=True, position=checkpoint.position))
+        at = checkpoint.position
+        return ingest.commit(job, batch, ingest.Plan("upsert", evolution, stored=True, position=at, before=at))

@@ -23,7 +23,8 @@ def run(job: Job) -> JobReport:
         batch = ingest.staged(job, reading, evolution, uri)
         if reading.unchanged() or not batch.read:
             return _nothing_new(job, checkpoint, batch, evolution)
-        return ingest.commit(job, batch, ingest.Plan("upsert", evolution, stored=True, position=batch.position))
+        plan = ingest.Plan("upsert", evolution, stored=True, position=batch.position, before=checkpoint.position)
+        return ingest.commit(job, batch, plan)
 
 
 def known_checkpoint(timeline: Timeline) -> Checkpoint:
