@@ -19,15 +19,18 @@ from quality.models import Category, Unit
 
 
 def subject_of(incident: Incident, *, now: datetime) -> Subject:
-    """The incident as a message is about it. `dataset` comes with it."""
-    spans = list(Span.objects.filter(incident=incident).select_related("unit", "copy"))
-    active = [span for span in spans if span.ended_at is None]
+    """The incident as a message is about it. Select its dataset along.
+
+    What counts is what fails now: a pass that has not been taken in yet must not be told as a failure.
+    """
+    spans = Span.objects.filter(incident=incident, ended_at=None, unit__verdict=Verdict.FAIL)
+    active = list(spans.select_related("unit", "copy"))
     retested = [span.unit.latest_at for span in active]
     return Subject(
         category=incident.category,
         copies=copies_involved(incident, active),
         affected=affected(map(span_value, active), at=now),
-        is_open=incident.resolved_at is None,
+        is_failing=bool(active),
         snoozed_until=incident.snoozed_until,
         grace_until=incident.dataset.grace_until,
         retested_at=min((at for at in retested if at is not None), default=None) if all(retested) else None,
@@ -53,11 +56,11 @@ def stale_among(copies: Iterable[int], *, now: datetime) -> list[StaleCopy]:
     )
     failing = [
         unit
-        for unit in units.select_related("test__version")
+        for unit in units.select_related("test__version", "copy__dataset", "copy__data_center")
         if judge_now(unit, now=now).verdict in (Verdict.FAIL, Verdict.WARN)
     ]
-    open_spans = Span.objects.filter(unit__in=failing, ended_at=None).values_list("unit", "incident")
-    incidents = dict(open_spans)
+    incidents = dict(Span.objects.filter(unit__in=failing, ended_at=None).values_list("unit", "incident"))
     return [
-        StaleCopy(unit.copy_id, stale_from(unit.affected_from or BEGINNING), incidents.get(unit.pk)) for unit in failing
+        StaleCopy(unit.copy_id, stale_from(unit.affected_from or BEGINNING), incidents.get(unit.pk), str(unit.copy))
+        for unit in failing
     ]

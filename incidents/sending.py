@@ -131,8 +131,7 @@ def _hold(message: Message, why: str, by: StaleCopy | None, until: datetime | No
         "due_at": min(until or now + LOOK_AGAIN, now + LOOK_AGAIN),
     }
     if by is not None:
-        said = f"{why}: #{by.incident}" if by.incident else why
-        sets |= {"held_by_id": by.incident, "why": said, "held_since": message.held_since or now, "released_at": None}
+        sets |= {"held_by_id": by.incident, "held_since": message.held_since or now, "released_at": None}
     _set(message, **sets)
 
 

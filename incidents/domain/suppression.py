@@ -25,6 +25,10 @@ class StaleCopy:
     copy: int
     data: Interval
     incident: int | None = None
+    name: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.name or 'its data'} is stale" + (f": #{self.incident}" if self.incident else "")
 
 
 @dataclass(frozen=True)
@@ -34,7 +38,8 @@ class Subject:
     category: str
     copies: frozenset[int]
     affected: tuple[Interval, ...]
-    is_open: bool = True
+    is_failing: bool = True
+    """Some unit of it fails now."""
     snoozed_until: datetime | None = None
     grace_until: datetime | None = None
     retested_at: datetime | None = None
@@ -88,10 +93,10 @@ def decide(
     subject: Subject, stale: Iterable[StaleCopy], *, was_held: bool, released_at: datetime | None, now: datetime
 ) -> Decision:
     """What to do now with the message that an incident opened. `was_held`: by stale data, until `released_at`."""
-    if not subject.is_open:
+    if not subject.is_failing:
         return Drop("resolved before it was sent") if not was_held else Drop("resolved while it was held")
     if (late := suppressor(subject, stale)) is not None:
-        return Hold("its data is stale", by=late)
+        return Hold(str(late), by=late)
     if (quiet := _quiet(subject, now)) is not None:
         return quiet
     if not was_held:

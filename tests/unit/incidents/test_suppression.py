@@ -27,7 +27,7 @@ def days_from(first: int, days: int | None = 1) -> Interval:
     return Interval(start, FOREVER if days is None else start + timedelta(days=days))
 
 
-LATE = StaleCopy(DC2, days_from(16, None), incident=5)
+LATE = StaleCopy(DC2, days_from(16, None), incident=5, name="flights@dc2")
 MISSING_ROWS = Subject("consistency", frozenset({DC1, DC2}), (days_from(16),))
 
 
@@ -46,7 +46,7 @@ def test_a_message_goes_out_when_nothing_is_stale() -> None:
 
 
 def test_a_message_is_held_while_a_copy_involved_is_stale_over_the_same_days() -> None:
-    assert decided(MISSING_ROWS, LATE) == Hold("its data is stale", by=LATE)
+    assert decided(MISSING_ROWS, LATE) == Hold("flights@dc2 is stale: #5", by=LATE)
 
 
 def test_stale_data_of_other_days_or_copies_explains_nothing() -> None:
@@ -78,13 +78,13 @@ def test_reruns_that_cannot_run_do_not_keep_it_back() -> None:
 
 
 def test_it_is_dropped_when_all_is_well() -> None:
-    healed = replace(MISSING_ROWS, is_open=False)
+    healed = replace(MISSING_ROWS, is_failing=False)
     assert decided(healed, was_held=True) == Drop("resolved while it was held")
     assert decided(healed, LATE) == Drop("resolved before it was sent")
 
 
 def test_it_is_held_again_when_the_data_gets_stale_again() -> None:
-    assert decided(MISSING_ROWS, LATE, was_held=True, released_at=NOW) == Hold("its data is stale", by=LATE)
+    assert decided(MISSING_ROWS, LATE, was_held=True, released_at=NOW) == Hold("flights@dc2 is stale: #5", by=LATE)
 
 
 def test_a_snooze_and_a_grace_period_hold_it_until_they_end() -> None:

@@ -97,7 +97,7 @@ def test_a_message_is_held_while_stale_data_explains_it(stage: Stage) -> None:
     freshness = Incident.objects.get(category=Category.FRESHNESS)
     assert subjects() == ["[opened]"]
     held = Message.objects.get(incident__category=Category.CONSISTENCY)
-    assert (held.state, held.held_by, held.why) == ("held", freshness, f"its data is stale: #{freshness.pk}")
+    assert (held.state, held.held_by, held.why) == ("held", freshness, f"flights@dc2 is stale: #{freshness.pk}")
 
 
 def test_stale_data_that_is_not_sustained_yet_holds_too() -> None:
@@ -108,7 +108,7 @@ def test_stale_data_that_is_not_sustained_yet_holds_too() -> None:
     stage.sustain = timedelta()
     stage.see(unit, Outcome.FAIL)
     tell(NOW)
-    assert state() == ("held", "its data is stale")
+    assert state() == ("held", "flights@dc2 is stale")
 
 
 def test_when_the_data_is_fresh_again_the_units_are_rerun_and_it_goes_out_if_they_still_fail(stage: Stage) -> None:
@@ -121,11 +121,24 @@ def test_when_the_data_is_fresh_again_the_units_are_rerun_and_it_goes_out_if_the
     again = Unit.objects.get(pk=failing.pk)
     assert (again.due_at, again.lane) == (NOW + HOUR, Lane.DUE)
     told = IncidentEvent.objects.get(kind="message_released").text
-    assert f"held by #{late.spans.get().incident_id} from 2026-11-17 19:32 to 2026-11-17 20:32 UTC" in told
+    assert (
+        f"held by #{late.spans.get().incident_id} from 2026-11-17 19:32 to 2026-11-17 20:32 UTC because flights@dc2 is stale"
+        in told
+    )
     stage.see(failing, Outcome.FAIL, at=NOW + HOUR + MINUTE)
     tell(NOW + HOUR + 2 * MINUTE)
     message.refresh_from_db()
     assert message.state == "sent"
+
+
+def test_a_rerun_that_passed_a_moment_ago_is_not_told_as_a_failure(stage: Stage) -> None:
+    late, failing = stage.stale(BAD_DAY.start), stage.fails()
+    tell(NOW)
+    stage.passes(late, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    stage.passes(failing, at=NOW + HOUR + MINUTE)
+    send_due(now=NOW + HOUR + 2 * MINUTE)
+    assert Message.objects.get(incident__category=Category.CONSISTENCY).state == "dropped"
 
 
 def test_it_is_dropped_if_the_rerun_passes(stage: Stage) -> None:
