@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -14,10 +16,11 @@ from lakehub.kernel.interval import BEGINNING, EVERYTHING
 from quality import units
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Reach
-from quality.domain.expression.values import Failed
 from quality.engines import ENGINES
 from quality.engines.scan import CannotRead, Limits, Scan
 from quality.places import Places
+
+log = logging.getLogger(__name__)
 
 LONGEST = {Grain.HOUR: timedelta(days=60), Grain.DAY: timedelta(days=800), Grain.MONTH: timedelta(days=7300)}
 """History older than this is not tested, and the gate says `unmonitored` of it."""
@@ -42,10 +45,8 @@ def _waiting() -> QuerySet[DatasetCopy]:
 
 
 def start(copy: DatasetCopy, *, now: datetime) -> bool:
-    """Sets `monitored_from` and makes the units of history due, behind what is due now. False: there is nothing to read yet."""
+    """Sets `monitored_from` and makes the units of history due, behind what is due now. False: another worker was faster."""
     begin = _begin(copy, now=now)
-    if begin is None:
-        return False
     with transaction.atomic():
         if not DatasetCopy.objects.filter(pk=copy.pk, monitored_from=None).update(monitored_from=begin):
             return False
@@ -54,23 +55,28 @@ def start(copy: DatasetCopy, *, now: datetime) -> bool:
     return True
 
 
-def _begin(copy: DatasetCopy, *, now: datetime) -> datetime | None:
-    """Where the oldest partition of the copy starts. A table without partitions is tested whole, whatever its age."""
+def _begin(copy: DatasetCopy, *, now: datetime) -> datetime:
+    """Where the oldest partition of the copy starts; without partitions the table is tested whole, whatever its age.
+
+    A copy that is empty, or cannot be read, has no history to test: it is watched from the present partition on, and the
+    results of its tests say what is wrong.
+    """
     dataset = copy.dataset
-    if dataset.partition_grain is Grain.NONE:
+    grain, zone = dataset.partition_grain, dataset.zone
+    if grain is Grain.NONE:
         return BEGINNING
+    oldest = floor_to_bucket(now - LONGEST[grain], grain, zone)
+    starts = [partition_named(name, grain, zone).start for name in _partitions(copy)]
+    return max(min(starts, default=floor_to_bucket(now, grain, zone)), oldest)
+
+
+def _partitions(copy: DatasetCopy) -> list[str]:
+    """The names of the partitions that the copy has."""
     place = Places(copy).of(Name(THIS))
+    scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
     try:
-        scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
         rows = ENGINES.get(place.engine)().measure(scan, Limits()).answers[ROWS]
-    except CannotRead:
-        return None
-    if isinstance(rows, Failed) or not isinstance(rows, dict):
-        return None
-    starts = [
-        partition_named(str(name), dataset.partition_grain, dataset.zone).start for name in rows if name is not None
-    ]
-    if not starts:
-        return None
-    oldest = floor_to_bucket(now - LONGEST[dataset.partition_grain], dataset.partition_grain, dataset.zone)
-    return max(min(starts), oldest)
+    except CannotRead as problem:
+        log.warning("%s has no baseline: %s", copy, problem)
+        return []
+    return [name for name in rows if name is not None] if isinstance(rows, Mapping) else []

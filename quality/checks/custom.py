@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import timedelta
 
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import Expression, understand
+from quality.domain.expression import Expression, leaf_calls, understand
 
 
 class Custom:
@@ -35,9 +35,12 @@ class Custom:
 
 
 def _cadence(expression: Expression, dataset: DatasetFacts) -> timedelta | None:
-    """A test of partitions has none, unless it says that it looks at the whole."""
+    """A test of partitions has none, unless it looks at the whole: because it says so, or because freshness does."""
     given = expression.parameters.cadence
-    if given is not None or expression.parameters.partition == "whole":
+    whole = expression.parameters.partition == "whole" or any(
+        call.function == "freshness" for call in leaf_calls(expression)
+    )
+    if given is not None or whole:
         return given or dataset.slas.cadence
     return dataset.cadence
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from pyspark.sql import DataFrame, SparkSession
 
+from ingestion.spark.session import open_session
 from quality.domain.expression.measures import COMMITTED, Answer, Measure
 from quality.domain.expression.values import Failed
 from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, Scan, Target, of_nothing
@@ -13,18 +14,13 @@ from quality.engines.slices import snapshot
 from quality.spark.fused import measure
 
 
-def _running_session() -> SparkSession:
-    """The session of this process. Starting one is the launcher's business."""
-    session = SparkSession.getActiveSession()
-    if session is None:
-        raise CannotRead(
-            "No Spark session runs in this process: run the test on a worker of the queue `spark`, or choose engine=duckdb."
-        )
-    return session
+def _own_session() -> SparkSession:
+    """The session of this process; the first test that wants Spark opens it."""
+    return open_session("lakehub-quality")
 
 
 class Spark:
-    def __init__(self, session: Callable[[], SparkSession] = _running_session) -> None:
+    def __init__(self, session: Callable[[], SparkSession] = _own_session) -> None:
         self._session = session
 
     def measure(self, scan: Scan, limits: Limits) -> Measured:

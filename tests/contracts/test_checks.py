@@ -95,6 +95,8 @@ def test_what_a_person_writes_takes_its_parameters_along() -> None:
     assert (one.sustain, one.cadence) == (timedelta(minutes=5), timedelta(minutes=15))
     plain = CUSTOM.of(FLIGHTS, key="k", title="t", expression="rows(this) > 5", because="asked")
     assert (plain.sustain, plain.cadence) == (slas_of(1).sustain, None)
+    fresh = CUSTOM.of(FLIGHTS, key="k", title="t", expression="freshness(this) < 30m", because="asked")
+    assert fresh.cadence == slas_of(1).cadence
 
 
 def test_what_a_person_writes_is_checked() -> None:

@@ -67,15 +67,17 @@ def shown(value: Amount, kind: Kind) -> str:
     if isinstance(value, timedelta):
         return _duration_shown(value)
     if kind is Kind.RATIO:
-        return f"{_rounded(value * 100)}%"
-    return _rounded(value)
+        percent = value * 100
+        return f"{_rounded(percent, min(abs(percent), abs(100 - percent)))}%"
+    return _rounded(value, abs(value))
 
 
-def _rounded(value: Fraction) -> str:
+def _rounded(value: Fraction, size: Fraction) -> str:
+    """With digits enough to be right within 0.5% of `size`: a share's is its distance from none or all, so that 99.9899%
+    does not look like the 99.99% that it should be."""
     if value.denominator == 1:
         return f"{value.numerator:,}"
-    # Enough digits that a value beside a threshold such as 99.9% does not look equal to it.
-    digits = next((digits for digits in (2, 3, 4, 6) if abs(value - round(value, digits)) * 10**4 <= abs(value)), 8)
+    digits = next((digits for digits in (2, 3, 4, 6) if abs(value - round(value, digits)) * 200 <= size), 8)
     return f"{float(value):,.{digits}f}"
 
 

@@ -11,6 +11,8 @@ import pytest
 from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation import Evaluation, asks, evaluate
 from quality.domain.expression import parse
+from quality.domain.expression.amounts import shown
+from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves import LEAVES
 from quality.domain.expression.measures import Answer
 from quality.domain.expression.values import Failed, Moment, error
@@ -149,3 +151,32 @@ def test_the_same_measure_is_asked_for_once() -> None:
 @pytest.mark.parametrize("name", sorted(LEAVES))
 def test_each_leaf_says_how_it_is_written(name: str) -> None:
     assert LEAVES.get(name).signature.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (Fraction(975, 985), "98.98%"),
+        (Fraction(999899, 1000000), "99.9899%"),
+        (Fraction(3, 26115), "0.0115%"),
+        (Fraction(1, 2), "50%"),
+        (Fraction(92, 714), "12.89%"),
+        (Fraction(-1, 3), "-33.33%"),
+        (Fraction(1), "100%"),
+    ],
+)
+def test_a_share_never_looks_like_what_it_is_not(value: Fraction, says: str) -> None:
+    assert shown(value, Kind.RATIO) == says
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        (timedelta(hours=3, minutes=20, seconds=5), "3 h 20 min"),
+        (timedelta(days=9), "9 d"),
+        (timedelta(), "0 s"),
+        (timedelta(minutes=-90), "-1 h 30 min"),
+    ],
+)
+def test_a_duration_is_shown_in_its_two_largest_units(value: timedelta, says: str) -> None:
+    assert shown(value, Kind.DURATION) == says

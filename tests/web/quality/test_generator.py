@@ -127,11 +127,21 @@ def test_what_is_wrong_is_refused_by_field(world: World, key: str, expression: s
     assert not Test.objects.filter(generated=False).exists()
 
 
-def test_a_copy_without_data_has_no_baseline_yet(world: World) -> None:
+def test_a_copy_that_was_not_bootstrapped_has_no_baseline_yet(world: World) -> None:
     generator.generate(world.flights, now=NOW)
-    empty = factories.copy(world.flights, "dc3", monitored_from=None, uri="file:///nowhere/flights")
-    assert not baseline.start(empty, now=NOW)
-    assert baseline.start_missing(now=NOW) == 0  # no bootstrap has succeeded
+    assert baseline.start_missing(now=NOW) == 0
+
+
+def test_a_copy_that_cannot_be_read_is_watched_from_now_on_and_says_why(world: World) -> None:
+    generator.generate(world.flights, now=NOW)
+    lost = factories.copy(world.flights, "dc3", monitored_from=None, uri="file:///nowhere/flights")
+    assert baseline.start(lost, now=NOW)
+    lost.refresh_from_db()
+    assert lost.monitored_from == factories.day("2026-11-17").start
+    world.run(NOW)
+    unit = world.unit("freshness", where="dc3")
+    assert (unit.latest_outcome, unit.reason) == ("error", "error")
+    assert "file:///nowhere/flights does not exist. Bootstrap the dataset" in unit.detail["cause"]
 
 
 def test_a_baseline_follows_the_bootstrap(world: World) -> None:

