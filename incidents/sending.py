@@ -141,9 +141,8 @@ def _release(message: Message, now: datetime) -> None:
     units = list(Span.objects.filter(incident=incident, ended_at=None).values_list("unit_id", flat=True))
     with transaction.atomic():
         waivers.ask_rerun(units, now=now, lane=Lane.DUE)
-        moves.note(
-            incident, "message_released", now=now, text=f"{message.channel}{_held_words(message, now)}; rerun first"
-        )
+        text = f"{message.channel}{_held_words(message, now)} because {message.why}; rerun first"
+        moves.note(incident, "message_released", now=now, text=text)
         _set(message, released_at=now, why="waits for the rerun", due_at=now)
 
 
