@@ -1,0 +1,111 @@
+"""Rows fit a schema or are told apart with the reason; whole columns and single values are judged alike."""
+
+from __future__ import annotations
+
+import json
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestion.domain.schema import SIMPLE_TYPES, Schema
+from ingestion.sources import Chunk, Unreadable
+from ingestion.spark.fitting import Rules, fit
+
+NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
+VALUES = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=5)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value", "stored"),
+    [
+        ("long", "42", 42),
+        ("int", 7, 7),
+        ("double", 3, 3.0),
+        ("boolean", 1, True),
+        ("boolean", "false", False),
+        ("string", 5, "5"),
+        ("string", {"b": 1, "a": [2]}, '{"a": [2], "b": 1}'),
+        ("date", "2026-11-16", date(2026, 11, 16)),
+        ("decimal(10,2)", "1.25", Decimal("1.25")),
+        ("timestamp", "2026-11-16 12:00:00", NOON),
+        ("timestamp", "2026-11-16T13:00:00+01:00", NOON),
+        ("timestamp", datetime(2026, 11, 16, 12), NOON),
+        ("timestamp", date(2026, 11, 16), NOON.replace(hour=0)),
+        ("binary", b"\x00", b"\x00"),
+    ],
+)
+def test_values_that_fit(type_: str, value: object, stored: object) -> None:
+    assert fitted({"a": [value]}, {"a": type_}).rows["a"].to_pylist() == [stored]
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("long", "4x"),
+        ("long", 1.5),
+        ("int", 2**40),
+        ("double", "much"),
+        ("boolean", 2),
+        ("date", 20261116),
+        ("timestamp", 1763294400),
+        ("timestamp", "noon"),
+    ],
+)
+def test_a_value_that_does_not_fit_is_named(type_: str, value: object) -> None:
+    found = fitted({"id": [1, 2], "a": [None, value]}, {"id": "long", "a": type_})
+    assert found.rows["id"].to_pylist() == [1]
+    (misfit,) = found.misfits
+    assert misfit.column == "a"
+    assert misfit.reason == f"`a` is {json.dumps(value)} ({type(value).__name__}), which is no {type_}"
+    assert json.loads(misfit.raw) == {"id": 2, "a": value}
+
+
+@given(st.lists(VALUES, max_size=6), st.sampled_from(SIMPLE_TYPES))
+def test_a_row_fits_beside_others_as_it_fits_alone(values: list[Any], type_: str) -> None:
+    together = fitted({"id": range(len(values)), "a": values}, {"id": "long", "a": type_}).rows
+    alone = [fitted({"a": [value]}, {"a": type_}).rows["a"].to_pylist() for value in values]
+    assert together["id"].to_pylist() == [place for place, rows in enumerate(alone) if rows]
+    assert together["a"].to_pylist() == [row for rows in alone for row in rows]
+
+
+@given(st.lists(st.tuples(VALUES, VALUES), max_size=6))
+def test_every_row_is_either_kept_or_told(rows: list[tuple[Any, Any]]) -> None:
+    columns = {"a": [row[0] for row in rows], "b": [row[1] for row in rows]}
+    found = fitted(columns, {"a": "long", "b": "string"}, required=("a",))
+    assert found.rows.num_rows + len(found.misfits) == len(rows)
+
+
+def test_a_key_is_not_null_and_a_partition_names_a_folder() -> None:
+    columns = {"id": [1, None, 3, 4], "day": ["a", "b", "", "x/y"]}
+    found = fitted(columns, {"id": "long", "day": "string"}, required=("id", "day"), partition_column="day")
+    assert found.rows["id"].to_pylist() == [1]
+    assert [(each.column, each.reason.split(":")[0]) for each in found.misfits] == [
+        ("id", "`id` is null, but it is a key"),
+        ("day", "`day` is ''"),
+        ("day", "`day` is 'x/y'"),
+    ]
+
+
+def test_a_field_that_nobody_knows_is_not_dropped_in_silence() -> None:
+    found = fitted({"id": [1, 2], "extra": [None, "x"]}, {"id": "long"})
+    assert found.rows["id"].to_pylist() == [1]
+    assert found.misfits[0].reason == "`extra` is no column of the source's schema"
+
+
+def test_what_is_no_row_is_told_too() -> None:
+    chunk = Chunk({"id": [1]}, (Unreadable("{oops", "not JSON"),))
+    assert fit(chunk, Rules(Schema.of({"id": "long"}))).misfits[0].raw == "{oops"
+
+
+def test_arrow_columns_are_taken_as_they_are() -> None:
+    found = fitted({"a": pa.array([1, 2], pa.int32())}, {"a": "long", "gone": "string"})
+    assert found.rows.to_pydict() == {"a": [1, 2], "gone": [None, None]}
+
+
+def fitted(columns: dict[str, Any], types: dict[str, str], **rules: Any) -> Any:
+    return fit(Chunk(columns), Rules(Schema.of(types), **rules))
