@@ -54,14 +54,14 @@ class JsonLines:
 
     def schema(self, file: Any) -> Schema:
         kinds: dict[str, set[type]] = {}
-        for _, line in zip(range(_INFERRED_ROWS), file, strict=False):
+        for _, line in zip(range(_INFERRED_ROWS), io.BufferedReader(file), strict=False):
             row = _parsed(line)
             for name, value in row.items() if isinstance(row, dict) else ():
                 kinds.setdefault(name, set()).update([] if value is None else [type(value)])
         return Schema(tuple(Column(name, _json_type(found)) for name, found in kinds.items()))
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]:
-        for piece in _pieces((line for line in file if line.strip()), rows):
+        for piece in _pieces((line for line in io.BufferedReader(file) if line.strip()), rows):
             parsed = [_parsed(line) for line in piece]
             broken = tuple(
                 Unreadable(line.decode(errors="replace").rstrip(), row)
