@@ -69,7 +69,11 @@ def calendar(days: Mapping[date, Day], *, today: date, weeks: int = WEEKS) -> Ca
         )
         for weekday in range(7)
     )
-    heads = tuple(_week(monday, age, at == 0) for at, (monday, age) in enumerate(zip(mondays, ages, strict=True)))
+    # The first week is named only where the name of the month after it leaves room.
+    room = not any(_starts_month(monday) for monday in mondays[1:4])
+    heads = tuple(
+        _week(monday, age, room and at == 0) for at, (monday, age) in enumerate(zip(mondays, ages, strict=True))
+    )
     return Calendar(heads, rows, counts[0] if counts else 0, counts[-1] if counts else 0)
 
 
@@ -77,8 +81,12 @@ def _age(weeks_ago: int) -> str:
     return "3" if weeks_ago > 30 else "2" if weeks_ago > 22 else "1" if weeks_ago > 16 else ""
 
 
+def _starts_month(monday: date) -> bool:
+    return monday.day <= 7
+
+
 def _week(monday: date, age: str, first: bool) -> Week:
-    starts_month = monday.day <= 7
+    starts_month = _starts_month(monday)
     return Week(f"{monday:%b}" if starts_month else words.day(monday), starts_month or first, age)
 
 
@@ -94,8 +102,10 @@ def _cell(day: date, days: Mapping[date, Day], counts: list[int], today: date) -
 
 
 def _amount(rows: int, counts: list[int]) -> int:
-    """Which fifth of the range between the least and the most; 0 for none."""
+    """Which fifth of the usual range, without the twentieth at each end; 0 for none."""
     if not rows or not counts:
         return 0
-    spread = counts[-1] - counts[0]
-    return 3 if not spread else min(5, 1 + int(5 * (rows - counts[0]) / spread))
+    edge = len(counts) // 20
+    least, most = counts[edge], counts[-1 - edge]
+    share = (rows - least) / (most - least) if most > least else 0.5
+    return min(5, max(1, 1 + int(5 * share)))

@@ -11,18 +11,20 @@ from incidents.models import Incident, Span
 from lakehub.kernel.interval import Interval
 from quality.models import Category, Unit
 
-_COUNTS = re.compile(r"^([\d,]+) of ([\d,]+)$")
+_COUNTS = re.compile(r"([\d,]+) of ([\d,]+)")
 
 
 def headline(incident: Incident, spans: Sequence[Span]) -> str:
-    """From the active span that has failed longest. `spans` come with their units, tests and copies; what is over keeps its title."""
-    active = [span for span in spans if span.ended_at is None]
-    if incident.reported or not active:
+    """From the span that has failed longest, the active ones first. `spans` come with their units, tests and copies."""
+    if incident.reported or not spans:
         return bare_title(incident)
-    first = min(active, key=lambda span: (span.began_at, span.start))
-    said = _said(incident, first.unit, first.copy.data_center.name)
-    more = f", and {words.count(len(active) - 1, 'more')}".replace("mores", "more") if len(active) > 1 else ""
-    return f"{said}{more}" if said else bare_title(incident)
+    active = [span for span in spans if span.ended_at is None]
+    first = min(active or spans, key=lambda span: (span.began_at, span.start))
+    alike = [span for span in active or spans if (span.unit.test_id, span.start) == (first.unit.test_id, first.start)]
+    where = " and ".join(sorted({span.copy.data_center.name for span in alike}))
+    said = _said(incident, first.unit, where, over=not active)
+    others = len(active or spans) - len(alike)
+    return f"{said}{f', and {others:,} more' if others else ''}" if said else bare_title(incident)
 
 
 def bare_title(incident: Incident) -> str:
@@ -31,15 +33,21 @@ def bare_title(incident: Incident) -> str:
     return bare[:1].upper() + bare[1:]
 
 
-def _said(incident: Incident, unit: Unit, where: str) -> str:
+def _said(incident: Incident, unit: Unit, where: str, *, over: bool) -> str:
     detail: dict[str, Any] = unit.detail if isinstance(unit.detail, dict) else {}
-    counts = _COUNTS.match(str(detail.get("behind", "")))
+    # What is over passes now; its title keeps what was wrong.
+    counts = _COUNTS.search(incident.title if over else str(detail.get("behind", "")))
     dataset = incident.dataset
     of_what = words.partition(Interval(unit.start, unit.end), dataset.partition_grain, dataset.zone)
-    if incident.category == Category.FRESHNESS and detail.get("observed"):
-        return f"{dataset.name} in {where} is {detail['observed']} behind, needs {unit.threshold}"
-    if incident.category in (Category.CONSISTENCY, Category.COMPLETENESS) and counts:
-        there, wanted = (int(count.replace(",", "")) for count in counts.groups())
-        if there < wanted:
-            return f"{where} lacks {wanted - there:,} of {wanted:,} rows of {of_what}"
+    if incident.category == Category.FRESHNESS and detail.get("observed") and not over:
+        return f"{dataset.name} in {where} is {detail['observed']} behind, needs {words.comparison(unit.threshold)}"
+    if counts is None:
+        return ""
+    part, whole = (int(count.replace(",", "")) for count in counts.groups())
+    if incident.category in (Category.CONSISTENCY, Category.COMPLETENESS) and part < whole:
+        verb = "lacked" if over else "lacks" if " and " not in where else "lack"
+        return f"{where} {verb} {whole - part:,} of {whole:,} rows of {of_what}"
+    if incident.category == Category.DUPLICATES and part > 0:
+        verb = "repeated" if over else "repeats" if part == 1 else "repeat"
+        return f"{part:,} of {whole:,} rows {verb} a primary key in {where}"
     return ""

@@ -19,7 +19,7 @@ def observed(row: Unit | Result) -> str:
 
 def needs(row: Unit | Result) -> str:
     """`> 99.9%`."""
-    return row.threshold or "–"
+    return words.comparison(row.threshold) or "–"
 
 
 def behind(row: Unit | Result) -> str:
@@ -36,7 +36,9 @@ def cause(row: Unit | Result) -> str:
 def formula(test: Test, row: Unit | Result | None) -> str:
     """How the value is worked out."""
     said = _detail(row).get("formula") if row is not None else ""
-    return str(said or (test.version.expression if test.version else ""))
+    whole = str(said or (test.version.expression if test.version else ""))
+    # What it is held against has a column of its own.
+    return whole.removesuffix(row.threshold).strip() if row is not None else whole
 
 
 def unit_of(row: Unit | Result) -> str:

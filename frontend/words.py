@@ -74,6 +74,11 @@ def percent(share: float, decimals: int = 2) -> str:
     return f"{share * 100:.{decimals}f}%"
 
 
+def comparison(threshold: str) -> str:
+    """`≤ 0%` for `<= 0%`."""
+    return threshold.replace("<=", "≤").replace(">=", "≥")
+
+
 def measured(value: float | None, unit: str) -> str:
     """A number observed or needed, with its unit; a dash where there is none."""
     if value is None:

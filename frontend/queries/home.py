@@ -91,7 +91,7 @@ def _needs_decision(row: incident_query.Row) -> bool:
 
 def _incident(row: incident_query.Row) -> Todo:
     incident = row.incident
-    ranges = "; ".join(f"{span} in {where}" for where, span in row.ranges)
+    ranges = incident_query.in_words(row.ranges)
     ranges = ranges[:1].upper() + ranges[1:]
     who = incident.assignee.get_full_name() or incident.assignee.username if incident.assignee else ""
     said = f"{ranges}. " if ranges else ""

@@ -12,9 +12,9 @@ from frontend.headline import headline
 from frontend.observed import behind, needs, observed
 from frontend.queries.dataset import Neighbour, neighbours
 from frontend.queries.history import Plot, Shade, of_results
-from frontend.queries.incidents import affected, shown_state
+from frontend.queries.incidents import affected, in_words, shown_state
 from frontend.queries.reasons import partition_of
-from incidents.models import GateQuestion, Incident, Message, MessageState, Resolution, Span
+from incidents.models import GateQuestion, Incident, Message, MessageState, Resolution, Span, State
 from lakehub.kernel.interval import BEGINNING
 from quality.models import Result, Unit
 
@@ -50,6 +50,10 @@ class Story:
     """The unit that the plot and the sentence are about: the active one that fails longest."""
     next_at: datetime | None
     held_by: Incident | None
+
+    @property
+    def where(self) -> str:
+        return in_words(self.ranges)
 
     @property
     def headline(self) -> str:
@@ -110,32 +114,42 @@ def story(incident: Incident, *, now: datetime) -> Story:
 
 
 def life(told: Story) -> list[Step]:
-    """Failing, open, acknowledged, resolved; the last ones may lie ahead."""
+    """Failing, open, acknowledged, resolved; the last ones may lie ahead. A report is reported and put to the owner instead."""
     incident = told.incident
+    taken = Step("running", "Acknowledged", incident.acknowledged_at, _who(incident))
+    return [*_beginning(told), taken, _ending(incident)]
+
+
+def _beginning(told: Story) -> list[Step]:
+    incident = told.incident
+    if incident.reported:
+        answer = "another incident explains it" if incident.state == State.MATCHED else "the owner is asked"
+        said = Step("reported", "Reported", incident.opened_at, "by a reader")
+        return [said, Step("reported", "Answered", _answered_at(incident), answer)]
     first = min((span.began_at for span in told.spans), default=incident.opened_at)
-    steps = [
+    return [
         Step("warn", "Failing", first, "the sustain period began"),
-        Step(
-            "fail",
-            "Open",
-            incident.opened_at,
-            "reported" if incident.reported else "the sustain period ended with no pass",
-        ),
+        Step("fail", "Open", incident.opened_at, "the sustain period ended with no pass"),
     ]
-    if incident.acknowledged_at or incident.resolved_at is None:
-        who = f"by {incident.assignee.get_full_name() or incident.assignee.username}" if incident.assignee else ""
-        steps.append(
-            Step(
-                "running",
-                "Acknowledged",
-                incident.acknowledged_at,
-                who if incident.acknowledged_at else "nobody has it yet",
-            )
+
+
+def _answered_at(incident: Incident) -> datetime | None:
+    return incident.acknowledged_at or incident.resolved_at
+
+
+def _who(incident: Incident) -> str:
+    if incident.acknowledged_at is None:
+        return "nobody has it yet" if incident.resolved_at is None else "nobody had to"
+    return f"by {incident.assignee.get_full_name() or incident.assignee.username}" if incident.assignee else ""
+
+
+def _ending(incident: Incident) -> Step:
+    if incident.resolved_at is None:
+        return Step(
+            "pass", "Resolved", None, "when it is declared fixed" if incident.reported else "a pass resolves it"
         )
-    forced = incident.resolved_at is not None and shown_state(incident, now=incident.resolved_at) == "none"
-    ended = incident.get_resolution_display() if incident.resolved_at else "a pass resolves it"
-    steps.append(Step("none" if forced else "pass", "Resolved", incident.resolved_at, ended))
-    return steps
+    forced = shown_state(incident, now=incident.resolved_at) == "none"
+    return Step("none" if forced else "pass", "Resolved", incident.resolved_at, incident.get_resolution_display())
 
 
 def results(told: Story) -> list[Result]:

@@ -141,6 +141,14 @@ def rows(incidents: Sequence[Incident], *, now: datetime) -> list[Row]:
     ]
 
 
+def in_words(ranges: Sequence[tuple[str, str]]) -> str:
+    """`all data in dc1 and dc2; [16 Nov, 17 Nov) in dc3`."""
+    places: dict[str, list[str]] = defaultdict(list)
+    for where, span in ranges:
+        places[span].append(where)
+    return "; ".join(f"{span} in {' and '.join(names)}" for span, names in places.items())
+
+
 def affected(incident: Incident, spans: Sequence[Span]) -> tuple[tuple[str, str], ...]:
     """The union of the ranges, by data center: of the active spans, or of all where it is over."""
     active = [span for span in spans if span.ended_at is None] or list(spans)

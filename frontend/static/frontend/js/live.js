@@ -29,7 +29,7 @@
       for (const out of document.querySelectorAll("[data-as-of]")) out.textContent = asOf;
     } catch (problem) {
       console.warn("A live update failed:", problem);
-      const minutes = Math.round((Date.now() - since) / 60000);
+      const minutes = Math.floor((Date.now() - since) / 60000);
       if (!stale || minutes < 1) return;
       stale.querySelector("[data-age]").textContent = `${minutes} min`;
       stale.hidden = false;

@@ -66,7 +66,7 @@
     const values = spec.points.map((point) => point.value).concat(spec.limit === null ? [] : [spec.limit]);
     const low = Math.min(...values), high = Math.max(...values), room = (high - low || Math.abs(high) || 1) * 0.12;
     const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { size: 11 } };
-    const y = { ...axis, range: [low - room, high + room], fixedrange: true, tickformat: format[spec.unit] ?? "", nticks: 5 };
+    const y = { ...axis, range: [low - room, high + room * (spec.shades.length ? 2.5 : 1)], fixedrange: true, tickformat: format[spec.unit] ?? "", nticks: 5 };
     if (spec.unit === "s") {
       y.tickvals = roundTimes(low, high);
       y.ticktext = y.tickvals.map(seconds);
