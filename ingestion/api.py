@@ -13,7 +13,7 @@ from rest_framework.response import Response
 
 from ingestion import runs
 from ingestion.models import Commit, JobKind, JobRun
-from ingestion.serializers import AskSerializer, CommitSerializer, RunSerializer
+from ingestion.serializers import AskSerializer, CommitSerializer, JobRunSerializer
 from lakehub import wiring
 from lakehub.accounts.permissions import require
 from lakehub.catalog.changes import live_dataset
@@ -25,13 +25,13 @@ class Runs(ListAPIView[JobRun]):
     """The runs of a dataset, newest first."""
 
     scopes: ClassVar = {"GET": "ingestion:read", "POST": "ingestion:run"}
-    serializer_class = RunSerializer
+    serializer_class = JobRunSerializer
 
     def get_queryset(self) -> QuerySet[JobRun]:
         wanted = JobRun.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
         return wanted.select_related("copy__dataset", "copy__data_center").order_by("-pk")
 
-    @extend_schema(request=AskSerializer, responses={201: RunSerializer})
+    @extend_schema(request=AskSerializer, responses={201: JobRunSerializer})
     def post(self, request: Request, name: str) -> Response:
         """Asks for a job: it runs as soon as a worker is free. What removes rows needs an administrator of the team."""
         dataset = live_dataset(name)
@@ -42,7 +42,7 @@ class Runs(ListAPIView[JobRun]):
         copy = runs.copy_of(dataset, values["data_center"])
         actor = request.user.get_username()
         run = runs.ask(copy, values["kind"], values["params"], asked_by=actor, now=wiring.clock.now())
-        return Response(RunSerializer(run).data, status.HTTP_201_CREATED)
+        return Response(JobRunSerializer(run).data, status.HTTP_201_CREATED)
 
 
 class Commits(ListAPIView[Commit]):

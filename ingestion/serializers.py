@@ -9,7 +9,7 @@ from rest_framework import serializers
 from ingestion.models import Commit, JobKind, JobRun
 
 
-class RunSerializer(serializers.ModelSerializer[JobRun]):
+class JobRunSerializer(serializers.ModelSerializer[JobRun]):
     dataset = serializers.CharField(source="copy.dataset.name", read_only=True)
     data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
 

@@ -131,6 +131,11 @@ SPECTACULAR_SETTINGS = {
     "VERSION": "1",
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
+    "ENUM_NAME_OVERRIDES": {
+        "JobState": "ingestion.models.JobState",
+        "JobKind": "ingestion.models.JobKind",
+        "IncidentState": "incidents.models.State",
+    },
 }
 
 _BROKER = env.text("LAKEHUB_BROKER_URL", "filesystem://")

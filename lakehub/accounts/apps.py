@@ -6,3 +6,6 @@ from django.apps import AppConfig
 class AccountsConfig(AppConfig):
     name = "lakehub.accounts"
     label = "accounts"
+
+    def ready(self) -> None:
+        from lakehub.accounts import schema  # noqa: F401 - registers itself

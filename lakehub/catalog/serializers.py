@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
@@ -12,6 +13,7 @@ from lakehub.catalog.onboarding import Application, Upstream
 from lakehub.kernel.calendar import Grain
 
 
+@extend_schema_field({"type": "number", "description": "Seconds"})
 class Seconds(serializers.Field[timedelta, int, float, timedelta]):
     """A length of time as a number of seconds."""
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.models import JobRun
-from ingestion.serializers import RunSerializer
+from ingestion.serializers import JobRunSerializer
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import NotFound
 
@@ -33,7 +33,7 @@ class Command(BaseCommand):
 
 
 def _as_json(run: JobRun) -> str:
-    return json.dumps(RunSerializer(run).data, default=str)
+    return json.dumps(JobRunSerializer(run).data, default=str)
 
 
 def _as_line(run: JobRun) -> str:
