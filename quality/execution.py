@@ -37,10 +37,12 @@ class Run:
     instant: str
 
 
-def run_due(*, now: datetime, worker: str, most: int = 20) -> int:
-    """Runs what is due, up to `most` claims. The number of results stored."""
-    stored = 0
+def run_due(*, now: datetime, worker: str, most: int = 20, budget: timedelta = timedelta(hours=1)) -> int:
+    """Runs what is due, up to `most` claims, and begins none after `budget`. The number of results stored."""
+    stored, begun = 0, time.monotonic()
     for _ in range(most):
+        if time.monotonic() - begun > budget.total_seconds():
+            break
         claimed = claim(now=now, worker=worker)
         if claimed is None:
             break

@@ -19,8 +19,8 @@ def _worker() -> str:
 
 @shared_task
 def run_due() -> None:
-    """Runs the tests that are due."""
-    execution.run_due(now=wiring.clock.now(), worker=_worker())
+    """Runs tests that are due; a worker that was busy for a while lets other tasks in."""
+    execution.run_due(now=wiring.clock.now(), worker=_worker(), budget=timedelta(seconds=2))
 
 
 @shared_task

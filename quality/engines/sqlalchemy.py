@@ -10,6 +10,7 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
+from sqlalchemy.types import NullType
 
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.expression.measures import Answer, Measure, Scalar
@@ -103,6 +104,7 @@ class _Reading:
                 f"{self._table.name} has no partition column `{part.column}`.{did_you_mean(part.column, known)}"
             )
         answers: dict[Measure, Answer | Failed] = {**unknown_columns(self._scan.measures, known)}
+        answers |= {one: why for one in self._scan.measures if one not in answers and (why := self._no_sum(one))}
         rest = [measure for measure in self._scan.measures if measure not in answers]
         shared = [measure for measure in rest if measure.kind in _AGGREGATES]
         if shared:
@@ -114,6 +116,14 @@ class _Reading:
             if measure.kind not in _AGGREGATES:
                 answers |= self._alone(measure)
         return Measured(answers, scans=self._scans)
+
+    def _no_sum(self, measure: Measure) -> Failed | None:
+        """SQLite adds up texts as zeros; the other engines add up numbers only."""
+        if measure.kind != "sum" or isinstance(
+            kind := self._columns(measure)[0].type, sa.Integer | sa.Numeric | NullType
+        ):
+            return None
+        return error(f"`{measure.columns[0]}` is {kind}, not a number")
 
     def _alone(self, measure: Measure) -> Mapping[Measure, Answer | Failed]:
         if measure.kind == "distinct":

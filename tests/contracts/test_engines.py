@@ -257,6 +257,13 @@ def test_a_column_that_is_not_there_costs_only_its_own_measure(place: Place) -> 
     assert found[wrong] == Failed(Outcome.ERROR, "There is no column `tialnum`. Did you mean `tailnum`?")
 
 
+def test_a_sum_of_texts_costs_only_itself(place: Place) -> None:
+    texts = Measure("sum", ("tailnum",))
+    found = place.answers(Whole(), ROWS, texts, SUM, MOST)
+    assert (found[ROWS], found[SUM], found[MOST]) == (6, 13.5, 4.0)
+    assert found[texts].outcome is Outcome.ERROR
+
+
 def test_a_lookup_into_a_column_that_is_not_there_costs_only_itself(place: Place) -> None:
     wrong = Measure("unmatched", ("tailnum",), PLANES_NAME, ("tail",))
     found = place.answers(Whole(), ROWS, wrong)
