@@ -61,12 +61,13 @@ def lag_of(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     """How far the copy is behind its source: zero where the last look took everything in, None where it was not looked at for too long."""
     looks = copy.runs.filter(kind__in=[JobKind.BOOTSTRAP, JobKind.INCREMENTAL])
     heard_at = looks.filter(state=JobState.SUCCEEDED).aggregate(at=Max("started_at"))["at"]
-    behind_since = (
-        heard_at
-        if looks.filter(state__in=[JobState.FAILED, JobState.QUEUED], attempt__gt=0, due_at__gt=heard_at).exists()
-        else None
-    )
-    return dataset_lag(oldest_pending_at=behind_since, heard_at=heard_at, every=copy.dataset.feed.every, now=now)
+    if heard_at is None:
+        return None
+    failing = looks.filter(
+        state__in=[JobState.FAILED, JobState.QUEUED], attempt__gt=0, started_at__gt=heard_at
+    ).exists()
+    pending = heard_at if failing else None
+    return dataset_lag(oldest_pending_at=pending, heard_at=heard_at, every=copy.dataset.feed.every, now=now)
 
 
 def last_commit(copy: DatasetCopy) -> Commit | None:

@@ -66,7 +66,7 @@ def check_params(kind: str, params: dict[str, Any]) -> None:
     known = PARAMS[JobKind(kind)]
     for name in params:
         if name not in known:
-            raise Refused(f"A {kind} has no parameter `{name}`.{did_you_mean(name, known)}")
+            raise Refused(f"A job of the kind `{kind}` has no parameter `{name}`.{did_you_mean(name, known)}")
 
 
 def _source(feed: Feed | None, options: dict[str, Any]) -> SourceSpec:

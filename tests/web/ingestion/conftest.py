@@ -1,0 +1,54 @@
+"""A fed dataset with a copy in a lake of its own, and a launcher that only pretends."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from ingestion.spark.report import NOTHING_TO_DO, JobReport
+from ingestion.spark.spec import JobSpec
+from ingestion.work import Worker
+from lakehub.catalog.models import DatasetCopy
+from tests import factories as given
+
+
+@dataclass
+class FakeLauncher:
+    """Answers with what `answer` says, and remembers what it was asked."""
+
+    answer: Callable[[JobSpec], JobReport] = lambda spec: JobReport(run_id=spec.run_id, status=NOTHING_TO_DO)
+    asked: list[tuple[JobSpec, Mapping[str, str]]] = field(default_factory=list)
+
+    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+        self.asked.append((spec, secrets))
+        return self.answer(spec)
+
+    def close(self) -> None:
+        """Nothing is kept."""
+
+
+@pytest.fixture
+def copy(db: None, tmp_path: Path) -> DatasetCopy:
+    """flights in dc1, fed every five minutes."""
+    given.data_center("dc1", tmp_path.as_uri())
+    dataset = given.dataset("flights", record_key=["id", "flight_date"], reference_key="updated_at")
+    given.feed(dataset)
+    return given.copy_of(dataset)
+
+
+@pytest.fixture
+def launcher() -> FakeLauncher:
+    return FakeLauncher()
+
+
+@pytest.fixture
+def worker(launcher: FakeLauncher) -> Worker:
+    return worker_at(given.NOW, launcher)
+
+
+def worker_at(now: datetime, launcher: FakeLauncher, name: str = "host:1:a") -> Worker:
+    return Worker(name, launcher, "file:///staging", lambda: now, timedelta, lambda: 0.0)

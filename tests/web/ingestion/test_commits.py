@@ -1,0 +1,96 @@
+"""The lake's timeline as rows: each commit once, with its partitions and what is wrong with its sum."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from ingestion import commits
+from ingestion.models import Commit, Finding, JobRun, TouchedPartition
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.interval import BEGINNING, FOREVER
+from tests import factories as given
+from tests.factories import NOW
+from tests.web.ingestion import timeline
+
+FIRST, SECOND = "20261117100000000", "20261117110000000"
+
+
+def test_a_commit_is_taken_in_once_with_the_partitions_it_touched(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {"2026-11-15": (5, 0, 0), "2026-11-16": (1, 2, 3)})
+    (commit,) = commits.take_in(copy, now=NOW)
+    assert commits.take_in(copy, now=NOW) == []
+    assert (commit.instant, commit.inserts, commit.updates, commit.deletes) == (FIRST, 6, 2, 3)
+    assert commit.completed_at == datetime(2026, 11, 17, 10, 0, 0, 500_000, tzinfo=UTC)
+    touched = [(each.start, each.end, each.rows) for each in TouchedPartition.objects.order_by("start")]
+    days = [given.day("2026-11-15"), given.day("2026-11-16")]
+    assert touched == [(day.start, day.end, rows) for day, rows in zip(days, (5, 6), strict=True)]
+
+
+def test_commits_come_in_the_order_of_their_completion_and_only_new_ones(copy: DatasetCopy) -> None:
+    timeline.commit(copy, SECOND, {"2026-11-16": (1, 0, 0)})
+    commits.take_in(copy, now=NOW)
+    timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)})
+    assert [commit.instant for commit in commits.take_in(copy, now=NOW)] == [FIRST]
+
+
+def test_a_commit_of_our_own_knows_its_run_its_sum_and_its_checkpoint(copy: DatasetCopy) -> None:
+    run = JobRun.objects.create(copy=copy, kind="incremental", due_at=NOW)
+    mark = timeline.told_by(
+        str(run.key), read=4, applied=3, errors=1, source_committed_upto="2026-11-17T09:59:00+00:00"
+    )
+    timeline.commit(copy, FIRST, {"2026-11-16": (1, 2, 0)}, run=mark, checkpoint={"watermark": 7})
+    (commit,) = commits.take_in(copy, now=NOW)
+    assert (commit.run, commit.read, commit.applied, commit.errors) == (run, 4, 3, 1)
+    assert commit.checkpoint == {"watermark": 7}
+    assert commit.source_committed_upto == datetime(2026, 11, 17, 9, 59, tzinfo=UTC)
+    assert not Finding.objects.exists()
+
+
+def test_a_commit_is_timed_by_the_platforms_clock(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {}, run=timeline.told_by("x", clock_ahead_s=-3600.0))
+    (commit,) = commits.take_in(copy, now=NOW)
+    assert commit.completed_at.hour == 9
+
+
+def test_a_sum_that_does_not_hold_is_a_finding_over_what_it_touched(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)}, run=timeline.told_by("x", read=5, applied=3))
+    commits.take_in(copy, now=NOW)
+    finding = Finding.objects.get(kind="rows_unaccounted")
+    assert finding.start == given.day("2026-11-16").start
+    assert "5 rows were read, but 3 are accounted for" in finding.detail["message"]
+
+
+def test_more_keys_written_than_rows_applied_is_a_finding(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {"2026-11-16": (4, 0, 0)}, run=timeline.told_by("x", read=3, applied=3))
+    commits.take_in(copy, now=NOW)
+    assert "3 rows were applied, but 4 keys written" in Finding.objects.get().detail["message"]
+
+
+def test_a_schema_that_does_not_fit_is_a_finding_until_it_does(copy: DatasetCopy) -> None:
+    bad = timeline.told_by("x", schema={"conflicts": [["amount", "double", "string"]]})
+    timeline.commit(copy, FIRST, {}, run=bad)
+    commits.take_in(copy, now=NOW)
+    finding = Finding.objects.get(kind="schema_incompatible")
+    assert finding.detail["message"] == "`amount` is double here and string in the source"
+    timeline.commit(copy, SECOND, {}, run=timeline.told_by("y"))
+    commits.take_in(copy, now=NOW)
+    finding.refresh_from_db()
+    assert finding.cleared_at == NOW
+
+
+def test_clustering_touches_nothing(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {"2026-11-16": (9, 0, 0)}, operation="CLUSTER")
+    commits.take_in(copy, now=NOW)
+    assert Commit.objects.get().operation == "cluster"
+    assert not TouchedPartition.objects.exists()
+
+
+def test_a_partition_that_is_none_of_the_datasets_touches_everything(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {"__HIVE_DEFAULT_PARTITION__": (1, 0, 0)})
+    commits.take_in(copy, now=NOW)
+    touched = TouchedPartition.objects.get()
+    assert (touched.start, touched.end) == (BEGINNING, FOREVER)
+
+
+def test_a_table_that_is_not_there_has_no_commits(copy: DatasetCopy) -> None:
+    assert commits.take_in(copy, now=NOW) == []
