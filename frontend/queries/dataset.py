@@ -160,12 +160,14 @@ class Partitions:
 
 
 def partitions(dataset: Dataset, health: Health, *, now: datetime) -> Partitions | None:
-    """The calendar; None for a table that is not cut by day or hour. Two queries."""
+    """The calendar; None for a table that is not cut by day or hour, or holds nothing yet. Two queries."""
     if dataset.partition_grain not in (Grain.DAY, Grain.HOUR):
         return None
     since = now - 290 * _DAY
     bad = _bad_days(dataset, health, since, now)
     rows = _rows_by_day(dataset, since)
+    if not rows and not bad:
+        return None
     days = {day: Day(rows.get(day, 0), *bad.get(day, ("pass", ""))) for day in {*rows, *bad}}
     today = now.astimezone(dataset.zone).date()
     counted: dict[str, int] = {}

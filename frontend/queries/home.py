@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -79,10 +80,23 @@ def todos(fleet: Sequence[Health], *, now: datetime) -> tuple[list[Todo], list[T
         if cell.verdict in ("unknown", "warn") and (health.dataset.pk, cell.category) not in taken
     ]
     units = units_behind(cell for _, cell in quiet)
+    waiting: dict[int, list[tuple[Health, Cell]]] = defaultdict(list)
     for health, cell in quiet:
-        todo = _category(health, cell, units, now)
-        (decide if cell.verdict == "unknown" and todo.act else in_hand).append(todo)
+        unit = units.get(cell.example) if cell.example is not None else None
+        if cell.verdict == "unknown" and (unit is None or unit.latest_at is None):
+            waiting[health.dataset.pk].append((health, cell))
+        else:
+            (decide if cell.verdict == "unknown" else in_hand).append(_category(health, cell, units, now))
+    in_hand += [_not_checked(cells) for cells in waiting.values()]
     return sorted(decide, key=_worst_first), sorted(in_hand, key=_worst_first)
+
+
+def _not_checked(cells: Sequence[tuple[Health, Cell]]) -> Todo:
+    """What never ran yet only needs time: one line a dataset."""
+    dataset = cells[0][0].dataset
+    names = ", ".join(cell.category.label for _, cell in cells)
+    said = "The gate answers unknown until they have run."
+    return Todo("unknown", dataset, "not checked yet", names[:1].upper() + names[1:], said, None)
 
 
 def _needs_decision(row: incident_query.Row) -> bool:
@@ -114,9 +128,7 @@ def _category(health: Health, cell: Cell, units: dict[int, Unit], now: datetime)
         return Todo(cell.state, health.dataset, cell.category.label.capitalize(), line, said, cell.since, act="rerun")
     said = f"The gate answers unknown for {health.dataset.name}."
     at = unit.latest_at if unit else None
-    # What never ran yet only needs time; what ran and could not say needs a person.
-    act = "rerun" if unit is not None and unit.latest_at is not None else ""
-    return Todo(cell.state, health.dataset, cell.category.label.capitalize(), line, said, at, act=act)
+    return Todo(cell.state, health.dataset, cell.category.label.capitalize(), line, said, at, act="rerun")
 
 
 def _worst_first(todo: Todo) -> tuple[int, int, str]:

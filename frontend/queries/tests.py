@@ -28,7 +28,8 @@ Key = tuple[int, int]
 @dataclass(frozen=True)
 class TestRow:
     test: Test
-    copy: DatasetCopy
+    copy: DatasetCopy | None
+    """None: it has not run anywhere yet."""
     unit: Unit | None
     state: str
     bad: int
@@ -54,7 +55,7 @@ class TestRow:
 
     @property
     def key(self) -> str:
-        return f"{self.test.pk}-{self.copy.data_center.name}"
+        return f"{self.test.pk}-{self.copy.data_center.name if self.copy else ''}"
 
 
 @dataclass(frozen=True)
@@ -75,28 +76,26 @@ def test_groups(dataset: Dataset, health: Health, *, now: datetime) -> list[Grou
         seen[test_id].append(copy_id)
     rows = []
     for test in tests:
-        for copy_id in sorted(seen.get(test.pk, list(copies)[:1]), key=lambda pk: copies[pk].data_center.name):
-            key = (test.pk, copy_id)
+        test.dataset = dataset
+        cell = health.cells.get(test.category, Cell(Category(test.category)))
+        if test.pk not in seen:
+            rows.append(_not_run(test))
+        for copy_id in sorted(seen[test.pk], key=lambda pk: copies[pk].data_center.name):
+            key, copy = (test.pk, copy_id), copies[copy_id]
             units = recent.get(key, [])
-            unit = worst.get(key) or (units[0] if units else None)
-            if unit is not None:
-                unit.test = test
-                test.dataset = dataset
-                unit.copy = copies[copy_id]
-            cell = health.cells.get(test.category, Cell(Category(test.category)))
+            unit = worst.get(key) or units[0]
+            unit.test, unit.copy = test, copy
             line = lines.get(key) or tuple(one.observed for one in reversed(units) if one.observed is not None)
-            rows.append(
-                TestRow(
-                    test,
-                    copies[copy_id],
-                    unit,
-                    _state(unit, cell),
-                    bad.get(key, 0),
-                    line,
-                    _why(unit, bad.get(key, 0), now),
-                )
-            )
+            why = _why(unit, bad.get(key, 0), now)
+            rows.append(TestRow(test, copy, unit, _state(unit, cell), bad.get(key, 0), line, why))
     return _grouped(rows, health)
+
+
+def _not_run(test: Test) -> TestRow:
+    """A finding is looked for all the time; any other test has to run first."""
+    if test.check_name == "finding":
+        return TestRow(test, None, None, "pass", 0, (), "nothing found")
+    return TestRow(test, None, None, "unknown", 0, (), "not run yet")
 
 
 def _grouped(rows: list[TestRow], health: Health) -> list[Group]:
@@ -108,19 +107,15 @@ def _grouped(rows: list[TestRow], health: Health) -> list[Group]:
     return sorted(groups, key=lambda group: (-SEVERITY.get(group.cell.verdict, 0), natural.index(group.category)))
 
 
-def _state(unit: Unit | None, cell: Cell) -> str:
+def _state(unit: Unit, cell: Cell) -> str:
     """The unit's verdict; where its category goes by another name (snoozed, in grace), a failing unit does too."""
-    if unit is None or (unit.latest_at is None and unit.verdict_at is None):
-        return "unknown" if unit is None or unit.verdict != "pass" else "pass"
     masked = cell.state in ("snoozed", "suppressed", "grace")
     return cell.state if masked and unit.verdict in ("fail", "warn") else unit.verdict
 
 
-def _why(unit: Unit | None, bad: int, now: datetime) -> str:
-    if unit is None:
-        return "not run yet"
+def _why(unit: Unit, bad: int, now: datetime) -> str:
     if unit.verdict == "pass":
-        return unit.reason if unit.reason == "false_positive" else ""
+        return "resolved as a false positive" if unit.reason == "false_positive" else ""
     others = f"; {bad - 1} more" if bad > 1 else ""
     return reason_of(unit, now=now, with_value=False) + others
 

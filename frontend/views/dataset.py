@@ -132,6 +132,7 @@ def _opened(request: HttpRequest, dataset: Dataset, groups: list[Group], now: da
 
 def _history(dataset: Dataset, row: TestRow, days: int, now: datetime) -> history.Plot:
     assert row.unit is not None
+    assert row.copy is not None  # what ran has both
     if history.is_whole(row.unit):
         return history.of_runs(row.unit, days=days, now=now)
     return history.of_units(dataset, row.test.pk, row.copy.pk, days=days, now=now)
