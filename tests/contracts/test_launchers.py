@@ -1,0 +1,81 @@
+"""What every launcher promises: a report whatever happens, within the deadline, and no secret on the disk."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ingestion.domain.accounting import Counts
+from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
+from ingestion.launchers.spark_submit import packed
+from ingestion.launchers.warm import WarmLauncher
+from tests.spark.orders import Orders
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module", params=list(LAUNCHERS))
+def launcher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
+    made = LAUNCHERS.get(request.param)(LauncherConfig(tmp_path_factory.mktemp("jobs")))
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def orders(tmp_path: Path) -> Orders:
+    return Orders(tmp_path)
+
+
+def test_a_job_is_run_and_reported(launcher: Launcher, orders: Orders) -> None:
+    orders.fill(6)
+    report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets)
+    assert (report.status, report.error) == ("succeeded", None)
+    assert report.counts == Counts(read=6, applied=6)
+
+
+def test_a_job_that_fails_is_a_report_too(launcher: Launcher, orders: Orders) -> None:
+    orders.source = replace(orders.source, object="oders")
+    report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets)
+    assert report.status == "failed"
+    assert "Did you mean `orders`?" in (report.error or "")
+
+
+def test_a_job_past_its_deadline_is_stopped_and_leaves_no_commit(launcher: Launcher, orders: Orders) -> None:
+    orders.fill(6)
+    began = time.monotonic()
+    report = launcher.run(orders.spec("bootstrap", "b", deadline_s=0.2), orders.secrets)
+    assert report.status == "failed"
+    assert "deadline of 0.2 s" in (report.error or "")
+    assert time.monotonic() - began < 60
+    assert not orders.timeline.exists or not orders.timeline.commits()
+
+
+def test_secrets_are_not_on_the_disk(orders: Orders, tmp_path: Path) -> None:
+    launcher = LAUNCHERS.get("spark_submit")(LauncherConfig(tmp_path / "jobs"))
+    secret = {"SHOP_URL": "sqlite:////nowhere/hunter2.db"}
+    report = launcher.run(orders.spec("bootstrap", "b"), secret)
+    assert "There is no SQLite database at /nowhere/hunter2.db" in (report.error or "")
+    written = [path for path in (tmp_path / "jobs").rglob("spec.json") if "hunter2" in path.read_text()]
+    assert written == []
+
+
+def test_the_code_is_packed_once_and_without_django(tmp_path: Path) -> None:
+    import zipfile
+
+    first, second = packed(tmp_path), packed(tmp_path)
+    assert first == second
+    names = zipfile.ZipFile(first).namelist()
+    assert {"ingestion/spark/__main__.py", "lakehub/kernel/failpoint.py", "ingestion/sources/sql.py"} <= set(names)
+    assert not any("models" in name or "settings" in name for name in names)
+
+
+def test_a_warm_session_is_renewed_when_it_is_worn(orders: Orders, tmp_path: Path) -> None:
+    orders.fill(3)
+    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs", most_jobs=1))
+    for run, status in (("b", "succeeded"), ("again", "nothing_to_do")):
+        assert launcher.run(orders.spec("bootstrap", run), orders.secrets).status == status
+        assert launcher._session is None
