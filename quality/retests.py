@@ -51,7 +51,8 @@ def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: 
     for unit in units:
         # The claim comes after the commit: whatever was read before may lack it.
         settle(unit, touch(facts_of(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER), now=now)
-        if unit.due_at is None:
+        if unit.due_at is None or unit.due_at > retest_at:
+            # A rerun that waits for its backoff does not wait longer than the retest of any other.
             unit.due_at, unit.lane = retest_at, Lane.LATE
         unit.save(update_fields=[*FIELDS, *JUDGED, "due_at", "lane"])
     return len(units)

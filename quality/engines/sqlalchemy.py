@@ -120,7 +120,7 @@ class _Reading:
     def _no_sum(self, measure: Measure) -> Failed | None:
         """SQLite adds up texts as zeros; the other engines add up numbers only."""
         if measure.kind != "sum" or isinstance(
-            kind := self._columns(measure)[0].type, sa.Integer | sa.Numeric | NullType
+            kind := self._columns(measure)[0].type, sa.Integer | sa.Numeric | sa.Float | NullType
         ):
             return None
         return error(f"`{measure.columns[0]}` is {kind}, not a number")

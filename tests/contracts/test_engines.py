@@ -133,24 +133,28 @@ def duckdb_over_files(folder: Path) -> Place:
 def sqlite(folder: Path) -> Place:
     url = f"sqlite:///{folder / 'ops.db'}"
     engine = sa.create_engine(url)
-    meta = sa.MetaData()
-    flights = sa.Table(
-        "flights",
-        meta,
-        sa.Column("id", sa.Integer),
-        sa.Column("tailnum", sa.String),
-        sa.Column("delay", sa.Float),
-        sa.Column("seats", sa.BigInteger),
-        sa.Column(DAY, sa.Date),
-        sa.Column("at", sa.DateTime),
-    )
+    fill(engine)
+    engine.dispose()
+    return Place(SqlAlchemy(), *(SqlTable(url, name) for name in ("flights", "planes", "nowhere")))
+
+
+def fill(engine: sa.Engine, schema: str | None = None) -> None:
+    """The two tables in a database; the partition column is a real date there."""
+    meta = sa.MetaData(schema=schema)
+    types = {
+        "id": sa.Integer(),
+        "tailnum": sa.String(),
+        "delay": sa.Float(),
+        "seats": sa.BigInteger(),
+        DAY: sa.Date(),
+        "at": sa.DateTime(),
+    }
+    flights = sa.Table("flights", meta, *(sa.Column(name, kind) for name, kind in types.items()))
     planes = sa.Table("planes", meta, sa.Column("tailnum", sa.String), sa.Column("year", sa.Integer))
     meta.create_all(engine)
     with engine.begin() as connection:
         connection.execute(flights.insert(), [{**row, DAY: date.fromisoformat(row[DAY])} for row in ROWS_OF_FLIGHTS])
         connection.execute(planes.insert(), PLANES)
-    engine.dispose()
-    return Place(SqlAlchemy(), SqlTable(url, "flights"), SqlTable(url, "planes"), SqlTable(url, "nowhere"))
 
 
 ENGINES = [duckdb_over_hudi, duckdb_over_files, sqlite]
