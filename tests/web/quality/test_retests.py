@@ -57,6 +57,15 @@ def test_a_partition_that_is_not_due_yet_waits_for_its_own_time(world: World) ->
     assert world.unit("duplicates", "2026-11-17").due_at == day("2026-11-17").end + 2 * HOUR
 
 
+def test_a_failing_unit_does_not_wait_for_its_backoff_once_its_data_changed(world: World) -> None:
+    world.monitored()
+    unit = world.unit("duplicates", DAYS[1])
+    Unit.objects.filter(pk=unit.pk).update(due_at=NOW + 30 * MINUTE)
+    touch(world, DAYS[1])
+    retests.claim_touched(now=NOW)
+    assert world.unit("duplicates", DAYS[1]).due_at == NOW + 2 * MINUTE
+
+
 def test_a_failing_unit_keeps_its_earlier_rerun(world: World) -> None:
     world.monitored()
     soon = NOW + timedelta(seconds=30)
