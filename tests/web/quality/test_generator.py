@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
@@ -10,6 +11,10 @@ from lakehub.catalog import changes
 from lakehub.kernel.errors import Refused
 from quality import baseline, generator
 from quality.domain.verdicts import Waiver
+from quality.engines import Engine
+from quality.engines.duckdb import DuckDb
+from quality.engines.scan import Limits, Measured, Scan
+from quality.engines.sqlalchemy import SqlAlchemy
 from quality.models import Coverage, Flip, Test, Unit
 from quality.waivers import waive
 from tests import factories
@@ -151,20 +156,41 @@ def test_a_baseline_follows_the_bootstrap(world: World) -> None:
     assert (baseline.start_missing(now=NOW), baseline.start_missing(now=NOW)) == (2, 0)
 
 
-def test_the_baseline_reads_history_in_one_scan_a_table(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    from quality.engines.duckdb import DuckDb
-
-    scans = []
-    measure = DuckDb.measure
-    monkeypatch.setattr(DuckDb, "measure", lambda self, scan, limits: scans.append(scan) or measure(self, scan, limits))
-    monkeypatch.setattr("quality.measuring.EACH_FROM", 2)
+@pytest.mark.parametrize(("each_from", "scans"), [(2, 5), (100, 11)])
+def test_the_baseline_reads_history_in_one_scan_a_table(
+    world: World, monkeypatch: pytest.MonkeyPatch, each_from: int, scans: int
+) -> None:
+    """Of dc1: for freshness its own table and the source; for history those and dc2, where one scan counts for both."""
+    monkeypatch.setattr("quality.measuring.EACH_FROM", each_from)
     generator.generate(world.flights, now=NOW)
     baseline.start(world.copy("dc1"), now=NOW)
-    scans.clear()
+    seen: list[Scan] = []
+    for engine in (DuckDb, SqlAlchemy):
+        monkeypatch.setattr(engine, "measure", _noted(engine.measure, seen))
     world.run(NOW)
-    by_table = [scan.target for scan in scans]
-    assert len(by_table) <= 4  # freshness, then history: this copy and the other one
-    assert sum(len(scan.measures) for scan in scans) <= 6
+    assert len(seen) == scans
+
+
+def _noted(measure: Callable[..., Measured], seen: list[Scan]) -> Callable[..., Measured]:
+    def noted(engine: Engine, scan: Scan, limits: Limits) -> Measured:
+        seen.append(scan)
+        return measure(engine, scan, limits)
+
+    return noted
+
+
+def test_each_partition_of_one_scan_gets_its_own_answer(
+    make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("quality.measuring.EACH_FROM", 2)
+    world = make_world(counts=(1000, 900, 800)).monitored()
+    seen = {day: world.unit("completeness", day).detail["behind"] for day in DAYS}
+    assert list(seen.values()) == ["1,000 of 1,000", "900 of 900", "800 of 800"]
+    # A day that no partition was written for is absent from the answer of such a scan.
+    Unit.objects.filter(test__key="duplicates", start=factories.day("2026-11-17").start).update(due_at=NOW + MINUTE)
+    Unit.objects.filter(test__key="duplicates", latest_at__isnull=False).update(due_at=NOW + MINUTE)
+    world.run(NOW + MINUTE)
+    assert world.unit("duplicates", "2026-11-17").latest_outcome == "no_data"
 
 
 def test_grace_and_sla_come_from_the_dataset(world: World) -> None:
