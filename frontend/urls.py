@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.views import appearance, dataset, datasets, gate, home, incident, incident_actions, incidents, onboarding
+from frontend.views import (
+    appearance,
+    dataset,
+    datasets,
+    gate,
+    home,
+    incident,
+    incident_actions,
+    incidents,
+    onboarding,
+    report,
+)
 from frontend.views.dataset_actions import rerun
 from frontend.views.session import SignIn, SignOut
 
@@ -21,6 +32,8 @@ urlpatterns = [
     path("datasets/<str:name>/lineage", dataset.lineage, name="dataset-lineage"),
     path("datasets/<str:name>/rerun", rerun, name="dataset-rerun"),
     path("incidents", incidents.incidents, name="incidents"),
+    path("incidents/report", report.report, name="incident-report"),
+    path("incidents/<int:pk>/answer", incident_actions.answer, name="incident-answer"),
     path("incidents/together", incident_actions.together, name="incidents-together"),
     path("incidents/<int:pk>", incident.incident, name="incident"),
     path("incidents/<int:pk>/acknowledge", incident_actions.acknowledge, name="incident-acknowledge"),

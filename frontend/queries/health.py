@@ -109,14 +109,14 @@ def _not_passing(datasets: Iterable[int], now: datetime) -> dict[tuple[int, str]
 
 
 def _open_incidents(datasets: Iterable[int]) -> dict[tuple[int, str], Incident]:
-    """The newest open incident of each category; `held` says that a message about it is held."""
+    """The newest open incident of each category, one that tests found before a report; `held` says that a message about it is held."""
     held = Exists(Message.objects.filter(incident=OuterRef("pk"), state=MessageState.HELD))
     found = (
         Incident.objects.filter(dataset__in=list(datasets), resolved_at=None)
         .annotate(held=held)
         .select_related("assignee")
     )
-    return {(incident.dataset_id, incident.category): incident for incident in found.order_by("opened_at")}
+    return {(incident.dataset_id, incident.category): incident for incident in found.order_by("-reported", "opened_at")}
 
 
 def _cell(

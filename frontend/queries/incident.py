@@ -52,6 +52,11 @@ class Story:
     held_by: Incident | None
 
     @property
+    def matched(self) -> int | None:
+        """The incident that explains this report."""
+        return self.incident.report.matched_id if self.incident.reported else None
+
+    @property
     def where(self) -> str:
         return in_words(self.ranges)
 
@@ -82,7 +87,9 @@ class Story:
 
 
 def incident_with(pk: int) -> Incident | None:
-    return Incident.objects.filter(pk=pk).select_related("dataset__team", "assignee").first()
+    return (
+        Incident.objects.filter(pk=pk).select_related("dataset__team", "assignee", "report__copy__data_center").first()
+    )
 
 
 def story(incident: Incident, *, now: datetime) -> Story:

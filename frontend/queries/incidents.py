@@ -38,6 +38,8 @@ class Row:
 
     @property
     def word(self) -> str:
+        if self.incident.reported:
+            return str(self.incident.get_state_display()).capitalize()
         word = STATES[self.state].word
         return f"{word}, acknowledged" if self.state == "fail" and self.incident.state == State.ACKNOWLEDGED else word
 
@@ -55,7 +57,7 @@ def open_incidents() -> QuerySet[Incident]:
     return (
         Incident.objects.filter(resolved_at=None, dataset__offboarded_at=None)
         .annotate(held=Exists(held), held_by=Subquery(held.values("held_by")[:1]))
-        .select_related("dataset__team", "assignee")
+        .select_related("dataset__team", "assignee", "report__copy__data_center")
         .order_by("opened_at")
     )
 
@@ -64,8 +66,8 @@ def shown_state(incident: Incident, *, now: datetime) -> str:
     """What the incident goes by; resolved ones by how they ended."""
     if incident.resolved_at is not None:
         return "pass" if incident.resolution in ("auto", "manual_rerun", "declared_fixed") else "none"
-    if incident.state in (State.REPORTED, State.WAITING):
-        return "reported"
+    if incident.reported and incident.state != State.ACKNOWLEDGED:
+        return "none" if incident.state == State.REJECTED else "reported"
     if incident.snoozed_until is not None and now < incident.snoozed_until:
         return "snoozed"
     if getattr(incident, "held", False):
@@ -151,11 +153,16 @@ def in_words(ranges: Sequence[tuple[str, str]]) -> str:
 
 def affected(incident: Incident, spans: Sequence[Span]) -> tuple[tuple[str, str], ...]:
     """The union of the ranges, by data center: of the active spans, or of all where it is over."""
+    dataset = incident.dataset
+    if incident.reported and hasattr(incident, "report"):
+        told = incident.report
+        where = told.copy.data_center.name if told.copy else "each copy"
+        span_of_it = Interval(told.start, told.end)
+        return ((where, words.data_range(span_of_it, dataset.partition_grain, dataset.zone)),)
     active = [span for span in spans if span.ended_at is None] or list(spans)
     by_copy: dict[str, list[Interval]] = defaultdict(list)
     for span in active:
         by_copy[span.copy.data_center.name].append(Interval(span.start, span.end))
-    dataset = incident.dataset
     return tuple(
         (name, ", ".join(words.data_range(one, dataset.partition_grain, dataset.zone) for one in union(ranges)))
         for name, ranges in sorted(by_copy.items())

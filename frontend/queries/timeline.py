@@ -20,6 +20,11 @@ _ICONS = {
     "annotated": ("edit", ""),
     "rerun": ("rerun", ""),
     "snoozed": ("snoozed", ""),
+    "reported": ("reported", "reported"),
+    "asked_producer": ("mail", ""),
+    "matched": ("check", ""),
+    "rejected": ("none", ""),
+    "disputed": ("reported", "reported"),
     "span_opened": ("warn", "warn"),
     "span_closed": ("check", "pass"),
 }

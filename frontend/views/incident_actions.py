@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 from frontend import words
 from frontend.acting import act, actor_of, explained, instant, seen_revision
 from frontend.views.incident import find
-from incidents import actions, resolving
+from incidents import actions, reports, resolving
 from incidents.models import Incident, Resolution
 from lakehub import wiring
 from lakehub.accounts.models import User
@@ -102,6 +102,29 @@ def reopen(request: HttpRequest, pk: int) -> HttpResponse:
         resolving.reopen(pk, actor=name, now=now, why=request.POST.get("why", ""), seen=seen_revision(request))
         return f"#{pk} is open again."
 
+    return act(request, "resolve", find(pk).dataset, use_case, then=_page(pk))
+
+
+@require_POST
+def answer(request: HttpRequest, pk: int) -> HttpResponse:
+    """What becomes of a reader's report. The owners reject it or declare it fixed; everybody may insist."""
+    asked, why, seen = request.POST.get("answer", ""), request.POST.get("why", "").strip(), seen_revision(request)
+
+    def use_case(actor: User) -> str:
+        now = wiring.clock.now()
+        if asked == "reject":
+            reports.reject(pk, why=why, actor=actor, now=now, seen=seen)
+            return f"#{pk} is rejected; the reader is told why."
+        if asked == "fixed":
+            reports.declare_fixed(pk, why=why, actor=actor, now=now, seen=seen)
+            return f"#{pk} is declared fixed."
+        reports.dispute(pk, why=why, actor=actor, now=now, seen=seen)
+        return f"The owners are asked about #{pk} again."
+
+    if asked == "dispute":
+        with explained(request):
+            messages.info(request, use_case(actor_of(request)))
+        return redirect("incident", pk)
     return act(request, "resolve", find(pk).dataset, use_case, then=_page(pk))
 
 

@@ -23,6 +23,7 @@ PAGES = (
     "/incidents/{incident}",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
     "/gate?dataset=fligths&from=soon",
+    "/incidents/report",
     "/onboarding",
     "/onboarding/flights",
 )

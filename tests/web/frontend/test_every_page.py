@@ -25,6 +25,7 @@ PAGES = (
     "/datasets/flights/lineage",
     "/incidents",
     "/incidents?view=resolved",
+    "/incidents/report?dataset=flights",
     "/incidents/{incident}",
     "/gate",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
