@@ -22,8 +22,10 @@ from quality.domain.verdicts import UnitFacts, observe
 from quality.facts import FIELDS, JUDGED, facts_of, settle
 from quality.measuring import Answers, measure, understood
 from quality.models import Lane, Result, Unit
+from quality.retests import OVERDUE_AFTER
 from quality.scheduling import Claim, claim, held
 
+_TICK = timedelta(microseconds=1)
 SEEN = ("observed", "threshold", "detail", "tested_instant", "affected_from")
 SCHEDULE = ("due_at", "lane", "attempt", "leased_by", "leased_until")
 
@@ -79,10 +81,18 @@ def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelt
         rows = Unit.objects.select_for_update(of=("self",)).select_related("test__version", "test__dataset", "copy")
         mine = {row.pk: row for row in rows.filter(pk__in=[run.unit.pk for run in runs], leased_by=claimed.token)}
         kept = [run for run in runs if run.unit.pk in mine]
-        results = Result.objects.bulk_create([_result(claimed, run, now=now, took=took) for run in kept])
+        read_at = [_read_at(mine[run.unit.pk], now) for run in kept]
+        results = Result.objects.bulk_create(
+            [_result(claimed, run, now=at, took=took) for run, at in zip(kept, read_at, strict=True)]
+        )
         for run, result in zip(kept, results, strict=True):
             _settle(mine[run.unit.pk], run, result, now=now)
     return results
+
+
+def _read_at(row: Unit, now: datetime) -> datetime:
+    """Runs of a unit follow each other, whatever the clocks of their workers say."""
+    return now if row.latest_at is None or row.latest_at < now else row.latest_at + _TICK
 
 
 def _result(claimed: Claim, run: Run, *, now: datetime, took: timedelta) -> Result:
@@ -142,7 +152,7 @@ def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> None:
     )
     if run.found.complete_until is not None:
         row.affected_from = run.found.complete_until
-    facts = observe(facts_of(row), Outcome(result.outcome), read_at=now, sustain=version.sustain)
+    facts = observe(facts_of(row), Outcome(result.outcome), read_at=result.read_at, sustain=version.sustain)
     settle(row, facts, now=now, result=result)
     _schedule(row, run.unit, facts, now=now)
     row.save(update_fields=[*FIELDS, *JUDGED, *SEEN, *SCHEDULE])
@@ -151,17 +161,23 @@ def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> None:
 
 
 def _schedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) -> None:
-    """When it is run next: the rerun of a failure, the cadence, or what was asked for during the run; whichever is first."""
+    """When it is run next: the rerun of a failure, the cadence, the retest of a commit that came after the reading, or
+    what was asked for meanwhile; whichever is first."""
     next_at, attempt = _next(row, facts, now=now)
-    asked_meanwhile = row.due_at if row.due_at != claimed.due_at or row.lane != claimed.lane else None
     row.leased_by, row.leased_until, row.attempt = "", None, attempt
-    if asked_meanwhile is not None and (next_at is None or asked_meanwhile <= next_at):
-        row.due_at = asked_meanwhile
-        return
-    row.due_at, row.lane = next_at, Lane.DUE
+    choices = [(next_at, Lane.DUE), (_retest_at(facts, now), Lane.LATE)]
+    if (row.due_at, row.lane) != (claimed.due_at, claimed.lane):
+        choices.append((row.due_at, Lane(row.lane)))
+    first = min(((at, lane) for at, lane in choices if at is not None), default=None)
+    row.due_at, row.lane = first or (None, Lane.DUE)
+
+
+def _retest_at(facts: UnitFacts, now: datetime) -> datetime | None:
+    return None if facts.retest_due_at is None else max(now, facts.retest_due_at - OVERDUE_AFTER)
 
 
 def _next(row: Unit, facts: UnitFacts, *, now: datetime) -> tuple[datetime | None, int]:
+    """The rerun or the cadence, and how many reruns there were then."""
     version = row.test.version
     if version is None or row.test.retired_at is not None:
         return None, 0

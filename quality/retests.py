@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from quality.described import slas
+from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
 from quality.facts import FIELDS, JUDGED, facts_of, settle
 from quality.models import Lane, Unit
@@ -37,17 +38,11 @@ def claim_touched(*, now: datetime) -> int:
 
 def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: datetime) -> int:
     """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
-    copy = DatasetCopy.objects.select_related("dataset").get(pk=copy_id)
+    copy = DatasetCopy.objects.select_related("dataset", "data_center").get(pk=copy_id)
     retest_at = now + slas(copy.dataset).debounce
-    meets = Q()
-    for start, end in sorted(set(touched)):
-        meets |= Q(start__lt=end, end__gt=start)
-    tested = Unit.objects.filter(
-        meets, copy=copy, latest_at__isnull=False, test__retired_at=None, test__version__cadence=None
-    )
-    units = list(
-        tested.exclude(test__check_name="finding").select_related("test__version").select_for_update(of=("self",))
-    )
+    tested = _reading(copy).filter(_meeting(touched), latest_at__isnull=False, test__retired_at=None)
+    partitioned = tested.filter(test__version__cadence=None).exclude(test__check_name="finding")
+    units = list(partitioned.select_related("test__version").select_for_update(of=("self",)))
     for unit in units:
         # The claim comes after the commit: whatever was read before may lack it.
         settle(unit, touch(facts_of(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER), now=now)
@@ -56,6 +51,20 @@ def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: 
             unit.due_at, unit.lane = retest_at, Lane.LATE
         unit.save(update_fields=[*FIELDS, *JUDGED, "due_at", "lane"])
     return len(units)
+
+
+def _reading(copy: DatasetCopy) -> QuerySet[Unit]:
+    """The units that read the copy: its own, and those of the other copies that compare themselves with it."""
+    compared = formula(Name(THIS, copy.data_center.name))
+    elsewhere = Q(copy__dataset=copy.dataset, test__version__flattened__contains=compared)
+    return Unit.objects.filter(Q(copy=copy) | elsewhere)
+
+
+def _meeting(ranges: Sequence[tuple[datetime, datetime]]) -> Q:
+    meets = Q(pk__in=[])
+    for start, end in sorted(set(ranges)):
+        meets |= Q(start__lt=end, end__gt=start)
+    return meets
 
 
 def judge_due(*, now: datetime, limit: int = 500) -> int:

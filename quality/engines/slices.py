@@ -46,6 +46,10 @@ def snapshot(uri: str, *, column: str = "", value: str | None = None) -> Snapsho
 
 def _list(uri: str, filters: list[tuple[str, str, str]] | None) -> Snapshot:
     table = HudiTable(uri)
+    if table.is_mor:
+        raise CannotRead(
+            f"{uri} is a merge-on-read table: its log files are read by Spark only. Write the test with engine=spark."
+        )
     newest = _newest(table.get_timeline())
     if newest is None:
         return Snapshot((), "", None)

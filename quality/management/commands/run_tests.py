@@ -56,7 +56,7 @@ def _range(dataset: Dataset, start: str, end: str) -> Interval:
 
 
 def _seen(dataset: Dataset, keys: list[str], center: str, now: datetime) -> list[Unit]:
-    units = Unit.objects.filter(test__dataset=dataset, latest_at=now)
+    units = Unit.objects.filter(test__dataset=dataset, latest_at__gte=now)
     units = units.filter(test__key__in=keys) if keys else units
     units = units.filter(copy__data_center__name=center) if center else units
     return list(units.select_related("test__dataset", "copy__data_center").order_by("test__key", "copy", "start"))

@@ -105,6 +105,15 @@ def test_what_is_asked_for_during_a_run_is_run_again(world: World) -> None:
     assert (unit.due_at, unit.lane) == (NOW + MINUTE, Lane.ASKED)
 
 
+def test_runs_of_a_unit_follow_each_other_whatever_the_workers_clocks_say(world: World) -> None:
+    unit = world.monitored().unit("freshness")
+    for clock in (NOW, NOW - MINUTE):
+        Unit.objects.filter(pk=unit.pk).update(due_at=NOW - HOUR)
+        world.run(clock)
+    read_at = list(Result.objects.filter(unit=unit).order_by("pk").values_list("read_at", flat=True))
+    assert read_at == [NOW + timedelta(microseconds=later) for later in range(3)]
+
+
 def test_finding_what_is_due_uses_the_index() -> None:
     due_unit()
     head, *_ = plans_of(lambda: scheduling.claim(now=NOW, worker="a"))

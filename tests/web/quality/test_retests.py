@@ -8,7 +8,7 @@ import pytest
 
 from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
-from quality import findings, retests
+from quality import execution, findings, retests, scheduling
 from quality.models import Category, Flip, Lane, Result, Test, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
@@ -26,13 +26,35 @@ def touch(world: World, *days: str, where: str = "dc1") -> None:
 def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1])
-    assert retests.claim_touched(now=NOW + MINUTE) == 3
+    # Of its own copy three, and of the other copy the one that compares itself with it.
+    assert retests.claim_touched(now=NOW + MINUTE) == 4
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
     world.run(NOW + 3 * MINUTE)
     unit.refresh_from_db()
     assert (unit.due_at, unit.touched_at, unit.retest_due_at) == (None, None, None)
     assert Result.objects.filter(unit=unit).order_by("pk").last().trigger == "late_data"  # type: ignore[union-attr]
+
+
+def test_a_commit_makes_the_other_copies_compare_again(world: World) -> None:
+    world.monitored()
+    touch(world, DAYS[1], where="dc2")
+    retests.claim_touched(now=NOW)
+    assert world.unit("row_count@dc2", DAYS[1], "dc1").due_at == NOW + 2 * MINUTE
+    assert world.unit("duplicates", DAYS[1], "dc1").due_at is None
+
+
+def test_a_commit_during_a_run_is_not_forgotten(world: World) -> None:
+    world.monitored()
+    unit = world.unit("duplicates", DAYS[1])
+    Unit.objects.filter(pk=unit.pk).update(due_at=NOW)
+    claimed = scheduling.claim(now=NOW, worker="a")
+    assert claimed is not None
+    touch(world, DAYS[1])
+    retests.claim_touched(now=NOW + MINUTE)
+    execution.execute(claimed, now=NOW)
+    unit.refresh_from_db()
+    assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
 
 
 def test_more_commits_share_one_retest(world: World) -> None:
@@ -46,7 +68,7 @@ def test_more_commits_share_one_retest(world: World) -> None:
 def test_a_touched_row_is_claimed_once(world: World) -> None:
     world.monitored()
     touch(world, DAYS[0], DAYS[1])
-    assert (retests.claim_touched(now=NOW), retests.claim_touched(now=NOW)) == (6, 0)
+    assert (retests.claim_touched(now=NOW), retests.claim_touched(now=NOW)) == (8, 0)
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
@@ -80,7 +102,7 @@ def test_a_retest_that_does_not_come_makes_the_verdict_unknown(world: World) -> 
     touch(world, DAYS[1])
     retests.claim_touched(now=NOW + MINUTE)
     assert world.unit("duplicates", DAYS[1]).verdict == "pass"
-    assert retests.judge_due(now=NOW + 13 * MINUTE) == 3
+    assert retests.judge_due(now=NOW + 13 * MINUTE) == 4
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.verdict, unit.reason, unit.judge_at) == ("unknown", "retest_overdue", None)
     assert Flip.objects.filter(unit=unit).order_by("pk").last().result is None  # type: ignore[union-attr]
