@@ -11,6 +11,7 @@ from incidents.models import Incident, Span
 from lakehub.kernel.interval import Interval
 from quality.models import Category, Unit
 
+_LATE = re.compile(r": ([^:]+), needs <=? ?(.+?) \(")
 _COUNTS = re.compile(r"([\d,]+) of ([\d,]+)")
 
 
@@ -38,16 +39,26 @@ def _said(incident: Incident, unit: Unit, where: str, *, over: bool) -> str:
     # What is over passes now; its title keeps what was wrong.
     counts = _COUNTS.search(incident.title if over else str(detail.get("behind", "")))
     dataset = incident.dataset
-    of_what = words.partition(Interval(unit.start, unit.end), dataset.partition_grain, dataset.zone)
-    if incident.category == Category.FRESHNESS and detail.get("observed") and not over:
-        return f"{dataset.name} in {where} is {detail['observed']} behind, needs {words.comparison(unit.threshold)}"
+    data = Interval(unit.start, unit.end)
+    of_what = "" if data.is_everything else f" of {words.partition(data, dataset.partition_grain, dataset.zone)}"
+    if incident.category == Category.FRESHNESS:
+        return _late(incident, unit, where, over=over)
     if counts is None:
         return ""
     part, whole = (int(count.replace(",", "")) for count in counts.groups())
     if incident.category in (Category.CONSISTENCY, Category.COMPLETENESS) and part < whole:
         verb = "lacked" if over else "lacks" if " and " not in where else "lack"
-        return f"{where} {verb} {whole - part:,} of {whole:,} rows of {of_what}"
+        return f"{where} {verb} {whole - part:,} of {whole:,} rows{of_what}"
     if incident.category == Category.DUPLICATES and part > 0:
         verb = "repeated" if over else "repeats" if part == 1 else "repeat"
         return f"{part:,} of {whole:,} rows {verb} a primary key in {where}"
     return ""
+
+
+def _late(incident: Incident, unit: Unit, where: str, *, over: bool) -> str:
+    name = incident.dataset.name
+    if over:
+        told = _LATE.search(incident.title)
+        return f"{name} in {where} was {told[1]} behind, its SLA is {told[2]}" if told else ""
+    seen = unit.detail.get("observed") if isinstance(unit.detail, dict) else None
+    return f"{name} in {where} is {seen} behind, its SLA is {unit.threshold.lstrip('<= ')}" if seen else ""
