@@ -56,8 +56,8 @@ def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: 
 def _reading(copy: DatasetCopy) -> QuerySet[Unit]:
     """The units that read the copy: its own, and those of the other copies that compare themselves with it."""
     compared = formula(Name(THIS, copy.data_center.name))
-    elsewhere = Q(copy__dataset=copy.dataset, test__version__flattened__contains=compared)
-    return Unit.objects.filter(Q(copy=copy) | elsewhere)
+    copies = list(copy.dataset.copies.values_list("pk", flat=True))
+    return Unit.objects.filter(Q(copy=copy) | Q(test__version__flattened__contains=compared), copy__in=copies)
 
 
 def _meeting(ranges: Sequence[tuple[datetime, datetime]]) -> Q:

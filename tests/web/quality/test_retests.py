@@ -123,6 +123,13 @@ def test_judging_and_claiming_use_their_indexes() -> None:
     assert "finding_clear_unclaimed" in cleared
 
 
+def test_finding_what_a_commit_touched_never_goes_through_all_units(world: World) -> None:
+    touch(world.monitored(), DAYS[1])
+    for plan in plans_of(lambda: retests.claim_touched(now=NOW)):
+        assert "Seq Scan on quality_unit" not in plan
+        assert "SCAN quality_unit" not in plan
+
+
 def finding(world: World, **fields: object) -> Finding:
     defaults = {
         "kind": "rows_not_accounted_for",
