@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from frontend.csp import POLICY
+
 FRONTEND = Path(__file__).parents[3] / "frontend"
 STATIC = FRONTEND / "static/frontend"
 TEMPLATES = sorted((FRONTEND / "templates").rglob("*.html"))
@@ -32,6 +34,14 @@ def test_templates_hold_no_inline_script_style_or_asset_from_elsewhere(page: Pat
 @pytest.mark.parametrize("script", sorted((STATIC / "js").glob("*.js")), ids=lambda script: script.name)
 def test_a_script_is_one_small_behaviour(script: Path) -> None:
     assert len(script.read_text().splitlines()) <= 160
+
+
+def test_the_policy_lets_nothing_inline_and_nothing_from_elsewhere() -> None:
+    rules = dict(rule.split(" ", 1) for rule in POLICY.split("; "))
+    assert rules["default-src"] == "'none'"
+    assert rules["script-src"] == rules["style-src"] == rules["connect-src"] == "'self'"
+    assert "unsafe" not in POLICY
+    assert "http" not in POLICY
 
 
 def test_every_icon_that_is_used_is_in_the_sprite() -> None:

@@ -104,6 +104,15 @@ def test_of_two_at_once_one_wins_and_the_other_is_told(page: Client, late: Incid
     assert "ines was faster: acknowledged" in answer.content.decode()
 
 
+def test_a_form_that_is_out_of_date_changes_nothing(page: Client, late: Incident) -> None:
+    page.post(f"/incidents/{late.pk}/acknowledge", {"revision": late.revision})
+    stale = {"backfill": "needed", "revision": late.revision}
+    answer = page.post(f"/incidents/{late.pk}/annotate", stale, follow=True)
+    assert "is not as you saw it" in answer.content.decode()
+    late.refresh_from_db()
+    assert late.backfill == ""
+
+
 def test_rerun_makes_the_failing_units_due(page: Client, cross_dc: Incident) -> None:
     answer = page.post(f"/incidents/{cross_dc.pk}/rerun", follow=True)
     assert "1 test run of" in answer.content.decode()
