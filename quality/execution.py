@@ -172,8 +172,11 @@ def _schedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) -> N
     row.due_at, row.lane = first or (None, Lane.DUE)
 
 
-def _retest_at(facts: UnitFacts, now: datetime) -> datetime | None:
-    return None if facts.retest_due_at is None else max(now, facts.retest_due_at - OVERDUE_AFTER)
+def _retest_at(facts: UnitFacts, read_at: datetime) -> datetime | None:
+    """Only a PASS settles what a commit touched; but a FAIL that has read the commit is rerun in its own rhythm."""
+    if facts.retest_due_at is None or facts.touched_at is None or facts.touched_at <= read_at:
+        return None
+    return max(read_at, facts.retest_due_at - OVERDUE_AFTER)
 
 
 def _next(row: Unit, facts: UnitFacts, *, now: datetime) -> tuple[datetime | None, int]:

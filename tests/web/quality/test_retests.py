@@ -10,10 +10,10 @@ from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
 from quality import execution, findings, retests, scheduling
 from quality.models import Category, Flip, Lane, Result, Test, Unit
-from tests import factories
+from tests import factories, lake
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
 from tests.plans import plans_of
-from tests.web.quality.conftest import DAYS, World
+from tests.web.quality.conftest import DAYS, World, rows
 
 
 def touch(world: World, *days: str, where: str = "dc1") -> None:
@@ -55,6 +55,20 @@ def test_a_commit_during_a_run_is_not_forgotten(world: World) -> None:
     execution.execute(claimed, now=NOW)
     unit.refresh_from_db()
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
+
+
+def test_a_failure_that_has_read_the_commit_is_rerun_in_its_own_rhythm(world: World) -> None:
+    world.monitored()
+    lake.overwrite(
+        world.table("dc1"), DAYS[1], rows(DAYS[1], 1000, doubled=9), column="flight_date", instant="20261117120000000"
+    )
+    touch(world, DAYS[1])
+    retests.claim_touched(now=NOW)
+    world.run(NOW + 2 * MINUTE)
+    unit = world.unit("duplicates", DAYS[1])
+    assert (unit.latest_outcome, unit.results.count()) == ("fail", 2)
+    assert unit.due_at is not None
+    assert NOW + 4 * MINUTE <= unit.due_at <= NOW + 5 * MINUTE
 
 
 def test_more_commits_share_one_retest(world: World) -> None:
