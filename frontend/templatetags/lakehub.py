@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime, timedelta, tzinfo
+from fractions import Fraction
 from typing import Any
 
 from django import template
@@ -83,6 +84,12 @@ def took(start: datetime, end: datetime) -> str:
 @register.filter
 def duration(span: timedelta | None) -> str:
     return "–" if span is None else words.duration(span)
+
+
+@register.filter
+def share(part: Fraction) -> str:
+    """`99.9%`, with as many digits as it has."""
+    return f"{float(part * 100):g}%"
 
 
 @register.filter

@@ -25,6 +25,7 @@ from lakehub.catalog.onboarding import onboard
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.registry import UnknownPlugin
+from quality.domain.tiers import TIERS
 
 FRAGMENTS = {"made": "frontend/onboarding/made.html"}
 TABLES = 500
@@ -125,7 +126,8 @@ def _keys(
         "teams": teams,
         "table": table,
         "evidence": _evidence(source, said, table),
-        "tiers": range(6),
+        "tiers": list(TIERS),
+        "promises": list(TIERS.items()),
         "kinds": DatasetKind.choices,
         "grains": [grain.value for grain in Grain],
         "data_centers": DataCenter.objects.all(),

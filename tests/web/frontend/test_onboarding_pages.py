@@ -58,6 +58,11 @@ def test_the_form_is_filled_from_the_real_table(page: Client, source: Path) -> N
     assert "2 keys in 2 rows, no nulls" in html
 
 
+def test_what_each_tier_promises_stands_beside_the_form(page: Client, source: Path) -> None:
+    text = text_of(page.get("/onboarding?connection=ops_db&table=airlines"))
+    assert "Tier 1 2 h &gt; 99.9% none &gt; 99.9% 30 min" in text
+
+
 def test_onboarding_writes_the_dataset_and_shows_what_comes_of_it(page: Client, source: Path) -> None:
     answer = page.post("/onboarding", FORM, follow=True)
     made = Dataset.objects.get(name="carriers")
