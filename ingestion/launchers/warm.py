@@ -8,22 +8,24 @@ from __future__ import annotations
 import logging
 import os
 import signal
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from threading import Timer
+from threading import Event, Thread
 
 from pyspark.sql import SparkSession
 
 from ingestion.launchers import LauncherConfig
 from ingestion.spark.job import execute
 from ingestion.spark.report import JobReport
-from ingestion.spark.session import close_session, jvm, jvm_process, open_session
+from ingestion.spark.session import close_session, jvm_process, open_session
 from ingestion.spark.spec import JobSpec
 
 logger = logging.getLogger(__name__)
 STOPS_WITHIN_S = 20
 """A cancelled job that still runs after this long is stuck: its JVM is killed."""
+_CANCEL_EVERY_S = 0.2
 
 
 class WarmLauncher:
@@ -85,21 +87,26 @@ def resident_mb(process: int) -> int:
 
 @contextmanager
 def _deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
-    """All Spark work of the job is one group; past the deadline the group is cancelled, and where that is not enough, the JVM is killed."""
-    context = spark.sparkContext
-    context.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
-    process = jvm_process(spark)
-    timers = (
-        Timer(spec.deadline_s, context.cancelJobGroup, [spec.run_id]),
-        Timer(spec.deadline_s + STOPS_WITHIN_S, os.kill, [process, signal.SIGKILL]),
-    )
-    for timer in timers:
-        timer.daemon = True
-        timer.start()
+    """All Spark work of the job is one group, which a thread watches until the job has ended."""
+    spark.sparkContext.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
+    ended = Event()
+    watch = Thread(target=_stop_when_late, args=(spark, spec, ended), daemon=True)
+    watch.start()
     try:
         yield
     finally:
-        for timer in timers:
-            timer.cancel()
-        if is_alive(spark):
-            jvm(spark).org.apache.spark.sql.SparkSession.active().sparkContext().clearJobGroup()
+        ended.set()
+        watch.join()
+
+
+def _stop_when_late(spark: SparkSession, spec: JobSpec, ended: Event) -> None:
+    """Past the deadline the group is cancelled, again and again: what is cancelled is only what runs at that moment. In the end the JVM is killed."""
+    process = jvm_process(spark)
+    if ended.wait(spec.deadline_s):
+        return
+    last_word = time.monotonic() + STOPS_WITHIN_S
+    while time.monotonic() < last_word:
+        spark.sparkContext.cancelJobGroup(spec.run_id)
+        if ended.wait(_CANCEL_EVERY_S):
+            return
+    os.kill(process, signal.SIGKILL)

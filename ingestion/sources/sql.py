@@ -40,11 +40,25 @@ class SqlSource:
 
     def changes(self, position: Position, *, upto: datetime | None = None) -> Reading:
         keeper = self._keeper(position, upto)
-        statement = self._select()
-        if isinstance(keeper, Watermark) and keeper.read_from() is not None:
-            cursor: sa.ColumnClause[Any] = sa.column(str(self._config.cursor_column))
-            statement = statement.where(sa.or_(cursor >= keeper.read_from(), cursor.is_(None)))
-        return self._reading(statement, keeper)
+        if not isinstance(keeper, Watermark) or keeper.highest is None:
+            return self._reading(self._select(), keeper)
+        if keeper.crowd is not None:
+            return Reading(self._chunks_beside_a_crowd(keeper), keeper.position)
+        cursor = self._cursor
+        return self._reading(self._select().where(sa.or_(cursor >= keeper.read_from(), cursor.is_(None))), keeper)
+
+    def _chunks_beside_a_crowd(self, keeper: Watermark) -> Iterator[Chunk]:
+        """What is above the watermark; the many rows at it only where they are no longer the same."""
+        cursor, at = self._cursor, keeper.highest
+        yield from self._chunks(self._select().where(sa.or_(cursor > at, cursor.is_(None))), keeper)
+        crowd, those = Digest(keeper.crowd), self._select().where(cursor == at)
+        for rows in self._rows(those):
+            for row in rows:
+                crowd.admit(row)
+        if crowd.unchanged():
+            keeper.crowd_is_the_same()
+        else:
+            yield from self._chunks(those, keeper)
 
     def _keeper(self, start: Position | None, upto: datetime | None) -> Watermark | Digest:
         cursor = self._config.cursor_column
@@ -66,12 +80,19 @@ class SqlSource:
 
     def _chunks(self, statement: sa.Select[Any], keeper: Watermark | Digest) -> Iterator[Chunk]:
         names = self._schema.names
+        for rows in self._rows(statement):
+            kept = [row for row in rows if keeper.admit(row)]
+            if kept:
+                yield Chunk(dict(zip(names, zip(*kept, strict=True), strict=True)))
+
+    def _rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[sa.Row[Any]]]:
         with self._told(), self._engine.connect() as connection:
             streaming = connection.execution_options(stream_results=True, max_row_buffer=self._config.chunk_rows)
-            for rows in streaming.execute(statement).partitions(self._config.chunk_rows):
-                kept = [row for row in rows if keeper.admit(row)]
-                if kept:
-                    yield Chunk(dict(zip(names, zip(*kept, strict=True), strict=True)))
+            yield from streaming.execute(statement).partitions(self._config.chunk_rows)
+
+    @property
+    def _cursor(self) -> sa.ColumnClause[Any]:
+        return sa.column(str(self._config.cursor_column))
 
     def _select(self) -> sa.Select[Any]:
         """Columns without a type: values come as the driver has them, and a bad one cannot stop the reading."""

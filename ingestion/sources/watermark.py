@@ -21,7 +21,10 @@ REMEMBERED = 2000
 
 @dataclass
 class Watermark:
-    """One reading's bookkeeping. `place`: the cursor's place in a row; `timed`: its values are instants, in whatever form the source has them."""
+    """One reading's bookkeeping. `place`: the cursor's place in a row; `timed`: its values are instants, in whatever form the source has them.
+
+    A crowd is more rows at the highest value than can be remembered: a sum over them tells whether it is still the same.
+    """
 
     place: int
     timed: bool
@@ -32,6 +35,8 @@ class Watermark:
     _seen_before: frozenset[str] = frozenset()
     _near: list[tuple[Any, str]] = field(default_factory=list)
     _odd: list[str] = field(default_factory=list)
+    _at_highest: Digest = field(default_factory=lambda: Digest(None))
+    _crowd_is_the_same: bool = False
 
     def __post_init__(self) -> None:
         self.highest = None if self.start is None else decoded(self.start["watermark"])
@@ -44,34 +49,42 @@ class Watermark:
         if self.upto is not None and moment is not None and moment > self.upto:
             return False
         digest = row_hash(row)
-        self._remember(
-            value, digest, odd=value is None or (self.timed and moment is None) or not self._comparable(value)
-        )
+        if value is None or (self.timed and moment is None) or not self._comparable(value):
+            self._odd = [*self._odd, digest][-REMEMBERED:]
+        else:
+            self._remember(value, digest)
         return digest not in self._seen_before
 
     def position(self) -> Position:
-        lower = self._lowest_to_remember()
+        if self._crowd_is_the_same and self.start is not None and encoded(self.highest) == self.start["watermark"]:
+            return {**self.start, "seen": sorted({*self.start["seen"], *self._odd})}
+        lower = self.read_from()
         near = [digest for value, digest in self._near if lower is None or value >= lower]
-        return {"watermark": encoded(self.highest), "seen": sorted({*near[-REMEMBERED:], *self._odd[-REMEMBERED:]})}
+        told = {"watermark": encoded(self.highest), "seen": sorted({*near[-REMEMBERED:], *self._odd})}
+        return told | ({"crowd": self._at_highest.position()} if self._at_highest.rows > REMEMBERED else {})
 
     def read_from(self) -> Any:
         """The value to read from, itself included; None: from the beginning."""
-        return self._lowest_to_remember()
+        return earlier(self.highest, self.overlap) if self.timed and self.overlap else self.highest
 
-    def _remember(self, value: Any, digest: str, *, odd: bool) -> None:
-        if odd:
-            self._odd.append(digest)
-            self._odd = self._odd[-REMEMBERED:]
-            return
+    @property
+    def crowd(self) -> Position | None:
+        """The sum over the rows at the start's watermark, where they were too many to remember."""
+        return None if self.start is None or self.overlap else self.start.get("crowd")
+
+    def crowd_is_the_same(self) -> None:
+        """The rows at the start's watermark were looked at, and none of them is new."""
+        self._crowd_is_the_same = True
+
+    def _remember(self, value: Any, digest: str) -> None:
         if self.highest is None or value > self.highest:
-            self.highest = value
-        if value >= (self._lowest_to_remember() or value):
+            self.highest, self._at_highest = value, Digest(None)
+        if value == self.highest:
+            self._at_highest.add(digest)
+        if value >= self.read_from():
             self._near.append((value, digest))
         if len(self._near) > 4 * REMEMBERED:
             self._near = sorted(self._near, key=lambda each: each[0])[-REMEMBERED:]
-
-    def _lowest_to_remember(self) -> Any:
-        return earlier(self.highest, self.overlap) if self.timed and self.overlap else self.highest
 
     def _comparable(self, value: Any) -> bool:
         numbers = (int, float, Decimal)
@@ -91,9 +104,12 @@ class Digest:
     total: int = 0
 
     def admit(self, row: Sequence[Any]) -> bool:
-        self.rows += 1
-        self.total = (self.total + int(row_hash(row), 16)) % 2**64
+        self.add(row_hash(row))
         return True
+
+    def add(self, digest: str) -> None:
+        self.rows += 1
+        self.total = (self.total + int(digest, 16)) % 2**64
 
     def position(self) -> Position:
         return {"rows": self.rows, "digest": f"{self.total:016x}"}

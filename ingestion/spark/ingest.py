@@ -134,7 +134,11 @@ def _commit_once(job: Job, batch: staging.Staged, plan: Plan) -> Counts | None:
 
 
 def _judged(job: Job, batch: staging.Staged, plan: Plan, index: Index) -> DataFrame:
-    rows = job.spark.read.parquet(batch.rows_uri)
+    types = batch.schema.types | {staging.SEQUENCE: "long"}
+    # Told rather than inferred: that would be a Spark job more.
+    rows = job.spark.read.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items())).parquet(
+        batch.rows_uri
+    )
     held = index.stored(job.spark, job.table, batch.partitions) if plan.stored else None
     return judge(rows, job.table, plan.evolution.target, held)
 

@@ -18,6 +18,7 @@ import pytest
 
 from ingestion.domain.schema import UnknownColumn
 from ingestion.sources import SOURCES, Reading, Source, SourceConfig, SourceError
+from ingestion.sources.watermark import REMEMBERED
 from ingestion.spark.fitting import Rules, fit
 
 Rows = Sequence[Mapping[str, Any]]
@@ -182,6 +183,21 @@ def test_a_source_that_cannot_be_reached_is_named_without_its_password(plugin: s
     with pytest.raises(SourceError, match=told) as refused:
         SOURCES.get(plugin)(SourceConfig(url, "orders")).schema()
     assert "secret" not in str(refused.value)
+
+
+def test_a_crowd_at_one_watermark_is_not_handed_over_again(tmp_path: Path) -> None:
+    place = sql(tmp_path)
+    place = replace(place, config=replace(place.config, chunk_rows=1000))
+    place.add([{**OLD[0], "id": number} for number in range(REMEMBERED + 100)])
+    position = drained(place.source.snapshot())
+    reading = place.source.changes(position)
+    assert list(reading.chunks) == []
+    assert reading.position() == position
+    place.add(NEW)
+    after_new = place.source.changes(position)
+    assert ids(place, list(after_new.chunks)) == [7, 8]
+    place.add([{**OLD[0], "id": -1}])
+    assert -1 in ids(place, list(place.source.changes(position).chunks))
 
 
 def test_a_misspelt_cursor(tmp_path: Path) -> None:
