@@ -156,7 +156,7 @@ def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> None:
     settle(row, facts, now=now, result=result)
     _schedule(row, run.unit, facts, now=now)
     row.save(update_fields=[*FIELDS, *JUDGED, *SEEN, *SCHEDULE])
-    if version.cadence is None:
+    if version.cadence is None and run.unit.latest_at is None:
         units.plan_next(row, now=now)
 
 

@@ -63,7 +63,7 @@ def _create(units: Iterable[Unit]) -> None:
 
 
 def plan_next(unit: Unit, *, now: datetime) -> None:
-    """After the newest partition became due: the ones that follow it, up to the one that is going on."""
+    """After the newest partition was run first: the ones that follow it, up to the one that is going on."""
     if unit.test.check_name == "finding":
         return
     if unit.end < now and not Unit.objects.filter(test=unit.test, copy=unit.copy, start__gte=unit.end).exists():

@@ -146,4 +146,4 @@ def test_a_result_costs_one_write_more(world: World) -> None:
         with CaptureQueriesContext(connection) as capture:
             execution.execute(claimed, now=NOW + timedelta(seconds=size))
         counts.append(len(capture.captured_queries))
-    assert counts[1] - counts[0] <= 2 * 2
+    assert counts[1] - counts[0] == 2
