@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect, sync_playwright
 from pytest_django.fixtures import Settings
 from pytest_django.live_server_helper import LiveServer
@@ -77,6 +78,16 @@ def tab(browser: Browser, live_server: LiveServer) -> Iterator[Callable[..., Pag
     yield open_tab
     for context in contexts:
         context.close()
+
+
+def findings(page: Page) -> list[str]:
+    """What axe-core finds on the page as it is now, of any severity; and whether it scrolls sideways."""
+    found = [
+        f"{page.url}: {violation['impact']} {violation['id']}: {violation['nodes'][0]['html'][:120]}"
+        for violation in Axe().run(page).response["violations"]
+    ]
+    sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+    return [*found, f"{page.url}: scrolls sideways by {sideways} px"] if sideways > 0 else found
 
 
 def sign_in(page: Page) -> None:

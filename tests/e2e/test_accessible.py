@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page
 
 from incidents.models import Incident
 from quality.models import Category, Test
+from tests.e2e.conftest import findings
 
 WIDTHS = {"desk": 1440, "tablet": 1024, "phone": 390}
 PAGES = (
@@ -46,12 +46,7 @@ def test_the_door_has_no_finding(tab: Callable[..., Page], whole_fleet: None, th
 
 def problems_of(page: Page, where: str) -> list[str]:
     page.goto(where)
-    found = [
-        f"{where}: {violation['impact']} {violation['id']}: {violation['nodes'][0]['html'][:120]}"
-        for violation in Axe().run(page).response["violations"]
-    ]
-    sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    return [*found, f"{where}: scrolls sideways by {sideways} px"] if sideways > 0 else found
+    return findings(page)
 
 
 def address(template: str) -> str:

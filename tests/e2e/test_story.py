@@ -19,6 +19,7 @@ from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
 from tests import factories as make
+from tests.e2e.conftest import findings
 
 
 @pytest.fixture
@@ -75,6 +76,7 @@ def onboard(page: Page) -> None:
     page.get_by_label("Days in grace").fill("0")
     page.get_by_role("button", name="Check and onboard").click()
     expect(page.get_by_text("There is no column tailnumber. Did you mean tailnum?")).to_be_visible()
+    assert findings(page) == []
     page.get_by_label("Primary key").fill("tailnum")
     page.get_by_role("button", name="Check and onboard").click()
     expect(page.get_by_role("heading", name="planes is onboarded")).to_be_visible()
