@@ -18,6 +18,7 @@ TITLE = "A day is played in steps: flights are scheduled, depart, land"
 STEP = timedelta(hours=6)
 STEPS = 4
 KILLED_IN = 2
+RETESTED_WITHIN = timedelta(minutes=6)
 MOVING = ("flights", "weather")
 """The datasets that change; the others are looked at once a month."""
 INGESTED_WITHIN_S = 60
@@ -31,9 +32,11 @@ def play(stage: Stage) -> None:
             kill_halfway(stage, DatasetCopy.objects.get(dataset__name="flights", data_center__name="dc1"))
         wait_for_ingestion(stage, since=told_from + STEP)
         stage.tell.say(f"{stage.now():%d %b %H:%M}  {played}  ({time.monotonic() - began:.1f} s)")
-    _show_the_sum(stage)
-    _show_that_nothing_is_doubled(stage)
-    settle(stage)
+        if step == STEPS - 1:
+            _show_the_sum(stage)
+            _show_that_nothing_is_doubled(stage)
+        # What looked late when the clock leapt is tested again before it leaps on.
+        settle(stage, ahead=RETESTED_WITHIN)
 
 
 def wait_for_ingestion(stage: Stage, *, since: datetime) -> None:
