@@ -129,13 +129,13 @@ class SqlSource:
         except (DBAPIError, OSError) as problem:
             cause = problem.orig if isinstance(problem, DBAPIError) else problem
             raise SourceError(
-                f"The source {self._engine.url.render_as_string()} cannot be read: {cause}. Check that it is up, and the connection's URL and rights."
+                f"The source {shown(self._config.url)} cannot be read: {cause}. Check that it is up, and the connection's URL and rights."
             ) from problem
         except (SourceError, UnknownColumn):
             raise
         except SQLAlchemyError as problem:
             raise SourceError(
-                f"The source {self._engine.url.render_as_string()} cannot be read: {problem}."
+                f"The source {shown(self._config.url)} cannot be read: {problem}."
             ) from problem
 
 

@@ -43,6 +43,12 @@ def judge(batch: DataFrame, table: TableSpec, target: Schema, stored: DataFrame 
     return joined.select(*META_COLUMNS, *values, _fate(table, arriving).alias(FATE))
 
 
+def only_keys_of(batch: DataFrame, stored: DataFrame, table: TableSpec, target: Schema) -> DataFrame:
+    """The stored rows whose keys are in a small batch, without moving the others."""
+    keys = batch.select(*(F.col(name).cast(target.types[name]).alias(name) for name in table.record_key))
+    return stored.join(F.broadcast(keys), list(table.record_key), "left_semi")
+
+
 def tally(judged: DataFrame, table: TableSpec, *, read: int, errors: int) -> Tally:
     """One pass over the judged rows; bounded by the number of partitions."""
     partition = F.col(table.partition_column) if table.partition_column else F.lit("")

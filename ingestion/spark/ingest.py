@@ -15,7 +15,7 @@ from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Column, Evolution, Schema, evolve
 from ingestion.sources import Reading, Source
 from ingestion.spark import staging
-from ingestion.spark.batch import Tally, applied, judge, tally
+from ingestion.spark.batch import Tally, applied, judge, only_keys_of, tally
 from ingestion.spark.fitting import Rules
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, Unbalanced, schema_facts
@@ -27,6 +27,8 @@ from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
 
 _ATTEMPTS = 3
+_BROADCAST_ROWS = 200_000
+"""The keys of a batch up to this size are sent to where the stored rows are, instead of moving those."""
 _STALE = ("HoodieWriteConflictException", "does not exist", "ConcurrentModificationException")
 """A location that the batch was tagged with is no longer there: tag again."""
 
@@ -140,6 +142,8 @@ def _judged(job: Job, batch: staging.Staged, plan: Plan, index: Index) -> DataFr
         batch.rows_uri
     )
     held = index.stored(job.spark, job.table, batch.partitions) if plan.stored else None
+    if held is not None and batch.rows <= _BROADCAST_ROWS:
+        held = only_keys_of(rows, held, job.table, plan.evolution.target)
     return judge(rows, job.table, plan.evolution.target, held)
 
 
