@@ -91,7 +91,7 @@ def _runs(runs: Sequence[Result]) -> Iterable[Item]:
 
 
 def _message(message: Message) -> Item:
-    to = f"{message.channel.capitalize()} to {message.address}: {message.occasion},"
+    to = f"{message.channel.capitalize()} to {message.shown_address}: {message.occasion},"
     held_by = message.held_by_id
     if message.state == MessageState.SENT:
         return Item(message.sent_at or message.created_at, "messages", "mail", "pass", text=to, strong="sent")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC
 from typing import Any
 from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils import timezone
 
 from frontend.queries import gate as query
 from incidents.serializers import AnswerSerializer, answer_of
@@ -88,7 +90,8 @@ def _call(wanted: Interval, shown: query.Shown) -> str:
 
 def _body(shown: query.Shown) -> str:
     """The API's own answer; of the reasons those that are not pass."""
-    data = dict(AnswerSerializer(answer_of(shown.reply)).data)
+    with timezone.override(UTC):  # a token has no zone
+        data = dict(AnswerSerializer(answer_of(shown.reply)).data)
     reasons = [one for one in data.pop("reasons") if one["verdict"] != "pass"]
     lines = [f'  "{name}": {json.dumps(value)}' for name, value in data.items()]
     if reasons:

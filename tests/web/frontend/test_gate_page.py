@@ -56,3 +56,4 @@ def test_it_shows_the_call_that_does_the_same(page: Client) -> None:
     html = page.get("/gate?dataset=flights&from=2026-11-16&dc=dc2").content.decode()
     assert "GET /api/v1/gate?dataset=flights&amp;from=2026-11-16" in html
     assert "&quot;allowed&quot;: false" in html
+    assert "&quot;start&quot;: &quot;2026-11-16T05:00:00Z&quot;" in html
