@@ -63,7 +63,7 @@ class IncidentAdmin(ReadOnly, admin.ModelAdmin[Incident]):
 
 @admin.register(Message)
 class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
-    list_display = ("created_at", "occasion", "channel", "address", "state", "why", "attempt", "error")
+    list_display = ("created_at", "occasion", "channel", "shown_address", "state", "why", "attempt", "error")
     list_filter = ("state", "channel", "occasion")
     search_fields = ("subject", "address")
     actions = ("send_again",)

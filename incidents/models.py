@@ -10,6 +10,7 @@ from django.db.models import Q
 
 from incidents.policies import check_blocks
 from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.kernel.addresses import host_of
 from quality.models import Category, Unit
 
 
@@ -201,8 +202,13 @@ class Message(models.Model):
             models.Index(fields=["incident", "created_at"], name="message_of_incident"),
         ]
 
+    @property
+    def shown_address(self) -> str:
+        """A webhook's path is often its secret, and everybody who is signed in reads the timeline."""
+        return host_of(self.address) if self.channel == "webhook" else self.address
+
     def __str__(self) -> str:
-        return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.address}"
+        return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"
 
 
 class GatePolicy(models.Model):

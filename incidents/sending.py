@@ -21,9 +21,7 @@ from incidents.holding import stale_among, subject_of
 from incidents.models import Message, MessageState, Span
 from incidents.outbox import OPENING
 from lakehub.kernel.backoff import Backoff
-from lakehub.kernel.errors import Refused
 from lakehub.kernel.failpoint import reach
-from lakehub.kernel.registry import UnknownPlugin
 from quality import waivers
 from quality.models import Lane
 
@@ -105,7 +103,7 @@ def _send(message: Message, now: datetime) -> None:
     note = Note(message.pk, message.occasion, message.subject, message.body, _facts(message))
     try:
         channel(message.channel).send(note, message.address, now=now)
-    except (CannotSend, Refused, UnknownPlugin) as error:
+    except Exception as error:  # whatever a channel raises must not hold up the messages behind this one
         _failed(message, error, now)
         return
     _set(message, state=MessageState.SENT, sent_at=now, attempt=message.attempt + 1, error="", why="")
@@ -114,13 +112,13 @@ def _send(message: Message, now: datetime) -> None:
 def _failed(message: Message, error: Exception, now: datetime) -> None:
     attempt = message.attempt + 1
     for_good = not isinstance(error, CannotSend) or error.for_good or attempt >= ATTEMPTS
-    logger.warning("message %s to %s:%s was not sent: %s", message.pk, message.channel, message.address, error)
+    logger.warning("message %s to %s:%s was not sent: %s", message.pk, message.channel, message.shown_address, error)
     if not for_good:
         _set(message, attempt=attempt, error=str(error), due_at=now + RETRIES.delay(attempt - 1, 0.0))
         return
     with transaction.atomic():
         _set(message, state=MessageState.FAILED, attempt=attempt, error=str(error))
-        text = f"{message.occasion} to {message.channel} {message.address}: {error}"
+        text = f"{message.occasion} to {message.channel} {message.shown_address}: {error}"
         moves.note(message.incident, "message_failed", now=now, text=text)
 
 

@@ -19,6 +19,7 @@ from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Column, Schema, UnknownColumn
 from ingestion.sources import Chunk, Reading, SourceConfig, SourceError
 from ingestion.sources.watermark import Digest, Watermark
+from lakehub.kernel.addresses import shown
 from lakehub.kernel.suggest import did_you_mean
 
 
@@ -134,9 +135,7 @@ class SqlSource:
         except (SourceError, UnknownColumn):
             raise
         except SQLAlchemyError as problem:
-            raise SourceError(
-                f"The source {shown(self._config.url)} cannot be read: {problem}."
-            ) from problem
+            raise SourceError(f"The source {shown(self._config.url)} cannot be read: {problem}.") from problem
 
 
 def _engine(url: str) -> sa.Engine:

@@ -12,6 +12,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
 from sqlalchemy.types import NullType
 
+from lakehub.kernel import addresses
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.expression.measures import Answer, Measure, Scalar
 from quality.domain.expression.values import Failed, error
@@ -50,7 +51,7 @@ class SqlAlchemy:
 
 
 def _shown(target: SqlTable) -> str:
-    return f"{target.table} of {sa.make_url(target.url).render_as_string(hide_password=True)}"
+    return f"{target.table} of {addresses.shown(target.url)}"
 
 
 def _cause(failed: SQLAlchemyError) -> str:

@@ -17,6 +17,7 @@ from lakehub.catalog.metadata import (
     MetadataUnavailable,
     TableMetadata,
 )
+from lakehub.kernel.addresses import shown
 from lakehub.kernel.suggest import did_you_mean
 
 _TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
@@ -49,7 +50,7 @@ class SqlMetadata:
                 found = inspector.get_columns(name, schema=schema)
             except NoSuchTableError:
                 near = did_you_mean(name, inspector.get_table_names(schema=schema))
-                raise MetadataUnavailable(f"There is no table `{table}` at {self._shown}.{near}") from None
+                raise MetadataUnavailable(f"There is no table `{table}` at {shown(self._url)}.{near}") from None
             key = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
         columns = tuple(Column(c["name"], _type(c["type"]), bool(c.get("nullable", True))) for c in found)
         return TableMetadata(columns, tuple(key))
@@ -66,10 +67,6 @@ class SqlMetadata:
             rows, full = connection.execute(sa.select(sa.func.count(), held).select_from(some)).one()
             return KeyEvidence(rows, connection.execute(distinct).scalar_one(), rows - int(full))
 
-    @property
-    def _shown(self) -> str:
-        return sa.make_url(self._url).render_as_string(hide_password=True)
-
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
         try:
@@ -77,12 +74,12 @@ class SqlMetadata:
             engine = sa.create_engine(url, poolclass=sa.NullPool, **_existing_only(url))
             with engine.connect() as connection:
                 yield connection
-        except NoSuchModuleError as error:
+        except (NoSuchModuleError, ImportError) as error:
             raise MetadataUnavailable(f"This kind of database has no driver here: {error}.") from None
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
             raise MetadataUnavailable(
-                f"The database at {_hidden(self._url)} cannot be read: {cause}. Check its URL, and that it is up."
+                f"The database at {shown(self._url)} cannot be read: {cause}. Check its URL, and that it is up."
             ) from error
 
 
@@ -95,13 +92,6 @@ def _existing_only(url: sa.URL) -> dict[str, object]:
 
     uri = f"{Path(url.database).absolute().as_uri()}?mode=ro"
     return {"creator": lambda: sqlite3.connect(uri, uri=True, timeout=30)}
-
-
-def _hidden(url: str) -> str:
-    try:
-        return sa.make_url(url).render_as_string(hide_password=True)
-    except SQLAlchemyError:
-        return "this URL (which does not parse)"
 
 
 def _split(table: str) -> tuple[str | None, str]:
