@@ -53,22 +53,23 @@ def kept_secret(name: str, file: Path) -> str:
     given = os.environ.get(name)
     if given:
         return given
+    if not file.exists():
+        _keep(secrets.token_urlsafe(48), file)
+    return file.read_text().strip()
+
+
+def _keep(secret: str, file: Path) -> None:
+    """The file appears whole or not at all; of two processes that start at once, both go on with the first one's secret."""
     file.parent.mkdir(parents=True, exist_ok=True)
+    draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
+    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
+        out.write(secret + "\n")
     try:
-        handle = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        os.link(draft, file)
     except FileExistsError:
-        return _whole(file)
-    with os.fdopen(handle, "w") as out:
-        out.write(secrets.token_urlsafe(48) + "\n")
-    return _whole(file)
-
-
-def _whole(file: Path) -> str:
-    value = file.read_text()
-    # Another process may be between creating the file and writing it: a secret is whole once its newline is there.
-    while not value.endswith("\n"):
-        value = file.read_text()
-    return value.strip()
+        return
+    finally:
+        draft.unlink()
 
 
 _ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}

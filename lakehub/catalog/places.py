@@ -13,6 +13,7 @@ from lakehub.accounts.models import Team
 from lakehub.catalog.checking import Problems, find
 from lakehub.catalog.metadata import READERS, MetadataUnavailable
 from lakehub.catalog.models import Connection, DataCenter
+from lakehub.catalog.reach import refuse_what_is_guarded
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
@@ -30,14 +31,20 @@ def add_data_center(*, name: str, lake_uri: str, actor: str, now: datetime) -> D
     return data_center
 
 
-def connect(*, name: str, plugin: str, url: str, team: str, actor: str, now: datetime) -> Connection:
-    """A source. It is tried before it is kept. Raises Refused, which never holds the password."""
+def connect(
+    *, name: str, plugin: str, url: str, team: str, actor: str, now: datetime, by_operator: bool = False
+) -> Connection:
+    """A source. It is tried before it is kept. Raises Refused, which never holds the password.
+
+    `by_operator`: the operator of this machine says so, who may name any of its paths.
+    """
     problems = Problems()
     owner = find(problems, "team", Team, team)
     if plugin not in READERS:
         problems.add("plugin", f"There is no source `{plugin}`.{did_you_mean(plugin, READERS)}")
     problems.raise_any()
     assert owner is not None  # a missing one is a problem
+    refuse_what_is_guarded(plugin, url, by_operator=by_operator)
     try:
         READERS.get(plugin)(url).tables(1)
     except MetadataUnavailable as error:

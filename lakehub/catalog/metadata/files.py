@@ -34,6 +34,8 @@ _AVRO_TYPES = {
     "decimal": ColumnType.DECIMAL,
 }
 ENDINGS = (*duck.READ, ".avro")
+MOST_FILES = 10_000
+"""A list of tables is made from this many files; one that is not listed can still be named."""
 
 
 class FilesMetadata:
@@ -44,7 +46,8 @@ class FilesMetadata:
 
     def tables(self, limit: int) -> Sequence[str]:
         """One glob for each ending in each folder."""
-        files = (file for file in self._folder.glob("**/*") if file.suffix in ENDINGS)
+        looked_at = islice(self._folder.glob("**/*"), MOST_FILES)
+        files = (file for file in looked_at if file.suffix in ENDINGS)
         return sorted({str(file.relative_to(self._folder).parent / f"*{file.suffix}") for file in files})[:limit]
 
     def describe(self, table: str) -> TableMetadata:
@@ -60,8 +63,11 @@ class FilesMetadata:
             raise MetadataUnavailable(f"There is no folder {self._folder}. Give a URL such as file:///data.")
         if Path(table).is_absolute() or ".." in Path(table).parts:
             raise MetadataUnavailable(f"`{table}` leaves the folder {self._folder}: give a glob below it.")
-        files = sorted(self._folder.glob(table))
-        endings = {file.suffix for file in files}
+        try:
+            files = sorted(self._folder.glob(table))
+        except ValueError as error:
+            raise MetadataUnavailable(f"`{table}` is no glob of files: {error}") from error
+        endings = {file.suffix for file in files if file.is_file()}
         if len(endings) != 1 or not endings <= set(ENDINGS):
             raise MetadataUnavailable(
                 f"`{table}` matches {len(files)} files with the endings {sorted(endings)} in {self._folder}; "
@@ -71,8 +77,11 @@ class FilesMetadata:
 
 
 def _avro_columns(file: Path) -> tuple[Column, ...]:
-    with file.open("rb") as source:
-        schema: Any = fastavro.reader(source).writer_schema
+    try:
+        with file.open("rb") as source:
+            schema: Any = fastavro.reader(source).writer_schema
+    except (ValueError, EOFError, StopIteration, OSError) as error:
+        raise MetadataUnavailable(f"{file.name} cannot be read as Avro: {error}") from error
     return tuple(Column(field["name"], *_avro_type(field["type"])) for field in schema["fields"])
 
 

@@ -33,6 +33,8 @@ class HudiMetadata:
 
     def _slices(self, table: str) -> list[Path]:
         folder = self._root / table
+        if Path(table).is_absolute() or ".." in Path(table).parts:
+            raise MetadataUnavailable(f"`{table}` leaves the lake {self._root}: give the name of a folder below it.")
         if not (folder / _PROPERTIES).is_file():
             near = did_you_mean(table, self.tables(100))
             raise MetadataUnavailable(f"{folder} is not a Hudi table: it has no {_PROPERTIES}.{near}")

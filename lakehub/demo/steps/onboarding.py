@@ -91,7 +91,9 @@ def play(stage: Stage) -> None:
         lake = (stage.instance.folder / "lakes" / name).as_uri()
         places.add_data_center(name=name, lake_uri=lake, actor=ACTOR, now=now)
         stage.apis[name] = Api(stage.instance.url, _token(name, user, now))
-    places.connect(name="ops", plugin="sql", url=stage.operations.url, team="flight-ops", actor=ACTOR, now=now)
+    places.connect(
+        name="ops", plugin="sql", url=stage.operations.url, team="flight-ops", actor=ACTOR, now=now, by_operator=True
+    )
     _show_a_mistake(stage, now)
     for application in DATASETS:
         made = onboard(application, actor=ACTOR, now=now)

@@ -29,7 +29,15 @@ class Command(BaseCommand):
         if not url:
             raise CommandError(f"The environment variable {url_from} is not set: put the URL of the source there.")
         try:
-            places.connect(name=name, plugin=plugin, url=url, team=team, actor="manage.py", now=wiring.clock.now())
+            places.connect(
+                name=name,
+                plugin=plugin,
+                url=url,
+                team=team,
+                actor="manage.py",
+                now=wiring.clock.now(),
+                by_operator=True,
+            )
         except Refused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Connection {name} ({plugin}) of team {team}")

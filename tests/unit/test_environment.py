@@ -1,0 +1,51 @@
+"""Settings: a bad value is refused by name, and a secret is made once, whole."""
+
+from __future__ import annotations
+
+import stat
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lakehub import environment as env
+
+
+def test_a_secret_is_made_once_and_read_by_its_owner_only(tmp_path: Path) -> None:
+    file = tmp_path / "home" / "secret_key"
+    first = env.kept_secret("LAKEHUB_NONE", file)
+    assert len(first) > 40
+    assert env.kept_secret("LAKEHUB_NONE", file) == first
+    assert stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert [left.name for left in file.parent.iterdir()] == ["secret_key"]
+
+
+def test_processes_that_start_at_once_share_one_secret(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        made = set(pool.map(lambda _: env.kept_secret("LAKEHUB_NONE", tmp_path / "key"), range(64)))
+    assert len(made) == 1
+
+
+def test_a_secret_that_is_given_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHUB_GIVEN", "said")
+    assert env.kept_secret("LAKEHUB_GIVEN", tmp_path / "key") == "said"
+    assert not (tmp_path / "key").exists()
+
+
+def test_bad_values_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHUB_X", "maybe")
+    with pytest.raises(env.BadSetting, match="LAKEHUB_X='maybe' is neither true nor false"):
+        env.flag("LAKEHUB_X", False)
+    with pytest.raises(env.BadSetting, match="not a whole number"):
+        env.number("LAKEHUB_X", 1)
+    with pytest.raises(env.BadSetting, match="There are: `shifted`, `wall`"):
+        env.choice("LAKEHUB_X", "wall", ("wall", "shifted"))
+    with pytest.raises(env.BadSetting, match="Did you mean `postgresql`"):
+        env.database("postgres://u@h/x")
+
+
+def test_a_database_url_is_taken_apart() -> None:
+    found = env.database("postgresql://u:p%40ss@db:5433/lakehub?sslmode=require")
+    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("u", "p@ss", "db", "5433")
+    assert found["OPTIONS"] == {"sslmode": "require"}
+    assert env.database("sqlite:////data/lakehub.db")["NAME"] == "/data/lakehub.db"
