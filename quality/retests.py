@@ -40,7 +40,9 @@ def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: 
     """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
     copy = DatasetCopy.objects.select_related("dataset", "data_center").get(pk=copy_id)
     retest_at = now + slas(copy.dataset).debounce
-    tested = _reading(copy).filter(_meeting(touched), latest_at__isnull=False, test__retired_at=None)
+    # One that waits for its first run will read the commit; one whose first run is under way may not.
+    begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
+    tested = _reading(copy).filter(_meeting(touched), begun, test__retired_at=None)
     partitioned = tested.filter(test__version__cadence=None).exclude(test__check_name="finding")
     units = list(partitioned.select_related("test__version").select_for_update(of=("self",)))
     for unit in units:

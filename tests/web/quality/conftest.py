@@ -53,12 +53,16 @@ class World:
             found = found.filter(start=factories.day(day).start)
         return found.select_related("test__version", "test__dataset", "copy").get()
 
-    def monitored(self, now: datetime = NOW) -> World:
-        """Tests generated, baseline started, history tested."""
+    def planned(self, now: datetime = NOW) -> World:
+        """Tests generated, baseline started, nothing run."""
         generator.generate(self.flights, now=now)
         for copy in self.flights.copies.select_related("dataset__feed__connection", "data_center"):
             baseline.start(copy, now=now)
-        self.run(now)
+        return self
+
+    def monitored(self, now: datetime = NOW) -> World:
+        """Planned, and history tested."""
+        self.planned(now).run(now)
         return self
 
     def run(self, now: datetime) -> int:

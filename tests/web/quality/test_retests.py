@@ -57,6 +57,19 @@ def test_a_commit_during_a_run_is_not_forgotten(world: World) -> None:
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
 
 
+def test_a_commit_during_the_first_run_is_not_forgotten_either(world: World) -> None:
+    world.planned()
+    Unit.objects.filter(pk=world.unit("duplicates", DAYS[1]).pk).update(lane=Lane.ASKED)
+    claimed = scheduling.claim(now=NOW, worker="a")
+    assert claimed is not None
+    touch(world, DAYS[1])
+    retests.claim_touched(now=NOW + MINUTE)
+    execution.execute(claimed, now=NOW)
+    unit = world.unit("duplicates", DAYS[1])
+    assert unit.latest_outcome == "pass"
+    assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
+
+
 def test_a_failure_that_has_read_the_commit_is_rerun_in_its_own_rhythm(world: World) -> None:
     world.monitored()
     lake.overwrite(
