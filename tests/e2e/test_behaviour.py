@@ -18,9 +18,11 @@ def test_keys_move_open_and_go(tab: Callable[..., Page], whole_fleet: None) -> N
     expect(page.locator(".is-cursor")).to_contain_text("weather")
     page.keyboard.press("Enter")
     expect(page.get_by_role("heading", level=1)).to_have_text("weather")
+    page.wait_for_load_state()  # the scripts of the new page are there
     page.keyboard.press("g")
     page.keyboard.press("i")
     expect(page.get_by_role("heading", level=1)).to_have_text("4 incidents open")
+    page.wait_for_load_state()
     page.keyboard.press("/")
     page.keyboard.type("jjj")
     expect(page.get_by_role("searchbox")).to_have_value("jjj")  # never while typing
