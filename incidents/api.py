@@ -28,6 +28,7 @@ from lakehub.kernel.suggest import did_you_mean
 from quality.models import Category
 
 MOST_INPUTS = 100
+LONGEST_ID = 100
 
 
 class Gate(APIView):
@@ -312,6 +313,10 @@ def _ask(request: Request, asked: dict[str, str], request_id: str, *, now: datet
     token = request.auth if isinstance(request.auth, Token) else None
     if not asked["dataset"]:
         raise Refused.because({"dataset": "Say which `dataset`."})
+    if len(request_id) > LONGEST_ID:
+        raise Refused.because(
+            {"request_id": f"A request id of {len(request_id)} characters: use {LONGEST_ID} at most."}
+        )
     copy = gate.find_copy(asked["dataset"], asked["dc"] or (token.data_center if token else ""))
     wanted = wanted_range(asked["from"], asked["to"], copy.dataset)
     consumer = token.consumer if token else _person(request).get_username()

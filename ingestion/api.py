@@ -16,7 +16,7 @@ from ingestion.models import Commit, JobKind, JobRun
 from ingestion.serializers import AskSerializer, CommitSerializer, JobRunSerializer
 from lakehub import wiring
 from lakehub.accounts.permissions import require
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.changes import any_dataset, live_dataset
 
 DESTROYS = (JobKind.DELETE, JobKind.DROP)
 
@@ -34,10 +34,10 @@ class Runs(ListAPIView[JobRun]):
     @extend_schema(request=AskSerializer, responses={201: JobRunSerializer})
     def post(self, request: Request, name: str) -> Response:
         """Asks for a job: it runs as soon as a worker is free. What removes rows needs an administrator of the team."""
-        dataset = live_dataset(name)
         asked = AskSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         values = asked.validated_data
+        dataset = any_dataset(name) if values["kind"] == JobKind.DROP else live_dataset(name)
         require(request.user, "offboard" if values["kind"] in DESTROYS else "rerun", dataset.team)
         copy = runs.copy_of(dataset, values["data_center"])
         actor = request.user.get_username()

@@ -23,6 +23,7 @@ class TokenAuthentication(BaseAuthentication):
         token = tokens.find(words[1].decode("latin-1"), now=wiring.clock.now())
         if token is None:
             raise AuthenticationFailed("This token is unknown, expired or revoked. An administrator issues a new one.")
+        token.created_by.limited_to = token.team
         return token.created_by, token
 
     def authenticate_header(self, request: Request) -> str:

@@ -27,6 +27,9 @@ class User(AbstractUser):
 
     timezone = models.CharField(max_length=64, default="UTC")
 
+    limited_to: Team | None = None
+    """Set while a token of this team acts for the person: what they may do in other teams does not count."""
+
 
 class Team(models.Model):
     name = models.CharField(max_length=63, unique=True, validators=[SLUG])

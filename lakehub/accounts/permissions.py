@@ -27,6 +27,8 @@ ACTIONS: dict[str, tuple[Role, ...]] = {
 def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
     if not user.is_active or not isinstance(user, User):
         return False
+    if user.limited_to not in (None, team):
+        return False
     if user.is_superuser:
         return True
     return Membership.objects.filter(user=user, team=team, role__in=ACTIONS[action]).exists()
@@ -36,7 +38,9 @@ def require(user: User | AnonymousUser, action: str, team: Team) -> None:
     """Raises PermissionDenied that says which role would do."""
     if not can(user, action, team):
         roles = " or ".join(role.label.lower() for role in ACTIONS[action])
-        raise PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.")
+        limit = getattr(user, "limited_to", None)
+        within = f" This token acts for team {limit.name} only." if limit not in (None, team) else ""
+        raise PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.{within}")
 
 
 def teams_where(user: User | AnonymousUser, action: str) -> Q:

@@ -36,8 +36,10 @@ class DataCenters(ListAPIView[DataCenter]):
     @extend_schema(request=DataCenterSerializer, responses={201: DataCenterSerializer})
     def post(self, request: Request) -> Response:
         """Adds a data center. Needs a superuser: it belongs to no team."""
-        if not request.user.is_superuser:
-            self.permission_denied(request, message="Only an administrator of Lakehub adds a data center.")
+        if not request.user.is_superuser or request.auth is not None:
+            self.permission_denied(
+                request, message="Only an administrator of Lakehub adds a data center, signed in and not with a token."
+            )
         asked = DataCenterSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         made = places.add_data_center(**asked.validated_data, actor=request.user.get_username(), now=wiring.clock.now())
@@ -120,6 +122,18 @@ class OneDataset(APIView):
         require(request.user, "offboard", dataset.team)
         changes.offboard(dataset, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Restore(APIView):
+    scopes: ClassVar = {"POST": "catalog:write"}
+
+    @extend_schema(request=None, responses=DatasetSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Onboards again what was off-boarded: its history goes on, its tests are generated anew."""
+        dataset = changes.any_dataset(name)
+        require(request.user, "onboard", dataset.team)
+        changes.restore(dataset, actor=request.user.get_username(), now=wiring.clock.now())
+        return Response(DatasetSerializer(dataset).data)
 
 
 def _said(request: Request, name: str) -> str:

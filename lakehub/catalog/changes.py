@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from lakehub.accounts import audit
-from lakehub.catalog.checking import Problems, find_table
+from lakehub.catalog.checking import Problems, check_evidence, check_length, find_table
 from lakehub.catalog.models import TIERS, Dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -24,6 +24,12 @@ def live_dataset(name: str) -> Dataset:
     if found is None:
         raise NotFound(f"There is no dataset `{name}`.{did_you_mean(name, live.values_list('name', flat=True)[:1000])}")
     return found
+
+
+def any_dataset(name: str) -> Dataset:
+    """The dataset with this name, off-boarded or not. Raises NotFound with the nearest name."""
+    found = Dataset.objects.select_related("team").filter(name=name).first()
+    return found if found is not None else live_dataset(name)
 
 
 def change(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
@@ -66,6 +72,16 @@ def offboard(dataset: Dataset, *, actor: str, now: datetime) -> None:
     dataset.offboarded_at = now
 
 
+def restore(dataset: Dataset, *, actor: str, now: datetime) -> None:
+    """Onboards again what was let go: it is fed from where it stood, or bootstrapped if its copies were dropped since."""
+    with transaction.atomic():
+        left = Dataset.objects.filter(pk=dataset.pk, offboarded_at__isnull=False)
+        if not left.update(offboarded_at=None, metadata_version=F("metadata_version") + 1):
+            raise Conflict(f"Dataset `{dataset.name}` is onboarded already; nothing was changed.")
+        audit.record(actor, "restore", f"dataset:{dataset.name}", now=now)
+    dataset.refresh_from_db()
+
+
 def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
     problems = Problems()
     for name in changes:
@@ -73,11 +89,17 @@ def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
             problems.add(name, f"`{name}` cannot be changed after onboarding.{did_you_mean(name, EDITABLE)}")
     if "tier" in changes and changes["tier"] not in TIERS:
         problems.add("tier", f"There is no tier {changes['tier']}: tiers go from 0 (highest) to 5.")
+    check_length(problems, "freshness_sla", changes.get("freshness_sla"))
     known = [column["name"] for column in dataset.columns]
-    for column in changes.get("primary_key", ()):
-        if column not in known:
-            problems.add("primary_key", f"There is no column `{column}`.{did_you_mean(column, known)}")
+    named = {"primary_key": changes.get("primary_key", ()), "event_time": [changes.get("event_time") or known[0]]}
+    for name, columns in named.items():
+        for column in columns:
+            if column not in known:
+                problems.add(name, f"There is no column `{column}`.{did_you_mean(column, known)}")
     problems.raise_any()
+    if changes.get("primary_key"):
+        check_evidence(problems, "primary_key", changes["primary_key"], dataset.feed.connection, dataset.feed.object)
+        problems.raise_any()
     if not changes:
         raise Refused("Nothing was named to change.")
 

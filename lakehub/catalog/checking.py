@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -56,6 +57,15 @@ def reader(connection: Connection) -> MetadataReader:
     return READERS.get(connection.plugin)(connection.url)
 
 
+LONGEST = timedelta(days=3660)
+
+
+def check_length(problems: Problems, name: str, length: timedelta | None, *, least: timedelta = timedelta()) -> None:
+    """A length of time that can be counted with: not below `least`, and not beyond ten years."""
+    if length is not None and not least <= length <= LONGEST:
+        problems.add(name, f"{length} is no length of time to go by: give {least} to {LONGEST.days} days.")
+
+
 def find_table(problems: Problems, connection: Connection, table: str) -> TableMetadata | None:
     try:
         return reader(connection).describe(table)
@@ -101,28 +111,34 @@ def _sortable(problems: Problems, name: str, columns: Sequence[str], table: Tabl
 
 
 def _evidence(problems: Problems, application: Application, connection: Connection) -> KeyEvidence | None:
-    shown = None
-    for name, key in (("primary_key", application.primary_key), ("record_key", application.record_key)):
-        if not key:
-            continue
-        try:
-            evidence = reader(connection).key_evidence(application.table, key)
-        except MetadataUnavailable as error:
-            problems.add(name, str(error))
-            continue
-        shown = shown or evidence
-        if evidence.nulls:
-            problems.add(
-                name,
-                f"The key {', '.join(key)} has a null in {evidence.nulls:,} of {evidence.rows:,} rows: a key must always be there. "
-                "Choose columns that are never null.",
-            )
-        if name == "record_key" and evidence.distinct < evidence.rows - evidence.nulls:
-            problems.add(
-                name,
-                f"The record key {', '.join(key)} names {evidence.distinct:,} of {evidence.rows:,} rows: it must be unique.",
-            )
-    return shown
+    shown = check_evidence(problems, "primary_key", application.primary_key, connection, application.table)
+    evidence = check_evidence(problems, "record_key", application.record_key, connection, application.table)
+    if evidence is not None and evidence.distinct < evidence.rows - evidence.nulls:
+        problems.add(
+            "record_key",
+            f"The record key {', '.join(application.record_key)} names {evidence.distinct:,} of {evidence.rows:,} rows: it must be unique.",
+        )
+    return shown or evidence
+
+
+def check_evidence(
+    problems: Problems, name: str, key: Sequence[str], connection: Connection, table: str
+) -> KeyEvidence | None:
+    """How well the key holds in the real rows; a null in it is a problem. None where there is no key."""
+    if not key:
+        return None
+    try:
+        evidence = reader(connection).key_evidence(table, key)
+    except MetadataUnavailable as error:
+        problems.add(name, str(error))
+        return None
+    if evidence.nulls:
+        problems.add(
+            name,
+            f"The key {', '.join(key)} has a null in {evidence.nulls:,} of {evidence.rows:,} rows: a key must always be there. "
+            "Choose columns that are never null.",
+        )
+    return evidence
 
 
 def check_partition(problems: Problems, application: Application, table: TableMetadata) -> None:

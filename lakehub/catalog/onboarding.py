@@ -14,7 +14,7 @@ from django.db import IntegrityError, transaction
 
 from lakehub.accounts import audit
 from lakehub.accounts.models import Team
-from lakehub.catalog.checking import Problems, check_keys, check_partition, find, find_table
+from lakehub.catalog.checking import Problems, check_keys, check_length, check_partition, find, find_table
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.models import (
     TIERS,
@@ -130,7 +130,9 @@ def check(application: Application) -> Checked:
 def _check_choices(problems: Problems, application: Application) -> None:
     taken = Dataset.objects.filter(name=application.name).first()
     if taken is not None:
-        left = " (off-boarded; choose another name, or restore it)" if taken.offboarded_at else ""
+        left = (
+            " (off-boarded; choose another name, or restore it with `manage.py restore`)" if taken.offboarded_at else ""
+        )
         problems.add("name", f"There is a dataset `{application.name}` already{left}.")
     if application.tier not in TIERS:
         problems.add("tier", f"There is no tier {application.tier}: tiers go from 0 (highest) to 5.")
@@ -140,8 +142,9 @@ def _check_choices(problems: Problems, application: Application) -> None:
         )
     if not application.data_centers:
         problems.add("data_centers", "Name at least one data center.")
-    if application.every <= timedelta():
-        problems.add("every", f"The source cannot be looked at every {application.every}: give a time above zero.")
+    check_length(problems, "every", application.every, least=timedelta(seconds=1))
+    check_length(problems, "freshness_sla", application.freshness_sla)
+    check_length(problems, "grace", application.grace)
     if application.ingested and application.kind == DatasetKind.APPEND_PLUS_UPDATE and not application.reference_key:
         problems.add("reference_key", "Rows that change need a reference key: the column whose greater value wins.")
 

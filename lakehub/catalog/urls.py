@@ -11,4 +11,5 @@ urlpatterns: list[URLPattern] = [
     path("connections", api.Connections.as_view(), name="connections"),
     path("datasets", api.Datasets.as_view(), name="datasets"),
     path("datasets/<str:name>", api.OneDataset.as_view(), name="dataset"),
+    path("datasets/<str:name>/restore", api.Restore.as_view(), name="dataset-restore"),
 ]

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from ingestion import runs
 from ingestion.models import JobKind
 from lakehub import wiring
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.changes import any_dataset, live_dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
     def handle(self, *, kind: str, dataset: str, data_center: str, **options: Any) -> None:
         params = {name: options[name] for name in ("partitions", "share", "replace") if options[name] is not None}
         try:
-            copy = runs.copy_of(live_dataset(dataset), data_center)
+            copy = runs.copy_of(any_dataset(dataset) if kind == JobKind.DROP else live_dataset(dataset), data_center)
             run = runs.ask(copy, kind, params, asked_by="manage.py", now=wiring.clock.now())
         except (Refused, NotFound, Conflict) as error:
             raise CommandError(str(error)) from error

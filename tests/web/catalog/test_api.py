@@ -113,6 +113,24 @@ def test_a_source_that_does_not_answer_is_not_kept_and_its_password_not_told(own
     assert "u:***@127.0.0.1:1/x" in str(said)
 
 
+def test_a_token_acts_for_its_own_team_only(owner: User, body: dict[str, object]) -> None:
+    make.member(owner, make.team("weather-desk"), Role.OWNER)
+    code, said = post(bearer(owner, "catalog:write"), "datasets", body | {"team": "weather-desk"})
+    assert (code, Dataset.objects.count()) == (403, 0)
+    assert "This token acts for team flight-ops only." in str(said)
+
+
+def test_an_off_boarded_dataset_is_restored_and_its_copies_dropped(owner: User) -> None:
+    make.member(admin := make.user("ada"), make.team(), Role.ADMIN)
+    make.feed(make.dataset("planes"))
+    client = bearer(admin, "catalog:write", "ingestion:run")
+    client.delete("/api/v1/datasets/planes")
+    code, _ = post(client, "datasets/planes/runs", {"kind": "drop", "data_center": "dc1"})
+    assert code == 201
+    code, _ = post(client, "datasets/planes/restore", {})
+    assert (code, Dataset.objects.get().offboarded_at) == (200, None)
+
+
 def test_off_boarding_needs_an_admin_of_the_team(owner: User) -> None:
     make.dataset("planes")
     assert bearer(owner, "catalog:write").delete("/api/v1/datasets/planes").status_code == 403

@@ -112,7 +112,9 @@ def test_a_table_that_is_not_there_is_named_with_the_nearest_one(ops: Connection
         ("reference_key", "delay", "is float"),
         ("partition_tz", "America/New_Yrok", "There is no time zone"),
         ("data_centers", (), "at least one data center"),
-        ("every", timedelta(), "above zero"),
+        ("every", timedelta(), "no length of time"),
+        ("freshness_sla", timedelta(seconds=-5), "no length of time"),
+        ("grace", timedelta(days=5_000_000), "no length of time"),
         ("kind", "append", "Did you mean `append-only`?"),
         ("upstream", (Upstream("planes"),), "There is no dataset `planes`."),
     ],
@@ -141,6 +143,32 @@ def test_an_unknown_change_is_refused(ops: Connection) -> None:
     dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
     with pytest.raises(Refused, match="Did you mean `tier`"):
         changes.change(dataset, {"teir": 0}, actor="ines", now=make.NOW)
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"event_time": "nope"}, "There is no column `nope`"),
+        ({"freshness_sla": timedelta(hours=-1)}, "no length of time"),
+        ({"primary_key": ["tailnum"]}, "has a null in 1 of 2 rows"),
+    ],
+)
+def test_a_change_is_checked_like_onboarding(ops: Connection, changed: dict[str, object], said: str) -> None:
+    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    with pytest.raises(Refused, match=said):
+        changes.change(dataset, changed, actor="ines", now=make.NOW)
+    assert Dataset.objects.get().metadata_version == 1
+
+
+def test_what_was_let_go_is_onboarded_again_with_a_new_version(ops: Connection) -> None:
+    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    changes.offboard(dataset, actor="ines", now=make.NOW)
+    with pytest.raises(Refused, match="off-boarded; choose another name"):
+        onboard(APPLICATION, actor="ines", now=make.NOW)
+    changes.restore(changes.any_dataset("flights"), actor="ines", now=make.NOW)
+    assert changes.live_dataset("flights").metadata_version == 2
+    with pytest.raises(Conflict, match="onboarded already"):
+        changes.restore(dataset, actor="jonas", now=make.NOW)
 
 
 def test_off_boarding_hides_the_dataset_and_keeps_it(ops: Connection) -> None:

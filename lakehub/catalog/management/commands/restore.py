@@ -1,0 +1,26 @@
+"""`manage.py restore weather`"""
+
+from __future__ import annotations
+
+from argparse import ArgumentParser
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError
+
+from lakehub import wiring
+from lakehub.catalog import changes
+from lakehub.kernel.errors import Conflict, NotFound
+
+
+class Command(BaseCommand):
+    help = "Onboards again what was off-boarded; its history goes on."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("name")
+
+    def handle(self, *, name: str, **_: Any) -> None:
+        try:
+            changes.restore(changes.any_dataset(name), actor="manage.py", now=wiring.clock.now())
+        except (NotFound, Conflict) as error:
+            raise CommandError(str(error)) from error
+        self.stdout.write(f"Dataset {name} is onboarded again")
