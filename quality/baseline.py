@@ -16,7 +16,7 @@ from lakehub.kernel.interval import BEGINNING, EVERYTHING
 from quality import units
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Reach
-from quality.engines import ENGINES
+from quality.engines import read
 from quality.engines.scan import CannotRead, Limits, Scan
 from quality.places import Places
 
@@ -75,7 +75,7 @@ def _partitions(copy: DatasetCopy) -> list[str]:
     place = Places(copy).of(Name(THIS))
     scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
     try:
-        rows = ENGINES.get(place.engine)().measure(scan, Limits()).answers[ROWS]
+        rows = read(place.engine, scan, Limits()).answers[ROWS]
     except CannotRead as problem:
         log.warning("%s has no baseline: %s", copy, problem)
         return []

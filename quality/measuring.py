@@ -17,7 +17,7 @@ from quality.domain.evaluation import asks
 from quality.domain.expression import THIS, Expression, Name, parse
 from quality.domain.expression.measures import COMMITTED, Answer, Ask, Measure, Reach
 from quality.domain.expression.values import Failed, error
-from quality.engines import ENGINES
+from quality.engines import read
 from quality.engines.scan import (
     CannotRead,
     Each,
@@ -128,7 +128,7 @@ def _scan(table: _Table, wish: _Wish) -> Iterator[tuple[Part, Measured | CannotR
 
 def _read(table: _Table, scan: Scan) -> Measured | CannotRead:
     try:
-        return ENGINES.get(table.engine)().measure(scan, Limits(timeout=table.timeout))
+        return read(table.engine, scan, Limits(timeout=table.timeout))
     except CannotRead as failed:
         return failed
 

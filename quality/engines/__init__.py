@@ -7,10 +7,13 @@ An engine knows no Django and no clock.
 
 from __future__ import annotations
 
+import logging
 from typing import Protocol
 
 from lakehub.kernel.registry import Registry
-from quality.engines.scan import Limits, Measured, Scan
+from quality.engines.scan import CannotRead, Limits, Measured, Scan
+
+log = logging.getLogger(__name__)
 
 
 class Engine(Protocol):
@@ -31,3 +34,18 @@ ENGINES: Registry[type[Engine]] = Registry(
         "sqlalchemy": "quality.engines.sqlalchemy:SqlAlchemy",
     },
 )
+
+
+def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+    """What the engine of this name answers. Raises CannotRead for whatever it raises: the tests say so as an ERROR.
+
+    An engine's libraries raise more than it can name. Whatever else came out would leave its tests without a result.
+    """
+    try:
+        return ENGINES.get(engine)().measure(scan, limits)
+    except CannotRead:
+        raise
+    except Exception as failed:
+        log.exception("The engine %s failed at %s", engine, scan.target)
+        # Only the log has the message: nobody has looked whether a secret is in it.
+        raise CannotRead(f"The engine {engine} failed ({type(failed).__name__}): see the worker's log.") from failed

@@ -57,8 +57,8 @@ def _of_files(scan: Scan, target: Files, limits: Limits) -> Measured:
     try:
         with _connection(limits) as connection:
             answers, scans = _Reading(connection, scan, file_source(target)).answers()
-    except duckdb.IOException as failed:
-        raise CannotRead(f"The files {target.glob} cannot be read: {str(failed).splitlines()[0]}") from failed
+    except duckdb.Error as failed:
+        raise CannotRead(f"The files {target.glob} cannot be read: {_cause(failed)}") from failed
     return Measured(answers, scans=scans)
 
 
@@ -70,10 +70,16 @@ def _of_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> Measured:
             answers, scans = _answers(scan, listed, limits)
         except duckdb.IOException as vanished:
             if last:
-                raise CannotRead(f"The files of {target.uri} cannot be read: {vanished}") from vanished
+                raise CannotRead(f"The files of {target.uri} cannot be read: {_cause(vanished)}") from vanished
             continue
+        except duckdb.Error as failed:
+            raise CannotRead(f"The files of {target.uri} cannot be read: {_cause(failed)}") from failed
         return Measured(answers, listed.instant, scans)
     raise AssertionError("the last try returns or raises")
+
+
+def _cause(failed: duckdb.Error) -> str:
+    return str(failed).splitlines()[0]
 
 
 def _listed(target: HudiCopy, part: Part) -> Snapshot:
@@ -137,7 +143,12 @@ class _Reading:
     def _cannot_look_up(self, measure: Measure, table: Source | Failed) -> Failed | None:
         if isinstance(table, Failed):
             return table
-        return cannot_look_up(measure, self._columns(table))
+        try:
+            return cannot_look_up(measure, self._columns(table))
+        except duckdb.IOException:
+            raise
+        except duckdb.Error as failed:
+            return error(f"the table that is looked into cannot be read: {_cause(failed)}")
 
     def _fused(self, measures: Sequence[Measure]) -> dict[Measure, Answer | Failed]:
         if not measures:
@@ -150,7 +161,7 @@ class _Reading:
             raise
         except duckdb.Error as failed:
             if len(measures) == 1:
-                return {measures[0]: error(str(failed).splitlines()[0])}
+                return {measures[0]: error(_cause(failed))}
             half = len(measures) // 2
             return {**self._fused(measures[:half]), **self._fused(measures[half:])}
 

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import NoSuchTableError, SQLAlchemyError
+from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 from sqlalchemy.types import NullType
 
 from lakehub.kernel import addresses
@@ -46,6 +46,10 @@ class SqlAlchemy:
             with _engine(scan.target.url).connect() as connection:
                 _bind(connection, limits)
                 return _Reading(connection, scan, _table(connection, scan.target.table, shown)).measured()
+        except (NoSuchModuleError, ImportError) as missing:
+            raise CannotRead(
+                f"{shown} cannot be read: this kind of database has no driver here: {missing}."
+            ) from missing
         except SQLAlchemyError as failed:
             raise CannotRead(f"{shown} cannot be read: {_cause(failed)}") from failed
 

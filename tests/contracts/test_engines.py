@@ -18,7 +18,7 @@ from lakehub.kernel.outcome import Outcome
 from quality.domain.expression.measures import COMMITTED, ROWS, Measure
 from quality.domain.expression.nodes import Name
 from quality.domain.expression.values import Failed
-from quality.engines import Engine
+from quality.engines import Engine, read
 from quality.engines.duckdb import DuckDb
 from quality.engines.scan import CannotRead, Each, Files, HudiCopy, Limits, One, Part, Scan, SqlTable, Target, Whole
 from quality.engines.slices import Slice, snapshot
@@ -333,6 +333,53 @@ def test_rows_without_a_partition_are_counted_under_none(tmp_path: Path) -> None
     uri = hudi_table(tmp_path / "t", {None: rows}, column=DAY)
     for measures in ((ROWS,), (ROWS, NULLS)):
         assert DuckDb().measure(Scan(HudiCopy(uri), measures, Each(DAY)), Limits()).answers[ROWS] == {None: 6}
+
+
+def test_a_file_that_is_damaged_after_it_was_listed_cannot_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = duckdb_over_hudi(tmp_path)
+    listed = snapshot(place.flights.uri)
+    monkeypatch.setattr(quality.engines.duckdb, "snapshot", lambda uri, **filters: listed)
+    Path(listed.slices[0].path).write_bytes(b"neither head nor foot")
+    for measures in ((ROWS,), (NULLS,)):  # from the footers, and from the rows
+        with pytest.raises(CannotRead, match=r"cannot be read: .*No magic bytes"):
+            place.answers(Whole(), *measures)
+
+
+def test_a_damaged_file_among_others_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "1.parquet").write_bytes(b"neither head nor foot")
+    with pytest.raises(CannotRead, match=r"cannot be read: .*No magic bytes"):
+        DuckDb().measure(Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (ROWS,)), Limits())
+
+
+def test_a_lookup_into_damaged_files_costs_only_itself(tmp_path: Path) -> None:
+    place = duckdb_over_files(tmp_path)
+    (tmp_path / "damaged.parquet").write_bytes(b"neither head nor foot")
+    damaged = Files(f"{tmp_path.as_uri()}/damaged.parquet", "parquet")
+    scan = Scan(place.flights, (ROWS, UNMATCHED), Whole(), {PLANES_NAME: damaged})
+    answers = place.engine.measure(scan, Limits()).answers
+    assert answers[ROWS] == 6
+    assert "looked into cannot be read" in str(answers[UNMATCHED])
+
+
+@pytest.mark.parametrize("url", ["mysql://me:secret@db/ops", "nothing://me:secret@db/ops"])
+def test_a_database_without_its_driver_cannot_be_read(url: str) -> None:
+    with pytest.raises(CannotRead, match="has no driver here") as caught:
+        SqlAlchemy().measure(Scan(SqlTable(url, "flights"), (ROWS,)), Limits())
+    assert "secret" not in str(caught.value)
+
+
+def test_what_an_engine_did_not_foresee_is_told_without_its_words(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(self: DuckDb, scan: Scan, limits: Limits) -> None:
+        raise OSError("token=secret is not valid")
+
+    monkeypatch.setattr(DuckDb, "measure", fail)
+    with pytest.raises(CannotRead, match=r"The engine duckdb failed \(OSError\): see the worker's log"):
+        read("duckdb", Scan(HudiCopy(tmp_path.as_uri()), (ROWS,)), Limits())
+    assert "is not valid" in caplog.text
 
 
 def test_a_scan_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
