@@ -25,11 +25,12 @@ def take_in(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     if not timeline.exists:
         return []
     known = set(Commit.objects.filter(copy=copy).values_list("instant", flat=True))
-    made = [_record(copy, found, now) for found in timeline.commits(but=known)]
+    made = [record(copy, found, now=now) for found in timeline.commits(but=known)]
     return [commit for commit in made if commit is not None]
 
 
-def _record(copy: DatasetCopy, found: LakeCommit, now: datetime) -> Commit | None:
+def record(copy: DatasetCopy, found: LakeCommit, *, now: datetime) -> Commit | None:
+    """None: another process was faster."""
     facts = {
         "run": _run_of(found, copy),
         "completed_at": found.completed_at,

@@ -8,7 +8,7 @@ from django.db.models import Exists, Max, OuterRef, Q, QuerySet
 
 from ingestion import runs
 from ingestion.domain.lag import dataset_lag
-from ingestion.models import Commit, JobKind, JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict
 
@@ -68,10 +68,6 @@ def lag_of(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     ).exists()
     pending = heard_at if failing else None
     return dataset_lag(oldest_pending_at=pending, heard_at=heard_at, every=copy.dataset.feed.every, now=now)
-
-
-def last_commit(copy: DatasetCopy) -> Commit | None:
-    return copy.commits.order_by("-completed_at").first()
 
 
 def _ask(copy: DatasetCopy, kind: JobKind, now: datetime) -> JobRun | None:

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Event, Thread
-
-from django.db import connection
+from functools import partial
 
 from ingestion import commits, leases, runs
 from ingestion.launchers import Launcher
 from ingestion.models import JobRun, JobState
 from ingestion.spark.report import FAILED, JobReport
 from ingestion.specs import spec_of
+from lakehub.leases import kept
 
 logger = logging.getLogger(__name__)
 TRY_AGAIN_AFTER = timedelta(seconds=5)
@@ -44,7 +42,7 @@ def run_next(worker: Worker) -> JobRun | None:
         )
         return run
     try:
-        with _kept(run, worker.name):
+        with kept(partial(_renew, run, worker.name), every=leases.LEASE / 4):
             report = _launch(run, worker)
         _settle(run, report, worker)
     finally:
@@ -77,25 +75,6 @@ def _settle(run: JobRun, report: JobReport, worker: Worker) -> None:
     )
 
 
-@contextmanager
-def _kept(run: JobRun, worker: str) -> Iterator[None]:
-    """Renew the leases from a thread while the job runs."""
-    done = Event()
-    thread = Thread(target=_renew, args=(run, worker, done), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        done.set()
-        thread.join()
-
-
-def _renew(run: JobRun, worker: str, done: Event) -> None:
-    try:
-        while not done.wait(leases.LEASE.total_seconds() / 4):
-            if not (runs.renew(run, worker) and leases.take(run.copy, worker)):
-                logger.warning(
-                    "Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy
-                )
-    finally:
-        connection.close()
+def _renew(run: JobRun, worker: str) -> None:
+    if not (runs.renew(run, worker) and leases.take(run.copy, worker)):
+        logger.warning("Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy)

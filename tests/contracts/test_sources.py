@@ -185,6 +185,14 @@ def test_a_source_that_cannot_be_reached_is_named_without_its_password(plugin: s
     assert "secret" not in str(refused.value)
 
 
+def test_rows_that_share_the_last_watermark_are_not_missed(tmp_path: Path) -> None:
+    place = sql(tmp_path)
+    place.add(OLD)
+    position = drained(place.source.snapshot())
+    place.add([{**OLD[0], "id": 99}])
+    assert ids(place, list(place.source.changes(position).chunks)) == [99]
+
+
 def test_a_crowd_at_one_watermark_is_not_handed_over_again(tmp_path: Path) -> None:
     place = sql(tmp_path)
     place = replace(place, config=replace(place.config, chunk_rows=1000))

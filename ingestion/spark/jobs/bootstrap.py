@@ -26,6 +26,11 @@ def run(job: Job) -> JobReport:
     evolution = ingest.plan_schema(source, job.table, stored)
     with ingest.folder(job) as uri:
         batch = ingest.staged(job, source.snapshot(upto=job.spec.upto_at), evolution, uri)
+        if commits and not batch.rows:
+            raise JobError(
+                f"The source has no row that fits ({batch.read} read, {batch.errors} do not fit), so replacing would empty the table at {job.table.uri}; nothing was written. "
+                "Look at the source; to empty the table on purpose, drop the copy."
+            )
         operation = "insert_overwrite_table" if commits else "bulk_insert"
         return ingest.commit(job, batch, ingest.Plan(operation, evolution, stored=False, position=batch.position))
 
@@ -39,7 +44,7 @@ def _commits(job: Job, timeline: Timeline) -> tuple[LakeCommit, ...]:
         hudi.check(job.table)
     else:
         # A first write died before it committed anything; its keys may have been others.
-        hudi.remove(job.table.uri)
+        hudi.clear_stillborn(job.table)
     return commits
 
 

@@ -18,6 +18,7 @@ from ingestion.spark.spec import TableSpec
 from ingestion.spark.tables.timeline import CHECKPOINT, META_PREFIX, RUN, NotATable, Timeline, storage
 
 HEARTBEAT_MS, MISSES = 3000, 2
+TABLE_VERSION = "9"
 COMMITS_KEPT = 60
 """The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
 META_COLUMNS = (
@@ -143,6 +144,35 @@ def check_free(table: TableSpec) -> None:
         raise NotATable(
             f"{table.uri} is not empty and not a Hudi table: {there[0].base_name} lies there. Name another URI, or empty the folder."
         )
+
+
+def clear_stillborn(table: TableSpec) -> None:
+    """Remove what a first write of ours that died has left. Raises TableMismatch where anything else may lie there."""
+    foreign = _foreign(Timeline(table.uri))
+    if foreign:
+        raise TableMismatch(
+            f"The table at {table.uri} has no commit that Lakehub can read, but it is not what a first load that died leaves: {foreign}. "
+            "Nothing was removed. Name another URI, or move that table away and bootstrap again."
+        )
+    remove(table.uri)
+
+
+def _foreign(timeline: Timeline) -> str:
+    """In words: what no first write of ours would have left; nothing where all of it is ours."""
+    version = timeline.properties.get("hoodie.table.version", "")
+    if version != TABLE_VERSION:
+        return f"its hoodie.table.version is `{version or '(none)'}` instead of `{TABLE_VERSION}`"
+    instants = timeline.older_layout()
+    if instants:
+        return f"its timeline holds `{instants[0]}`"
+    begun = tuple(f"_{instant}.parquet" for instant in timeline.pending())
+    filesystem, path = storage(timeline.uri)
+    for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
+        name = info.base_name.removeprefix(".").removesuffix(".crc")
+        inside = info.path.removeprefix(path).startswith("/.hoodie/") or name == "hoodie_partition_metadata"
+        if info.type == fs.FileType.File and not inside and not name.endswith(begun):
+            return f"the file {info.path.removeprefix(path + '/')} belongs to no write that was begun"
+    return ""
 
 
 def remove(uri: str) -> None:

@@ -25,6 +25,7 @@ CHECKPOINT, RUN = "lakehub.checkpoint", "lakehub.run"
 _WRITES = ("commit", "deltacommit", "replacecommit")
 _COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
+_OLDER = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
 _READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
@@ -128,6 +129,10 @@ class Timeline:
         completed = {match[1] for match in map(_COMPLETED.fullmatch, names) if match}
         begun = {match[1] for match in map(_PENDING.fullmatch, names) if match}
         return {instant: self._heartbeat(instant) for instant in sorted(begun - completed)}
+
+    def older_layout(self) -> list[str]:
+        """Instants as tables before version 8 keep them, beside the folder of the timeline."""
+        return sorted(name for name in self._names(".hoodie") if _OLDER.fullmatch(name))
 
     def _completed(self) -> list[str]:
         found = [(match[2], name) for name in self._names(".hoodie/timeline") if (match := _COMPLETED.fullmatch(name))]

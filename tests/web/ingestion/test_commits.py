@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 from ingestion import commits
 from ingestion.models import Commit, Finding, JobRun, TouchedPartition
+from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import BEGINNING, FOREVER
 from tests import factories as given
@@ -24,6 +25,14 @@ def test_a_commit_is_taken_in_once_with_the_partitions_it_touched(copy: DatasetC
     touched = [(each.start, each.end, each.rows) for each in TouchedPartition.objects.order_by("start")]
     days = [given.day("2026-11-15"), given.day("2026-11-16")]
     assert touched == [(day.start, day.end, rows) for day, rows in zip(days, (5, 6), strict=True)]
+
+
+def test_two_processes_that_take_in_at_once_write_it_down_once(copy: DatasetCopy) -> None:
+    timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)})
+    (found,) = Timeline(copy.uri).commits()
+    assert commits.take_in(copy, now=NOW) != []
+    assert commits.record(copy, found, now=NOW) is None
+    assert TouchedPartition.objects.count() == 1
 
 
 def test_commits_come_in_the_order_of_their_completion_and_only_new_ones(copy: DatasetCopy) -> None:
