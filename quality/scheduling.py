@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from threading import Event, Thread
+from functools import partial
 from uuid import uuid4
 
-from django.db import connection
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
+from lakehub.leases import kept
 from quality.models import Lane, Unit
 
 LEASE = timedelta(seconds=30)
@@ -50,25 +49,13 @@ def due(now: datetime) -> QuerySet[Unit]:
     return Unit.objects.filter(Q(leased_until=None) | Q(leased_until__lt=Now()), due_at__lte=now)
 
 
-@contextmanager
-def held(claimed: Claim) -> Iterator[None]:
-    """Extends the lease while the block runs, from a thread with a connection of its own."""
-    done = Event()
-    extender = Thread(target=_extend, args=(claimed, done), name="lease", daemon=True)
-    extender.start()
-    try:
-        yield
-    finally:
-        done.set()
-        extender.join()
+def held(claimed: Claim) -> AbstractContextManager[None]:
+    """Extends the lease while the block runs."""
+    return kept(partial(_extend, claimed), every=LEASE / 3)
 
 
-def _extend(claimed: Claim, done: Event) -> None:
-    try:
-        while not done.wait(LEASE.total_seconds() / 3):
-            Unit.objects.filter(leased_by=claimed.token).update(leased_until=Now() + LEASE)
-    finally:
-        connection.close()
+def _extend(claimed: Claim) -> None:
+    Unit.objects.filter(leased_by=claimed.token).update(leased_until=Now() + LEASE)
 
 
 def release(claimed: Claim) -> None:
