@@ -16,6 +16,7 @@ from incidents.ledger import Ledger
 from incidents.models import Message, MessageState, Span
 from incidents.resolving import close_offboarded
 from lakehub.catalog.models import Dataset
+from lakehub.kernel.apart import apart
 from quality.models import Category, Flip
 
 BATCH = 500
@@ -23,8 +24,11 @@ BATCH = 500
 
 def take_in(*, now: datetime) -> int:
     """Handles the flips that nobody has claimed. The number handled; call again while it is not 0."""
-    waiting = Flip.objects.filter(claimed_at=None).order_by("pk").values_list("unit__test__dataset_id", flat=True)
-    handled = sum(_take_in_of(dataset, now=now) for dataset in dict.fromkeys(waiting[:BATCH]))
+    waiting = Flip.objects.filter(claimed_at=None).values_list("unit__test__dataset_id", flat=True)
+    handled = 0
+    for dataset in waiting.distinct():
+        with apart(f"Taking in the flips of dataset {dataset}"):
+            handled += _take_in_of(dataset, now=now)
     follow_boundaries()
     close_offboarded(now=now)
     return handled

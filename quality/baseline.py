@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q, QuerySet
 
 from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.apart import apart
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_named
-from lakehub.kernel.interval import BEGINNING, EVERYTHING
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from quality import units
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Reach
@@ -29,7 +31,11 @@ _COMING = (JobState.QUEUED, JobState.RUNNING)
 
 def start_missing(*, now: datetime, limit: int = 20) -> int:
     """Starts the baseline of the copies that hold data and have none yet. The number started."""
-    return sum(start(copy, now=now) for copy in _waiting()[:limit])
+    started = 0
+    for copy in _waiting()[:limit]:
+        with apart(f"The baseline of {copy}"):
+            started += start(copy, now=now)
+    return started
 
 
 def _waiting() -> QuerySet[DatasetCopy]:
@@ -66,12 +72,20 @@ def _begin(copy: DatasetCopy, *, now: datetime) -> datetime:
     if grain is Grain.NONE:
         return BEGINNING
     oldest = floor_to_bucket(now - LONGEST[grain], grain, zone)
-    starts = [partition_named(name, grain, zone).start for name in _partitions(copy)]
+    starts = [partition.start for partition in _partitions(copy, grain, zone)]
     return max(min(starts, default=floor_to_bucket(now, grain, zone)), oldest)
 
 
-def _partitions(copy: DatasetCopy) -> list[str]:
-    """The names of the partitions that the copy has."""
+def _partitions(copy: DatasetCopy, grain: Grain, zone: ZoneInfo) -> Iterator[Interval]:
+    """The partitions that the copy has; a value that names none has no place in time, and is left out."""
+    for name in _names(copy):
+        try:
+            yield partition_named(name, grain, zone)
+        except ValueError as problem:
+            log.warning("%s holds rows that no test of partitions looks at: %s", copy, problem)
+
+
+def _names(copy: DatasetCopy) -> list[str]:
     place = Places(copy).of(Name(THIS))
     scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
     try:

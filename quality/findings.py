@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q
 
 from ingestion.models import Finding
 from lakehub.catalog.models import Dataset
+from lakehub.kernel.apart import apart
 from lakehub.kernel.outcome import Outcome
 from quality.checks.finding import FINDING
 from quality.described import described
@@ -17,26 +20,38 @@ from quality.generator import put
 from quality.models import Result, Test, Unit
 
 CLAIMED_AT_ONCE = 200
+_RAISED = Q(raise_claimed_at=None)
+_CLEARED = Q(raise_claimed_at__isnull=False, cleared_at__isnull=False, clear_claimed_at=None)
 
 
 def observe_findings(*, now: datetime) -> int:
     """Claims what was raised and what was cleared since. The number of results."""
-    with transaction.atomic():
-        raised = list(_unclaimed(raise_claimed_at=None))
-        for finding in raised:
-            _observe(finding, Outcome.FAIL, at=finding.raised_at, now=now)
-        Finding.objects.filter(pk__in=[finding.pk for finding in raised]).update(raise_claimed_at=now)
-        cleared = list(_unclaimed(raise_claimed_at__isnull=False, cleared_at__isnull=False, clear_claimed_at=None))
-        for finding in cleared:
-            assert finding.cleared_at is not None
-            _observe(finding, Outcome.PASS, at=finding.cleared_at, now=now)
-        Finding.objects.filter(pk__in=[finding.pk for finding in cleared]).update(clear_claimed_at=now)
-    return len(raised) + len(cleared)
+    return _observe_each(_RAISED, _raised, now=now) + _observe_each(_CLEARED, _cleared, now=now)
 
 
-def _unclaimed(**which: object) -> list[Finding]:
-    rows = Finding.objects.filter(**which).select_related("copy__dataset").order_by("pk")
-    return list(rows.select_for_update(of=("self",), skip_locked=True)[:CLAIMED_AT_ONCE])
+def _observe_each(unclaimed: Q, observe_one: Callable[[Finding, datetime], None], *, now: datetime) -> int:
+    """One transaction a copy."""
+    findings = Finding.objects.filter(unclaimed).order_by("pk")
+    observed = 0
+    for copy_id in dict.fromkeys(findings.values_list("copy_id", flat=True)):
+        with apart(f"Taking in the findings of copy {copy_id}"), transaction.atomic():
+            rows = findings.filter(copy=copy_id).select_related("copy__dataset")
+            claimed = list(rows.select_for_update(of=("self",), skip_locked=True)[:CLAIMED_AT_ONCE])
+            for finding in claimed:
+                observe_one(finding, now)
+            observed += len(claimed)
+    return observed
+
+
+def _raised(finding: Finding, now: datetime) -> None:
+    _observe(finding, Outcome.FAIL, at=finding.raised_at, now=now)
+    Finding.objects.filter(pk=finding.pk).update(raise_claimed_at=now)
+
+
+def _cleared(finding: Finding, now: datetime) -> None:
+    assert finding.cleared_at is not None
+    _observe(finding, Outcome.PASS, at=finding.cleared_at, now=now)
+    Finding.objects.filter(pk=finding.pk).update(clear_claimed_at=now)
 
 
 def _observe(finding: Finding, outcome: Outcome, *, at: datetime, now: datetime) -> None:

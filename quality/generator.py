@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F, Q
 
 from lakehub.catalog.models import Dataset
+from lakehub.kernel.apart import apart
 from lakehub.kernel.errors import Refused
 from quality import units
 from quality.checks import definitions_of
@@ -24,7 +25,8 @@ def generate_missing(*, now: datetime, limit: int = 20) -> None:
     """Generates for the live datasets whose metadata is newer than their tests, and retires the tests of those that left."""
     behind = Q(coverage=None) | Q(coverage__metadata_version__lt=F("metadata_version"))
     for dataset in Dataset.objects.filter(behind, offboarded_at=None).order_by("tier", "pk")[:limit]:
-        generate(dataset, now=now)
+        with apart(f"Making the tests of {dataset}"):
+            generate(dataset, now=now)
     left = Dataset.objects.filter(offboarded_at__isnull=False, tests__retired_at=None, tests__isnull=False).distinct()[
         :limit
     ]

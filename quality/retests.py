@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -11,6 +10,7 @@ from django.db.models import Q, QuerySet
 
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.apart import apart
 from quality.described import slas
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
@@ -24,19 +24,25 @@ OVERDUE_AFTER = timedelta(minutes=10)
 
 def claim_touched(*, now: datetime) -> int:
     """Makes the tests of touched partitions due once more, after a pause that gathers further commits. The number of units."""
+    unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by("pk")
+    retested = 0
+    for copy_id in dict.fromkeys(unclaimed.values_list("copy_id", flat=True)):
+        with apart(f"Retesting what was touched of copy {copy_id}"):
+            retested += _claim_touched_of(copy_id, unclaimed, now=now)
+    return retested
+
+
+def _claim_touched_of(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, now: datetime) -> int:
     with transaction.atomic():
-        unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by("pk")
-        rows = list(
-            unclaimed.select_for_update(skip_locked=True).values_list("pk", "copy_id", "start", "end")[:CLAIMED_AT_ONCE]
-        )
-        TouchedPartition.objects.filter(pk__in=[row[0] for row in rows]).update(claimed_at=now)
-        ranges = defaultdict(list)
-        for _, copy_id, start, end in rows:
-            ranges[copy_id].append((start, end))
-        return sum(_retest(copy_id, touched, now=now) for copy_id, touched in ranges.items())
+        rows = unclaimed.filter(copy=copy_id).select_for_update(skip_locked=True)
+        touched = {pk: (start, end) for pk, start, end in rows.values_list("pk", "start", "end")[:CLAIMED_AT_ONCE]}
+        if not touched:
+            return 0
+        TouchedPartition.objects.filter(pk__in=touched).update(claimed_at=now)
+        return _retest(copy_id, touched.values(), now=now)
 
 
-def _retest(copy_id: int, touched: Sequence[tuple[datetime, datetime]], *, now: datetime) -> int:
+def _retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now: datetime) -> int:
     """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
     copy = DatasetCopy.objects.select_related("dataset", "data_center").get(pk=copy_id)
     retest_at = now + slas(copy.dataset).debounce
@@ -62,7 +68,7 @@ def _reading(copy: DatasetCopy) -> QuerySet[Unit]:
     return Unit.objects.filter(Q(copy=copy) | Q(test__version__flattened__contains=compared), copy__in=copies)
 
 
-def _meeting(ranges: Sequence[tuple[datetime, datetime]]) -> Q:
+def _meeting(ranges: Collection[tuple[datetime, datetime]]) -> Q:
     meets = Q(pk__in=[])
     for start, end in sorted(set(ranges)):
         meets |= Q(start__lt=end, end__gt=start)

@@ -10,6 +10,7 @@ from celery import shared_task
 from django.conf import settings
 
 from lakehub import wiring
+from lakehub.kernel.apart import apart
 from quality import baseline, execution, findings, generator, retention, retests
 
 
@@ -27,10 +28,14 @@ def run_due() -> None:
 def claim_changes() -> None:
     """Takes in what changed: metadata, new copies, touched partitions, findings."""
     now = wiring.clock.now()
-    generator.generate_missing(now=now)
-    baseline.start_missing(now=now)
-    retests.claim_touched(now=now)
-    findings.observe_findings(now=now)
+    for part in (
+        generator.generate_missing,
+        baseline.start_missing,
+        retests.claim_touched,
+        findings.observe_findings,
+    ):
+        with apart(part.__name__):
+            part(now=now)
 
 
 @shared_task

@@ -12,6 +12,7 @@ from incidents.ledger import Ledger
 from incidents.models import Incident, IncidentEvent, Message, Span
 from lakehub.kernel.outcome import Outcome
 from quality.models import Category, Flip, Unit
+from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
 from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
 
@@ -166,7 +167,7 @@ def test_a_worker_that_dies_halfway_leaves_everything_to_the_next(monkeypatch: p
     stage.fails()
     settle = Ledger.settle
     monkeypatch.setattr(Ledger, "settle", lambda ledger: _die())
-    with pytest.raises(RuntimeError, match="killed"):
+    with pytest.raises(SystemExit, match="killed"):
         take_in(now=NOW)
     assert (Incident.objects.count(), Flip.objects.filter(claimed_at=None).count()) == (0, 1)
     monkeypatch.setattr(Ledger, "settle", settle)
@@ -174,8 +175,27 @@ def test_a_worker_that_dies_halfway_leaves_everything_to_the_next(monkeypatch: p
     assert (Incident.objects.count(), Message.objects.count()) == (1, 1)
 
 
+def test_a_dataset_that_cannot_be_taken_in_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    stage = Stage()
+    stage.fails()
+    other = factories.test(factories.dataset("weather"), Category.DUPLICATES)
+    failed = factories.unit(other, over=BAD_DAY)
+    Flip.objects.create(unit=failed, was="pass", becomes="fail", at=NOW, failing_since=NOW)
+    settle = Ledger.settle
+
+    def settle_but_flights(ledger: Ledger) -> None:
+        if ledger.dataset == stage.dataset:
+            raise ValueError("no title for this incident")
+        settle(ledger)
+
+    monkeypatch.setattr(Ledger, "settle", settle_but_flights)
+    assert take_in(now=NOW) == 1
+    assert [incident.dataset.name for incident in Incident.objects.all()] == ["weather"]
+    assert Flip.objects.get(claimed_at=None).unit.test.dataset == stage.dataset
+
+
 def _die() -> None:
-    raise RuntimeError("killed")
+    raise SystemExit("killed")
 
 
 def test_looking_when_there_is_nothing_takes_four_queries() -> None:
