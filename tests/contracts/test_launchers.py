@@ -74,8 +74,7 @@ def test_the_code_is_packed_once_and_without_django(tmp_path: Path) -> None:
 
 
 def test_a_warm_session_is_renewed_when_it_is_worn(orders: Orders, tmp_path: Path) -> None:
-    orders.fill(3)
     launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs", most_jobs=1))
-    for run, status in (("b", "succeeded"), ("again", "nothing_to_do")):
-        assert launcher.run(orders.spec("bootstrap", run), orders.secrets).status == status
-        assert launcher._session is None
+    orders.source = replace(orders.source, object="oders")
+    assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "failed"
+    assert launcher._session is None
