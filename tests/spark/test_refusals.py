@@ -6,8 +6,10 @@ from dataclasses import replace
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
+from tests.lake import hudi_table
 from tests.spark.orders import Orders
 
 
@@ -26,6 +28,39 @@ def test_a_bootstrap_does_not_write_over_other_files(spark: SparkSession, orders
     (folder / "letter.txt").write_text("dear reader")
     assert "letter.txt lies there" in (orders.run(spark, "bootstrap", "b").error or "")
     assert (folder / "letter.txt").read_text() == "dear reader"
+
+
+def test_a_bootstrap_removes_no_table_of_another_layout(spark: SparkSession, orders: Orders) -> None:
+    """Its commits lie where we do not look: it must not pass for one that has none."""
+    orders.fill(3)
+    hudi_table(_folder(orders), {"2026-11-01": pa.table({"id": [1, 2]})}, column="day")
+    for replaces in (False, True):
+        told = orders.run(spark, "bootstrap", f"b{replaces}", replace=replaces).error or ""
+        assert "its hoodie.table.version is `6` instead of `9`. Nothing was removed" in told
+    assert len([*_folder(orders).rglob("*.parquet")]) == 1
+
+
+def test_a_bootstrap_removes_no_file_that_no_write_of_ours_began(spark: SparkSession, orders: Orders) -> None:
+    orders.fill(3)
+    (_folder(orders) / ".hoodie" / "timeline").mkdir(parents=True)
+    (_folder(orders) / ".hoodie" / "hoodie.properties").write_text("hoodie.table.version=9\n")
+    stray = _folder(orders) / "day=2026-11-01" / "a-0_0-0-0_20261116120000000.parquet"
+    stray.parent.mkdir()
+    stray.write_bytes(b"PAR1")
+    told = orders.run(spark, "bootstrap", "b1").error or ""
+    assert "day=2026-11-01/a-0_0-0-0_20261116120000000.parquet belongs to no write that was begun" in told
+    (_folder(orders) / ".hoodie" / "timeline" / "20261116120000000.commit.requested").touch()
+    assert orders.run(spark, "bootstrap", "b2").counts.applied == 3
+
+
+def test_a_replacement_by_nothing_is_refused(spark: SparkSession, orders: Orders) -> None:
+    orders.fill(3)
+    orders.run(spark, "bootstrap", "b")
+    orders.sql("delete from orders")
+    told = orders.run(spark, "bootstrap", "again", replace=True).error or ""
+    assert "The source has no row that fits (0 read, 0 do not fit), so replacing would empty the table" in told
+    assert len(orders.timeline.commits()) == 1
+    assert len(orders.rows(spark)) == 3
 
 
 def test_a_key_that_the_source_lacks(spark: SparkSession, orders: Orders) -> None:
