@@ -1,21 +1,39 @@
-"""What is due: a copy that was never loaded gets a bootstrap, every other one an incremental each time its feed's interval has passed."""
+"""What is due: a copy that was never loaded gets a bootstrap, every other one an incremental each time its feed's interval has passed.
+
+Loaded means: a bootstrap has succeeded since the last drop. One that was given up is asked for again after the feed's interval.
+"""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, Max, OuterRef, Q, QuerySet
+from django.db.models import Exists, Max, OuterRef, QuerySet, Subquery
 
 from ingestion import runs
-from ingestion.domain.lag import dataset_lag
+from ingestion.domain.lag import lag
 from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict
 
+LOOKS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
+"""The runs that read what is new in the source."""
+
 
 def ask_for_what_is_due(*, now: datetime) -> list[JobRun]:
-    asked = [_ask(copy, JobKind.BOOTSTRAP, now) for copy in never_loaded(now=now)]
-    asked += [_ask(copy, JobKind.INCREMENTAL, now) for copy in due_for_incremental(now=now)]
+    """What is known of a copy's newest runs is a look into an index for each, however many there were."""
+    copies = fed().annotate(
+        loaded=_newest("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
+        dropped=_newest("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
+        failed_at=_newest("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
+        began_at=_newest("started_at", kind=JobKind.BOOTSTRAP, started_at__isnull=False),
+        looked_at=_newest("started_at", kind=JobKind.INCREMENTAL, started_at__isnull=False),
+    )
+    asked = []
+    for copy in copies:
+        is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
+        last = (copy.looked_at, copy.began_at) if is_loaded else (copy.failed_at,)
+        if all(at is None or at + copy.dataset.feed.every <= now for at in last):
+            asked.append(_ask(copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, now))
     return [run for run in asked if run is not None]
 
 
@@ -26,48 +44,16 @@ def fed() -> QuerySet[DatasetCopy]:
     return live.filter(~Exists(at_work)).select_related("dataset__feed", "data_center")
 
 
-def never_loaded(*, now: datetime) -> list[DatasetCopy]:
-    """Loaded means: a bootstrap has succeeded since the last drop. One that was given up is asked for again after the feed's interval."""
-    copies = fed().annotate(
-        loaded=Max("runs__pk", filter=Q(runs__kind=JobKind.BOOTSTRAP, runs__state=JobState.SUCCEEDED)),
-        dropped=Max("runs__pk", filter=Q(runs__kind=JobKind.DROP, runs__state=JobState.SUCCEEDED)),
-        failed_at=Max("runs__ended_at", filter=Q(runs__kind=JobKind.BOOTSTRAP, runs__state=JobState.FAILED)),
-    )
-    return [
-        copy
-        for copy in copies
-        if (copy.loaded is None or (copy.dropped or 0) > copy.loaded)
-        and (copy.failed_at is None or copy.failed_at + copy.dataset.feed.every <= now)
-    ]
-
-
-def due_for_incremental(*, now: datetime) -> list[DatasetCopy]:
-    copies = fed().annotate(
-        loaded=Max("runs__pk", filter=Q(runs__kind=JobKind.BOOTSTRAP, runs__state=JobState.SUCCEEDED)),
-        dropped=Max("runs__pk", filter=Q(runs__kind=JobKind.DROP, runs__state=JobState.SUCCEEDED)),
-        last_at=Max("runs__started_at", filter=Q(runs__kind__in=[JobKind.BOOTSTRAP, JobKind.INCREMENTAL])),
-    )
-    return [
-        copy
-        for copy in copies
-        if copy.loaded is not None
-        and copy.loaded > (copy.dropped or 0)
-        and copy.last_at is not None
-        and copy.last_at + copy.dataset.feed.every <= now
-    ]
-
-
 def lag_of(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
-    """How far the copy is behind its source: zero where the last look took everything in, None where it was not looked at for too long."""
-    looks = copy.runs.filter(kind__in=[JobKind.BOOTSTRAP, JobKind.INCREMENTAL])
-    heard_at = looks.filter(state=JobState.SUCCEEDED).aggregate(at=Max("started_at"))["at"]
-    if heard_at is None:
-        return None
-    failing = looks.filter(
-        state__in=[JobState.FAILED, JobState.QUEUED], attempt__gt=0, started_at__gt=heard_at
-    ).exists()
-    pending = heard_at if failing else None
-    return dataset_lag(oldest_pending_at=pending, heard_at=heard_at, every=copy.dataset.feed.every, now=now)
+    """How far the copy may be behind its source: what was committed there since the last look that took everything in is not known to be here."""
+    dropped = copy.runs.filter(kind=JobKind.DROP, state=JobState.SUCCEEDED).aggregate(at=Max("pk"))["at"]
+    looks = copy.runs.filter(kind__in=LOOKS, state=JobState.SUCCEEDED, pk__gt=dropped or 0)
+    complete_upto = looks.aggregate(at=Max("started_at"))["at"]
+    return lag(complete_upto=complete_upto, every=copy.dataset.feed.every, now=now)
+
+
+def _newest(fact: str, **which: object) -> Subquery:
+    return Subquery(JobRun.objects.filter(copy=OuterRef("pk"), **which).order_by("-pk").values(fact)[:1])
 
 
 def _ask(copy: DatasetCopy, kind: JobKind, now: datetime) -> JobRun | None:

@@ -64,6 +64,8 @@ class JobRun(models.Model):
             models.Index(fields=["due_at"], condition=Q(state="queued"), name="jobrun_due"),
             models.Index(fields=["leased_until"], condition=Q(state="running"), name="jobrun_leased"),
             models.Index(fields=["copy", "-id"], name="jobrun_of_copy"),
+            models.Index(fields=["copy", "kind", "-id"], name="jobrun_newest"),
+            models.Index(fields=["copy"], condition=Q(state__in=["queued", "running"]), name="jobrun_at_work"),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
@@ -141,7 +143,7 @@ class Finding(models.Model):
     class Meta:
         constraints: ClassVar = [
             models.UniqueConstraint(
-                fields=["copy", "kind", "start"], condition=Q(cleared_at=None), name="one_open_finding_a_kind"
+                fields=["copy", "kind", "start", "end"], condition=Q(cleared_at=None), name="one_open_finding_a_range"
             )
         ]
         indexes: ClassVar = [

@@ -4,19 +4,15 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-HEARTBEAT_TOLERANCE = 3
-"""A source that was not heard of for this many intervals is stale."""
+STALE_AFTER = 3
+"""A source that was not looked at successfully for more than this many intervals is not known."""
 
 
-def event_lag(*, queryable_at: datetime, committed_at: datetime) -> timedelta:
-    """From the commit in the source to the commit in the lake; never negative, clocks differ."""
-    return max(timedelta(), queryable_at - committed_at)
+def lag(*, complete_upto: datetime | None, every: timedelta, now: datetime) -> timedelta | None:
+    """Since when a source commit may be waiting: everything up to `complete_upto` is queryable, what came later is not known to be.
 
-
-def dataset_lag(
-    *, oldest_pending_at: datetime | None, heard_at: datetime | None, every: timedelta, now: datetime
-) -> timedelta | None:
-    """The age of the oldest source commit not yet queryable, zero if there is none, None (unknown) where the source's heartbeat is stale."""
-    if heard_at is None or now - heard_at > HEARTBEAT_TOLERANCE * every:
+    So it is zero only at a look and grows until the next. None (unknown): no look has succeeded, or the last one is stale.
+    """
+    if complete_upto is None or now - complete_upto > STALE_AFTER * every:
         return None
-    return timedelta() if oldest_pending_at is None else max(timedelta(), now - oldest_pending_at)
+    return max(timedelta(), now - complete_upto)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.domain.checkpoint import Checkpoint, Stamp, due_for_stamping, latest_checkpoint
-from ingestion.domain.lag import dataset_lag, event_lag
+from ingestion.domain.lag import lag
 from ingestion.domain.retrying import ATTEMPTS, BACKOFF, GiveUp, RetryAt, after_failure
 
 NOW = datetime(2026, 11, 17, 12, tzinfo=UTC)
@@ -40,21 +40,19 @@ def test_a_checkpoint_is_stamped_again_at_half_of_what_is_kept(since: int, due: 
     assert due_for_stamping(Checkpoint({}, "1", since), commits_kept=60) is due
 
 
-def test_lag_is_never_negative() -> None:
-    assert event_lag(queryable_at=NOW, committed_at=NOW + MINUTE) == timedelta()
-
-
 @pytest.mark.parametrize(
-    ("pending", "heard", "lag"),
+    ("complete_upto", "behind"),
     [
-        (None, NOW - MINUTE, timedelta()),
-        (NOW - 5 * MINUTE, NOW - MINUTE, 5 * MINUTE),
-        (None, NOW - 4 * MINUTE, None),
-        (NOW - 5 * MINUTE, None, None),
+        (NOW, timedelta()),
+        (NOW - MINUTE, MINUTE),
+        (NOW - 3 * MINUTE, 3 * MINUTE),
+        (NOW - 3 * MINUTE - timedelta(seconds=1), None),
+        (NOW + MINUTE, timedelta()),
+        (None, None),
     ],
 )
-def test_the_lag_of_a_dataset(pending: datetime | None, heard: datetime | None, lag: timedelta | None) -> None:
-    assert dataset_lag(oldest_pending_at=pending, heard_at=heard, every=MINUTE, now=NOW) == lag
+def test_the_lag_is_what_no_look_has_covered_yet(complete_upto: datetime | None, behind: timedelta | None) -> None:
+    assert lag(complete_upto=complete_upto, every=MINUTE, now=NOW) == behind
 
 
 def test_a_failure_is_tried_again_later_and_later_and_given_up() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ingestion import feeds, offboarding, runs
 from ingestion.models import Finding, JobRun, JobState
@@ -79,22 +81,44 @@ def test_the_number_of_queries_does_not_grow_with_the_copies(
         for each in made.copies.all():
             ended(each, "bootstrap")
     ended(copy, "bootstrap")
-    with django_assert_num_queries(2):  # type: ignore[operator]  # pytest-django's own callable
+    with django_assert_num_queries(1):  # type: ignore[operator]  # pytest-django's own callable
         assert due(NOW) == []
 
 
-def test_the_lag_is_zero_after_a_look_that_took_everything_in_and_unknown_when_it_is_old(copy: DatasetCopy) -> None:
+def test_no_number_of_runs_makes_planning_slow(copy: DatasetCopy) -> None:
+    """Each fact of a copy's newest runs is a search in an index, and nothing is added up over all of them."""
+    ended(copy, "bootstrap")
+    with CaptureQueriesContext(connection) as asked:
+        due()
+    planned = asked.captured_queries[0]["sql"]
+    assert " MAX(" not in planned
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {planned}" if connection.vendor == "sqlite" else f"EXPLAIN {planned}")
+        plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+    if connection.vendor == "sqlite":
+        assert plan.count("USING INDEX jobrun_newest (copy_id=? AND kind=?)") == 5
+        assert "jobrun_at_work" in plan
+
+
+def test_the_lag_is_zero_at_a_look_grows_until_the_next_and_is_unknown_when_it_is_stale(copy: DatasetCopy) -> None:
     assert feeds.lag_of(copy, now=NOW) is None
     ended(copy, "incremental")
-    assert feeds.lag_of(copy, now=NOW + MINUTE) == timedelta()
+    assert feeds.lag_of(copy, now=NOW) == timedelta()
+    assert feeds.lag_of(copy, now=NOW + 4 * MINUTE) == 4 * MINUTE
+    assert feeds.lag_of(copy, now=NOW + 15 * MINUTE) == 15 * MINUTE
     assert feeds.lag_of(copy, now=NOW + 16 * MINUTE) is None
 
 
-def test_the_lag_grows_while_looks_fail(copy: DatasetCopy) -> None:
+def test_a_look_that_failed_made_nothing_queryable(copy: DatasetCopy) -> None:
     ended(copy, "incremental")
-    failed = ended(copy, "incremental", JobState.FAILED, at=NOW + 5 * MINUTE)
-    JobRun.objects.filter(pk=failed.pk).update(attempt=5)
+    ended(copy, "incremental", JobState.FAILED, at=NOW + 5 * MINUTE)
     assert feeds.lag_of(copy, now=NOW + 7 * MINUTE) == 7 * MINUTE
+
+
+def test_a_copy_that_was_dropped_has_no_lag(copy: DatasetCopy) -> None:
+    ended(copy, "incremental")
+    ended(copy, "drop")
+    assert feeds.lag_of(copy, now=NOW) is None
 
 
 def test_off_boarding_empties_the_queue_and_closes_the_findings(copy: DatasetCopy) -> None:
