@@ -7,9 +7,9 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from ingestion.models import Finding
+from ingestion.models import Finding, JobRun
 from lakehub.catalog.models import DatasetCopy
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.interval import FOREVER, Interval
 
 JOB_FAILING = "job_failing"
 UNACCOUNTED = "rows_unaccounted"
@@ -20,17 +20,28 @@ KINDS = (JOB_FAILING, UNACCOUNTED, SCHEMA)
 def raise_once(
     copy: DatasetCopy, kind: str, over: Interval, message: str, detail: dict[str, Any], *, now: datetime
 ) -> None:
-    """Open a finding; where one of this kind is open already, its detail is brought up to date. `message` is for people."""
+    """Open a finding; where one of this kind is open over this very range, its detail is brought up to date. `message` is for people."""
     detail = {"message": message, **detail}
-    if Finding.objects.filter(copy=copy, kind=kind, cleared_at=None).update(detail=detail):
+    same = Finding.objects.filter(copy=copy, kind=kind, start=over.start, end=over.end, cleared_at=None)
+    if same.update(detail=detail):
         return
     try:
         with transaction.atomic():
             Finding.objects.create(copy=copy, kind=kind, start=over.start, end=over.end, detail=detail, raised_at=now)
     except IntegrityError:
         # Another process has raised it meanwhile.
-        Finding.objects.filter(copy=copy, kind=kind, cleared_at=None).update(detail=detail)
+        same.update(detail=detail)
 
 
-def clear(copy: DatasetCopy, *kinds: str, now: datetime) -> None:
-    Finding.objects.filter(copy=copy, kind__in=kinds, cleared_at=None).update(cleared_at=now)
+def job_failing(run: JobRun, why: str, *, now: datetime) -> None:
+    """One for each kind of job, from when the first run that was given up was due."""
+    earlier = Finding.objects.filter(copy=run.copy, kind=JOB_FAILING, detail__job=run.kind, cleared_at=None).first()
+    over = Interval(earlier.start, earlier.end) if earlier else Interval(run.due_at, FOREVER)
+    message = f"The {run.kind} was given up because {why}"
+    raise_once(run.copy, JOB_FAILING, over, message, {"run": run.pk, "job": run.kind}, now=now)
+
+
+def clear(copy: DatasetCopy, kind: str, *, job: str = "", now: datetime) -> None:
+    """`job`: only what was raised for this kind of job."""
+    still_open = Finding.objects.filter(copy=copy, kind=kind, cleared_at=None)
+    (still_open.filter(detail__job=job) if job else still_open).update(cleared_at=now)

@@ -10,16 +10,15 @@ from django.db.models import F, Q, QuerySet
 from django.db.models.functions import Now
 
 from ingestion import findings
-from ingestion.domain.retrying import GiveUp, RetryAt, after_failure
+from ingestion.domain.retrying import ATTEMPTS, GiveUp, RetryAt, after_failure
 from ingestion.leases import LEASE, until
 from ingestion.models import JobKind, JobRun, JobState
-from ingestion.spark.report import JobReport
+from ingestion.spark.report import SUCCEEDED, JobReport
 from ingestion.specs import check_params
 from lakehub.accounts import audit
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_named
 from lakehub.kernel.errors import Conflict, NotFound, Refused
-from lakehub.kernel.interval import FOREVER, Interval
 from lakehub.kernel.suggest import did_you_mean
 
 SCHEDULE = "schedule"
@@ -55,6 +54,7 @@ def copy_of(dataset: Dataset, data_center: str) -> DatasetCopy:
 
 def claim(worker: str, *, now: datetime, lease: timedelta = LEASE) -> JobRun | None:
     """The next run that is due, or whose worker has died; it is `worker`'s then. A copy has one running job at most."""
+    _give_up_the_deadly(now=now)
     for run_id in claimable(now=now).order_by("due_at").values_list("pk", flat=True)[:_LOOKED_AT]:
         try:
             with transaction.atomic():
@@ -70,6 +70,17 @@ def claim(worker: str, *, now: datetime, lease: timedelta = LEASE) -> JobRun | N
         if won:
             return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run_id)
     return None
+
+
+def _give_up_the_deadly(*, now: datetime) -> None:
+    """A run whose workers died each time (it may be what kills them) is not handed to another one."""
+    dead = JobRun.objects.filter(state=JobState.RUNNING, leased_until__lt=Now(), attempt__gte=ATTEMPTS)
+    for run in dead.select_related("copy__dataset", "copy__data_center"):
+        with transaction.atomic():
+            why = f"its worker ended without a word {run.attempt} times"
+            ended = {"state": JobState.FAILED, "ended_at": now, "leased_by": "", "leased_until": None, "error": why}
+            if dead.filter(pk=run.pk).update(**ended):
+                findings.job_failing(run, why, now=now)
 
 
 def claimable(*, now: datetime) -> QuerySet[JobRun]:
@@ -102,11 +113,12 @@ def finish(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter
                 f"Run {run.pk} of {run.copy} is no longer {worker}'s: its lease ran out. Its report was not written down."
             )
         if isinstance(decision, GiveUp):
-            over = Interval(run.due_at, FOREVER)
-            message = f"The {run.kind} was given up because {decision.reason}; the last time: {report.error}"
-            findings.raise_once(run.copy, findings.JOB_FAILING, over, message, {"run": run.pk}, now=now)
+            findings.job_failing(run, f"{decision.reason}; the last time: {report.error}", now=now)
         if state == JobState.SUCCEEDED:
-            findings.clear(run.copy, findings.JOB_FAILING, *_healed_by(run), now=now)
+            findings.clear(run.copy, findings.JOB_FAILING, job=run.kind, now=now)
+            if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
+                # Everything was read again: what was not accounted for before is gone.
+                findings.clear(run.copy, findings.UNACCOUNTED, now=now)
     run.refresh_from_db()
     return state
 
@@ -135,11 +147,6 @@ def _outcome(
         "leased_until": None,
     }
     return told | ({"due_at": decision.at} if isinstance(decision, RetryAt) else {"ended_at": now})
-
-
-def _healed_by(run: JobRun) -> tuple[str, ...]:
-    """A bootstrap reads everything again: what was not accounted for before is gone."""
-    return (findings.UNACCOUNTED,) if run.kind == JobKind.BOOTSTRAP else ()
 
 
 def _check(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:

@@ -55,13 +55,19 @@ def _launch(run: JobRun, worker: Worker) -> JobReport:
         spec, secrets = spec_of(run, staging=worker.staging, ahead=worker.ahead(), now=worker.clock())
     except ValueError as problem:
         return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
-    return worker.launcher.run(spec, secrets)
+    try:
+        return worker.launcher.run(spec, secrets)
+    except Exception as problem:
+        return _failed(run, problem, "could not be launched")
 
 
 def _settle(run: JobRun, report: JobReport, worker: Worker) -> None:
     """The timeline first: it is true whatever the report says."""
     now = worker.clock()
-    commits.take_in(run.copy, now=now)
+    try:
+        commits.take_in(run.copy, now=now)
+    except Exception as problem:
+        report = _failed(run, problem, "has ended, but the table's timeline cannot be read")
     state = runs.finish(run, report, worker.name, now=now, jitter=worker.chance())
     level = logging.INFO if state == JobState.SUCCEEDED else logging.WARNING
     logger.log(
@@ -73,6 +79,12 @@ def _settle(run: JobRun, report: JobReport, worker: Worker) -> None:
         report.counts,
         f", {report.error}" if report.error else "",
     )
+
+
+def _failed(run: JobRun, problem: Exception, what: str) -> JobReport:
+    """For what no launcher expects: the run ends and is tried again like any other that failed."""
+    logger.error("Run %s of %s %s", run.pk, run.copy, what, exc_info=problem)
+    return JobReport(run_id=str(run.key), status=FAILED, error=f"The job {what}: {type(problem).__name__}: {problem}")
 
 
 def _renew(run: JobRun, worker: str) -> None:

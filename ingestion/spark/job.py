@@ -152,6 +152,10 @@ def execute(spec: JobSpec, *, spark: SparkSession, secrets: Mapping[str, str]) -
         error = job.late() or java_message(problem)
         logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.late() is None)
         report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
+    except Exception as problem:
+        # A bug, or the machine's fault: who asked for the job is told all the same.
+        logger.exception("The job %s failed", spec.run_id)
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
     return replace(report, phases=job.phases | {"total": round(time.monotonic() - job.began, 3)})
 
 

@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 import os
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from django.db import connection
 from django.db.models.functions import Now
 
-from ingestion import leases, runs, work
+from ingestion import findings, leases, runs, work
 from ingestion.domain.retrying import ATTEMPTS
 from ingestion.models import CopyLease, Finding, JobRun, JobState
-from ingestion.spark.report import FAILED, SUCCEEDED, JobReport
+from ingestion.spark.report import FAILED, NOTHING_TO_DO, SUCCEEDED, JobReport
+from ingestion.spark.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.interval import Interval
 from tests import factories as given
 from tests.factories import NOW
+from tests.web.ingestion import timeline
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 
@@ -148,6 +153,80 @@ def test_a_run_that_goes_on_failing_is_given_up_with_a_finding_that_success_clea
     work.run_next(worker_at(NOW + given.DAY, launcher))
     finding.refresh_from_db()
     assert finding.cleared_at == NOW + given.DAY
+
+
+def given_up(copy: DatasetCopy, kind: str, launcher: FakeLauncher, at: datetime = NOW) -> Finding:
+    """A run of this kind that failed until it was given up."""
+    runs.ask(copy, kind, {"keys": [["1"]]} if kind == "delete" else {}, asked_by="ana", now=at)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=FAILED, error="no")
+    for attempt in range(ATTEMPTS):
+        work.run_next(worker_at(at + attempt * given.HOUR, launcher))
+    return Finding.objects.get(kind="job_failing", cleared_at=None, detail__job=kind)
+
+
+def test_only_the_kind_of_job_that_failed_shows_that_it_works_again(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    finding = given_up(copy, "incremental", launcher)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED)
+    for kind, params in (("delete", {"keys": [["1"]]}), ("incremental", {})):
+        finding.refresh_from_db()
+        assert finding.cleared_at is None
+        runs.ask(copy, kind, params, asked_by="ana", now=NOW + given.DAY)
+        work.run_next(worker_at(NOW + given.DAY, launcher))
+    finding.refresh_from_db()
+    assert finding.cleared_at == NOW + given.DAY
+
+
+def test_each_kind_of_job_has_one_finding_however_often_it_is_given_up(
+    copy: DatasetCopy, launcher: FakeLauncher
+) -> None:
+    first = given_up(copy, "incremental", launcher)
+    assert given_up(copy, "incremental", launcher, NOW + given.DAY) == first
+    assert given_up(copy, "delete", launcher, NOW + 2 * given.DAY) != first
+
+
+@pytest.mark.parametrize(("status", "heals"), [(NOTHING_TO_DO, False), (SUCCEEDED, True)])
+def test_only_a_bootstrap_that_read_everything_again_accounts_for_the_rows(
+    copy: DatasetCopy, launcher: FakeLauncher, status: str, heals: bool
+) -> None:
+    over = Interval(NOW, NOW + given.DAY)
+    findings.raise_once(copy, findings.UNACCOUNTED, over, "2 rows are missing", {}, now=NOW)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=status)
+    ask(copy, "bootstrap")
+    work.run_next(worker_at(NOW, launcher))
+    assert (Finding.objects.get().cleared_at is not None) is heals
+
+
+def test_a_launcher_that_raises_is_a_run_that_failed(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    def no_memory(spec: JobSpec) -> JobReport:
+        raise OSError("Cannot allocate memory")
+
+    run = ask(copy)
+    launcher.answer = no_memory
+    work.run_next(worker_at(NOW, launcher))
+    run.refresh_from_db()
+    assert (run.state, run.leased_by) == (JobState.QUEUED, "")
+    assert run.error == "The job could not be launched: OSError: Cannot allocate memory"
+
+
+def test_a_timeline_that_cannot_be_read_is_a_run_that_failed(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    timeline.commit(copy, "20261117100000000", {})
+    (broken,) = (Path(unquote(urlsplit(copy.uri).path)) / ".hoodie" / "timeline").iterdir()
+    broken.write_bytes(b"no Avro")
+    run = ask(copy)
+    work.run_next(worker_at(NOW, launcher))
+    run.refresh_from_db()
+    assert run.state == JobState.QUEUED
+    assert run.error.startswith("The job has ended, but the table's timeline cannot be read: ValueError")
+
+
+def test_a_run_that_outlives_no_worker_is_given_up_with_a_finding(copy: DatasetCopy) -> None:
+    run = ask(copy)
+    for _ in range(ATTEMPTS):
+        assert runs.claim("doomed", now=NOW, lease=timedelta(seconds=-1)) == run
+    assert runs.claim("spared", now=NOW + given.HOUR) is None
+    run.refresh_from_db()
+    assert (run.state, run.attempt, run.ended_at) == (JobState.FAILED, ATTEMPTS, NOW + given.HOUR)
+    assert f"its worker ended without a word {ATTEMPTS} times" in Finding.objects.get().detail["message"]
 
 
 def test_the_report_of_a_worker_that_lost_its_lease_is_not_written_down(copy: DatasetCopy) -> None:
