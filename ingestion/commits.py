@@ -24,7 +24,8 @@ def take_in(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     timeline = Timeline(copy.uri)
     if not timeline.exists:
         return []
-    known = set(Commit.objects.filter(copy=copy).values_list("instant", flat=True))
+    ours = Commit.objects.filter(copy=copy, instant__in=timeline.instants())
+    known = set(ours.values_list("instant", flat=True))
     made = [record(copy, found, now=now) for found in timeline.commits(but=known)]
     return [commit for commit in made if commit is not None]
 

@@ -15,6 +15,7 @@ from ingestion import commits, feeds, leases, offboarding, runs, work
 from ingestion.launchers import LAUNCHERS, LauncherConfig
 from lakehub import wiring
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.apart import apart
 
 WAKE_UP_LASTS_S = 5
 
@@ -42,8 +43,10 @@ def run_job() -> None:
 def follow_lakes() -> None:
     """Take in the commits that other writers made."""
     now = wiring.clock.now()
-    for copy in DatasetCopy.objects.filter(dataset__offboarded_at=None).select_related("dataset", "data_center"):
-        commits.take_in(copy, now=now)
+    ours = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
+    for copy in ours.select_related("dataset", "data_center"):
+        with apart(f"Taking in the timeline of {copy} at {copy.uri}"):
+            commits.take_in(copy, now=now)
 
 
 @cache

@@ -112,6 +112,10 @@ class Timeline:
             lambda: tuple(self._commit(name) for name in self._completed() if name.partition("_")[0] not in but)
         )
 
+    def instants(self) -> list[str]:
+        """Of the completed writes that are not archived."""
+        return [name.partition("_")[0] for name in self._completed()]
+
     def checkpoint(self) -> Checkpoint | None:
         return latest_checkpoint(Stamp(each.instant, each.completed, each.checkpoint) for each in self.commits())
 

@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
 from ingestion import commits
 from ingestion.models import Commit, Finding, JobRun, TouchedPartition
 from ingestion.spark.tables.timeline import Timeline
+from ingestion.tasks import follow_lakes
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import BEGINNING, FOREVER
 from tests import factories as given
@@ -14,6 +19,7 @@ from tests.factories import NOW
 from tests.web.ingestion import timeline
 
 FIRST, SECOND = "20261117100000000", "20261117110000000"
+THIRD, FOURTH = "20261117120000000", "20261117130000000"
 
 
 def test_a_commit_is_taken_in_once_with_the_partitions_it_touched(copy: DatasetCopy) -> None:
@@ -103,3 +109,46 @@ def test_a_partition_that_is_none_of_the_datasets_touches_everything(copy: Datas
 
 def test_a_table_that_is_not_there_has_no_commits(copy: DatasetCopy) -> None:
     assert commits.take_in(copy, now=NOW) == []
+
+
+def test_two_bad_ranges_are_two_findings(copy: DatasetCopy) -> None:
+    bad = timeline.told_by("x", read=5, applied=3)
+    timeline.commit(copy, FIRST, {"2026-11-15": (1, 0, 0)}, run=bad)
+    timeline.commit(copy, SECOND, {"2026-11-15": (1, 0, 0), "2026-11-16": (1, 0, 0)}, run=bad)
+    timeline.commit(copy, THIRD, {"2026-11-16": (1, 0, 0)}, run=bad)
+    timeline.commit(copy, FOURTH, {"2026-11-16": (1, 0, 0)}, run=bad)
+    commits.take_in(copy, now=NOW)
+    one, other = given.day("2026-11-15"), given.day("2026-11-16")
+    found = {(each.start, each.end): each.detail["commit"] for each in Finding.objects.all()}
+    assert found == {
+        (one.start, one.end): FIRST,
+        (one.start, other.end): SECOND,
+        (other.start, other.end): FOURTH,
+    }
+
+
+def test_only_what_the_timeline_still_holds_is_compared(copy: DatasetCopy) -> None:
+    """A table of years has commits by the thousand, and a timeline of some eighty."""
+    given.commit(copy, instant=FIRST)
+    timeline.commit(copy, SECOND, {})
+    with CaptureQueriesContext(connection) as asked:
+        commits.take_in(copy, now=NOW)
+    first = asked.captured_queries[0]["sql"]
+    assert SECOND in first
+    assert FIRST not in first
+    assert '"instant" IN' in first
+
+
+def test_a_table_that_cannot_be_read_holds_up_no_other(copy: DatasetCopy, caplog: pytest.LogCaptureFixture) -> None:
+    watched = given.dataset("watched", ingested=False)
+    watched.copies.update(uri="")
+    copy.dataset.copies.exclude(pk=copy.pk).delete()
+    broken = given.copy_of(given.dataset("broken"))
+    broken.uri = "gopher://nowhere"
+    broken.save()
+    last = given.copy_of(given.dataset("last"))
+    timeline.commit(last, FIRST, {})
+    follow_lakes()
+    assert Commit.objects.get().copy == last
+    assert "Taking in the timeline of broken@dc1 at gopher://nowhere failed" in caplog.text
+    assert "watched" not in caplog.text
