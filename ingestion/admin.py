@@ -5,30 +5,22 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from ingestion import runs
 from ingestion.models import Commit, CopyLease, Finding, JobRun, TouchedPartition
 from lakehub import clock
+from lakehub.accounts.console import ReadOnly
 from lakehub.kernel.errors import Conflict
 
 
-class _ReadOnly(admin.ModelAdmin[Any]):
-    """Facts: they are appended by jobs, and a form would only make them untrue."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+class _Facts(ReadOnly, admin.ModelAdmin[Any]):
+    """They are appended by jobs, and a form would only make them untrue."""
 
 
 @admin.register(JobRun)
-class JobRunAdmin(_ReadOnly):
+class JobRunAdmin(_Facts):
     list_display = ("id", "copy", "kind", "state", "attempt", "asked_by", "due_at", "started_at", "ended_at", "error")
     list_filter = ("state", "kind", "copy__data_center")
     search_fields = ("copy__dataset__name", "error")
@@ -36,7 +28,7 @@ class JobRunAdmin(_ReadOnly):
     list_select_related = ("copy__dataset", "copy__data_center")
     actions = ("cancel",)
 
-    @admin.action(description="Cancel the runs that wait", permissions=["view"])
+    @admin.action(description="Cancel the runs that wait", permissions=["act"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[JobRun]) -> None:
         for run in chosen.select_related("copy__dataset", "copy__data_center"):
             try:
@@ -46,7 +38,7 @@ class JobRunAdmin(_ReadOnly):
 
 
 @admin.register(Commit)
-class CommitAdmin(_ReadOnly):
+class CommitAdmin(_Facts):
     list_display = (
         "copy",
         "instant",
@@ -65,20 +57,20 @@ class CommitAdmin(_ReadOnly):
 
 
 @admin.register(TouchedPartition)
-class TouchedPartitionAdmin(_ReadOnly):
+class TouchedPartitionAdmin(_Facts):
     list_display = ("copy", "start", "end", "rows", "claimed_at")
     list_filter = (("claimed_at", admin.EmptyFieldListFilter), "copy__data_center")
     list_select_related = ("copy__dataset", "copy__data_center")
 
 
 @admin.register(Finding)
-class FindingAdmin(_ReadOnly):
+class FindingAdmin(_Facts):
     list_display = ("copy", "kind", "start", "end", "raised_at", "cleared_at")
     list_filter = ("kind", ("cleared_at", admin.EmptyFieldListFilter))
     list_select_related = ("copy__dataset", "copy__data_center")
 
 
 @admin.register(CopyLease)
-class CopyLeaseAdmin(_ReadOnly):
+class CopyLeaseAdmin(_Facts):
     list_display = ("copy", "holder", "until")
     list_select_related = ("copy__dataset", "copy__data_center")

@@ -6,6 +6,7 @@ import json
 from io import StringIO
 
 import pytest
+from django.contrib.auth.models import Permission
 from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
@@ -93,6 +94,19 @@ def test_on_call_cancels_a_waiting_run_in_the_admin_console(copy: DatasetCopy, a
     admin_client.post(page, {"action": "cancel", "_selected_action": [run.pk]})
     run.refresh_from_db()
     assert run.state == JobState.CANCELLED
+
+
+@pytest.mark.parametrize(("rights", "state"), [(["view"], "queued"), (["view", "change"], "cancelled")])
+def test_cancelling_in_the_admin_console_needs_the_right_to_change(
+    copy: DatasetCopy, client: Client, rights: list[str], state: str
+) -> None:
+    user = given.user("ana", is_staff=True)
+    user.user_permissions.set(Permission.objects.filter(codename__in=[f"{right}_jobrun" for right in rights]))
+    client.force_login(user)
+    run = JobRun.objects.create(copy=copy, kind="incremental", due_at=NOW)
+    client.post(reverse("admin:ingestion_jobrun_changelist"), {"action": "cancel", "_selected_action": [run.pk]})
+    run.refresh_from_db()
+    assert run.state == state
 
 
 @pytest.mark.parametrize("model", ["jobrun", "commit", "touchedpartition", "finding", "copylease"])
