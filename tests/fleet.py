@@ -178,7 +178,7 @@ def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
         actor="ines",
         text="The dc2 compaction kept the older file slice. Backfill of 16 Nov is running.",
     )
-    make.message(incident, at=opened, channel="webhook", address="hooks.example.org/flight-ops")
+    make.message(incident, at=opened, channel="webhook", address="https://hooks.example.org/flight-ops")
     make.message(
         incident,
         MessageState.DROPPED,
