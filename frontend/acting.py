@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.utils.http import url_has_allowed_host_and_scheme
 
+from frontend.numbers import whole
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.models import Dataset
@@ -49,8 +50,7 @@ def act(
 
 def seen_revision(request: HttpRequest) -> int | None:
     """The revision of the incident that the form was made from, so that of two people one wins."""
-    said = request.POST.get("revision", "")
-    return int(said) if said.isdigit() else None
+    return whole(request.POST.get("revision", ""))
 
 
 def instant(text: str, to_aware: Callable[[datetime], datetime]) -> datetime | None:

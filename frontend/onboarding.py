@@ -8,10 +8,12 @@ from datetime import timedelta
 
 from django.http import QueryDict
 
+from frontend.numbers import whole
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.models import DatasetKind
 from lakehub.catalog.onboarding import Application, Upstream
 from lakehub.kernel.calendar import Grain
+from lakehub.kernel.errors import Refused
 from quality.domain.tiers import TIERS
 
 TEXTS = (
@@ -75,12 +77,13 @@ def typed(posted: QueryDict) -> Form:
 
 
 def application(form: Form) -> Application:
-    """Raises ValueError by field only for what is no number; the rest is the use case's to check."""
+    """Raises Refused only for days that are no number; the rest is the use case's to check."""
     said = form.values
+    tier = whole(said["tier"])
     return Application(
         name=said["name"],
         team=said["team"],
-        tier=int(said["tier"]) if said["tier"].isdigit() else -1,
+        tier=-1 if tier is None else tier,
         connection=said["connection"],
         table=said["table"],
         data_centers=form.data_centers,
@@ -95,16 +98,19 @@ def application(form: Form) -> Application:
         event_time=said["event_time"],
         upstream=[Upstream(name, form.one_to_one) for name in words(said["upstream"])],
         ingested=form.ingested,
-        grace=_grace(said["grace_days"], said["tier"]),
+        grace=_grace(said["grace_days"], tier),
         description=said["description"],
     )
 
 
-def _grace(days: str, tier: str) -> timedelta:
+def _grace(days: str, tier: int | None) -> timedelta:
     """As many days as were said; where nothing was, as many as the tier gives."""
-    if days.isdigit():
-        return timedelta(days=int(days))
-    return TIERS[int(tier)].grace if tier.isdigit() and int(tier) in TIERS else timedelta()
+    if not days:
+        return TIERS[tier].grace if tier in TIERS else timedelta()
+    number = whole(days)
+    if number is None:
+        raise Refused.because({"grace": f"`{days}` is no number of days: write one such as 14, or nothing."})
+    return timedelta(days=number)
 
 
 def words(text: str) -> list[str]:

@@ -9,6 +9,7 @@ from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
 from frontend.live import render_live
+from frontend.numbers import whole
 from frontend.queries import dataset as query
 from frontend.queries import history
 from frontend.queries import incidents as incident_query
@@ -119,8 +120,8 @@ def _opened(request: HttpRequest, dataset: Dataset, groups: list[Group], now: da
     row = next((row for group in groups for row in group.rows if row.key == request.GET.get("test")), None)
     if row is None or row.unit is None:
         return None
-    asked = request.GET.get("days", "")
-    days = int(asked) if asked.isdigit() and int(asked) in history.DAYS else 60
+    asked = whole(request.GET.get("days", ""))
+    days = asked if asked in history.DAYS else 60
     return {
         "key": row.key,
         "row": row,

@@ -8,6 +8,7 @@ from django.shortcuts import redirect
 
 from frontend.acting import actor_of
 from frontend.live import render_live
+from frontend.numbers import whole
 from frontend.queries.datasets import PAGE, Filters, listing, rows
 from frontend.states import STATES
 from lakehub import wiring
@@ -19,8 +20,9 @@ FRAGMENTS = {"list": "frontend/datasets/list.html"}
 
 def datasets(request: HttpRequest) -> HttpResponse:
     asked = request.GET.get("q", "").strip()
-    if asked.startswith("#") and asked[1:].isdigit():
-        return redirect("incident", pk=int(asked[1:]))
+    incident = whole(asked[1:]) if asked.startswith("#") else None
+    if incident is not None:
+        return redirect("incident", pk=incident)
     now = wiring.clock.now()
     filters = _filters(request.GET)
     found = listing(filters, _my_teams(request), now=now)

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from frontend import words
 from frontend.acting import act, actor_of, explained, instant, seen_revision
+from frontend.numbers import whole
 from frontend.views.incident import find
 from incidents import actions, reports, resolving
 from incidents.models import Incident, Resolution
@@ -133,7 +134,8 @@ def together(request: HttpRequest) -> HttpResponse:
     """One action on all that are ticked; what cannot be done is said one by one, the rest is done."""
     actor, now = actor_of(request), wiring.clock.now()
     action = request.POST.get("action", "")
-    chosen = Incident.objects.filter(pk__in=[n for n in request.POST.getlist("incident") if n.isdigit()])
+    ticked = [number for text in request.POST.getlist("incident") if (number := whole(text)) is not None]
+    chosen = Incident.objects.filter(pk__in=ticked)
     done = 0
     for incident in chosen.select_related("dataset__team").order_by("pk"):
         if action not in ("acknowledge", "rerun") or not can(actor, action, incident.dataset.team):

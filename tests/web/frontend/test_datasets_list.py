@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import pytest
 from django.test import Client
 from django.urls import reverse
 
@@ -93,3 +94,8 @@ def test_a_partition_that_is_not_due_does_not_make_it_unknown(page: Client) -> N
     waiting = make.unit(test, None, make.day("2026-11-17"), latest_at=None, due_at=make.NOW + make.DAY)
     type(waiting).objects.filter(pk=waiting.pk).update(verdict="unknown")
     assert "fine" in names(page, "?state=pass")
+
+
+@pytest.mark.parametrize("asked", ["%23²", "%23" + "9" * 30, "%23９", "%23"])
+def test_what_is_no_number_of_an_incident_is_looked_for_by_name(page: Client, asked: str) -> None:
+    assert page.get(f"/datasets?q={asked}").status_code == 200

@@ -203,6 +203,19 @@ def test_a_guest_cannot_act_on_several_either(guest: Client, late: Incident) -> 
     assert late.state == "open"
 
 
+@pytest.mark.parametrize("number", ["²", "9" * 30, "９", "-1", ""])
+def test_what_is_no_number_of_an_incident_is_left_out(page: Client, late: Incident, number: str) -> None:
+    ticked = {"incident": [number, late.pk], "action": "acknowledge"}
+    html = page.post("/incidents/together", ticked, follow=True).content.decode()
+    assert "1 incident: acknowledge done." in html
+
+
+@pytest.mark.parametrize("revision", ["²", "9" * 5000])
+def test_a_revision_that_is_no_number_is_none(page: Client, late: Incident, revision: str) -> None:
+    answer = page.post(f"/incidents/{late.pk}/acknowledge", {"revision": revision}, follow=True)
+    assert f"#{late.pk} is yours." in answer.content.decode()
+
+
 def test_acting_is_a_post_with_a_token(page: Client, late: Incident) -> None:
     assert page.get(f"/incidents/{late.pk}/acknowledge").status_code == 405
     strict = Client(enforce_csrf_checks=True)

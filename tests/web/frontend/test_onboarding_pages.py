@@ -104,6 +104,10 @@ def test_a_wrong_column_is_answered_with_the_right_one(page: Client, source: Pat
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
+        ("tier", "²", "tiers go from 0 (highest) to 5"),
+        ("grace_days", "²", "² is no number of days"),
+        ("grace_days", "5000000", "is no length of time to go by"),
+        ("grace_days", "9" * 30, "is no number of days"),
         ("tier", "9", "tiers go from 0 (highest) to 5"),
         ("name", "flights", "There is a dataset flights already"),
         ("grain", "day", "no partition column is named"),
@@ -117,6 +121,13 @@ def test_each_mistake_is_explained(page: Client, source: Path, field: str, value
     answer = page.post("/onboarding", {**FORM, field: value})
     assert answer.status_code == 422
     assert said in text_of(answer)
+    assert not Dataset.objects.filter(name="carriers").exists()
+
+
+def test_a_form_without_a_table_of_files_is_given_back(page: Client, source: Path) -> None:
+    make.connection("drop", source.parent.as_uri(), plugin="files")
+    answer = page.post("/onboarding", {**FORM, "connection": "drop", "table": ""})
+    assert answer.status_code == 422
     assert not Dataset.objects.filter(name="carriers").exists()
 
 

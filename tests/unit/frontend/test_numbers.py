@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from frontend.numbers import whole
+
+
+@given(st.integers(min_value=0, max_value=999_999_999))
+def test_plain_digits_are_their_number(number: int) -> None:
+    assert whole(str(number)) == number
+
+
+@pytest.mark.parametrize("text", ["", "²", "９", "-1", "1.0", " 1", "1_0", "9" * 10, "9" * 5000])
+def test_anything_else_is_none(text: str) -> None:
+    assert whole(text) is None
+
+
+@given(st.text())
+def test_no_text_is_an_error(text: str) -> None:
+    assert whole(text) is None or text.isdecimal()
