@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import Model
 from django.http import HttpRequest
 
@@ -9,7 +11,7 @@ from django.http import HttpRequest
 class ReadOnly:
     """To be mixed into a ModelAdmin or an inline, before it. An action that changes something names `permissions=["act"]`."""
 
-    model: type[Model]
+    model: Any
 
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False

@@ -1,53 +1,64 @@
+"""The catalog in the console, to look at. Changes go through the use cases, which check, version and audit them."""
+
 from __future__ import annotations
 
 from typing import ClassVar
 
 from django.contrib import admin
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from lakehub import wiring
+from lakehub.accounts.console import ReadOnly
+from lakehub.catalog import changes
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, Feed, LineageEdge
 
 
 @admin.register(DataCenter)
-class DataCenterAdmin(admin.ModelAdmin[DataCenter]):
+class DataCenterAdmin(ReadOnly, admin.ModelAdmin[DataCenter]):
     list_display = ("name", "lake_uri")
 
 
 @admin.register(Connection)
-class ConnectionAdmin(admin.ModelAdmin[Connection]):
-    """The URL holds a password, so it is never shown; `manage.py connect` makes a connection."""
+class ConnectionAdmin(ReadOnly, admin.ModelAdmin[Connection]):
+    """The URL holds a password, so it is never shown."""
 
     list_display = ("name", "plugin", "team")
     list_filter = ("plugin", "team")
     exclude = ("url",)
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
 
-
-class CopyInline(admin.TabularInline[DatasetCopy, Dataset]):
+class CopyInline(ReadOnly, admin.TabularInline[DatasetCopy, Dataset]):
     model = DatasetCopy
-    extra = 0
 
 
-class FeedInline(admin.StackedInline[Feed, Dataset]):
+class FeedInline(ReadOnly, admin.StackedInline[Feed, Dataset]):
     model = Feed
-    extra = 0
 
 
-class UpstreamInline(admin.TabularInline[LineageEdge, Dataset]):
+class UpstreamInline(ReadOnly, admin.TabularInline[LineageEdge, Dataset]):
     model = LineageEdge
     fk_name = "downstream"
-    extra = 0
 
 
 @admin.register(Dataset)
-class DatasetAdmin(admin.ModelAdmin[Dataset]):
+class DatasetAdmin(ReadOnly, admin.ModelAdmin[Dataset]):
     list_display = ("name", "tier", "team", "kind", "ingested", "onboarded_at", "offboarded_at")
     list_filter = ("tier", "team", "kind")
     search_fields = ("name", "description")
-    readonly_fields = ("onboarded_at", "offboarded_at", "metadata_version", "columns")
     inlines: ClassVar = [FeedInline, CopyInline, UpstreamInline]
+    actions = ("pause", "go_on")
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False  # onboarding checks the keys against the real table; a form here would not
+    @admin.action(description="Pause the feed", permissions=["act"])
+    def pause(self, request: HttpRequest, chosen: QuerySet[Dataset]) -> None:
+        self._set_paused(request, chosen, True)
+
+    @admin.action(description="Go on with a feed that was paused", permissions=["act"])
+    def go_on(self, request: HttpRequest, chosen: QuerySet[Dataset]) -> None:
+        self._set_paused(request, chosen, False)
+
+    def _set_paused(self, request: HttpRequest, chosen: QuerySet[Dataset], paused: bool) -> None:
+        actor, now = request.user.get_username(), wiring.clock.now()
+        fed = chosen.filter(offboarded_at=None, feed__paused=not paused)
+        changed = [changes.change(one, {"paused": paused}, actor=actor, now=now) for one in fed]
+        self.message_user(request, f"{len(changed)} feeds {'paused' if paused else 'go on'}.")

@@ -10,11 +10,13 @@ from django.db.models import F
 
 from lakehub.accounts import audit
 from lakehub.catalog.checking import Problems, check_evidence, check_length, find_table
-from lakehub.catalog.models import TIERS, Dataset
+from lakehub.catalog.models import TIERS, Dataset, Feed
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
 
-EDITABLE = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
+OF_DATASET = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
+OF_FEED = ("every", "paused")
+EDITABLE = OF_DATASET + OF_FEED
 
 
 def live_dataset(name: str) -> Dataset:
@@ -35,13 +37,17 @@ def any_dataset(name: str) -> Dataset:
 def change(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
     """Sets the named fields. Raises Refused, or Conflict where the metadata changed since `dataset` was read."""
     _check(dataset, changes)
-    was = {name: getattr(dataset, name) for name in changes}
+    was = {name: getattr(dataset.feed if name in OF_FEED else dataset, name) for name in changes}
+    of_dataset = {name: value for name, value in changes.items() if name in OF_DATASET}
+    of_feed = {name: value for name, value in changes.items() if name in OF_FEED}
     with transaction.atomic():
         unchanged = Dataset.objects.filter(pk=dataset.pk, metadata_version=dataset.metadata_version, offboarded_at=None)
-        if not unchanged.update(**changes, metadata_version=F("metadata_version") + 1):
+        if not unchanged.update(**of_dataset, metadata_version=F("metadata_version") + 1):
             raise Conflict(
                 f"Dataset `{dataset.name}` was changed by somebody else just now; nothing was changed. Look again."
             )
+        if of_feed:
+            Feed.objects.filter(dataset=dataset).update(**of_feed)
         audit.record(actor, "change", f"dataset:{dataset.name}", now=now, was=_plain(was), becomes=_plain(changes))
     dataset.refresh_from_db()
     return dataset
@@ -90,6 +96,7 @@ def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
     if "tier" in changes and changes["tier"] not in TIERS:
         problems.add("tier", f"There is no tier {changes['tier']}: tiers go from 0 (highest) to 5.")
     check_length(problems, "freshness_sla", changes.get("freshness_sla"))
+    check_length(problems, "every", changes.get("every"), least=timedelta(seconds=1))
     known = [column["name"] for column in dataset.columns]
     named = {"primary_key": changes.get("primary_key", ()), "event_time": [changes.get("event_time") or known[0]]}
     for name, columns in named.items():

@@ -125,7 +125,7 @@ class ApplicationSerializer(serializers.Serializer[Application]):
 
 
 class ChangeSerializer(serializers.Serializer[Dataset]):
-    """What `PATCH /datasets/{name}` takes; a field left out stays."""
+    """What `PATCH /datasets/{name}` takes; a field left out stays. `every` and `paused` are the feed's."""
 
     tier = serializers.IntegerField(required=False)
     description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
@@ -133,3 +133,6 @@ class ChangeSerializer(serializers.Serializer[Dataset]):
     freshness_sla = Seconds(required=False, allow_null=True)
     grace_until = serializers.DateTimeField(required=False, allow_null=True)
     event_time = serializers.CharField(required=False, allow_blank=True, max_length=100)
+    overrides = serializers.DictField(required=False)
+    every = Seconds(required=False)
+    paused = serializers.BooleanField(required=False)

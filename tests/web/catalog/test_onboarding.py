@@ -130,6 +130,14 @@ def test_a_name_is_taken_once(ops: Connection) -> None:
     assert Dataset.objects.count() == 1
 
 
+def test_a_feed_is_paused_and_slowed_by_the_same_use_case(ops: Connection) -> None:
+    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    changes.change(dataset, {"paused": True, "every": timedelta(hours=1)}, actor="ines", now=make.NOW)
+    feed = Dataset.objects.get().feed
+    assert (feed.paused, feed.every) == (True, timedelta(hours=1))
+    assert AuditEntry.objects.filter(action="change").get().detail["was"] == {"paused": False, "every": "0:05:00"}
+
+
 def test_a_change_raises_the_version_and_of_two_at_once_one_wins(ops: Connection) -> None:
     first = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
     second = Dataset.objects.get(pk=first.pk)
