@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from incidents.models import (
@@ -19,19 +19,7 @@ from incidents.models import (
     UserReport,
 )
 from lakehub import wiring
-
-
-class ReadOnly:
-    """For rows that only use cases write."""
-
-    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+from lakehub.accounts.console import ReadOnly
 
 
 class SpanInline(ReadOnly, admin.TabularInline[Span, Incident]):
@@ -68,7 +56,7 @@ class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
     search_fields = ("subject", "address")
     actions = ("send_again",)
 
-    @admin.action(description="Send again what failed or was dropped")
+    @admin.action(description="Send again what failed or was dropped", permissions=["act"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[Message]) -> None:
         unsent = chosen.filter(state__in=(MessageState.FAILED, MessageState.DROPPED))
         count = unsent.update(state=MessageState.PENDING, due_at=wiring.clock.now(), attempt=0, error="", why="")

@@ -5,39 +5,29 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from django.contrib import admin
-from django.db.models import Model, QuerySet
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from lakehub import wiring
+from lakehub.accounts.console import ReadOnly
 from quality.models import Coverage, Flip, Result, SkippedCheck, Test, TestVersion, Unit
 from quality.waivers import ask_rerun
 
 
-class ReadOnly(admin.ModelAdmin[Any]):
-    """Facts are appended by the product, not by hand."""
-
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False
-
-    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
-
-    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
-        return False
+class _Facts(ReadOnly, admin.ModelAdmin[Any]):
+    """They are appended by the product, not by hand."""
 
 
-class VersionInline(admin.TabularInline[TestVersion, Test]):
+class VersionInline(ReadOnly, admin.TabularInline[TestVersion, Test]):
     model = TestVersion
     fk_name = "test"
     extra = 0
-    can_delete = False
     fields = ("number", "expression", "flattened", "sustain", "cadence", "created_at", "because")
-    readonly_fields = fields
     ordering = ("-number",)
 
 
 @admin.register(Test)
-class TestAdmin(ReadOnly):
+class TestAdmin(_Facts):
     list_display = ("dataset", "key", "title", "category", "version", "gating", "generated", "retired_at")
     list_filter = ("category", "check_name", "generated", ("retired_at", admin.EmptyFieldListFilter))
     list_select_related = ("dataset", "version__test__dataset")
@@ -46,21 +36,21 @@ class TestAdmin(ReadOnly):
 
 
 @admin.register(Unit)
-class UnitAdmin(ReadOnly):
+class UnitAdmin(_Facts):
     list_display = ("test", "copy", "start", "end", "verdict", "reason", "latest_at", "due_at", "lane", "attempt")
     list_filter = ("verdict", "test__category", "copy__data_center", "lane")
     list_select_related = ("test__dataset", "copy__dataset", "copy__data_center")
     search_fields = ("test__dataset__name", "test__key")
     actions = ("rerun",)
 
-    @admin.action(description="Rerun now")
+    @admin.action(description="Rerun now", permissions=["act"])
     def rerun(self, request: HttpRequest, queryset: QuerySet[Unit]) -> None:
         asked = ask_rerun(list(queryset.values_list("pk", flat=True)), now=wiring.clock.now())
         self.message_user(request, f"{asked} units are run now.")
 
 
 @admin.register(Result)
-class ResultAdmin(ReadOnly):
+class ResultAdmin(_Facts):
     list_display = ("unit", "outcome", "observed", "threshold", "trigger", "read_at", "instant")
     list_filter = ("outcome", "trigger")
     list_select_related = ("unit__test__dataset", "unit__copy__dataset", "unit__copy__data_center")
@@ -68,18 +58,18 @@ class ResultAdmin(ReadOnly):
 
 
 @admin.register(Flip)
-class FlipAdmin(ReadOnly):
+class FlipAdmin(_Facts):
     list_display = ("unit", "was", "becomes", "reason", "at", "claimed_at")
     list_filter = ("becomes", ("claimed_at", admin.EmptyFieldListFilter))
     list_select_related = ("unit__test__dataset", "unit__copy__dataset", "unit__copy__data_center")
 
 
 @admin.register(SkippedCheck)
-class SkippedCheckAdmin(ReadOnly):
+class SkippedCheckAdmin(_Facts):
     list_display = ("dataset", "check_name", "reason")
     list_filter = ("check_name",)
 
 
 @admin.register(Coverage)
-class CoverageAdmin(ReadOnly):
+class CoverageAdmin(_Facts):
     list_display = ("dataset", "metadata_version", "generated_at", "problem")

@@ -11,6 +11,9 @@ from itertools import count
 from typing import Any
 from zoneinfo import ZoneInfo
 
+from django.contrib.auth.models import Permission
+from django.test import Client
+
 from incidents.models import Incident, IncidentEvent, Message, MessageState, Span, State
 from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
 from lakehub.accounts.models import Membership, Role, Team, User
@@ -38,6 +41,15 @@ def day(text: str, tz: ZoneInfo = NEW_YORK) -> Interval:
 
 def user(username: str = "", **fields: Any) -> User:
     return User.objects.create_user(username or f"user{next(_serial)}", password=PASSWORD, **fields)
+
+
+def staff(*permissions: str) -> Client:
+    """A browser in which somebody of the staff with these permissions is signed in."""
+    person = user(is_staff=True)
+    person.user_permissions.set(Permission.objects.filter(codename__in=permissions))
+    client = Client()
+    client.force_login(person)
+    return client
 
 
 def team(name: str = "flight-ops") -> Team:

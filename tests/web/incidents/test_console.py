@@ -41,6 +41,18 @@ def test_what_failed_is_sent_again(console: Client) -> None:
     assert message.due_at > message.created_at
 
 
+def test_who_may_only_look_sends_nothing_again() -> None:
+    message = factories.message(Stage().opened(), "failed", error="down", attempt=10)
+    asked = {"action": "send_again", "_selected_action": [message.pk]}
+    looking, acting = factories.staff("view_message"), factories.staff("view_message", "change_message")
+    looking.post("/console/incidents/message/", asked)
+    message.refresh_from_db()
+    assert message.state == "failed"
+    acting.post("/console/incidents/message/", asked)
+    message.refresh_from_db()
+    assert message.state == "pending"
+
+
 @pytest.mark.parametrize(
     ("blocks", "said"),
     [
