@@ -5,6 +5,7 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 
 from __future__ import annotations
 
+import logging
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -14,9 +15,13 @@ from django.db import transaction
 from ingestion import findings
 from ingestion.models import Commit, JobRun, TouchedPartition
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
+from lakehub.catalog import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_named
+from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
+
+logger = logging.getLogger(__name__)
 
 
 def take_in(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
@@ -26,8 +31,19 @@ def take_in(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
         return []
     ours = Commit.objects.filter(copy=copy, instant__in=timeline.instants())
     known = set(ours.values_list("instant", flat=True))
-    made = [record(copy, found, now=now) for found in timeline.commits(but=known)]
+    news = list(timeline.commits(but=known))
+    made = [record(copy, found, now=now) for found in news]
+    if any(found.run.get("schema", {}).get(how) for found in news for how in ("added", "widened")):
+        _follow_schema(copy.dataset, now=now)
     return [commit for commit in made if commit is not None]
+
+
+def _follow_schema(dataset: Dataset, *, now: datetime) -> None:
+    """A column that came with a commit is one that tests may name. A source that is out of reach now is asked again by hand."""
+    try:
+        changes.refresh_columns(dataset, actor="ingestion", now=now)
+    except Refused as problem:
+        logger.warning("the columns of %s were not read again: %s", dataset, problem)
 
 
 def record(copy: DatasetCopy, found: LakeCommit, *, now: datetime) -> Commit | None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -12,7 +14,7 @@ from ingestion import commits
 from ingestion.models import Commit, Finding, JobRun, TouchedPartition
 from ingestion.spark.tables.timeline import Timeline
 from ingestion.tasks import follow_lakes
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import BEGINNING, FOREVER
 from tests import factories as given
 from tests.factories import NOW
@@ -91,6 +93,19 @@ def test_a_schema_that_does_not_fit_is_a_finding_until_it_does(copy: DatasetCopy
     commits.take_in(copy, now=NOW)
     finding.refresh_from_db()
     assert finding.cleared_at == NOW
+
+
+def test_a_column_that_came_with_a_commit_reaches_the_catalog(copy: DatasetCopy, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ops.db") as source:
+        source.execute("CREATE TABLE flights (id INTEGER, gate TEXT)")
+    connection = copy.dataset.feed.connection
+    connection.url = f"sqlite:///{tmp_path / 'ops.db'}"
+    connection.save()
+    timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)}, run=timeline.told_by("x", schema={"added": ["gate"]}))
+    commits.take_in(copy, now=NOW)
+    dataset = Dataset.objects.get(pk=copy.dataset.pk)
+    assert [column["name"] for column in dataset.columns] == ["id", "gate"]
+    assert dataset.metadata_version == copy.dataset.metadata_version + 1
 
 
 def test_clustering_touches_nothing(copy: DatasetCopy) -> None:
