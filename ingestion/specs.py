@@ -12,6 +12,8 @@ from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
 SOURCE_URL = "LAKEHUB_SOURCE_URL"
+OVERLAP_S = 120
+"""A transaction that commits this much later than the time it writes is still seen, unless the feed says otherwise."""
 FEED_OPTIONS = ("index", "overlap_s", "chunk_rows", "deadline_s")
 PARAMS = {
     JobKind.BOOTSTRAP: ("replace",),
@@ -79,7 +81,7 @@ def _source(feed: Feed | None, options: dict[str, Any]) -> SourceSpec:
         url_ref=f"env:{SOURCE_URL}",
         object=feed.object,
         cursor_column=feed.cursor_column or None,
-        overlap_s=float(options.get("overlap_s", 0)),
+        overlap_s=float(options.get("overlap_s", OVERLAP_S)),
         chunk_rows=int(options.get("chunk_rows", 20_000)),
     )
 

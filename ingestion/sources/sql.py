@@ -49,16 +49,14 @@ class SqlSource:
         return self._reading(self._select().where(sa.or_(cursor >= keeper.read_from(), cursor.is_(None))), keeper)
 
     def _chunks_beside_a_crowd(self, keeper: Watermark) -> Iterator[Chunk]:
-        """What is above the watermark; the many rows at it only where they are no longer the same."""
-        cursor, at = self._cursor, keeper.highest
+        """What is above the watermark; the many rows just up to it only where they are no longer the same."""
+        cursor, at, lower = self._cursor, keeper.highest, keeper.read_from()
         yield from self._chunks(self._select().where(sa.or_(cursor > at, cursor.is_(None))), keeper)
-        crowd, those = Digest(keeper.crowd), self._select().where(cursor == at)
+        looked, those = keeper.beside(), self._select().where(cursor >= lower, cursor <= at)
         for rows in self._rows(those):
             for row in rows:
-                crowd.admit(row)
-        if crowd.unchanged():
-            keeper.crowd_is_the_same()
-        else:
+                looked.admit(row)
+        if not keeper.crowd_is_the_same(looked):
             yield from self._chunks(those, keeper)
 
     def _keeper(self, start: Position | None, upto: datetime | None) -> Watermark | Digest:

@@ -23,7 +23,7 @@ REMEMBERED = 2000
 class Watermark:
     """One reading's bookkeeping. `place`: the cursor's place in a row; `timed`: its values are instants, in whatever form the source has them.
 
-    A crowd is more rows at the highest value than can be remembered: a sum over them tells whether it is still the same.
+    A crowd is more rows than can be remembered from where the next reading starts: a sum over them tells whether it is still the same.
     """
 
     place: int
@@ -35,7 +35,7 @@ class Watermark:
     _seen_before: frozenset[str] = frozenset()
     _near: list[tuple[Any, str]] = field(default_factory=list)
     _odd: list[str] = field(default_factory=list)
-    _at_highest: Digest = field(default_factory=lambda: Digest(None))
+    _sums: dict[Any, Digest] = field(default_factory=dict)
     _crowd_is_the_same: bool = False
 
     def __post_init__(self) -> None:
@@ -61,30 +61,55 @@ class Watermark:
         lower = self.read_from()
         near = [digest for value, digest in self._near if lower is None or value >= lower]
         told = {"watermark": encoded(self.highest), "seen": sorted({*near[-REMEMBERED:], *self._odd})}
-        return told | ({"crowd": self._at_highest.position()} if self._at_highest.rows > REMEMBERED else {})
+        crowd = self._sum_from(lower)
+        return told | ({"crowd": crowd.position()} if crowd.rows > REMEMBERED else {})
 
     def read_from(self) -> Any:
         """The value to read from, itself included; None: from the beginning."""
-        return earlier(self.highest, self.overlap) if self.timed and self.overlap else self.highest
+        return whole_second(earlier(self.highest, self.overlap)) if self._looks_back else self.highest
 
     @property
     def crowd(self) -> Position | None:
-        """The sum over the rows at the start's watermark, where they were too many to remember."""
-        return None if self.start is None or self.overlap else self.start.get("crowd")
+        """The sum over the rows from where this reading starts, where they were too many to remember."""
+        return None if self.start is None else self.start.get("crowd")
 
-    def crowd_is_the_same(self) -> None:
-        """The rows at the start's watermark were looked at, and none of them is new."""
+    def beside(self) -> Watermark:
+        """A second bookkeeping from the same start, for a look at the crowd alone."""
+        return Watermark(self.place, self.timed, self.start, self.upto, self.overlap)
+
+    def crowd_is_the_same(self, looked: Watermark) -> bool:
+        """Has the look at the crowd found just the rows that were handed over? Then they are remembered as before."""
+        if looked._sum_from(looked.read_from()).position() != self.crowd:
+            return False
         self._crowd_is_the_same = True
+        self._near = looked._near + self._near
+        for at, sum_ in looked._sums.items():
+            self._sums.setdefault(at, Digest(None)).add_all(sum_)
+        return True
+
+    def _sum_from(self, lower: Any) -> Digest:
+        crowd = Digest(None)
+        for at, sum_ in self._sums.items():
+            if at >= lower:
+                crowd.add_all(sum_)
+        return crowd
 
     def _remember(self, value: Any, digest: str) -> None:
         if self.highest is None or value > self.highest:
-            self.highest, self._at_highest = value, Digest(None)
-        if value == self.highest:
-            self._at_highest.add(digest)
+            self.highest = value
         if value >= self.read_from():
             self._near.append((value, digest))
+            at = whole_second(value) if self._looks_back else value
+            self._sums.setdefault(at, Digest(None)).add(digest)
+        if len(self._sums) > 4 * REMEMBERED:
+            lower = self.read_from()
+            self._sums = {at: sum_ for at, sum_ in self._sums.items() if at >= lower}
         if len(self._near) > 4 * REMEMBERED:
             self._near = sorted(self._near, key=lambda each: each[0])[-REMEMBERED:]
+
+    @property
+    def _looks_back(self) -> bool:
+        return self.timed and bool(self.overlap)
 
     def _comparable(self, value: Any) -> bool:
         numbers = (int, float, Decimal)
@@ -110,6 +135,10 @@ class Digest:
     def add(self, digest: str) -> None:
         self.rows += 1
         self.total = (self.total + int(digest, 16)) % 2**64
+
+    def add_all(self, other: Digest) -> None:
+        self.rows += other.rows
+        self.total = (self.total + other.total) % 2**64
 
     def position(self) -> Position:
         return {"rows": self.rows, "digest": f"{self.total:016x}"}
@@ -146,6 +175,13 @@ def earlier(value: Any, by: timedelta) -> Any:
             else f"{datetime.fromisoformat(value).replace(tzinfo=None) - by:%Y-%m-%d{value[10:11] or ' '}%H:%M:%S}"
         )
     return value - by if isinstance(value, datetime | date) else value
+
+
+def whole_second(value: Any) -> Any:
+    """The second that a time lies in, in its own form. A text is cut before its fraction and its offset, so it sorts no later."""
+    if isinstance(value, str):
+        return value[:19]
+    return value.replace(microsecond=0) if isinstance(value, datetime) else value
 
 
 def encoded(value: Any) -> dict[str, str] | None:

@@ -193,9 +193,10 @@ def test_rows_that_share_the_last_watermark_are_not_missed(tmp_path: Path) -> No
     assert ids(place, list(place.source.changes(position).chunks)) == [99]
 
 
-def test_a_crowd_at_one_watermark_is_not_handed_over_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("overlap_s", [0.0, 120.0])
+def test_a_crowd_at_one_watermark_is_not_handed_over_again(tmp_path: Path, overlap_s: float) -> None:
     place = sql(tmp_path)
-    place = replace(place, config=replace(place.config, chunk_rows=1000))
+    place = replace(place, config=replace(place.config, chunk_rows=1000, overlap_s=overlap_s))
     place.add([{**OLD[0], "id": number} for number in range(REMEMBERED + 100)])
     position = drained(place.source.snapshot())
     reading = place.source.changes(position)

@@ -66,6 +66,23 @@ def test_an_overlap_looks_again_for_rows_that_were_committed_late() -> None:
     assert keeper.admit(late)
 
 
+def test_a_crowd_behind_the_watermark_is_known_when_newer_rows_have_come() -> None:
+    """With an overlap the crowd lies in the next reading as well: what a look at it found is remembered."""
+    rows = [(f"2026-11-16 08:30:{number % 60:02}.5", number) for number in range(REMEMBERED + 500)]
+    position = looking_back(rows, None)[1]
+    keeper, looked = (Watermark(0, True, position, None, timedelta(minutes=2)) for _ in range(2))
+    assert keeper.admit(("2026-11-16 08:31:00", "newer"))
+    for row in rows:
+        looked.admit(row)
+    assert keeper.crowd_is_the_same(looked)
+    assert keeper.position() == looking_back([*rows, ("2026-11-16 08:31:00", "newer")], None)[1]
+
+
+def looking_back(rows: list[Any], start: Position | None) -> tuple[list[Any], Position]:
+    keeper = Watermark(0, True, start, None, timedelta(minutes=2))
+    return [row for row in rows if keeper.admit(row)], keeper.position()
+
+
 def test_rows_after_upto_are_not_there_yet() -> None:
     keeper = Watermark(0, True, None, HALF_PAST)
     assert keeper.admit(("2026-11-16 08:30:00", "now"))

@@ -257,6 +257,8 @@ def test_the_spec_says_what_the_catalog_knows_and_holds_no_secret(copy: DatasetC
     assert (spec.table.record_key, spec.table.reference_key) == (("id", "flight_date"), "updated_at")
     assert spec.staging_uri == "file:///staging/dc1"
     assert spec.upto == NOW.isoformat()
+    assert spec.source is not None
+    assert spec.source.overlap_s == 120
     assert "sqlite" not in spec.to_json()
     assert secrets == {"LAKEHUB_SOURCE_URL": "sqlite:///:memory:"}
 
