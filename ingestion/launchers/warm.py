@@ -48,6 +48,9 @@ class WarmLauncher:
             self._session, self._jobs = None, 0
 
     def _open(self) -> SparkSession:
+        if self._session is not None and not is_alive(self._session):
+            logger.warning("The JVM of the Spark session has ended: a new one is started")
+            self.close()
         if self._session is None:
             for name, value in (("LAKEHUB_JAVA_HOME", self._config.java_home), ("LAKEHUB_HUDI_JAR", self._config.jar)):
                 if value:

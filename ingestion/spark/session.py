@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import subprocess
 import sys
 from collections.abc import Mapping
 from typing import Any
 
+from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+logger = logging.getLogger(__name__)
 HALT_AFTER_S = 5
 """A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
 _KILLED = 137
@@ -101,9 +104,12 @@ def tie_to_parent(spark: SparkSession) -> None:
 
 
 def close_session(spark: SparkSession) -> None:
-    """End the session and its JVM, so that the next one starts with clean memory."""
+    """End the session and its JVM, so that the next one starts with clean memory. The JVM may have died before."""
     gateway: Any = spark.sparkContext._gateway
-    spark.stop()
+    try:
+        spark.stop()
+    except Py4JError:
+        logger.info("The JVM of the Spark session has ended already", exc_info=True)
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     gateway.shutdown()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -12,7 +14,9 @@ import pytest
 from ingestion.domain.accounting import Counts
 from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
 from ingestion.launchers.spark_submit import packed
-from ingestion.launchers.warm import WarmLauncher
+from ingestion.launchers.warm import WarmLauncher, is_alive
+from ingestion.spark.session import jvm_process
+from tests.polling import wait_until
 from tests.spark.orders import Orders
 
 pytestmark = pytest.mark.spark
@@ -78,3 +82,17 @@ def test_a_warm_session_is_renewed_when_it_is_worn(orders: Orders, tmp_path: Pat
     orders.source = replace(orders.source, object="oders")
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "failed"
     assert launcher._session is None
+
+
+def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(orders: Orders, tmp_path: Path) -> None:
+    orders.fill(3)
+    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs"))
+    assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
+    assert launcher._session is not None
+    process = jvm_process(launcher._session)
+    os.kill(process, signal.SIGKILL)
+    wait_until(lambda: not is_alive(launcher._session))
+    orders.change(1, 9.0, "2026-11-16 09:00:00")
+    report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
+    assert (report.status, report.counts.applied) == ("succeeded", 1)
+    launcher.close()
