@@ -88,10 +88,10 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(orders: O
     orders.fill(3)
     launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs"))
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
-    assert launcher._session is not None
-    process = jvm_process(launcher._session)
-    os.kill(process, signal.SIGKILL)
-    wait_until(lambda: not is_alive(launcher._session))
+    session = launcher._session
+    assert session is not None
+    os.kill(jvm_process(session), signal.SIGKILL)
+    wait_until(lambda: not is_alive(session))
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)
