@@ -15,6 +15,7 @@ from quality.described import slas
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
 from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.lookers import lookers
 from quality.models import Lane, Unit
 
 CLAIMED_AT_ONCE = 500
@@ -46,11 +47,9 @@ def _retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now
     """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
     copy = DatasetCopy.objects.select_related("dataset", "data_center").get(pk=copy_id)
     retest_at = now + slas(copy.dataset).debounce
-    # One that waits for its first run will read the commit; one whose first run is under way may not.
-    begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
-    tested = _reading(copy).filter(_meeting(touched), begun, test__retired_at=None)
-    partitioned = tested.filter(test__version__cadence=None).exclude(test__check_name="finding")
-    units = list(partitioned.select_related("test__version").select_for_update(of=("self",)))
+    meeting = _meeting(touched)
+    chosen = (_reading(copy) & meeting, *lookers(copy, meeting))
+    units = [unit for which in chosen for unit in _tested(which)]
     for unit in units:
         # The claim comes after the commit: whatever was read before may lack it.
         settle(unit, touch(facts_of(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER), now=now)
@@ -61,11 +60,20 @@ def _retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now
     return len(units)
 
 
-def _reading(copy: DatasetCopy) -> QuerySet[Unit]:
+def _tested(which: Q) -> QuerySet[Unit]:
+    """Of those, the units of partitions that were run. One that waits for its first run will read the commit anyway;
+    one whose first run is under way may not."""
+    begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
+    partitioned = Unit.objects.filter(which, begun, test__retired_at=None, test__version__cadence=None)
+    live = partitioned.exclude(test__check_name="finding").select_related("test__version")
+    return live.select_for_update(of=("self",))
+
+
+def _reading(copy: DatasetCopy) -> Q:
     """The units that read the copy: its own, and those of the other copies that compare themselves with it."""
     compared = formula(Name(THIS, copy.data_center.name))
     copies = list(copy.dataset.copies.values_list("pk", flat=True))
-    return Unit.objects.filter(Q(copy=copy) | Q(test__version__flattened__contains=compared), copy__in=copies)
+    return (Q(copy=copy) | Q(test__version__flattened__contains=compared)) & Q(copy__in=copies)
 
 
 def _meeting(ranges: Collection[tuple[datetime, datetime]]) -> Q:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from datetime import timedelta
 
+import pyarrow as pa
 import pytest
 
 from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
-from quality import execution, findings, retests, scheduling
+from quality import execution, findings, generator, retests, scheduling
 from quality.models import Category, Flip, Lane, Result, Test, Unit
 from tests import factories, lake
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
@@ -68,6 +69,24 @@ def test_a_commit_during_the_first_run_is_not_forgotten_either(world: World) -> 
     unit = world.unit("duplicates", DAYS[1])
     assert unit.latest_outcome == "pass"
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
+
+
+def test_a_commit_to_a_table_that_is_looked_into_retests_those_that_look(world: World) -> None:
+    planes = factories.dataset("planes", copies=("dc1", "dc2"), by_day=False, columns=[{"name": "tailnum"}])
+    for center, root in world.lakes.items():
+        uri = lake.hudi_table(
+            root / "planes", {None: pa.table({"tailnum": [f"N{n}" for n in range(7)]})}, key="tailnum"
+        )
+        planes.copies.filter(data_center__name=center).update(uri=uri)
+    asked = "unmatched(this.tailnum, planes.tailnum) / rows(this) < 1%"
+    generator.write_test(world.flights, key="tails", title="Tails", expression=asked, actor="ann", now=NOW)
+    world.monitored()
+    commit = factories.commit(factories.copy_of(planes), NOW)
+    TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=EVERYTHING.start, end=EVERYTHING.end, rows=1)
+    assert retests.claim_touched(now=NOW + MINUTE) == len(DAYS)
+    assert {world.unit("tails", one).lane for one in DAYS} == {Lane.LATE}
+    assert {world.unit("tails", one, "dc2").due_at for one in DAYS} == {None}
+    assert world.unit("duplicates", DAYS[1]).due_at is None
 
 
 def test_a_failure_that_has_read_the_commit_is_rerun_in_its_own_rhythm(world: World) -> None:
