@@ -1,0 +1,25 @@
+"""Whatever goes wrong in a job is told by its report."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+from unittest.mock import Mock
+
+import pytest
+
+from ingestion.spark import fence
+from ingestion.spark.job import execute
+from tests.spark.orders import Orders
+
+
+@pytest.mark.parametrize("problem", [OSError("No space left on device"), ImportError("no codec"), AssertionError("a")])
+def test_a_problem_that_nobody_expects_is_a_report_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception
+) -> None:
+    def fails(*_: Any, **__: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(fence, "hold", fails)
+    report = execute(Orders(tmp_path).spec("incremental", "i"), spark=Mock(), secrets={})
+    assert (report.status, report.error) == ("failed", f"{type(problem).__name__}: {problem}")
