@@ -81,8 +81,9 @@ def take_new_version(test: Test, *, now: datetime) -> None:
     for unit in waived:
         settle(unit, lift_waiver(facts_of(unit)), now=now)
         unit.save(update_fields=[*FIELDS, *JUDGED])
-    tested = Unit.objects.filter(test=test, latest_at__isnull=False)
-    tested.filter(Q(due_at=None) | Q(due_at__gt=now)).update(due_at=now, lane=Lane.LATE)
+    running = ~Q(leased_by="")  # under the version that was: its result will not do
+    tested = Unit.objects.filter(Q(latest_at__isnull=False) | running, test=test)
+    tested.filter(Q(due_at=None) | Q(due_at__gt=now) | running).update(due_at=now, lane=Lane.LATE)
 
 
 def stop(test: Test, *, now: datetime) -> None:
