@@ -108,8 +108,9 @@ def close_session(spark: SparkSession) -> None:
     gateway: Any = spark.sparkContext._gateway
     try:
         spark.stop()
-    except Py4JError:
+    except (Py4JError, OSError):
         logger.info("The JVM of the Spark session has ended already", exc_info=True)
+        SparkContext._active_spark_context = SparkSession._instantiatedSession = SparkSession._activeSession = None
     if "PYSPARK_GATEWAY_PORT" in os.environ:
         return
     gateway.shutdown()

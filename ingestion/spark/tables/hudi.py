@@ -168,7 +168,7 @@ def _foreign(timeline: Timeline) -> str:
     begun = tuple(f"_{instant}.parquet" for instant in timeline.pending())
     filesystem, path = storage(timeline.uri)
     for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
-        name = info.base_name.removeprefix(".").removesuffix(".crc")
+        name = info.base_name.lstrip(".").removesuffix(".crc")
         inside = info.path.removeprefix(path).startswith("/.hoodie/") or name == "hoodie_partition_metadata"
         if info.type == fs.FileType.File and not inside and not name.endswith(begun):
             return f"the file {info.path.removeprefix(path + '/')} belongs to no write that was begun"
