@@ -15,6 +15,7 @@ os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and
 settings.register_profile(
     "repeatable",
     derandomize=True,
+    max_examples=40,  # the suite is run at every change; LAKEHUB_HYPOTHESIS=search looks long and at random
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -146,7 +146,7 @@ def _of_freshness(
         yield test.unit.verdict if test.unit else Verdict.UNKNOWN
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(ranges, copies, nows)
 def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
     asked: Interval, copy: CopyState, now: datetime

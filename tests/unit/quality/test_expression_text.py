@@ -59,7 +59,7 @@ def test_flattening_is_canonical(expression: Expression) -> None:
 
 
 @given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_any_text_is_understood_or_refused_with_a_place(text: str) -> None:
     error = None
     try:

@@ -108,7 +108,7 @@ histories = st.builds(
 )
 
 
-@settings(max_examples=100)
+@settings(max_examples=60)
 @given(histories)
 def test_the_facts_tell_what_the_whole_history_tells(history: History) -> None:
     for now in MINUTES:
