@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Exists, Max, OuterRef, QuerySet, Subquery
+from django.db.models import Max, OuterRef, QuerySet, Subquery
 
 from ingestion import runs
 from ingestion.domain.lag import lag
@@ -39,9 +39,9 @@ def ask_for_what_is_due(*, now: datetime) -> list[JobRun]:
 
 def fed() -> QuerySet[DatasetCopy]:
     """Copies that Lakehub feeds, and that no job is at work on."""
-    at_work = JobRun.objects.filter(copy=OuterRef("pk"), state__in=runs.LIVE)
+    at_work = JobRun.objects.filter(state__in=runs.LIVE).values("copy")
     live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None, dataset__feed__paused=False)
-    return live.filter(~Exists(at_work)).select_related("dataset__feed", "data_center")
+    return live.exclude(pk__in=at_work).select_related("dataset__feed", "data_center")
 
 
 def lag_of(copy: DatasetCopy, *, now: datetime) -> timedelta | None:

@@ -65,7 +65,7 @@ class JobRun(models.Model):
             models.Index(fields=["leased_until"], condition=Q(state="running"), name="jobrun_leased"),
             models.Index(fields=["copy", "-id"], name="jobrun_of_copy"),
             models.Index(fields=["copy", "kind", "-id"], name="jobrun_newest"),
-            models.Index(fields=["copy"], condition=Q(state__in=["queued", "running"]), name="jobrun_at_work"),
+            models.Index(fields=["state"], name="jobrun_at_work"),
         ]
         constraints: ClassVar = [
             models.UniqueConstraint(
