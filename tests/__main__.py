@@ -14,6 +14,8 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 SUITES = ("unit", "contracts", "golden", "docs", "web", "spark", "services", "e2e")
+SIDE_BY_SIDE = {"unit": 2, "web": 2}
+"""How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
 FOLDER = Path(__file__).parent
 NOTHING_COLLECTED = 5
 
@@ -48,6 +50,8 @@ def run(suite: str) -> Run:
         report = Path(scratch) / "report.xml"
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
+        if suite in SIDE_BY_SIDE:
+            command += ["-n", str(SIDE_BY_SIDE[suite])]
         exit_code = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode
         seconds = time.monotonic() - began
         passed, failed, skipped = _counts(report)
