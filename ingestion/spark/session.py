@@ -128,9 +128,19 @@ def jvm_process(spark: SparkSession) -> int:
     return int(jvm(spark).java.lang.ProcessHandle.current().pid())
 
 
+_NO_PAGES = {
+    "spark.ui.enabled": "false",
+    # Kept in the heap even without the pages: a warm session would hold its last thousand jobs.
+    "spark.ui.retainedJobs": "20",
+    "spark.ui.retainedStages": "20",
+    "spark.ui.retainedTasks": "500",
+    "spark.sql.ui.retainedExecutions": "10",
+}
+
+
 def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
     """What a JVM of our own is started with. On one machine: loopback, few shuffle partitions, no adaptive re-planning."""
-    settings = {"spark.master": master, "spark.driver.memory": memory, "spark.ui.enabled": "false", "spark.jars": jar}
+    settings = {"spark.master": master, "spark.driver.memory": memory, "spark.jars": jar} | _NO_PAGES
     return settings | _ON_ONE_MACHINE if master.startswith("local") else settings
 
 

