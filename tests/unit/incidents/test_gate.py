@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.gate import (
@@ -146,7 +146,6 @@ def _of_freshness(
         yield test.unit.verdict if test.unit else Verdict.UNKNOWN
 
 
-@settings(max_examples=60)
 @given(ranges, copies, nows)
 def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
     asked: Interval, copy: CopyState, now: datetime
@@ -154,7 +153,6 @@ def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
     assert ask(asked, copy, POLICY, now=now).verdict is by_the_book(asked, copy, now)
 
 
-@settings(max_examples=60)
 @given(ranges, st.integers(0, 30), st.integers(0, 30), copies, nows)
 def test_a_wider_range_never_gets_a_better_verdict(
     asked: Interval, before: int, after: int, copy: CopyState, now: datetime
@@ -165,7 +163,6 @@ def test_a_wider_range_never_gets_a_better_verdict(
     assert narrow.allowed or not wide.allowed
 
 
-@settings(max_examples=60)
 @given(ranges, st.integers(1, 39), copies, nows)
 def test_the_verdict_of_a_union_is_the_worst_of_its_parts(
     asked: Interval, hours: int, copy: CopyState, now: datetime
@@ -180,7 +177,6 @@ def test_the_verdict_of_a_union_is_the_worst_of_its_parts(
     assert whole.allowed == all(answer.allowed for answer in answers)
 
 
-@settings(max_examples=60)
 @given(ranges, copies, nows)
 def test_it_says_when_to_ask_again_exactly_where_it_blocks(asked: Interval, copy: CopyState, now: datetime) -> None:
     answer = ask(asked, copy, POLICY, now=now)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.spans import Incident, Join, Open, Reopen, Span, affected, end, is_over, merge, place
@@ -89,7 +89,6 @@ events = st.lists(
 )
 
 
-@settings(max_examples=60)
 @given(events, st.sets(st.integers(0, HORIZON - 1), max_size=3), st.sets(st.integers(0, HORIZON - 1), max_size=3))
 def test_a_verdict_is_fail_iff_the_unit_is_active_in_exactly_one_open_incident(
     history: list[tuple[int, int, Outcome, int]], forced: set[int], merged: set[int]

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.scores import (
@@ -109,7 +109,6 @@ def minutes_by_the_book(
 KEYS = [(dataset, category) for dataset in (1, 2) for category in CATEGORIES]
 
 
-@settings(max_examples=50)
 @given(detected_incidents(), user_reports(), windows)
 def test_durations_are_the_minutes_of_the_grid(
     detected: list[Detected], reported: list[Reported], window: Interval
@@ -120,7 +119,6 @@ def test_durations_are_the_minutes_of_the_grid(
         assert getattr(told, kind) == timedelta(minutes=counted), kind
 
 
-@settings(max_examples=60)
 @given(detected_incidents(), user_reports(), windows, st.integers(1, NOW))
 def test_windows_side_by_side_add_up(
     detected: list[Detected], reported: list[Reported], window: Interval, cut_after: int
@@ -136,7 +134,6 @@ def test_windows_side_by_side_add_up(
     assert parts[0] + parts[1] == data_level(tallies, window, monitored_from=monitored)
 
 
-@settings(max_examples=60)
 @given(detected_incidents(), user_reports(), windows, st.integers(0, NOW))
 def test_the_incident_share_is_the_minutes_in_which_something_was_wrong(
     detected: list[Detected], reported: list[Reported], window: Interval, monitored: int
@@ -150,7 +147,6 @@ def test_the_incident_share_is_the_minutes_in_which_something_was_wrong(
     assert told.incident == timedelta(minutes=len([at for at in wrong if at >= monitored]))
 
 
-@settings(max_examples=60)
 @given(
     detected_incidents(), user_reports(), st.lists(st.tuples(st.integers(0, NOW - 1), data_ranges), max_size=6), windows
 )

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.spans import (
@@ -155,7 +155,6 @@ spans = st.lists(
 )
 
 
-@settings(max_examples=50)
 @given(spans, st.integers(-5, 35))
 def test_affected_is_the_union_of_the_days_that_were_failing_then(some: list[Span], ago: int) -> None:
     at = hours_ago(ago)
@@ -170,7 +169,6 @@ def test_affected_is_the_union_of_the_days_that_were_failing_then(some: list[Spa
         assert {number for number in range(10) if any(piece.contains(day(number).start) for piece in told)} == days
 
 
-@settings(max_examples=50)
 @given(spans)
 def test_a_life_is_the_hours_in_which_some_span_lived(some: list[Span]) -> None:
     told = life(some, now=NOW)
@@ -180,7 +178,6 @@ def test_a_life_is_the_hours_in_which_some_span_lived(some: list[Span]) -> None:
         assert any(piece.contains(at) for piece in told) == lived
 
 
-@settings(max_examples=60)
 @given(spans, spans, st.sets(st.integers(1, 6)))
 def test_merge_and_split_only_move_spans(some: list[Span], others: list[Span], units: set[int]) -> None:
     into, emptied = merge(incident(1, *some), incident(2, *others))

@@ -7,7 +7,7 @@ from itertools import pairwise
 from zoneinfo import ZoneInfo
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.calendar import (
@@ -41,7 +41,6 @@ grains = st.sampled_from(PARTED)
 instants = st.datetimes(datetime(2008, 1, 1), datetime(2030, 1, 1), timezones=st.just(UTC))
 
 
-@settings(max_examples=100)
 @given(instants, grains, zones)
 def test_a_partition_holds_its_instants_and_is_the_same_for_all_of_them(
     instant: datetime, grain: Grain, tz: ZoneInfo
@@ -53,14 +52,12 @@ def test_a_partition_holds_its_instants_and_is_the_same_for_all_of_them(
     assert floor_to_bucket(instant, grain, tz) == partition.start
 
 
-@settings(max_examples=100)
 @given(instants, grains, zones)
 def test_a_name_leads_back_to_its_partition(instant: datetime, grain: Grain, tz: ZoneInfo) -> None:
     partition = partition_at(instant, grain, tz)
     assert partition_named(partition_name(partition, grain, tz), grain, tz) == partition
 
 
-@settings(max_examples=60)
 @given(instants, st.integers(1, 90 * 24), st.sampled_from([Grain.DAY, Grain.MONTH]), zones)
 def test_partitions_tile_the_range_without_gaps(instant: datetime, hours: int, grain: Grain, tz: ZoneInfo) -> None:
     span = Interval(instant, instant + timedelta(hours=hours))
@@ -70,7 +67,6 @@ def test_partitions_tile_the_range_without_gaps(instant: datetime, hours: int, g
     assert tiles[-1].start < span.end <= tiles[-1].end
 
 
-@settings(max_examples=60)
 @given(instants, grains, zones)
 def test_growing_by_a_grain_takes_the_neighbour_on_each_side(instant: datetime, grain: Grain, tz: ZoneInfo) -> None:
     partition = partition_at(instant, grain, tz)

@@ -6,7 +6,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, clip_all, subtract, total, union
@@ -30,7 +30,6 @@ intervals = st.builds(lambda start, length: between(start, start + length), st.i
 lists = st.lists(intervals, max_size=6)
 
 
-@settings(max_examples=50)
 @given(lists, lists)
 def test_a_union_and_a_difference_hold_the_same_instants_as_sets_do(
     some: list[Interval], others: list[Interval]
@@ -39,21 +38,18 @@ def test_a_union_and_a_difference_hold_the_same_instants_as_sets_do(
     assert grid(*subtract(some, others)) == grid(*some) - grid(*others)
 
 
-@settings(max_examples=50)
 @given(lists, lists)
 def test_pieces_are_sorted_disjoint_and_apart(some: list[Interval], others: list[Interval]) -> None:
     for pieces in (union(some), subtract(some, others)):
         assert all(earlier.end < later.start for earlier, later in pairwise(pieces))
 
 
-@settings(max_examples=50)
 @given(lists, intervals)
 def test_a_total_counts_each_instant_once(some: list[Interval], window: Interval) -> None:
     assert total(some) == timedelta(minutes=len(grid(*some)))
     assert grid(*clip_all(some, window)) == grid(*some) & grid(window)
 
 
-@settings(max_examples=50)
 @given(intervals, intervals)
 def test_meeting_covering_and_touching_are_what_sets_say(one: Interval, other: Interval) -> None:
     assert one.meets(other) == bool(grid(one) & grid(other))

@@ -10,7 +10,7 @@ from datetime import timedelta
 from itertools import combinations_with_replacement
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.backoff import Backoff
@@ -35,7 +35,6 @@ def test_waits_double_up_to_the_cap() -> None:
     assert [backoff.delay(attempt, 0.0) // timedelta(minutes=1) for attempt in range(6)] == [5, 10, 20, 40, 60, 60]
 
 
-@settings(max_examples=60)
 @given(st.integers(1, 10**7), st.integers(0, 10**9), st.integers(0, 10**6), st.floats(0, 1, exclude_max=True))
 def test_a_wait_stays_between_its_bounds_at_any_attempt(base: int, cap: int, attempt: int, jitter: float) -> None:
     backoff = Backoff(base=timedelta(seconds=base), cap=timedelta(seconds=cap), spread=0.1)

@@ -6,7 +6,7 @@ import random
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.outcome import Outcome, Verdict
@@ -108,14 +108,12 @@ histories = st.builds(
 )
 
 
-@settings(max_examples=60)
 @given(histories)
 def test_the_facts_tell_what_the_whole_history_tells(history: History) -> None:
     for now in MINUTES:
         assert judge(history.facts_until(now), now=minute(now)).verdict is verdict_by_the_book(history, now), now
 
 
-@settings(max_examples=60)
 @given(histories, minute_numbers)
 def test_it_changes_at_exactly_when_time_alone_changes_it(history: History, now: int) -> None:
     facts = history.facts_until(now)
@@ -126,7 +124,6 @@ def test_it_changes_at_exactly_when_time_alone_changes_it(history: History, now:
     assert before.changes_at == (None if changed is None else minute(changed))
 
 
-@settings(max_examples=60)
 @given(histories, st.randoms(use_true_random=False))
 def test_results_that_arrive_late_count_by_the_time_their_data_was_read(history: History, rng: random.Random) -> None:
     arrivals = [Observation(what, minute(at), minutes(sustain)) for at, (what, sustain) in history.observations.items()]

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.backoff import Backoff
@@ -44,7 +44,6 @@ def test_one_rerun_falls_on_the_end_of_the_sustain_period() -> None:
     assert [d.at for d in decisions if d.reason is RerunReason.END_OF_SUSTAIN] == [START + timedelta(hours=2)]
 
 
-@settings(max_examples=60)
 @given(sustain=st.integers(0, 600), jitter=st.floats(0, 0.999))
 def test_a_unit_that_keeps_failing_is_settled_at_the_end_of_its_sustain_period(sustain: int, jitter: float) -> None:
     period = timedelta(minutes=sustain)
@@ -54,7 +53,6 @@ def test_a_unit_that_keeps_failing_is_settled_at_the_end_of_its_sustain_period(s
     assert judge(facts, now=at_end[0].at).verdict is Verdict.FAIL
 
 
-@settings(max_examples=60)
 @given(sustain=st.integers(0, 600), jitter=st.floats(0, 0.999))
 def test_reruns_go_forward_in_time(sustain: int, jitter: float) -> None:
     times = [d.at for d in run_until(timedelta(hours=12), timedelta(minutes=sustain), jitter)]
