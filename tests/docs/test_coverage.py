@@ -76,6 +76,15 @@ def test_a_command_is_documented(name: str) -> None:
     assert f"manage.py {name}" in page("operations"), f"docs/operations.md does not say what `manage.py {name}` does."
 
 
+def benches() -> list[str]:
+    return sorted(file.stem for file in (PROJECT / "bench").glob("*.py") if "\ndef main() -> int:" in file.read_text())
+
+
+@pytest.mark.parametrize("name", benches())
+def test_a_bench_is_documented(name: str) -> None:
+    assert f"python -m bench.{name}" in page("benchmarks"), f"docs/benchmarks.md does not show what bench.{name} found."
+
+
 @pytest.mark.parametrize("path", sorted(endpoints()))
 def test_an_endpoint_is_documented(path: str) -> None:
     assert f"`{path}`" in page("api"), f"docs/api.md does not say what {path} is."
