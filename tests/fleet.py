@@ -5,6 +5,7 @@ By hand: `python manage.py shell -c "from tests.fleet import build; build()"` on
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from incidents.models import GateQuestion, Incident, MessageState, State
@@ -104,51 +105,8 @@ def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
     """dc2 lacks 10 of 985 rows: warn at 10:40, fail at 12:40, acknowledged, rerun, annotated; messages sent and not."""
     first = NOW - 3 * HOUR - 52 * MINUTE
     opened = first + 2 * HOUR
-    detail = {
-        "formula": "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%",
-        "observed": "98.98%",
-        "behind": "975 of 985",
-        "facts": {"rows(this)": "975", "rows(this@dc1)": "985"},
-    }
-    unit = make.unit(
-        test,
-        make.copy_of(flights, "dc2"),
-        make.day("2026-11-16"),
-        Verdict.FAIL,
-        observed=0.98985,
-        threshold="> 99.9%",
-        detail=detail,
-        first_fail_at=first,
-        last_fail_at=NOW - 34 * MINUTE,
-        latest_at=NOW - 34 * MINUTE,
-        last_pass_at=first - 9 * HOUR,
-        due_at=NOW + 27 * MINUTE,
-    )
-    make.result(
-        unit,
-        read_at=first - 9 * HOUR,
-        observed=1.0,
-        threshold="> 99.9%",
-        detail={"observed": "100.00%", "behind": "985 of 985"},
-    )
-    for at, trigger in (
-        (0, "late_data"),
-        (5, "rerun"),
-        (15, "rerun"),
-        (36, "rerun"),
-        (77, "rerun"),
-        (137, "rerun"),
-        (198, "rerun"),
-    ):
-        make.result(
-            unit,
-            Outcome.FAIL,
-            read_at=first + at * MINUTE,
-            observed=0.98985,
-            threshold="> 99.9%",
-            detail=detail,
-            trigger=trigger,
-        )
+    unit = _lacking(test, flights, first)
+    _failures(unit, first)
     incident = make.incident(
         flights,
         Category.CONSISTENCY,
@@ -163,30 +121,62 @@ def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
         backfill="running",
         root_cause_text="dc2 compaction kept the older file slice of 16 Nov.",
     )
-    make.event(incident, "acknowledged", at=opened + 6 * MINUTE, actor="ines", was="open", becomes="acknowledged")
-    make.event(
-        incident,
-        "annotated",
-        at=NOW - 28 * MINUTE,
-        actor="ines",
-        text="ETA 15:30; root cause replication; backfill running",
-    )
-    make.event(
-        incident,
-        "commented",
-        at=NOW - 27 * MINUTE,
-        actor="ines",
-        text="The dc2 compaction kept the older file slice. Backfill of 16 Nov is running.",
-    )
-    make.message(incident, at=opened, channel="webhook", address="https://hooks.example.org/flight-ops")
-    make.message(
-        incident,
-        MessageState.DROPPED,
-        at=opened,
-        address="planning@example.org",
-        why="Tier 1 goes to their daily digest",
-    )
+    _told(incident, opened)
     return incident
+
+
+_LACKING = {
+    "formula": "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%",
+    "observed": "98.98%",
+    "behind": "975 of 985",
+    "facts": {"rows(this)": "975", "rows(this@dc1)": "985"},
+}
+
+
+def _lacking(test: Test, flights: Dataset, first: datetime) -> Unit:
+    return make.unit(
+        test,
+        make.copy_of(flights, "dc2"),
+        make.day("2026-11-16"),
+        Verdict.FAIL,
+        observed=0.98985,
+        threshold="> 99.9%",
+        detail=_LACKING,
+        first_fail_at=first,
+        last_fail_at=NOW - 34 * MINUTE,
+        latest_at=NOW - 34 * MINUTE,
+        last_pass_at=first - 9 * HOUR,
+        due_at=NOW + 27 * MINUTE,
+    )
+
+
+def _failures(unit: Unit, first: datetime) -> None:
+    whole = {"observed": "100.00%", "behind": "985 of 985"}
+    make.result(unit, read_at=first - 9 * HOUR, observed=1.0, threshold="> 99.9%", detail=whole)
+    for at in (0, 5, 15, 36, 77, 137, 198):
+        make.result(
+            unit,
+            Outcome.FAIL,
+            read_at=first + at * MINUTE,
+            observed=0.98985,
+            threshold="> 99.9%",
+            detail=_LACKING,
+            trigger="rerun" if at else "late_data",
+        )
+
+
+def _told(incident: Incident, opened: datetime) -> None:
+    """What people did and said, and the messages."""
+    acknowledged = {"at": opened + 6 * MINUTE, "was": "open", "becomes": "acknowledged"}
+    make.event(incident, "acknowledged", actor="ines", **acknowledged)
+    for kind, ago, text in (
+        ("annotated", 28, "ETA 15:30; root cause replication; backfill running"),
+        ("commented", 27, "The dc2 compaction kept the older file slice. Backfill of 16 Nov is running."),
+    ):
+        make.event(incident, kind, at=NOW - ago * MINUTE, actor="ines", text=text)
+    make.message(incident, at=opened, channel="webhook", address="https://hooks.example.org/flight-ops")
+    why = "Tier 1 goes to their daily digest"
+    make.message(incident, MessageState.DROPPED, at=opened, address="planning@example.org", why=why)
 
 
 def _planes_known(flights: Dataset) -> None:
