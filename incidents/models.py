@@ -9,6 +9,7 @@ from django.db import models
 from django.db.models import Q
 
 from incidents.policies import check_blocks
+from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.addresses import host_of
 from quality.models import Category, Unit
@@ -209,6 +210,32 @@ class Message(models.Model):
 
     def __str__(self) -> str:
         return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"
+
+
+class WeeklyLetter(models.Model):
+    """The weekly report of a team, as it was written and mailed: one a team and week, however often the task runs."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="weekly_letters")
+    week = models.DateField()
+    """The Monday it begins with."""
+    address = models.CharField(max_length=500, blank=True)
+    """Empty: the team has named none; the page has the report all the same."""
+    subject = models.CharField(max_length=300)
+    body = models.TextField()
+    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    attempt = models.PositiveSmallIntegerField(default=0)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["team", "week"], name="one_letter_a_week")]
+        indexes: ClassVar = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="letter_due")]
+
+    def __str__(self) -> str:
+        return f"report of {self.week} to {self.team}"
 
 
 class GatePolicy(models.Model):

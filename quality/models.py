@@ -71,6 +71,8 @@ class TestVersion(models.Model):
     rerun_cap = models.DurationField()
     created_at = models.DateTimeField()
     because = models.TextField(blank=True)
+    metadata_version = models.PositiveIntegerField(default=0)
+    """Of the dataset when this was made; 0: not known."""
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["test", "number"], name="one_version_a_number")]
@@ -97,13 +99,37 @@ class Coverage(models.Model):
     """For which version of its metadata a dataset's tests were generated; behind the dataset's own, they are again."""
 
     dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="coverage", primary_key=True)
-    metadata_version = models.PositiveIntegerField()
-    generated_at = models.DateTimeField()
+    metadata_version = models.PositiveIntegerField(default=0)
+    """0: for none yet."""
+    generated_at = models.DateTimeField(null=True)
     problem = models.TextField(blank=True)
     """Why a test of the dataset could not be made."""
+    tried_version = models.PositiveIntegerField(default=0)
+    tried_at = models.DateTimeField(null=True)
+    """The last attempt, whatever came of it: who waits longest is tried first."""
+    attempts = models.PositiveSmallIntegerField(default=0)
+    """How many failed in a row."""
+    retry_at = models.DateTimeField(null=True)
+    """After a failure; a new version of the metadata is tried at once."""
 
     def __str__(self) -> str:
         return f"{self.dataset} at version {self.metadata_version}"
+
+
+class BaselineTry(models.Model):
+    """A copy whose baseline could not be started: why, and when it is tried again. Gone once it is."""
+
+    copy = models.OneToOneField(DatasetCopy, on_delete=models.CASCADE, related_name="baseline_try", primary_key=True)
+    problem = models.TextField()
+    attempts = models.PositiveSmallIntegerField(default=0)
+    tried_at = models.DateTimeField()
+    retry_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "baseline tries"
+
+    def __str__(self) -> str:
+        return f"baseline of {self.copy}"
 
 
 class Lane(models.IntegerChoices):

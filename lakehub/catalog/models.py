@@ -85,6 +85,8 @@ class Dataset(models.Model):
     offboarded_at = models.DateTimeField(null=True, blank=True)
     metadata_version = models.PositiveIntegerField(default=1)
     """Grows with each change of tier, keys or schema; tests are generated for one version."""
+    missing_since = models.DateTimeField(null=True, blank=True)
+    """Since when the daily look found its table gone; off-boarded when that lasts."""
 
     class Meta:
         ordering: ClassVar = ["name"]
@@ -157,6 +159,8 @@ class LineageEdge(models.Model):
     upstream = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="downstream_edges")
     downstream = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="upstream_edges")
     one_to_one = models.BooleanField(default=False)
+    source = models.CharField(max_length=30, blank=True)
+    """The source of lineage that told of it, which also takes it away. Empty: a person said so."""
 
     class Meta:
         constraints: ClassVar = [
@@ -166,3 +170,58 @@ class LineageEdge(models.Model):
 
     def __str__(self) -> str:
         return f"{self.upstream} → {self.downstream}"
+
+
+class LineageTable(models.Model):
+    """A table that lineage tells of, onboarded or not: `name` as the connection calls it. No connection: nobody can read it."""
+
+    namespace = models.CharField(max_length=200)
+    name = models.CharField(max_length=500)
+    connection = models.ForeignKey(Connection, on_delete=models.SET_NULL, null=True, related_name="lineage_tables")
+    object = models.CharField(max_length=500, blank=True)
+    """What the connection calls it."""
+    dataset = models.ForeignKey(Dataset, on_delete=models.SET_NULL, null=True, related_name="lineage_tables")
+    dropped = models.BooleanField(default=False)
+    """Lineage's newest word of it is that it was dropped."""
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["namespace", "name"], name="one_lineage_table_a_name")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class LineageLink(models.Model):
+    """The newest lineage: `downstream` is made from `upstream`, whether they are onboarded or not."""
+
+    upstream = models.ForeignKey(LineageTable, on_delete=models.CASCADE, related_name="downstream_links")
+    downstream = models.ForeignKey(LineageTable, on_delete=models.CASCADE, related_name="upstream_links")
+    one_to_one = models.BooleanField(default=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["upstream", "downstream"], name="one_lineage_link_a_pair")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upstream} → {self.downstream}"
+
+
+class LineageDay(models.Model):
+    """The daily look at lineage and metadata: one row a day, claimed with a lease, ended with what it changed."""
+
+    day = models.DateField(unique=True)
+    source = models.CharField(max_length=30, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    leased_until = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    report = models.JSONField(default=dict, blank=True)
+    """By kind of change (added, pruned, changed, missing, offboarded, unreadable), what it was."""
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-day"]
+
+    def __str__(self) -> str:
+        return f"lineage of {self.day}"
