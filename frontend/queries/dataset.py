@@ -16,7 +16,6 @@ from ingestion.models import Commit, JobRun, TouchedPartition
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.interval import FOREVER
-from quality.models import Category, Unit
 
 _DAY = timedelta(days=1)
 _COMMITS = 5
@@ -45,18 +44,6 @@ class Sums:
 
 
 @dataclass(frozen=True)
-class Lag:
-    copy: DatasetCopy
-    lag: timedelta
-    sla: timedelta | None
-    state: str
-
-    @property
-    def share(self) -> float:
-        return self.lag / self.sla if self.sla else 0.0
-
-
-@dataclass(frozen=True)
 class Neighbour:
     dataset: Dataset
     state: str
@@ -75,20 +62,6 @@ def dataset_named(name: str) -> QuerySet[Dataset]:
         .select_related("team", "feed__connection")
         .prefetch_related("copies__data_center")
     )
-
-
-def lags(dataset: Dataset) -> list[Lag]:
-    """By the freshness tests, the furthest behind of each copy."""
-    units = Unit.objects.filter(
-        test__dataset=dataset, test__category=Category.FRESHNESS, test__retired_at=None, observed__isnull=False
-    )
-    found: dict[int, Lag] = {}
-    copies = {copy.pk: copy for copy in dataset.copies.all()}
-    for copy, seconds, sla, verdict in units.order_by("observed").values_list(
-        "copy", "observed", "test__version__due_after", "verdict"
-    ):
-        found[copy] = Lag(copies[copy], timedelta(seconds=seconds or 0), sla, "" if verdict == "pass" else verdict)
-    return [found[pk] for pk in copies if pk in found]
 
 
 def commits(dataset: Dataset, limit: int = _COMMITS) -> QuerySet[Commit]:

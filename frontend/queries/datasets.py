@@ -11,12 +11,12 @@ from typing import Any
 from django.db.models import Sum
 from django.db.models.functions import TruncDate
 
+from frontend.queries.behind import Behind, by_dataset
 from frontend.queries.health import Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.states import STATES
 from ingestion.models import Commit
 from lakehub.catalog.models import Dataset
-from quality.models import Category, Unit
 
 PAGE = 50
 _SPARK_DAYS = 28
@@ -38,19 +38,6 @@ class Filters:
     @property
     def any(self) -> bool:
         return self != Filters()
-
-
-@dataclass(frozen=True)
-class Behind:
-    """How far the freshest whole data lies back, against the SLA."""
-
-    lag: timedelta
-    sla: timedelta | None
-    state: str
-
-    @property
-    def share(self) -> float:
-        return self.lag / self.sla if self.sla else 0.0
 
 
 @dataclass(frozen=True)
@@ -152,7 +139,7 @@ def rows(page: Sequence[Health], *, now: datetime) -> list[Row]:
     """The rows of one page. Three queries."""
     units = units_behind(health.worst for health in page if health.worst)
     ids = [health.dataset.pk for health in page]
-    behind, written = behind_of(ids), _written(ids, now)
+    behind, written = by_dataset(ids), _written(ids, now)
     return [
         replace(
             Row(health, behind=behind.get(health.dataset.pk), written=written.get(health.dataset.pk, ())),
@@ -160,20 +147,6 @@ def rows(page: Sequence[Health], *, now: datetime) -> list[Row]:
         )
         for health in page
     ]
-
-
-def behind_of(datasets: Sequence[int]) -> dict[int, Behind]:
-    """By the freshness tests: the copy that lies furthest back speaks for the dataset."""
-    units = Unit.objects.filter(
-        test__dataset__in=datasets, test__category=Category.FRESHNESS, test__retired_at=None, observed__isnull=False
-    )
-    found: dict[int, Behind] = {}
-    fields = units.order_by("observed").values_list(
-        "test__dataset_id", "observed", "test__version__due_after", "verdict"
-    )
-    for dataset, seconds, sla, verdict in fields:
-        found[dataset] = Behind(timedelta(seconds=seconds or 0), sla, verdict if verdict != "pass" else "")
-    return found
 
 
 def _written(datasets: Sequence[int], now: datetime) -> dict[int, tuple[int, ...]]:

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.db.models import Count
 
 from frontend.queries import incidents as incident_query
-from frontend.queries.datasets import Behind, behind_of
+from frontend.queries.behind import Behind, by_dataset
 from frontend.queries.health import Cell, Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.states import STATES, heaviest
@@ -160,7 +160,7 @@ def in_progress(limit: int = 6) -> list[JobRun]:
 
 def furthest_behind(fleet: Sequence[Health], limit: int = 5) -> list[tuple[Dataset, Behind]]:
     known = {health.dataset.pk: health.dataset for health in fleet}
-    behind = behind_of(list(known))
+    behind = by_dataset(list(known))
     worst = sorted(behind.items(), key=lambda item: -item[1].share)[:limit]
     return [(known[pk], one) for pk, one in worst]
 

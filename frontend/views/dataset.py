@@ -13,6 +13,7 @@ from frontend.numbers import whole
 from frontend.queries import dataset as query
 from frontend.queries import history
 from frontend.queries import incidents as incident_query
+from frontend.queries.behind import by_copy
 from frontend.queries.health import Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.queries.tests import Group, TestRow, test_groups
@@ -101,7 +102,7 @@ def _frame(request: HttpRequest, name: str, tab: str, now: datetime) -> tuple[Da
         "dataset": dataset,
         "health": health,
         "why": _why(health, now),
-        "lags": query.lags(dataset),
+        "lags": by_copy(dataset),
         "tab": tab,
         "tabs": TABS,
         "running": query.running(dataset),
