@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
+from django.db import transaction
 from django.test import Client
 from pytest_django.fixtures import Settings
+from pytest_django.plugin import DjangoDbBlocker
 
 from lakehub.accounts.models import Role, User
 from lakehub.catalog.models import Dataset
@@ -13,16 +17,25 @@ from tests import factories as make
 from tests import fleet
 
 
+@pytest.fixture(scope="package")
+def _fleet(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[None]:
+    """Built once in a transaction that is never committed; each test's own transaction is a savepoint within it."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        fleet.build()
+        yield
+        transaction.set_rollback(True)
+
+
 @pytest.fixture(autouse=True)
-def _clock_at_now(settings: Settings, db: None) -> None:
+def _clock_at_now(settings: Settings, _fleet: None, db: None) -> None:
     settings.LAKEHUB_CLOCK = "shifted"
     ClockShift.move_to(make.NOW)
 
 
 @pytest.fixture
 def flights() -> Dataset:
-    """A whole fleet; the copy of `flights` in dc2 lacks rows of 16 Nov."""
-    return fleet.build()
+    """Of a whole fleet; its copy in dc2 lacks rows of 16 Nov."""
+    return Dataset.objects.get(name="flights")
 
 
 @pytest.fixture
