@@ -97,6 +97,26 @@ def partition_named(name: str, grain: Grain, tz: ZoneInfo) -> Interval:
     return partition_at(local.replace(tzinfo=UTC if grain is Grain.HOUR else tz), grain, tz)
 
 
+def shifted(partition: Interval, shift: timedelta, grain: Grain, tz: ZoneInfo) -> Interval:
+    """The partition that holds the local start of `partition` moved by `shift`: whole days on the wall clock, then hours.
+
+    A week before a Monday is a Monday, and 9 o'clock stays 9 o'clock over a change of the clocks. Raises ValueError where
+    there is no partition to move to: the table has none, or the start lies before all times.
+    """
+    if grain is Grain.NONE or partition.is_everything:
+        raise ValueError("a table that is looked at as a whole has no earlier or later partition")
+    hours = shift % timedelta(days=1)
+    local = partition.start.astimezone(tz)
+    try:
+        moved = (local.replace(tzinfo=None) + (shift - hours)).replace(tzinfo=tz, fold=local.fold)
+        start = moved.astimezone(UTC) + hours
+        if start <= BEGINNING:
+            raise OverflowError
+    except OverflowError:
+        raise ValueError(f"there is no partition {-shift.days} days before {local.date().isoformat()}") from None
+    return partition_at(start, grain, tz)
+
+
 def _next_boundary(start: datetime, grain: Grain, tz: ZoneInfo) -> datetime:
     if grain is Grain.HOUR:
         return start + timedelta(hours=1)

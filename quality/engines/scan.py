@@ -67,12 +67,16 @@ Part: TypeAlias = Whole | One | Each
 
 @dataclass(frozen=True)
 class Scan:
-    """One pass: `measures` of `part` of `target`. `tables` are those that the measures look into."""
+    """One pass: `measures` of `part` of `target`. `tables` are those that the measures look into.
+
+    With `by`, each measure is answered by the values of that column; the part is One or Whole then.
+    """
 
     target: Target
     measures: tuple[Measure, ...]
     part: Part = Whole()
     tables: Mapping[Name, Target] = field(default_factory=dict)
+    by: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,7 +98,11 @@ class Measured:
 
 
 def of_nothing(measures: Sequence[Measure], *, each: bool) -> dict[Measure, Answer | Failed]:
-    """What a table without a row answers: counts are 0, the rest is not known."""
-    if each:
-        return {measure: {} for measure in measures}
-    return {measure: None if measure.kind in ("sum", "minimum", "maximum") else 0 for measure in measures}
+    """What a table without a row answers: counts are 0, the rest is not known. `each`: by partition or by a column."""
+    return {measure: {} if each else _nothing(measure.kind) for measure in measures}
+
+
+def _nothing(kind: str) -> Answer:
+    if kind == "frequencies":
+        return {}
+    return None if kind in ("sum", "minimum", "maximum", "query", "committed") else 0

@@ -52,7 +52,20 @@ def decimal_text(value: Fraction) -> str:
     return f"{scaled[:-digits]}.{scaled[-digits:]}" if digits else scaled
 
 
+def text_of(quoted: str) -> str:
+    """`'it''s'` without its quotes."""
+    return quoted[1:-1].replace("''", "'")
+
+
+def text_literal(value: str) -> str:
+    """In single quotes; one within is doubled, as in SQL."""
+    doubled = value.replace("'", "''")
+    return f"'{doubled}'"
+
+
 def literal_text(value: Amount, kind: Kind) -> str:
+    if isinstance(value, str):
+        return text_literal(value)
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, timedelta):
@@ -62,6 +75,8 @@ def literal_text(value: Amount, kind: Kind) -> str:
 
 def shown(value: Amount, kind: Kind) -> str:
     """For people: `98.98%`, `26,115`, `3h 20m`; rounded down to what can be read, never up to a threshold."""
+    if isinstance(value, str):
+        return value
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, timedelta):

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from fractions import Fraction
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.expression.errors import ExpressionError
+from quality.domain.expression.errors import NOWHERE, ExpressionError
 from quality.domain.expression.kinds import Kind, KindError
-from quality.domain.expression.leaves import LEAVES, BadArguments
+from quality.domain.expression.leaves import LEAVES, BadArguments, Leaf
 from quality.domain.expression.measures import Ask
-from quality.domain.expression.nodes import Call, Expression, Literal, Name, Node, post_order
+from quality.domain.expression.nodes import Argument, Call, Expression, Literal, Name, Node, post_order
 from quality.domain.expression.operators import OPERATORS, Operator
 from quality.domain.expression.scope import THIS, Scope
 
@@ -39,16 +42,24 @@ def leaf_calls(expression: Expression) -> Iterator[Call]:
 
 def asks_of(call: Call) -> tuple[Ask, ...]:
     """The measures that a leaf needs. Raises ExpressionError for arguments that it cannot use."""
-    for arg in call.args:
-        if not isinstance(arg, Name):
-            raise ExpressionError(
-                f"The name of a table or column is wanted: {LEAVES.get(call.function).signature}.", where=arg.where
-            )
-    names = [arg for arg in call.args if isinstance(arg, Name)]
+    leaf = LEAVES.get(call.function)
     try:
-        return LEAVES.get(call.function).asks(names)
+        return leaf.asks([_argument(arg, leaf) for arg in call.args])
     except BadArguments as bad:
-        raise ExpressionError(str(bad), where=call.where) from None
+        where = call.where if bad.about is None or bad.about.where == NOWHERE else bad.about.where
+        raise ExpressionError(str(bad), where=where) from None
+
+
+def _argument(arg: Node, leaf: Leaf) -> Argument:
+    """`-5` is a value like 5."""
+    if not isinstance(arg, Call):
+        return arg
+    value = arg.args[0] if arg.function == "neg" else arg
+    if not isinstance(value, Literal) or not isinstance(value.value, Fraction | timedelta):
+        raise ExpressionError(
+            f"The name of a table or column, or a value, is wanted: {leaf.signature}.", where=arg.where
+        )
+    return replace(value, value=-value.value, where=arg.where)
 
 
 def kind_of(node: Node) -> Kind:

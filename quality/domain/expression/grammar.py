@@ -22,16 +22,18 @@ start: disjunction [_WITH parameter ("," parameter)*]
     | PERCENT                           -> percent
     | DURATION                          -> duration
     | NUMBER                            -> number
+    | TEXT                              -> text
     | TRUE                              -> boolean
     | FALSE                             -> boolean
     | IDENTIFIER "(" [disjunction ("," disjunction)*] ")" -> call
     | name
 
-name: word [at] [column]
+name: word [at] [shift] [column]
 at: "@" word
+shift: "[" [PLUS | MINUS] (DURATION | NUMBER) "]"
 column: "." word
 word: IDENTIFIER | QUOTED
-parameter: IDENTIFIER "=" (DURATION | IDENTIFIER | QUOTED)
+parameter: IDENTIFIER "=" (DURATION | NUMBER | IDENTIFIER | QUOTED | TEXT)
 
 _WITH: "with"i
 OR.2: /or\b/i
@@ -49,6 +51,7 @@ DURATION.2: /(\d+(\.\d+)?(ms|us|[wdhms]))+(?![A-Za-z0-9_])/
 NUMBER: /\d+(\.\d+)?(?![A-Za-z0-9_.])/
 IDENTIFIER: /[A-Za-z_][A-Za-z0-9_]*/
 QUOTED: /"[^"\n]+"/
+TEXT: /'(''|[^'])*'/
 
 %import common.WS
 %ignore WS
@@ -61,6 +64,8 @@ DESCRIBED = {
     "IDENTIFIER": "a name",
     "QUOTED": "a name",
     "DURATION": "a duration",
+    "NUMBER": "a number",
+    "TEXT": "a text in single quotes",
     "COMPARISON": "a comparison",
     "PLUS": "`+`",
     "MINUS": "`-`",
@@ -68,6 +73,8 @@ DESCRIBED = {
     "DIVIDED": "`/`",
     "LPAR": "`(`",
     "RPAR": "`)`",
+    "LSQB": "`[`",
+    "RSQB": "`]`",
     "COMMA": "`,`",
     "EQUAL": "`=`",
     "DOT": "`.`",

@@ -13,6 +13,7 @@ class Kind(StrEnum):
     RATIO = "ratio"
     DURATION = "duration"
     BOOLEAN = "boolean"
+    TEXT = "text"
 
     @property
     def is_numeric(self) -> bool:

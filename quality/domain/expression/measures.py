@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from quality.domain.expression.nodes import Name
+
+Scalar: TypeAlias = int | float | Decimal | datetime | date | str | None
 
 
 class Reach(StrEnum):
@@ -26,15 +28,22 @@ class Reach(StrEnum):
 
 @dataclass(frozen=True)
 class Measure:
-    """`kind` over `columns`; `unmatched` looks its values up in `other_columns` of the table `other`."""
+    """`kind` over `columns`; `unmatched` looks its values up in `other_columns` of the table `other`.
+
+    `values` are bound as parameters, never put into the text of a query: the bounds of `outside`, the pattern of
+    `mismatched`, what `unexpected` accepts, the share of `matching`, the size of `sampled`. A `query` has its SQL first;
+    measuring adds what it binds to :start, :end and :partition.
+    """
 
     kind: str
     columns: tuple[str, ...] = ()
     other: Name | None = None
     other_columns: tuple[str, ...] = ()
+    values: tuple[Scalar, ...] = ()
 
     def __str__(self) -> str:
-        return f"{self.kind}({', '.join(self.columns)})"
+        said = [*self.columns, *(str(value) for value in self.values)]
+        return f"{self.kind}({', '.join(said)})"
 
 
 ROWS = Measure("rows")
@@ -51,6 +60,6 @@ class Ask:
     reach: Reach = Reach.PARTITION
 
 
-Scalar: TypeAlias = int | float | Decimal | datetime | date | str | None
-Answer: TypeAlias = Scalar | Mapping[str | None, Scalar]
-"""EACH_PARTITION answers by partition name; a null in the partition column is under None."""
+Answer: TypeAlias = Scalar | Mapping[str | None, Any]
+"""EACH_PARTITION answers by partition name, a scan `by` a column by its value, `frequencies` by bin; a null is under None.
+`matching` and `sampled` answer with `matching` and `keys`, the `missing` records and a report."""

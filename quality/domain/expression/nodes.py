@@ -11,13 +11,15 @@ from typing import TypeAlias
 from quality.domain.expression.errors import NOWHERE, Where
 from quality.domain.expression.kinds import Kind
 
-Amount: TypeAlias = Fraction | timedelta | bool
+Amount: TypeAlias = Fraction | timedelta | bool | str
 """A value: counts, numbers and ratios are exact fractions, so that 999 of 1000 is not above 99.9%."""
+
+NO_SHIFT = timedelta()
 
 
 @dataclass(frozen=True)
 class Literal:
-    """`99.9%` is the ratio 999/1000, `2h` a duration."""
+    """`99.9%` is the ratio 999/1000, `2h` a duration, `'AA'` a text."""
 
     value: Amount
     kind: Kind
@@ -26,17 +28,21 @@ class Literal:
 
 @dataclass(frozen=True)
 class Name:
-    """`flights`, `this@dc1`, `this@dc1.tailnum`; a bare word may be a column, if the leaf that takes it says so."""
+    """`flights`, `this@dc1`, `this@dc1[-7d].tailnum`; a bare word may be a column, if the leaf that takes it says so.
+
+    `shift` is zero or negative, in whole hours: the partition so long before the one that is tested.
+    """
 
     dataset: str
     data_center: str = ""
     column: str = ""
+    shift: timedelta = NO_SHIFT
     where: Where = field(default=NOWHERE, compare=False, repr=False)
 
     @property
     def table(self) -> Name:
         """The same without the column."""
-        return Name(self.dataset, self.data_center, where=self.where)
+        return Name(self.dataset, self.data_center, shift=self.shift, where=self.where)
 
 
 @dataclass(frozen=True)
@@ -49,6 +55,8 @@ class Call:
 
 
 Node: TypeAlias = Literal | Name | Call
+Argument: TypeAlias = Literal | Name
+"""What a leaf is given."""
 
 
 @dataclass(frozen=True)
@@ -60,6 +68,18 @@ class Parameters:
     sustain: timedelta | None = None
     cadence: timedelta | None = None
     timeout: timedelta | None = None
+    by: str | None = None
+    """A column: the assertion is evaluated once for each of its values."""
+    least: int | None = None
+    """Groups of fewer rows are too small to be judged."""
+    most: int | None = None
+    """So many groups are tested, the largest."""
+    dc: str | None = None
+    """The test runs in that data center only."""
+    calendar: str | None = None
+    """A cron line: when data is expected."""
+    holidays: str | None = None
+    """A country: its holidays are left out of the calendar."""
 
 
 @dataclass(frozen=True)

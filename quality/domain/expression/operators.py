@@ -36,6 +36,8 @@ def _same(kinds: Sequence[Kind], verb: str) -> Kind:
     first, *others = kinds
     if Kind.BOOLEAN in kinds:
         raise KindError(f"true and false cannot be {verb}.")
+    if Kind.TEXT in kinds:
+        raise KindError(f"A text cannot be {verb}.")
     if all(kind is first for kind in others):
         return first
     if all(kind.is_numeric for kind in kinds):
@@ -55,7 +57,7 @@ def _choice(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
 
 def _product(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
     left, right = kinds
-    if Kind.BOOLEAN in kinds or (left is Kind.DURATION and right is Kind.DURATION):
+    if {Kind.BOOLEAN, Kind.TEXT} & set(kinds) or (left is Kind.DURATION and right is Kind.DURATION):
         raise KindError(f"A {left} times a {right} has no meaning.")
     if Kind.DURATION in kinds:
         return Kind.DURATION
@@ -64,7 +66,7 @@ def _product(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
 
 def _quotient(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
     left, right = kinds
-    if Kind.BOOLEAN in kinds or (right is Kind.DURATION and left is not Kind.DURATION):
+    if {Kind.BOOLEAN, Kind.TEXT} & set(kinds) or (right is Kind.DURATION and left is not Kind.DURATION):
         raise KindError(f"A {left} divided by a {right} has no meaning.")
     if left is Kind.DURATION:
         return Kind.RATIO if right is Kind.DURATION else Kind.DURATION
@@ -79,6 +81,10 @@ def _kept(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
 
 def _comparison(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
     left, right = kinds
+    if Kind.TEXT in kinds:
+        raise KindError(
+            "A text is not compared; rows with a text are counted, as in unexpected(this.carrier, 'AA') == 0."
+        )
     for kind, other, arg in ((left, right, args[1]), (right, left, args[0])):
         if kind is Kind.RATIO and other is Kind.COUNT:
             raise KindError("A count is compared with a ratio; divide it first, as in rows(this) / rows(upstream).")

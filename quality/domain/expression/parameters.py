@@ -2,38 +2,61 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import timedelta
+from typing import TypeAlias
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.expression.amounts import duration_of
+from quality.domain.expression.amounts import duration_of, text_of
 from quality.domain.expression.errors import ExpressionError, Where
 
-DURATION: tuple[str, ...] = ()
-"""Any duration; a parameter with words takes one of them."""
+ParameterValue: TypeAlias = str | int | timedelta
 
-PARAMETERS: dict[str, tuple[str, ...]] = {
-    "engine": ("duckdb", "spark", "sqlalchemy"),
-    "partition": ("each", "whole"),
-    "sustain": DURATION,
-    "cadence": DURATION,
-    "timeout": DURATION,
+
+@dataclass(frozen=True)
+class Parameter:
+    """`wants` is for the error, `terminals` say how it may be written, `read` makes its value. `words`: one of them."""
+
+    wants: str
+    terminals: tuple[str, ...]
+    read: Callable[[str], ParameterValue]
+    words: tuple[str, ...] = ()
+
+
+def _words(*words: str) -> Parameter:
+    return Parameter("a word", ("IDENTIFIER",), str, words)
+
+
+_DURATION = Parameter("a duration such as 30m", ("DURATION",), duration_of)
+_NAME = Parameter("a name", ("IDENTIFIER", "QUOTED"), lambda text: text.strip('"'))
+_COUNT = Parameter("a whole number such as 30", ("NUMBER",), int)
+
+PARAMETERS: dict[str, Parameter] = {
+    "engine": _words("duckdb", "spark", "sqlalchemy"),
+    "partition": _words("each", "whole"),
+    "sustain": _DURATION,
+    "cadence": _DURATION,
+    "timeout": _DURATION,
+    "by": _NAME,
+    "least": _COUNT,
+    "most": _COUNT,
+    "dc": _NAME,
+    "calendar": Parameter("a cron line in quotes such as '0 9 * * mon-fri'", ("TEXT",), text_of),
+    "holidays": Parameter("a country in quotes such as 'US'", ("TEXT",), text_of),
 }
 
 
-def parameter_value(name: str, is_duration: bool, text: str, where: Where) -> str | timedelta:
+def parameter_value(name: str, terminal: str, text: str, where: Where) -> ParameterValue:
     """The value of one parameter. Raises ExpressionError."""
-    words = PARAMETERS[name]
-    if words is DURATION:
-        if not is_duration:
-            raise ExpressionError(f"`{name}` wants a duration such as 30m, not `{text}`.", where=where)
-        return _duration(text, where)
-    if text not in words:
-        raise ExpressionError(f"`{name}` cannot be `{text}`.{did_you_mean(text, words)}", where=where)
-    return text
-
-
-def _duration(text: str, where: Where) -> timedelta:
+    parameter = PARAMETERS[name]
+    if parameter.words and text not in parameter.words:
+        raise ExpressionError(f"`{name}` cannot be `{text}`.{did_you_mean(text, parameter.words)}", where=where)
+    if terminal not in parameter.terminals:
+        raise ExpressionError(f"`{name}` wants {parameter.wants}, not `{text}`.", where=where)
     try:
-        return duration_of(text)
-    except (OverflowError, ValueError):
+        return parameter.read(text)
+    except OverflowError:
         raise ExpressionError("The duration is too long.", where=where) from None
+    except ValueError:
+        raise ExpressionError(f"`{name}` wants {parameter.wants}, not `{text}`.", where=where) from None

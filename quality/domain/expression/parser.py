@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import timedelta
 from fractions import Fraction
 from functools import cache
 from typing import cast
@@ -11,7 +12,7 @@ from lark import Lark, Token, Transformer, UnexpectedInput, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken, VisitError
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.expression.amounts import duration_of
+from quality.domain.expression.amounts import duration_of, text_of
 from quality.domain.expression.errors import ExpressionError, Where
 from quality.domain.expression.grammar import DESCRIBED, GRAMMAR
 from quality.domain.expression.kinds import Kind
@@ -21,8 +22,10 @@ from quality.domain.expression.operators import BINARY, OPERATORS
 from quality.domain.expression.parameters import PARAMETERS, parameter_value
 from quality.domain.expression.sugar import SUGAR
 
-LONGEST = 4000
+LONGEST = 10_000
 DEEPEST = 40
+FURTHEST = timedelta(days=3660)
+_HOUR = timedelta(hours=1)
 _DIGITS = 40
 
 
@@ -71,6 +74,19 @@ def _number(digits: str, where: Where) -> Fraction:
     return Fraction(digits)
 
 
+def _look_back(length: str, where: Where) -> timedelta:
+    """How far a shift goes back. Raises ExpressionError."""
+    try:
+        back = duration_of(length)
+    except (OverflowError, ValueError):
+        back = FURTHEST + _HOUR
+    if back % _HOUR or not back:
+        raise ExpressionError(f"A shift is a whole number of hours or days, not `{length}`.", where=where)
+    if back > FURTHEST:
+        raise ExpressionError(f"A shift of `{length}` is too far; {FURTHEST.days}d are the most.", where=where)
+    return back
+
+
 @v_args(inline=True)
 class _Build(Transformer[Token, Expression]):
     """Called bottom-up while parsing, so that nesting costs no recursion."""
@@ -99,6 +115,9 @@ class _Build(Transformer[Token, Expression]):
         except (OverflowError, ValueError):
             raise ExpressionError("The duration is too long.", where=_at(token)) from None
 
+    def text(self, token: Token) -> Literal:
+        return Literal(text_of(token), Kind.TEXT, _at(token))
+
     def boolean(self, token: Token) -> Literal:
         return Literal(token.lower() == "true", Kind.BOOLEAN, _at(token))
 
@@ -117,16 +136,27 @@ class _Build(Transformer[Token, Expression]):
     def at(self, word: Token) -> dict[str, Token]:
         return {"data_center": word}
 
+    def shift(self, *tokens: Token) -> dict[str, Token]:
+        length = tokens[-1]
+        where = Where(_at(tokens[0]).start, _at(length).end)
+        if tokens[0] != "-" or length.type != "DURATION":
+            wanted = f"[-{length}]" if length.type == "DURATION" else f"[-{length}d]"
+            raise ExpressionError(f"A shift looks back so many hours or days; write {wanted}.", where=where)
+        _look_back(length, where)
+        return {"shift": length}
+
     def column(self, word: Token) -> dict[str, Token]:
         return {"column": word}
 
     def name(self, dataset: Token, *parts: dict[str, Token]) -> Name:
         given = {key: token for part in parts for key, token in part.items()}
-        end = _at([dataset, *given.values()][-1]).end
+        last = next(reversed(given), "")
+        end = _at([dataset, *given.values()][-1]).end + (last == "shift")
         return Name(
             str(dataset),
             str(given.get("data_center", "")),
             str(given.get("column", "")),
+            -_look_back(given["shift"], _at(dataset)) if "shift" in given else timedelta(),
             Where(_at(dataset).start, end),
         )
 
@@ -135,7 +165,7 @@ class _Build(Transformer[Token, Expression]):
             raise ExpressionError(
                 f"There is no parameter `{name}`.{did_you_mean(name.lower(), PARAMETERS)}", where=_at(name)
             )
-        return name.lower(), parameter_value(name.lower(), value.type == "DURATION", value, _at(value))
+        return name.lower(), parameter_value(name.lower(), value.type, value, _at(value))
 
 
 def _unexpected(error: UnexpectedInput, text: str) -> ExpressionError:

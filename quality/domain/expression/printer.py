@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import timedelta
 
-from quality.domain.expression.amounts import duration_text, literal_text
+from quality.domain.expression.amounts import duration_text, literal_text, text_literal
 from quality.domain.expression.grammar import RESERVED
 from quality.domain.expression.nodes import Call, Expression, Literal, Name, Node, Parameters
 from quality.domain.expression.operators import COMPARISONS, OPERATORS
+from quality.domain.expression.parameters import PARAMETERS, ParameterValue
 
 _FUNCTION = 99
 """Binds more tightly than any operator."""
@@ -61,8 +62,9 @@ def _atom(node: Literal | Name) -> str:
     if isinstance(node, Literal):
         return literal_text(node.value, node.kind)
     center = f"@{_word(node.data_center)}" if node.data_center else ""
+    shift = f"[-{duration_text(-node.shift)}]" if node.shift else ""
     column = f".{_word(node.column)}" if node.column else ""
-    return f"{_word(node.dataset)}{center}{column}"
+    return f"{_word(node.dataset)}{center}{shift}{column}"
 
 
 def _word(name: str) -> str:
@@ -72,8 +74,13 @@ def _word(name: str) -> str:
 
 def _with(parameters: Parameters) -> str:
     given = {name: value for name, value in asdict(parameters).items() if value is not None}
-    pieces = (
-        f"{name}={duration_text(value) if isinstance(value, timedelta) else value}"
-        for name, value in sorted(given.items())
-    )
+    pieces = (f"{name}={_parameter(name, value)}" for name, value in sorted(given.items()))
     return f" with {', '.join(pieces)}" if given else ""
+
+
+def _parameter(name: str, value: ParameterValue) -> str:
+    if isinstance(value, timedelta):
+        return duration_text(value)
+    if isinstance(value, int):
+        return str(value)
+    return text_literal(value) if "TEXT" in PARAMETERS[name].terminals else _word(value)

@@ -18,9 +18,11 @@ from lakehub.kernel.calendar import (
     partition_name,
     partition_named,
     partitions_within,
+    shifted,
 )
 from lakehub.kernel.interval import EVERYTHING, FOREVER, Interval
 
+APIA = "Pacific/Apia"
 NEW_YORK = ZoneInfo("America/New_York")
 ZONES = [
     ZoneInfo(name)
@@ -108,3 +110,39 @@ def test_a_wrong_name_is_refused_with_the_form_wanted() -> None:
         ValueError, match=r"'16.11.2026' is not the name of a partition by day: expected the form %Y-%m-%d"
     ):
         partition_named("16.11.2026", Grain.DAY, NEW_YORK)
+
+
+@given(instants, zones.filter(lambda tz: tz.key != APIA), st.integers(0, 400))
+def test_a_day_shifted_by_days_is_the_day_of_that_date(instant: datetime, tz: ZoneInfo, days: int) -> None:
+    tested = partition_at(instant, Grain.DAY, tz)
+    there = shifted(tested, -timedelta(days=days), Grain.DAY, tz)
+    date = datetime.fromisoformat(partition_name(tested, Grain.DAY, tz)) - timedelta(days=days)
+    assert partition_name(there, Grain.DAY, tz) == date.date().isoformat()
+
+
+def test_an_hour_keeps_its_place_on_the_clock_over_whole_days_and_moves_in_real_time_by_hours() -> None:
+    nine = partition_at(
+        datetime(2026, 11, 3, 9, tzinfo=NEW_YORK), Grain.HOUR, NEW_YORK
+    )  # the clocks changed on the 1st
+    week, day = (shifted(nine, -timedelta(days=days), Grain.HOUR, NEW_YORK) for days in (7, 1))
+    assert [one.start.astimezone(NEW_YORK).hour for one in (week, day)] == [9, 9]
+    assert shifted(nine, -timedelta(hours=60), Grain.HOUR, NEW_YORK).start == nine.start - timedelta(hours=61)
+
+
+def test_a_month_shifted_is_the_month_that_holds_the_day() -> None:
+    march = partition_named("2026-03", Grain.MONTH, NEW_YORK)
+    shifts = [-timedelta(days=days) for days in (1, 28, 29, 365)]
+    names = [partition_name(shifted(march, shift, Grain.MONTH, NEW_YORK), Grain.MONTH, NEW_YORK) for shift in shifts]
+    assert names == ["2026-02", "2026-02", "2026-01", "2025-03"]
+
+
+@pytest.mark.parametrize(("partition", "grain"), [(EVERYTHING, Grain.DAY), (EVERYTHING, Grain.NONE)])
+def test_the_whole_has_no_earlier_partition(partition: Interval, grain: Grain) -> None:
+    with pytest.raises(ValueError, match="no earlier or later partition"):
+        shifted(partition, -timedelta(days=1), grain, NEW_YORK)
+
+
+def test_before_all_times_there_is_no_partition() -> None:
+    first = partition_at(datetime(1900, 1, 5, tzinfo=UTC), Grain.DAY, NEW_YORK)
+    with pytest.raises(ValueError, match="there is no partition 30 days before 1900-01-04"):
+        shifted(first, -timedelta(days=30), Grain.DAY, NEW_YORK)

@@ -12,6 +12,8 @@ from quality.domain.expression.leaves import LEAVES
 from quality.domain.expression.nodes import Call, Expression, Literal, Name, Node, Parameters
 from quality.domain.expression.operators import OPERATORS
 
+texts = st.text(st.sampled_from("ab'\" \n%:[-é(;"), max_size=6)
+shifts = st.one_of(st.just(0), st.integers(0, 24 * 3660)).map(lambda hours: -timedelta(hours=hours))
 words = st.sampled_from(["this", "upstream", "flights", "with", "odd name", "a", "dc-1", "ünï", "1st"])
 durations = st.integers(0, 10**13).map(lambda ms: timedelta(milliseconds=ms))
 decimals = st.builds(lambda digits, shift: Fraction(digits, 10**shift), st.integers(0, 10**9), st.integers(0, 6))
@@ -20,9 +22,10 @@ literals = st.one_of(
     decimals.map(lambda value: Literal(value, Kind.RATIO)),
     durations.map(lambda value: Literal(value, Kind.DURATION)),
     st.booleans().map(lambda value: Literal(value, Kind.BOOLEAN)),
+    texts.map(lambda value: Literal(value, Kind.TEXT)),
 )
-names = st.builds(Name, words, st.one_of(st.just(""), words), st.one_of(st.just(""), words))
-leaves = st.builds(Call, st.sampled_from(sorted(LEAVES)), st.lists(names, max_size=3).map(tuple))
+names = st.builds(Name, words, st.one_of(st.just(""), words), st.one_of(st.just(""), words), shifts)
+leaves = st.builds(Call, st.sampled_from(sorted(LEAVES)), st.lists(st.one_of(names, literals), max_size=3).map(tuple))
 
 
 def _operations(children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
@@ -41,5 +44,11 @@ parameters = st.builds(
     sustain=st.one_of(st.none(), durations),
     cadence=st.one_of(st.none(), durations),
     timeout=st.one_of(st.none(), durations),
+    by=st.one_of(st.none(), words),
+    least=st.one_of(st.none(), st.integers(0, 10**9)),
+    most=st.one_of(st.none(), st.integers(0, 10**9)),
+    dc=st.one_of(st.none(), words),
+    calendar=st.one_of(st.none(), texts),
+    holidays=st.one_of(st.none(), texts),
 )
 expressions = st.builds(Expression, nodes, parameters)

@@ -12,12 +12,16 @@ from typing import Protocol
 from lakehub.kernel.registry import Registry
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.measures import Answer, Ask
-from quality.domain.expression.nodes import Name
+from quality.domain.expression.nodes import Argument
 from quality.domain.expression.values import Moment, Value
 
 
 class BadArguments(ValueError):
-    """A leaf was given arguments that it cannot use; says what it wants."""
+    """A leaf was given arguments that it cannot use; says what it wants, and which one it is about."""
+
+    def __init__(self, problem: str, about: Argument | None = None) -> None:
+        super().__init__(problem)
+        self.about = about
 
 
 class Leaf(Protocol):
@@ -26,7 +30,7 @@ class Leaf(Protocol):
     signature: str
     kind: Kind
 
-    def asks(self, args: Sequence[Name]) -> tuple[Ask, ...]:
+    def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         """The measures that it needs. Raises BadArguments."""
 
     def value(self, answers: Sequence[Answer], moment: Moment) -> Value:

@@ -13,9 +13,9 @@ from typing import cast
 
 from lakehub.kernel.calendar import Grain, floor_to_bucket
 from quality.domain.expression.kinds import Kind
-from quality.domain.expression.leaves.arguments import a_table, exactly
+from quality.domain.expression.leaves.arguments import a_name, a_table, exactly
 from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Ask, Measure, Reach
-from quality.domain.expression.nodes import Name
+from quality.domain.expression.nodes import Argument
 from quality.domain.expression.values import Known, Moment, Value, error, no_data
 from quality.domain.freshness import COMPLETE_SHARE, by_bucket, complete_until, lateness
 
@@ -24,14 +24,15 @@ class Freshness:
     signature = "freshness(table, upstream) or freshness(table.event_time) or freshness(table)"
     kind = Kind.DURATION
 
-    def asks(self, args: Sequence[Name]) -> tuple[Ask, ...]:
+    def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 1, 2, self.signature)
         if len(args) == 2:
             tables = [a_table(arg, self.signature) for arg in args]
             return *(Ask(table, ROWS, Reach.EACH_PARTITION) for table in tables), Ask(tables[0], COMMITTED, Reach.TABLE)
-        if args[0].column:
-            return (Ask(args[0].table, Measure("maximum", (args[0].column,)), Reach.TABLE),)
-        return (Ask(args[0].table, COMMITTED, Reach.TABLE),)
+        name = a_name(args[0], self.signature)
+        if name.column:
+            return (Ask(name.table, Measure("maximum", (name.column,)), Reach.TABLE),)
+        return (Ask(name.table, COMMITTED, Reach.TABLE),)
 
     def value(self, answers: Sequence[Answer], moment: Moment) -> Value:
         if len(answers) == 1:

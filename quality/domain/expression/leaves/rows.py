@@ -8,7 +8,7 @@ from fractions import Fraction
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_table, exactly
 from quality.domain.expression.measures import ROWS, Answer, Ask
-from quality.domain.expression.nodes import Name
+from quality.domain.expression.nodes import Argument
 from quality.domain.expression.values import Known, Moment, Value, no_data
 
 
@@ -16,7 +16,7 @@ class Rows:
     signature = "rows(table)"
     kind = Kind.COUNT
 
-    def asks(self, args: Sequence[Name]) -> tuple[Ask, ...]:
+    def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 1, 1, self.signature)
         return (Ask(a_table(args[0], self.signature), ROWS),)
 

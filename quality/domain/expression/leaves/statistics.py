@@ -11,7 +11,7 @@ from fractions import Fraction
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_column, exactly
 from quality.domain.expression.measures import Answer, Ask, Measure
-from quality.domain.expression.nodes import Name
+from quality.domain.expression.nodes import Argument
 from quality.domain.expression.values import Known, Moment, Value, error, no_data
 
 
@@ -25,7 +25,7 @@ class Statistic:
     def signature(self) -> str:
         return f"{self.name}(table.column)"
 
-    def asks(self, args: Sequence[Name]) -> tuple[Ask, ...]:
+    def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 1, 1, self.signature)
         table, column = a_column(args[0], self.signature)
         return tuple(Ask(table, Measure(measure, (column,))) for measure in self.measures)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_column, exactly
 from quality.domain.expression.measures import ROWS, Answer, Ask, Measure, Reach
-from quality.domain.expression.nodes import Name
+from quality.domain.expression.nodes import Argument
 from quality.domain.expression.values import Known, Moment, Value, no_data
 
 
@@ -16,7 +16,7 @@ class Unmatched:
     signature = "unmatched(table.column, other.column)"
     kind = Kind.COUNT
 
-    def asks(self, args: Sequence[Name]) -> tuple[Ask, ...]:
+    def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 2, 2, self.signature)
         table, column = a_column(args[0], self.signature)
         other, other_column = a_column(args[1], self.signature)
