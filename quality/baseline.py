@@ -8,11 +8,12 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from django.db import transaction
-from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
+from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_named
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from quality import units
@@ -20,34 +21,55 @@ from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Reach
 from quality.engines import read
 from quality.engines.scan import CannotRead, Limits, Scan
+from quality.models import BaselineTry
 from quality.places import Places
 
 log = logging.getLogger(__name__)
 
 LONGEST = {Grain.HOUR: timedelta(days=60), Grain.DAY: timedelta(days=800), Grain.MONTH: timedelta(days=7300)}
 """History older than this is not tested, and the gate says `unmonitored` of it."""
+RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
 _COMING = (JobState.QUEUED, JobState.RUNNING)
 
 
 def start_missing(*, now: datetime, limit: int = 20) -> int:
-    """Starts the baseline of the copies that hold data and have none yet. The number started."""
+    """Starts the baseline of the copies that hold data and have none yet; who waits longest first. The number started."""
     started = 0
-    for copy in _waiting()[:limit]:
+    for copy in _waiting(now)[:limit]:
         with apart(f"The baseline of {copy}"):
-            started += start(copy, now=now)
+            started += _try(copy, now=now)
     return started
 
 
-def _waiting() -> QuerySet[DatasetCopy]:
+def _try(copy: DatasetCopy, *, now: datetime) -> bool:
+    """Notes a failure and when to try again, and raises it."""
+    try:
+        done = start(copy, now=now)
+    except Exception as problem:
+        known = BaselineTry.objects.filter(copy=copy).first()
+        attempts = 1 if known is None else known.attempts + 1
+        retry_at = now + RETRIES.delay(attempts - 1, 0.0)
+        told = f"{type(problem).__name__}: {problem}"
+        facts = {"problem": told, "attempts": attempts, "tried_at": now, "retry_at": retry_at}
+        BaselineTry.objects.update_or_create(copy=copy, defaults=facts)
+        raise
+    BaselineTry.objects.filter(copy=copy).delete()
+    return done
+
+
+def _waiting(now: datetime) -> QuerySet[DatasetCopy]:
     """Bootstrapped, or only watched; with tests to run. Not while another copy, to compare with, is on its first way here."""
     bootstraps = JobRun.objects.filter(kind=JobKind.BOOTSTRAP)
     bootstrapped = bootstraps.filter(copy=OuterRef("pk"), state=JobState.SUCCEEDED)
     coming = bootstraps.filter(copy__dataset=OuterRef("dataset"), attempt__lte=1, state__in=_COMING)
     ready = Q(dataset__ingested=False) | (Exists(bootstrapped) & ~Exists(coming))
+    ready &= Q(baseline_try=None) | Q(baseline_try__retry_at__lte=now)
     waiting = DatasetCopy.objects.filter(
-        ready, monitored_from=None, dataset__offboarded_at=None, dataset__coverage__isnull=False
+        ready, monitored_from=None, dataset__offboarded_at=None, dataset__coverage__generated_at__isnull=False
     )
-    return waiting.select_related("dataset__feed__connection", "data_center").order_by("dataset__tier", "pk")
+    longest_first = F("baseline_try__tried_at").asc(nulls_first=True)
+    related = waiting.select_related("dataset__feed__connection", "data_center")
+    return related.order_by(longest_first, "dataset__tier", "pk")
 
 
 def start(copy: DatasetCopy, *, now: datetime) -> bool:

@@ -6,27 +6,71 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import F, Q
+from django.db.models import F, Q, QuerySet
 
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.apart import apart
+from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.errors import Refused
 from quality import units
 from quality.checks import definitions_of
 from quality.checks.custom import CUSTOM
 from quality.described import described
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import ExpressionError, flattened, understand
+from quality.domain.expression import Expression, ExpressionError, flattened, understand
 from quality.domain.tiers import BadOverride
 from quality.models import Coverage, SkippedCheck, Test, TestVersion, Unit
 
+RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
+SWEPT_EVERY = timedelta(hours=6)
+"""So often tests are made anew though nothing said that they must be: a change that told nobody, a newer Lakehub."""
+SWEPT_AT_ONCE = 5
 
-def generate_missing(*, now: datetime, limit: int = 20) -> None:
-    """Generates for the live datasets whose metadata is newer than their tests, and retires the tests of those that left."""
-    behind = Q(coverage=None) | Q(coverage__metadata_version__lt=F("metadata_version"))
-    for dataset in Dataset.objects.filter(behind, offboarded_at=None).order_by("tier", "pk")[:limit]:
+
+def generate_missing(*, now: datetime, limit: int = 20) -> int:
+    """Generates for the live datasets whose metadata is newer than their tests, and retires the tests of those that left.
+
+    Who waits longest goes first, so that datasets that fail each time starve nobody. The number of datasets tried.
+    """
+    waiting = list(_behind(now)[:limit])
+    waiting += _unlooked_at(now)[: min(SWEPT_AT_ONCE, limit - len(waiting))]
+    for dataset in waiting:
         with apart(f"Making the tests of {dataset}"):
-            generate(dataset, now=now)
+            _try(dataset, now=now)
+    _retire_of_those_that_left(now=now, limit=limit)
+    return len(waiting)
+
+
+def _behind(now: datetime) -> QuerySet[Dataset]:
+    news = Q(coverage=None) | Q(coverage__tried_version__lt=F("metadata_version")) | Q(coverage__retry_at__lte=now)
+    longest_first = F("coverage__tried_at").asc(nulls_first=True)
+    return Dataset.objects.filter(news, offboarded_at=None).order_by(longest_first, "tier", "pk")
+
+
+def _unlooked_at(now: datetime) -> QuerySet[Dataset]:
+    """The pull behind the push."""
+    old = Dataset.objects.filter(offboarded_at=None, coverage__retry_at=None)
+    current = old.filter(coverage__tried_at__lte=now - SWEPT_EVERY, coverage__tried_version=F("metadata_version"))
+    return current.order_by("coverage__tried_at")
+
+
+def _try(dataset: Dataset, *, now: datetime) -> None:
+    """Notes a failure and when to try again, and raises it; a new version of the metadata is tried at once."""
+    try:
+        generate(dataset, now=now)
+    except Exception as problem:
+        attempts = Coverage.objects.get_or_create(dataset=dataset)[0].attempts + 1
+        Coverage.objects.filter(dataset=dataset).update(
+            tried_version=dataset.metadata_version,
+            tried_at=now,
+            attempts=attempts,
+            retry_at=now + RETRIES.delay(attempts - 1, 0.0),
+            problem=f"{type(problem).__name__}: {problem}",
+        )
+        raise
+
+
+def _retire_of_those_that_left(*, now: datetime, limit: int) -> None:
     left = Dataset.objects.filter(offboarded_at__isnull=False, tests__retired_at=None, tests__isnull=False).distinct()[
         :limit
     ]
@@ -43,19 +87,30 @@ def generate(dataset: Dataset, *, now: datetime) -> list[Test]:
     except BadOverride as problem:
         _covered(dataset, now=now, problem=str(problem))
         return []
-    made = [one for one in definitions_of(facts) if isinstance(one, Definition)]
-    skipped = [one for one in definitions_of(facts) if isinstance(one, Skipped)]
+    asked = list(definitions_of(facts))
     with transaction.atomic():
-        tests = [put(dataset, facts, definition, now=now) for definition in made]
-        gone = (
-            dataset.tests.filter(generated=True, retired_at=None)
-            .exclude(pk__in=[test.pk for test in tests])
-            .exclude(check_name="finding")
-        )
-        _retire(gone, now=now)
-        _list_skipped(dataset, skipped)
-        _covered(dataset, now=now)
+        # Of two workers at once, one makes the new versions.
+        Dataset.objects.select_for_update(of=("self",)).get(pk=dataset.pk)
+        tests, problems = _made(dataset, facts, [one for one in asked if isinstance(one, Definition)], now=now)
+        kept = [*problems, *(test.key for test in tests)]
+        gone = dataset.tests.filter(generated=True, retired_at=None).exclude(key__in=kept)
+        _retire(gone.exclude(check_name="finding"), now=now)
+        _list_skipped(dataset, [one for one in asked if isinstance(one, Skipped)])
+        _covered(dataset, now=now, problem="\n".join(f"{key}: {why}" for key, why in problems.items()))
     return tests
+
+
+def _made(
+    dataset: Dataset, facts: DatasetFacts, definitions: Iterable[Definition], *, now: datetime
+) -> tuple[list[Test], dict[str, str]]:
+    """The tests, and by key why one could not be made: it costs no other, and what was there before stays."""
+    tests, problems = [], {}
+    for definition in definitions:
+        try:
+            tests.append(put(dataset, facts, definition, now=now))
+        except ExpressionError as problem:
+            problems[definition.key] = str(problem)
+    return tests, problems
 
 
 def write_test(
@@ -86,7 +141,11 @@ def retire_test(test: Test, *, now: datetime) -> None:
 def put(
     dataset: Dataset, facts: DatasetFacts, definition: Definition, *, now: datetime, generated: bool = True
 ) -> Test:
-    """The test with this definition, in a new version where anything changed, with its units. Call it in a transaction."""
+    """The test with this definition, in a new version where anything changed, with its units. Call it in a transaction.
+
+    Raises ExpressionError, before anything is written.
+    """
+    understood = understand(definition.expression, facts.scope)
     test, _ = Test.objects.update_or_create(
         dataset=dataset,
         key=definition.key,
@@ -99,7 +158,7 @@ def put(
             "retired_at": None,
         },
     )
-    version = _version(test, facts, definition, now=now)
+    version = _version(test, facts, definition, understood, now=now)
     if test.version is None or _asks(test.version) != _asks(version):
         version.number = (test.version.number if test.version else 0) + 1
         version.save()
@@ -110,8 +169,9 @@ def put(
     return test
 
 
-def _version(test: Test, facts: DatasetFacts, definition: Definition, *, now: datetime) -> TestVersion:
-    understood = understand(definition.expression, facts.scope)
+def _version(
+    test: Test, facts: DatasetFacts, definition: Definition, understood: Expression, *, now: datetime
+) -> TestVersion:
     return TestVersion(
         test=test,
         expression=definition.expression,
@@ -123,6 +183,7 @@ def _version(test: Test, facts: DatasetFacts, definition: Definition, *, now: da
         rerun_cap=facts.slas.rerun_cap,
         created_at=now,
         because=definition.because,
+        metadata_version=test.dataset.metadata_version,
     )
 
 
@@ -146,15 +207,29 @@ def _retire(tests: Iterable[Test], *, now: datetime) -> None:
             units.stop(test, now=now)
 
 
-def _list_skipped(dataset: Dataset, skipped: list[Skipped]) -> None:
+def _list_skipped(dataset: Dataset, skipped: Iterable[Skipped]) -> None:
+    reasons: dict[str, str] = {}
+    for one in skipped:
+        reasons[one.check] = "; ".join(filter(None, [reasons.get(one.check), one.reason]))
+    if dict(dataset.skipped_checks.values_list("check_name", "reason")) == reasons:
+        return
     dataset.skipped_checks.all().delete()
     SkippedCheck.objects.bulk_create(
-        SkippedCheck(dataset=dataset, check_name=one.check, reason=one.reason) for one in skipped
+        SkippedCheck(dataset=dataset, check_name=check, reason=reason) for check, reason in reasons.items()
     )
 
 
 def _covered(dataset: Dataset, *, now: datetime, problem: str = "") -> None:
+    version = dataset.metadata_version
     Coverage.objects.update_or_create(
         dataset=dataset,
-        defaults={"metadata_version": dataset.metadata_version, "generated_at": now, "problem": problem},
+        defaults={
+            "metadata_version": version,
+            "generated_at": now,
+            "problem": problem,
+            "tried_version": version,
+            "tried_at": now,
+            "attempts": 0,
+            "retry_at": None,
+        },
     )

@@ -65,7 +65,7 @@ class Places:
         if dataset.ingested:
             return _described(dataset, _source(dataset.feed))
         edge = (
-            LineageEdge.objects.filter(downstream=dataset, one_to_one=True)
+            LineageEdge.objects.filter(downstream=dataset, one_to_one=True, upstream__offboarded_at=None)
             .select_related("upstream")
             .order_by("pk")
             .first()

@@ -74,6 +74,7 @@ def offboard(dataset: Dataset, *, actor: str, now: datetime) -> None:
     with transaction.atomic():
         if not Dataset.objects.filter(pk=dataset.pk, offboarded_at=None).update(offboarded_at=now):
             raise Conflict(f"Dataset `{dataset.name}` is off-boarded already; nothing was changed.")
+        _neighbour_changed(dataset)
         audit.record(actor, "offboard", f"dataset:{dataset.name}", now=now)
     dataset.offboarded_at = now
 
@@ -84,8 +85,15 @@ def restore(dataset: Dataset, *, actor: str, now: datetime) -> None:
         left = Dataset.objects.filter(pk=dataset.pk, offboarded_at__isnull=False)
         if not left.update(offboarded_at=None, metadata_version=F("metadata_version") + 1):
             raise Conflict(f"Dataset `{dataset.name}` is onboarded already; nothing was changed.")
+        _neighbour_changed(dataset)
         audit.record(actor, "restore", f"dataset:{dataset.name}", now=now)
     dataset.refresh_from_db()
+
+
+def _neighbour_changed(upstream: Dataset) -> None:
+    """What is made from it is compared with it, or no longer."""
+    compared = Dataset.objects.filter(upstream_edges__upstream=upstream, upstream_edges__one_to_one=True)
+    Dataset.objects.filter(pk__in=compared.values("pk")).update(metadata_version=F("metadata_version") + 1)
 
 
 def _check(dataset: Dataset, changes: dict[str, Any]) -> None:

@@ -73,7 +73,9 @@ def test_a_dataset_without_tests_holds_up_no_other(world: World, monkeypatch: py
     factories.dataset("weather", tier=0)
     monkeypatch.setattr(generator, "generate", _but("weather", generator.generate))
     generator.generate_missing(now=NOW)
-    assert list(Coverage.objects.values_list("dataset__name", flat=True)) == ["flights"]
+    made = Coverage.objects.exclude(generated_at=None)
+    assert list(made.values_list("dataset__name", flat=True)) == ["flights"]
+    assert Coverage.objects.get(generated_at=None).problem == "LookupError: no such check"
 
 
 def _but(name: str, generate: Callable[..., list[Test]]) -> Callable[..., list[Test]]:

@@ -1,0 +1,106 @@
+"""Push and pull: what is behind is made, what fails waits its turn, what nobody told of is found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from lakehub.catalog import changes
+from lakehub.catalog.models import Dataset, DatasetCopy
+from quality import baseline, generator
+from quality.checks.duplicates import Duplicates
+from quality.domain.definitions import DatasetFacts, Definition
+from quality.models import BaselineTry, Coverage, Test
+from tests import factories
+from tests.factories import HOUR, MINUTE, NOW
+
+pytestmark = pytest.mark.django_db
+
+
+def watched(name: str, **fields: object) -> Dataset:
+    """A table that Lakehub only looks at."""
+    made = factories.dataset(name, ingested=False, by_day=False, **fields)
+    factories.feed(made)
+    return made
+
+
+def failing(generate: Callable[..., list[Test]]) -> Callable[..., list[Test]]:
+    def fails_for_the_bad(dataset: Dataset, **known: object) -> list[Test]:
+        if dataset.name.startswith("bad"):
+            raise LookupError("no such check")
+        return generate(dataset, **known)
+
+    return fails_for_the_bad
+
+
+def made() -> set[str]:
+    return set(Coverage.objects.exclude(generated_at=None).values_list("dataset__name", flat=True))
+
+
+def test_datasets_that_always_fail_starve_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator, "generate", failing(generator.generate))
+    for number in range(6):
+        watched(f"bad{number}", tier=0)
+    watched("good", tier=5)
+    for minute in range(2):
+        generator.generate_missing(now=NOW + minute * MINUTE, limit=6)
+    assert made() == {"good"}
+
+
+def test_what_failed_is_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(generator, "generate", failing(generator.generate))
+    bad = watched("bad")
+    tried = [generator.generate_missing(now=NOW + second * (MINUTE / 60)) for second in range(60)]
+    assert (sum(tried), bad.coverage.attempts) == (3, 3), "after 10, 20 and 40 seconds"
+    monkeypatch.undo()
+    changes.change(bad, {"tier": 1}, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW + MINUTE)
+    assert made() == {"bad"}, "a change is tried at once"
+
+
+def test_a_copy_whose_baseline_always_fails_starves_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    def begin(copy: DatasetCopy, **known: object) -> object:
+        if copy.dataset.name == "bad":
+            raise OSError("the disk is gone")
+        return NOW
+
+    monkeypatch.setattr(baseline, "_begin", begin)
+    for name in ("bad", "good"):
+        watched(name, tier=0 if name == "bad" else 5).copies.update(monitored_from=None)
+    generator.generate_missing(now=NOW)
+    assert [baseline.start_missing(now=NOW + minute * MINUTE, limit=1) for minute in range(2)] == [0, 1]
+    assert BaselineTry.objects.get().problem == "OSError: the disk is gone"
+
+
+def test_a_change_that_told_nobody_is_found_by_the_pull() -> None:
+    quiet = watched("quiet", tier=2)
+    generator.generate_missing(now=NOW)
+    Dataset.objects.filter(pk=quiet.pk).update(tier=5)  # past every use case: no version, no wake-up
+    generator.generate_missing(now=NOW + HOUR)
+    assert quiet.tests.get(key="duplicates").version.number == 1
+    generator.generate_missing(now=NOW + generator.SWEPT_EVERY)
+    assert quiet.tests.get(key="duplicates").version.expression == "duplicates(this) < 5%"
+
+
+def test_a_test_that_cannot_be_made_costs_no_other_and_leaves_what_was_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = watched("planes")
+    generator.generate(table, now=NOW)
+
+    def mistyped(self: Duplicates, dataset: DatasetFacts) -> list[Definition]:
+        return [Definition("duplicates", "t", "duplicates", "duplicates", "rows(ths) < 1", HOUR, HOUR, "x")]
+
+    monkeypatch.setattr(Duplicates, "definitions", mistyped)
+    assert [test.key for test in generator.generate(table, now=NOW)] == ["freshness"]
+    assert "Did you mean `this`?" in Coverage.objects.get().problem
+    assert table.tests.get(key="duplicates").retired_at is None
+
+
+def test_a_dataset_without_its_upstream_is_compared_with_it_no_more() -> None:
+    source, target = watched("source"), watched("target")
+    factories.edge(source, target, one_to_one=True)
+    generator.generate_missing(now=NOW)
+    assert target.tests.get(key="completeness").retired_at is None
+    changes.offboard(source, actor="ann", now=NOW)
+    generator.generate_missing(now=NOW + MINUTE)
+    assert target.tests.get(key="completeness").retired_at == NOW + MINUTE
