@@ -29,12 +29,28 @@ def flag(name: str, default: bool) -> bool:
     raise BadSetting(f"{name}={value!r} is neither true nor false: set 1 or 0.")
 
 
-def number(name: str, default: int) -> int:
+def number(name: str, default: int, *, least: int | None = None) -> int:
     value = os.environ.get(name)
     try:
-        return default if value is None else int(value)
+        found = default if value is None else int(value)
     except ValueError:
         raise BadSetting(f"{name}={value!r} is not a whole number.") from None
+    if least is not None and found < least:
+        raise BadSetting(f"{name}={value!r} is too few: {least} is the least.")
+    return found
+
+
+def limits(name: str, default: str, known: tuple[str, ...]) -> dict[str, int]:
+    """`spark=1,sqlalchemy=4` as a mapping; what is not named has no limit."""
+    found = {}
+    for word in words(name, default):
+        what, _, count = word.partition("=")
+        if what not in known:
+            raise BadSetting(f"{name} limits {what!r}, which is not known.{did_you_mean(what, known)}")
+        if not count.isdecimal() or not int(count):
+            raise BadSetting(f"{name} says {word!r}: write {what}=1 or more, or leave it out for no limit.")
+        found[what] = int(count)
+    return found
 
 
 def choice(name: str, default: str, known: tuple[str, ...]) -> str:

@@ -14,16 +14,16 @@ from django.db import transaction
 from lakehub.kernel import failpoint
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.outcome import Outcome
-from quality import units
+from quality import slots, units
 from quality.domain.evaluation import Evaluation, evaluate
 from quality.domain.expression.values import Moment
 from quality.domain.rerun import RerunAt, next_rerun
 from quality.domain.verdicts import UnitFacts, observe
-from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.facts import facts_of, keep, settle
 from quality.measuring import Answers, measure, understood
-from quality.models import Lane, Result, Unit
+from quality.models import Flip, Lane, Result, Unit
 from quality.retests import OVERDUE_AFTER
-from quality.scheduling import Claim, claim, held
+from quality.scheduling import Claim, Line, held, mine
 
 _TICK = timedelta(microseconds=1)
 SEEN = ("observed", "threshold", "detail", "tested_instant", "affected_from")
@@ -41,11 +41,11 @@ class Run:
 
 def run_due(*, now: datetime, worker: str, most: int = 20, budget: timedelta = timedelta(hours=1)) -> int:
     """Runs what is due, up to `most` claims, and begins none after `budget`. The number of results stored."""
-    stored, begun = 0, time.monotonic()
+    line, stored, begun = Line(worker), 0, time.monotonic()
     for _ in range(most):
         if time.monotonic() - begun > budget.total_seconds():
             break
-        claimed = claim(now=now, worker=worker)
+        claimed = line.claim(now=now)
         if claimed is None:
             break
         stored += len(execute(claimed, now=now))
@@ -76,18 +76,26 @@ def _evaluated(unit: Unit, answers: Answers, *, now: datetime) -> Run:
 
 
 def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelta) -> list[Result]:
-    """Reads the rows anew under lock: a commit, a waiver or a person may have changed them during the scan."""
+    """Reads the rows anew under lock: a commit, a waiver or a person may have changed them during the scan.
+
+    The number of statements is the same for one unit as for all of them.
+    """
     with transaction.atomic():
-        rows = Unit.objects.select_for_update(of=("self",)).select_related("test__version", "test__dataset", "copy")
-        mine = {row.pk: row for row in rows.filter(pk__in=[run.unit.pk for run in runs], leased_by=claimed.token)}
-        kept = [run for run in runs if run.unit.pk in mine]
-        read_at = [_read_at(mine[run.unit.pk], now) for run in kept]
-        results = Result.objects.bulk_create(
-            [_result(claimed, run, now=at, took=took) for run, at in zip(kept, read_at, strict=True)]
-        )
-        for run, result in zip(kept, results, strict=True):
-            _settle(mine[run.unit.pk], run, result, now=now)
+        rows = mine(claimed).order_by("pk").select_related("test__version")
+        found = {row.pk: row for row in rows.select_for_update(of=("self",))}
+        kept = [(found[run.unit.pk], run) for run in runs if run.unit.pk in found]
+        results = Result.objects.bulk_create([_result(row, run, now=now, took=took) for row, run in kept])
+        flips = [_settle(row, run, result, now=now) for (row, run), result in zip(kept, results, strict=True)]
+        keep([row for row, _ in kept], flips, also=(*SEEN, *SCHEDULE))
+        begun = [row for row, run in kept if run.unit.latest_at is None and _is_of_partitions(run.unit)]
+        units.plan_next(claimed.units[0].copy, begun, now=now)
+        if claimed.has_slots:
+            slots.give_back(claimed.token)
     return results
+
+
+def _is_of_partitions(unit: Unit) -> bool:
+    return unit.test.version is not None and unit.test.version.cadence is None
 
 
 def _read_at(row: Unit, now: datetime) -> datetime:
@@ -95,8 +103,9 @@ def _read_at(row: Unit, now: datetime) -> datetime:
     return now if row.latest_at is None or row.latest_at < now else row.latest_at + _TICK
 
 
-def _result(claimed: Claim, run: Run, *, now: datetime, took: timedelta) -> Result:
+def _result(row: Unit, run: Run, *, now: datetime, took: timedelta) -> Result:
     unit, found = run.unit, run.found
+    read_at = _read_at(row, now)
     return Result(
         unit=unit,
         version=unit.test.version,
@@ -104,18 +113,18 @@ def _result(claimed: Claim, run: Run, *, now: datetime, took: timedelta) -> Resu
         observed=_number(found),
         threshold=found.threshold,
         detail=_detail(found),
-        trigger=_trigger(claimed.lane, unit),
-        read_at=now,
+        trigger=_trigger(unit),
+        read_at=read_at,
         instant=run.instant,
-        started_at=now,
-        ended_at=now + took,
+        started_at=read_at,
+        ended_at=read_at + took,
     )
 
 
-def _trigger(lane: Lane, unit: Unit) -> str:
-    if lane is Lane.ASKED:
+def _trigger(unit: Unit) -> str:
+    if unit.lane == Lane.ASKED:
         return "manual"
-    if lane is Lane.LATE:
+    if unit.lane == Lane.LATE:
         return "late_data" if unit.latest_at else "baseline"
     return "rerun" if unit.attempt else "schedule"
 
@@ -140,24 +149,19 @@ def _detail(found: Evaluation) -> dict[str, Any]:
     return {name: value for name, value in said.items() if value}
 
 
-def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> None:
+def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> Flip | None:
     """The row with one more observation: facts, verdict, what was seen, when it is run next."""
     version = run.unit.test.version
     assert version is not None
-    row.observed, row.threshold, row.detail, row.tested_instant = (
-        result.observed,
-        result.threshold,
-        result.detail,
-        result.instant,
-    )
+    for name in ("observed", "threshold", "detail"):
+        setattr(row, name, getattr(result, name))
+    row.tested_instant = result.instant
     if run.found.complete_until is not None:
         row.affected_from = run.found.complete_until
     facts = observe(facts_of(row), Outcome(result.outcome), read_at=result.read_at, sustain=version.sustain)
-    settle(row, facts, now=now, result=result)
+    flip = settle(row, facts, now=now, result=result)
     _schedule(row, run.unit, facts, now=now)
-    row.save(update_fields=[*FIELDS, *JUDGED, *SEEN, *SCHEDULE])
-    if version.cadence is None and run.unit.latest_at is None:
-        units.plan_next(row, now=now)
+    return flip
 
 
 def _schedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
+from lakehub import bulk
 from lakehub.kernel.outcome import Outcome, Verdict
 from quality.domain.verdicts import Judgement, UnitFacts, Waiver, judge
 from quality.models import Flip, Result, Unit
@@ -47,10 +49,7 @@ def judge_now(unit: Unit, *, now: datetime) -> Judgement:
 
 
 def settle(unit: Unit, facts: UnitFacts, *, now: datetime, result: Result | None = None) -> Flip | None:
-    """Puts the facts and what they mean now into the row, unsaved; the Flip, saved, where the verdict changed.
-
-    Call it inside the transaction that saves `FIELDS` and `JUDGED` of the unit.
-    """
+    """Puts the facts and what they mean now into the row; the Flip where the verdict changed. `keep` saves both."""
     for name in FIELDS:
         value = getattr(facts, name)
         setattr(unit, name, "" if value is None and name in ("latest_outcome", "waiver") else value)
@@ -64,7 +63,7 @@ def settle(unit: Unit, facts: UnitFacts, *, now: datetime, result: Result | None
     if judged.verdict is was:
         return None
     unit.verdict_at = now
-    return Flip.objects.create(
+    return Flip(
         unit=unit,
         result=result,
         was=was,
@@ -74,3 +73,12 @@ def settle(unit: Unit, facts: UnitFacts, *, now: datetime, result: Result | None
         failing_since=facts.first_fail_at if judged.verdict is Verdict.FAIL else None,
         affected_from=unit.affected_from,
     )
+
+
+def keep(units: Sequence[Unit], flips: Iterable[Flip | None], *, also: Sequence[str] = ()) -> None:
+    """Saves what `settle` made of the units, and the fields `also`: one update and one insert, however many they are.
+
+    Call it inside the transaction that locked the rows.
+    """
+    bulk.update(units, (*FIELDS, *JUDGED, *also))
+    Flip.objects.bulk_create(flip for flip in flips if flip is not None)

@@ -15,7 +15,7 @@ from lakehub.kernel.outcome import Outcome
 from quality.checks.finding import FINDING
 from quality.described import described
 from quality.domain.verdicts import observe
-from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.facts import facts_of, keep, settle
 from quality.generator import put
 from quality.models import Result, Test, Unit
 
@@ -74,8 +74,8 @@ def _observe(finding: Finding, outcome: Outcome, *, at: datetime, now: datetime)
         ended_at=now,
     )
     unit.detail = result.detail
-    settle(unit, observe(facts_of(unit), outcome, read_at=at, sustain=test.version.sustain), now=now, result=result)
-    unit.save(update_fields=[*FIELDS, *JUDGED, "detail"])
+    facts = observe(facts_of(unit), outcome, read_at=at, sustain=test.version.sustain)
+    keep([unit], [settle(unit, facts, now=now, result=result)], also=("detail",))
 
 
 def _test(dataset: Dataset, kind: str, *, now: datetime) -> Test:

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.outcome import Outcome, Verdict
 
@@ -185,6 +186,8 @@ class Unit(models.Model):
     lane = models.PositiveSmallIntegerField(choices=Lane.choices, default=Lane.DUE)
     attempt = models.PositiveSmallIntegerField(default=0)
     """How many runs of the present failing streak there were."""
+    uses = models.CharField(max_length=130, blank=True)
+    """The scarcest engine that its test runs on, and where it reads a database the connection: `spark`, `sqlalchemy:ops`."""
     leased_by = models.CharField(max_length=100, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
 
@@ -193,7 +196,7 @@ class Unit(models.Model):
             models.UniqueConstraint(fields=["test", "copy", "start", "end"], name="one_unit_a_range")
         ]
         indexes: ClassVar = [
-            models.Index(fields=["lane", "due_at"], condition=Q(due_at__isnull=False), name="unit_due"),
+            models.Index(fields=["copy", "lane", "due_at"], condition=Q(due_at__isnull=False), name="unit_due"),
             models.Index(fields=["judge_at"], condition=Q(judge_at__isnull=False), name="unit_judge"),
             models.Index(fields=["copy", "start", "end"], name="unit_overlap"),
             models.Index(fields=["verdict", "copy"], condition=~Q(verdict="pass"), name="unit_not_passing"),
@@ -201,6 +204,41 @@ class Unit(models.Model):
 
     def __str__(self) -> str:
         return f"{self.test} on {self.copy} [{self.start}, {self.end})"
+
+
+class CopyTurn(models.Model):
+    """When a copy was served last, as a number that grows: the one that waits longest goes first."""
+
+    copy = models.OneToOneField(DatasetCopy, on_delete=models.CASCADE, related_name="turn", primary_key=True)
+    number = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.copy}: {self.number}"
+
+
+class TeamTurn(models.Model):
+    """When a team was served last, in the same numbers."""
+
+    team = models.OneToOneField(Team, on_delete=models.CASCADE, related_name="turn", primary_key=True)
+    number = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.team}: {self.number}"
+
+
+class Slot(models.Model):
+    """One of the claims that may run at once on what is scarce: an engine, or one connection of it."""
+
+    resource = models.CharField(max_length=130)
+    number = models.PositiveSmallIntegerField()
+    leased_by = models.CharField(max_length=100, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["resource", "number"], name="one_slot_a_number")]
+
+    def __str__(self) -> str:
+        return f"{self.resource} {self.number}"
 
 
 class Result(models.Model):

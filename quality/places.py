@@ -24,6 +24,8 @@ class Place:
     column: str
     grain: Grain
     zone: ZoneInfo
+    connection: str = ""
+    """Whose table it is, where it is not in the lake."""
 
     @property
     def engine(self) -> str:
@@ -63,7 +65,7 @@ class Places:
     def _upstream(self, center: str) -> Place:
         dataset = self._copy.dataset
         if dataset.ingested:
-            return _described(dataset, _source(dataset.feed))
+            return _at_source(dataset)
         edge = (
             LineageEdge.objects.filter(downstream=dataset, one_to_one=True, upstream__offboarded_at=None)
             .select_related("upstream")
@@ -87,11 +89,15 @@ def _copy_in(dataset: str, center: str) -> Place:
 
 def _place(copy: DatasetCopy) -> Place:
     """Of what Lakehub ingests the table in the lake; of what it only watches the table where it lies."""
-    return _described(copy.dataset, HudiCopy(copy.uri) if copy.dataset.ingested else _source(copy.dataset.feed))
+    return _described(copy.dataset, HudiCopy(copy.uri)) if copy.dataset.ingested else _at_source(copy.dataset)
 
 
-def _described(dataset: Dataset, target: Target) -> Place:
-    return Place(target, dataset.partition_column, dataset.partition_grain, dataset.zone)
+def _at_source(dataset: Dataset) -> Place:
+    return _described(dataset, _source(dataset.feed), dataset.feed.connection.name)
+
+
+def _described(dataset: Dataset, target: Target, connection: str = "") -> Place:
+    return Place(target, dataset.partition_column, dataset.partition_grain, dataset.zone, connection)
 
 
 def _source(feed: Feed) -> Target:

@@ -14,7 +14,7 @@ from lakehub.kernel.apart import apart
 from quality.described import slas
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
-from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.facts import facts_of, keep, settle
 from quality.lookers import lookers
 from quality.models import Lane, Unit
 
@@ -50,13 +50,15 @@ def _retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now
     meeting = _meeting(touched)
     chosen = (_reading(copy) & meeting, *lookers(copy, meeting))
     units = [unit for which in chosen for unit in _tested(which)]
+    flips = []
     for unit in units:
         # The claim comes after the commit: whatever was read before may lack it.
-        settle(unit, touch(facts_of(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER), now=now)
+        facts = touch(facts_of(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER)
+        flips.append(settle(unit, facts, now=now))
         if unit.due_at is None or unit.due_at > retest_at:
             # A rerun that waits for its backoff does not wait longer than the retest of any other.
             unit.due_at, unit.lane = retest_at, Lane.LATE
-        unit.save(update_fields=[*FIELDS, *JUDGED, "due_at", "lane"])
+    keep(units, flips, also=("due_at", "lane"))
     return len(units)
 
 
@@ -89,7 +91,5 @@ def judge_due(*, now: datetime, limit: int = 500) -> int:
         waiting = list(Unit.objects.filter(judge_at__lte=now).order_by("judge_at").values_list("pk", flat=True)[:limit])
         rows = Unit.objects.filter(pk__in=waiting).select_related("test__version")
         units = list(rows.select_for_update(of=("self",), skip_locked=True)) if waiting else []
-        for unit in units:
-            settle(unit, facts_of(unit), now=now)
-            unit.save(update_fields=[*FIELDS, *JUDGED])
+        keep(units, [settle(unit, facts_of(unit), now=now) for unit in units])
     return len(units)

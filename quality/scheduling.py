@@ -2,46 +2,95 @@
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 from uuid import uuid4
 
-from django.db.models import Q, QuerySet
-from django.db.models.functions import Now
+from django.db import transaction
+from django.db.models import F, Max, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce, Now
 
+from lakehub.catalog.models import DatasetCopy
 from lakehub.leases import kept
-from quality.models import Lane, Unit
+from quality import slots
+from quality.domain.turns import Waiting, in_turn
+from quality.models import CopyTurn, TeamTurn, Unit
 
 LEASE = timedelta(seconds=30)
 """How long a worker that died keeps others from its units; a worker that lives extends it."""
 BATCH = 200
+LOOK_AGAIN_S = 1.0
+"""A worker that claims again and again goes by the same order for so long; what is more urgent waits no longer than that."""
 
 
 @dataclass(frozen=True)
 class Claim:
-    """Units of one copy and lane that are this worker's for now. `token` proves it when the results are stored."""
+    """Units of one copy that are this worker's for now. `token` proves it when the results are stored."""
 
     token: str
-    lane: Lane
     units: tuple[Unit, ...]
+    has_slots: bool = False
 
 
 def claim(*, now: datetime, worker: str, limit: int = BATCH) -> Claim | None:
-    """The most urgent due units of one copy, so that they share scans; None where nothing is due and free."""
-    head = due(now).order_by("lane", "due_at").values_list("lane", "copy_id").first()
-    if head is None:
+    """The due units of the copy whose turn it is, so that they share scans; None where nothing is due and free."""
+    return Line(worker).claim(now=now, limit=limit)
+
+
+class Line:
+    """The copies with due units in the order of their turns, as one worker sees it. See `quality.domain.turns`."""
+
+    def __init__(self, worker: str) -> None:
+        self._worker = worker
+        self._copies: deque[Waiting] = deque()
+        self._full: list[str] = []
+        self._number = 0
+        self._looked = 0.0
+
+    def claim(self, *, now: datetime, limit: int = BATCH) -> Claim | None:
+        """The next claim. Where others have taken all that was in the line it looks once more."""
+        for _ in range(2):
+            if not self._copies or time.monotonic() - self._looked > LOOK_AGAIN_S:
+                self._look(now)
+            while self._copies:
+                claimed = self._take(self._copies.popleft(), now, limit)
+                if claimed is not None:
+                    return claimed
         return None
-    lane, copy_id = head
-    wanted = list(due(now).filter(lane=lane, copy_id=copy_id).order_by("due_at").values_list("pk", flat=True)[:limit])
-    token = f"{worker}:{uuid4().hex}"
-    due(now).filter(pk__in=wanted).update(leased_by=token, leased_until=Now() + LEASE)
-    mine = Unit.objects.filter(pk__in=wanted, leased_by=token).select_related(
-        "test__version", "test__dataset__feed__connection", "copy__dataset__feed__connection", "copy__data_center"
-    )
-    units = tuple(mine.order_by("due_at"))
-    return Claim(token, Lane(lane), units) if units else None
+
+    def _look(self, now: datetime) -> None:
+        self._looked, self._full = time.monotonic(), slots.full()
+        self._copies = deque(in_turn(waiting(now, without=self._full)))
+        if self._copies:
+            self._number = TeamTurn.objects.aggregate(newest=Coalesce(Max("number"), 0))["newest"]
+
+    def _take(self, chosen: Waiting, now: datetime, limit: int) -> Claim | None:
+        token = f"{self._worker}:{uuid4().hex}"
+        with transaction.atomic():
+            free = due(now).filter(slots.not_on(self._full), copy=chosen.copy).order_by("lane", "due_at")
+            rows = free.select_related("test__version").select_for_update(of=("self",), skip_locked=True)
+            units, has_slots = slots.fitting(_together(list(rows[:limit])), token, until=LEASE)
+            if not units:
+                return None
+            Unit.objects.filter(pk__in=[unit.pk for unit in units]).update(leased_by=token, leased_until=Now() + LEASE)
+            self._count_turn(chosen)
+        return Claim(token, _placed(units), has_slots)
+
+    def _count_turn(self, served: Waiting) -> None:
+        """Of workers that count at once two may have one number: then the lower id goes first."""
+        self._number += 1
+        known = {"update_conflicts": True, "update_fields": ["number"]}
+        CopyTurn.objects.bulk_create(
+            [CopyTurn(copy_id=served.copy, number=self._number)], unique_fields=["copy"], **known
+        )
+        TeamTurn.objects.bulk_create(
+            [TeamTurn(team_id=served.team, number=self._number)], unique_fields=["team"], **known
+        )
 
 
 def due(now: datetime) -> QuerySet[Unit]:
@@ -49,15 +98,54 @@ def due(now: datetime) -> QuerySet[Unit]:
     return Unit.objects.filter(Q(leased_until=None) | Q(leased_until__lt=Now()), due_at__lte=now)
 
 
+def waiting(now: datetime, *, without: Sequence[str] = ()) -> list[Waiting]:
+    """The copies with units that are due, free, and need nothing of what is full (`without`): one look into the index a copy."""
+    first = due(now).filter(slots.not_on(without), copy=OuterRef("pk")).order_by("lane", "due_at").values("lane")[:1]
+    copies = DatasetCopy.objects.annotate(lane=Subquery(first)).exclude(lane=None)
+    rows = copies.values_list(
+        "pk",
+        "lane",
+        "dataset__tier",
+        "dataset__team",
+        Coalesce(F("dataset__team__turn__number"), 0),
+        Coalesce(F("turn__number"), 0),
+    )
+    return [Waiting(*row) for row in rows]
+
+
+def _together(units: Sequence[Unit]) -> list[Unit]:
+    """Those of the most urgent lane, and of the others what is tested on the same range: it shares their scans."""
+    if not units:
+        return []
+    ranges = {(unit.start, unit.end) for unit in units if unit.lane == units[0].lane}
+    return [unit for unit in units if unit.lane == units[0].lane or (unit.start, unit.end) in ranges]
+
+
+def _placed(units: Sequence[Unit]) -> tuple[Unit, ...]:
+    """With their copy and its dataset, read once for all of them."""
+    copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
+    copy = copies.get(pk=units[0].copy_id)
+    for unit in units:
+        unit.copy, unit.test.dataset = copy, copy.dataset
+    return tuple(units)
+
+
 def held(claimed: Claim) -> AbstractContextManager[None]:
     """Extends the lease while the block runs."""
     return kept(partial(_extend, claimed), every=LEASE / 3)
 
 
+def mine(claimed: Claim) -> QuerySet[Unit]:
+    """The units of the claim whose lease was not lost."""
+    return Unit.objects.filter(pk__in=[unit.pk for unit in claimed.units], leased_by=claimed.token)
+
+
 def _extend(claimed: Claim) -> None:
-    Unit.objects.filter(leased_by=claimed.token).update(leased_until=Now() + LEASE)
+    mine(claimed).update(leased_until=Now() + LEASE)
+    slots.extend(claimed.token, until=LEASE)
 
 
 def release(claimed: Claim) -> None:
     """Gives back what was not run; it stays due."""
-    Unit.objects.filter(leased_by=claimed.token).update(leased_by="", leased_until=None)
+    mine(claimed).update(leased_by="", leased_until=None)
+    slots.give_back(claimed.token)

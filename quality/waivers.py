@@ -10,7 +10,7 @@ from django.db.models import Q
 
 from quality.domain.verdicts import UnitFacts, Waiver, lift_waiver
 from quality.domain.verdicts import waive as waived
-from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.facts import facts_of, keep, settle
 from quality.models import Lane, Unit
 
 
@@ -38,7 +38,5 @@ def _change(units: Collection[int], which: Q, change: Callable[[UnitFacts], Unit
     with transaction.atomic():
         chosen = Unit.objects.filter(which, pk__in=units).order_by("pk")
         rows = list(chosen.select_for_update(of=("self",)).select_related("test__version"))
-        for unit in rows:
-            settle(unit, change(facts_of(unit)), now=now)
-        Unit.objects.bulk_update(rows, (*FIELDS, *JUDGED))
+        keep(rows, [settle(unit, change(facts_of(unit)), now=now) for unit in rows])
     return rows

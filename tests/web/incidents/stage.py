@@ -11,7 +11,7 @@ from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
 from quality.domain.verdicts import observe
-from quality.facts import FIELDS, JUDGED, facts_of, settle
+from quality.facts import facts_of, keep, settle
 from quality.models import Category, Test, Unit
 from tests import factories
 from tests.factories import NOW, day
@@ -48,8 +48,7 @@ class Stage:
         for name, value in seen.items():
             setattr(unit, name, value)
         facts = observe(facts_of(unit), outcome, read_at=at, sustain=self.sustain)
-        settle(unit, facts, now=at, result=result)
-        unit.save(update_fields=[*FIELDS, *JUDGED, *seen])
+        keep([unit], [settle(unit, facts, now=at, result=result)], also=tuple(seen))
         return unit
 
     def fails(self, over: Interval = BAD_DAY, where: str = "dc2", *, at: datetime = NOW, **seen: Any) -> Unit:
