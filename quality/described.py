@@ -7,14 +7,30 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
+from lakehub.kernel.calendar import Grain
 from quality.domain.definitions import DatasetFacts
 from quality.domain.expression import THIS, UPSTREAM, Scope
-from quality.domain.tiers import Slas, slas_of
+from quality.domain.metrics import BusinessMetric
+from quality.domain.production import BadCalendar, Production, production, text_of
+from quality.domain.rules import Rule
+from quality.domain.tiers import PRODUCTION, BadOverride, Slas, slas_of
+from quality.models import ColumnRule, Metric
 
 
 def slas(dataset: Dataset) -> Slas:
     """The promises of the dataset: its tier's, with what it overrides. Raises BadOverride."""
     return slas_of(dataset.tier, dataset.overrides, freshness=dataset.freshness_sla)
+
+
+def produced(dataset: Dataset) -> Production | None:
+    """When the dataset is produced, where it says so; None: always. Raises BadOverride."""
+    calendar, holidays = (text_of(dataset.overrides.get(name, "")) for name in PRODUCTION)
+    if not calendar and not holidays:
+        return None
+    try:
+        return production(calendar, holidays, dataset.zone)
+    except BadCalendar as problem:
+        raise BadOverride(str(problem)) from problem
 
 
 @dataclass(frozen=True)
@@ -27,15 +43,24 @@ class Surroundings:
     """The data centers of each dataset's copies."""
     upstream: Mapping[int, frozenset[str] | None]
     """The columns of what each dataset's rows come from one to one, where lineage names it."""
+    rules: Mapping[int, tuple[Rule, ...]]
+    metrics: Mapping[int, tuple[BusinessMetric, ...]]
+    grains: Mapping[str, Grain]
+    queries: Mapping[str, str]
+    """Of the metrics of all datasets, by name."""
 
 
 def surroundings(datasets: Collection[Dataset]) -> Surroundings:
-    live = Dataset.objects.filter(offboarded_at=None).values_list("name", "columns")
+    live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", "columns", "grain"))
     return Surroundings(
-        tables={name: _names(columns) for name, columns in live},
+        tables={name: _names(columns) for name, columns, _ in live},
         data_centers=frozenset(DataCenter.objects.values_list("name", flat=True)),
         copies=_copies(datasets),
         upstream=_upstream(datasets),
+        rules=_rules(datasets),
+        metrics=_metrics(datasets),
+        grains={name: Grain(grain) for name, _, grain in live},
+        queries=dict(Metric.objects.values_list("name", "sql")),
     )
 
 
@@ -57,10 +82,15 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
             data_centers=around.data_centers,
             primary_key=tuple(dataset.primary_key),
             event_time=dataset.event_time,
+            grains={**around.grains, THIS: dataset.partition_grain},
+            metrics=around.queries,
         ),
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),
         one_to_one=one_to_one,
+        rules=around.rules.get(dataset.pk, ()),
+        metrics=around.metrics.get(dataset.pk, ()),
+        produced=produced(dataset),
     )
 
 
@@ -70,6 +100,38 @@ def _copies(datasets: Collection[Dataset]) -> dict[int, tuple[str, ...]]:
     for dataset_id, center in copies.values_list("dataset_id", "data_center__name"):
         found[dataset_id] += (center,)
     return found
+
+
+def _rules(datasets: Collection[Dataset]) -> dict[int, tuple[Rule, ...]]:
+    found: dict[int, tuple[Rule, ...]] = defaultdict(tuple)
+    for one in ColumnRule.objects.filter(dataset__in=datasets, enabled=True):
+        found[one.dataset_id] += (one.rule,)
+    return found
+
+
+def _metrics(datasets: Collection[Dataset]) -> dict[int, tuple[BusinessMetric, ...]]:
+    found: dict[int, tuple[BusinessMetric, ...]] = defaultdict(tuple)
+    registered = Metric.objects.filter(dataset__in=datasets).select_related("dataset").prefetch_related("inputs")
+    for one in registered:
+        found[one.dataset_id] += (business_metric(one),)
+    return found
+
+
+def business_metric(row: Metric) -> BusinessMetric:
+    """Raises BadOverride."""
+    inputs = [one for one in row.inputs.all() if one.offboarded_at is None]
+    return BusinessMetric(
+        name=row.name,
+        sql=row.sql,
+        second_sql=row.second_sql,
+        low=row.low,
+        high=row.high,
+        week_over_week=row.week_over_week,
+        agreement=row.agreement,
+        anomaly=row.anomaly,
+        inputs={one.name: slas(one).freshness for one in inputs},
+        freshness=slas(row.dataset).freshness,
+    )
 
 
 def _upstream(datasets: Collection[Dataset]) -> dict[int, frozenset[str] | None]:

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 from lakehub.kernel.calendar import Grain
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.expression.amounts import text_literal
 from quality.domain.tiers import shown
 
 
@@ -20,11 +21,18 @@ class Freshness:
             title="Complete in time",
             category=self.category,
             check="freshness",
-            expression=f"freshness(this) {comparison} {shown(dataset.slas.freshness)}",
+            expression=f"freshness(this) {comparison} {shown(dataset.slas.freshness)}{self._produced(dataset)}",
             sustain=dataset.slas.sustain,
             cadence=dataset.slas.cadence,
             because=f"tier {dataset.tier}, {self._rule(dataset)}",
         )
+
+    def _produced(self, dataset: DatasetFacts) -> str:
+        """Partitions that are not produced count as complete."""
+        if dataset.produced is None:
+            return ""
+        given = {"calendar": dataset.produced.calendar, "holidays": dataset.produced.holidays}
+        return " with " + ", ".join(f"{name}={text_literal(text)}" for name, text in given.items() if text)
 
     def _rule(self, dataset: DatasetFacts) -> str:
         if dataset.scope.has_upstream:

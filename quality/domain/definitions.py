@@ -6,8 +6,11 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from lakehub.kernel.calendar import Grain
-from quality.domain.expression import THIS, Call, Expression, Name, Scope
+from quality.domain.expression import THIS, Expression, Name, Scope
 from quality.domain.expression.nodes import post_order
+from quality.domain.metrics import BusinessMetric
+from quality.domain.production import Production
+from quality.domain.rules import Rule
 from quality.domain.tiers import Slas
 
 
@@ -23,6 +26,10 @@ class DatasetFacts:
     data_centers: tuple[str, ...] = ()
     one_to_one: bool = False
     """Each row upstream gives one row here, so that rows can be compared."""
+    rules: tuple[Rule, ...] = ()
+    metrics: tuple[BusinessMetric, ...] = ()
+    produced: Production | None = None
+    """When its partitions are produced, where not all are."""
 
     @property
     def cadence(self) -> timedelta | None:
@@ -54,10 +61,8 @@ class Skipped:
 
 
 def runs_in(expression: Expression, data_center: str) -> bool:
-    """A test that compares with a data center has nothing to say about that one's own copy."""
-    return not any(
-        isinstance(name, Name) and name.dataset == THIS and name.data_center == data_center
-        for node in post_order(expression.assertion)
-        if isinstance(node, Call)
-        for name in node.args
-    )
+    """A test that compares with a data center has nothing to say about that one's own copy; `dc` names the only one."""
+    if expression.parameters.dc not in (None, data_center):
+        return False
+    names = (node for node in post_order(expression.assertion) if isinstance(node, Name))
+    return not any(name.dataset == THIS and name.data_center == data_center for name in names)

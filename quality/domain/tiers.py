@@ -69,6 +69,10 @@ TIERS: dict[int, Slas] = {
 }  # fmt: skip
 
 
+PRODUCTION = ("calendar", "holidays")
+"""What a dataset may override besides: when it is produced (quality.domain.production)."""
+
+
 class BadOverride(ValueError):
     """A dataset asks for something that its tier cannot give; names the SLA and the value."""
 
@@ -77,7 +81,7 @@ def slas_of(tier: int, overrides: Mapping[str, Any] | None = None, *, freshness:
     """The SLAs of a dataset of `tier`. Overrides are texts such as `30m` and `99.5%`. Raises BadOverride."""
     if tier not in TIERS:
         raise BadOverride(f"There is no tier {tier!r}: choose 0 (highest) to {max(TIERS)}.")
-    given = {name: _value(name, value) for name, value in (overrides or {}).items()}
+    given = {name: _value(name, value) for name, value in (overrides or {}).items() if name not in PRODUCTION}
     if freshness is not None:
         given["freshness"] = freshness
     return replace(TIERS[tier], **given)
@@ -86,7 +90,7 @@ def slas_of(tier: int, overrides: Mapping[str, Any] | None = None, *, freshness:
 def _value(name: str, text: object) -> Any:
     known = {field.name for field in fields(Slas)}
     if name not in known:
-        raise BadOverride(f"There is no SLA `{name}`.{did_you_mean(name, known)}")
+        raise BadOverride(f"There is no SLA `{name}`.{did_you_mean(name, {*known, *PRODUCTION})}")
     return _READ[type(getattr(TIERS[0], name))](name, str(text))
 
 

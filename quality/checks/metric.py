@@ -1,0 +1,39 @@
+"""Are the numbers that the business goes by there, plausible, and the same whichever way they are worked out?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.metrics import TITLES, BadShare, BusinessMetric
+
+_HINTS = ("freshness", "week_over_week")
+"""The inputs gate themselves, and a business may change within a week: what these find alarms but does not gate."""
+
+
+class Metric:
+    category = "others"
+
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+        for metric in dataset.metrics:
+            try:
+                yield from self._of(metric, dataset)
+            except BadShare as problem:
+                yield Skipped("metric", f"{metric.name}: {problem}")
+
+    def _of(self, metric: BusinessMetric, dataset: DatasetFacts) -> Iterator[Definition]:
+        for standard, expression in metric.expressions().items():
+            yield Definition(
+                key=metric.key(standard),
+                title=TITLES[standard].format(name=metric.name),
+                category=self.category,
+                check="metric",
+                expression=expression,
+                sustain=dataset.slas.sustain,
+                cadence=dataset.slas.cadence if standard == "freshness" else dataset.cadence,
+                because=f"tier {dataset.tier}, metric {metric.name}",
+                gating=standard not in _HINTS,
+            )
+
+
+METRIC = Metric()
