@@ -5,15 +5,17 @@ from __future__ import annotations
 import os
 import random
 import socket
-from functools import cache
+from datetime import timedelta
+from functools import cache, partial
 from uuid import uuid4
 
 from celery import shared_task
 from django.conf import settings
 
 from ingestion import commits, feeds, leases, offboarding, runs, work
-from ingestion.launchers import LAUNCHERS, LauncherConfig
+from ingestion.launching import launcher
 from lakehub import wiring
+from lakehub.catalog.lineage import LINEAGE, daily
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
 
@@ -49,19 +51,24 @@ def follow_lakes() -> None:
             commits.take_in(copy, now=now)
 
 
+@shared_task
+def follow_lineage() -> None:
+    """Once a day: the newest lineage, and a look at the tables of all datasets."""
+    name, days = settings.LAKEHUB_LINEAGE, settings.LAKEHUB_OFFBOARD_AFTER_DAYS
+    daily.look_once_a_day(
+        partial(LINEAGE.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None,
+        name=name,
+        offboard_after=timedelta(days=days) if days else None,
+        now=wiring.clock.now(),
+    )
+
+
 @cache
 def _worker() -> work.Worker:
     """One for the life of the process: the launcher keeps its Spark session."""
-    folder = settings.LAKEHUB_HOME / "jobs"
-    config = LauncherConfig(
-        folder=folder,
-        master=settings.LAKEHUB_SPARK_MASTER,
-        memory=settings.LAKEHUB_SPARK_MEMORY,
-        java_home=settings.LAKEHUB_JAVA_HOME or None,
-    )
     return work.Worker(
         name=leases.holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8]),
-        launcher=LAUNCHERS.get(settings.LAKEHUB_LAUNCHER)(config),
+        launcher=launcher(),
         staging=settings.LAKEHUB_STAGING.as_uri(),
         clock=wiring.clock.now,
         ahead=wiring.clock.ahead,

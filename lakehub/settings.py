@@ -145,7 +145,9 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {"ingestion.tasks.run_job": {"queue": "spark"}}
+CELERY_TASK_ROUTES = {
+    name: {"queue": "spark"} for name in ("ingestion.tasks.run_job", "ingestion.tasks.follow_lineage")
+}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -155,12 +157,14 @@ CELERY_BEAT_SCHEDULE = {
     for name, task, seconds in (
         ("ingest what is due", "ingestion.tasks.start_due", 1.0),
         ("take in what others wrote", "ingestion.tasks.follow_lakes", 10.0),
+        ("look at lineage and tables, once a day", "ingestion.tasks.follow_lineage", 60.0),
         ("test what is due", "quality.tasks.run_due", 1.0),
         ("retest what changed", "quality.tasks.claim_changes", 1.0),
         ("judge what time changed", "quality.tasks.judge_due", 1.0),
         ("keep house", "quality.tasks.keep_house", 3600.0),
         ("turn verdicts into incidents", "incidents.tasks.take_in", 1.0),
         ("send what waits", "incidents.tasks.send_due", 1.0),
+        ("tell the owners, once a week", "incidents.tasks.report_weekly", 60.0),
     )
 }
 if _BROKER.startswith("filesystem"):
@@ -186,12 +190,19 @@ LAKEHUB_SOURCE_ROOTS = [Path(root).resolve() for root in env.words("LAKEHUB_SOUR
 LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", False)
 LAKEHUB_ENGINE_LIMITS = env.limits("LAKEHUB_ENGINE_LIMITS", "spark=1,sqlalchemy=4", ("duckdb", "spark", "sqlalchemy"))
 LAKEHUB_CONNECTION_LIMIT = env.number("LAKEHUB_CONNECTION_LIMIT", 2, least=1)
+LAKEHUB_LINEAGE = env.choice("LAKEHUB_LINEAGE", "", ("", "file", "spark"))
+LAKEHUB_LINEAGE_URI = env.text("LAKEHUB_LINEAGE_URI")
+LAKEHUB_OFFBOARD_AFTER_DAYS = env.number("LAKEHUB_OFFBOARD_AFTER_DAYS", 14)
+LAKEHUB_WEEKLY_REPORT = env.flag("LAKEHUB_WEEKLY_REPORT", True)
 LAKEHUB_RESULTS_KEPT_DAYS = env.number("LAKEHUB_RESULTS_KEPT_DAYS", 30)
 
 LAKEHUB_PORTS = {
     "ingestion.InputGate": "incidents.gate:input_gate",
 }
 """Which function stands behind each port: `module:attribute`, imported on first use by lakehub.wiring."""
+
+LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
+"""Woken when a change of the catalog is committed, so that its tests follow at once."""
 
 LOGGING = {
     "version": 1,

@@ -7,7 +7,10 @@ from typing import TYPE_CHECKING, cast
 from django.conf import settings
 
 from lakehub import clock as clock  # every process reads its time from here
+from lakehub.celery import app as celery  # whoever changes something may wake the workers
 from lakehub.kernel.registry import Registry
+
+__all__ = ["celery", "clock", "input_gate"]
 
 if TYPE_CHECKING:
     from ingestion.ports import InputGate

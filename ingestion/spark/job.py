@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,7 +18,7 @@ from ingestion.domain.accounting import Counts
 from ingestion.domain.schema import Schema, UnknownColumn, UnknownType
 from ingestion.sources import SOURCES, Source, SourceConfig, SourceError
 from ingestion.spark import fence
-from ingestion.spark.jobs import JOBS
+from ingestion.spark.jobs import JOBS, READ_ONLY
 from ingestion.spark.report import FAILED, NOTHING_TO_DO, SUCCEEDED, JobReport, Written
 from ingestion.spark.spec import JobSpec, SourceSpec, TableSpec, resolve_secret
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
@@ -143,7 +143,7 @@ def execute(spec: JobSpec, *, spark: SparkSession, secrets: Mapping[str, str]) -
     """Run one job. What goes wrong is a report too, with the status `failed`."""
     job = Job(spec, spark, secrets)
     try:
-        with fence.hold(spark, spec.table.uri, wait_s=spec.lock_wait_s):
+        with nullcontext() if spec.kind in READ_ONLY else fence.hold(spark, spec.table.uri, wait_s=spec.lock_wait_s):
             job.phases["fence"] = round(time.monotonic() - job.began, 3)
             report = JOBS.get(spec.kind)(job)
     except _TOLD as problem:

@@ -33,6 +33,7 @@ class JobReport:
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.
+    `found`: what a job that only reads has found out.
     """
 
     run_id: str
@@ -46,6 +47,7 @@ class JobReport:
     schema: dict[str, Any] = field(default_factory=dict)
     source_committed_from: str | None = None
     source_committed_upto: str | None = None
+    found: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     error: str | None = None
     report_version: int = REPORT_VERSION

@@ -64,6 +64,7 @@ class JobSpec:
     """One job. The same `run_id` never commits twice.
 
     `upto`: rows with a later watermark are not there yet. `clock_ahead_s`: how far the platform's clock is ahead of the wall's (0 in production): commits are timed by the wall.
+    `window_days`: how far back from `upto` a job of the kind `lineage` looks.
     `staging_uri`: where rows wait on their way to Spark; every executor must reach it. `deadline_s`: how long the whole job may take.
     """
 
@@ -76,6 +77,7 @@ class JobSpec:
     partitions: tuple[str, ...] = ()
     delete: DeleteSpec | None = None
     replace: bool = False
+    window_days: int = 30
     staging_uri: str | None = None
     deadline_s: float = 3600.0
     lock_wait_s: float = 60.0

@@ -10,7 +10,9 @@ from django.db.models import F
 
 from lakehub.accounts import audit
 from lakehub.catalog.checking import Problems, check_evidence, check_length, find_table
+from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import TIERS, Dataset, Feed
+from lakehub.catalog.pushing import metadata_changed
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
 
@@ -49,6 +51,7 @@ def change(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: dateti
         if of_feed:
             Feed.objects.filter(dataset=dataset).update(**of_feed)
         audit.record(actor, "change", f"dataset:{dataset.name}", now=now, was=_plain(was), becomes=_plain(changes))
+        metadata_changed()
     dataset.refresh_from_db()
     return dataset
 
@@ -59,23 +62,30 @@ def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
     table = find_table(problems, dataset.feed.connection, dataset.feed.object)
     problems.raise_any()
     assert table is not None  # a missing one is a problem
+    return see_columns(dataset, table, actor=actor, now=now)
+
+
+def see_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: datetime) -> Dataset:
+    """The columns as they were read just now; a new version only where they differ."""
     columns = [{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in table.columns]
     if columns == dataset.columns:
         return dataset
     with transaction.atomic():
         Dataset.objects.filter(pk=dataset.pk).update(columns=columns, metadata_version=F("metadata_version") + 1)
         audit.record(actor, "schema", f"dataset:{dataset.name}", now=now, columns=[c["name"] for c in columns])
+        metadata_changed()
     dataset.refresh_from_db()
     return dataset
 
 
-def offboard(dataset: Dataset, *, actor: str, now: datetime) -> None:
+def offboard(dataset: Dataset, *, actor: str, now: datetime, why: str = "") -> None:
     """Ends feeding, testing and gating. Open incidents are resolved as off-boarded; history and the lake's data stay."""
     with transaction.atomic():
         if not Dataset.objects.filter(pk=dataset.pk, offboarded_at=None).update(offboarded_at=now):
             raise Conflict(f"Dataset `{dataset.name}` is off-boarded already; nothing was changed.")
         _neighbour_changed(dataset)
-        audit.record(actor, "offboard", f"dataset:{dataset.name}", now=now)
+        audit.record(actor, "offboard", f"dataset:{dataset.name}", now=now, **({"why": why} if why else {}))
+        metadata_changed()
     dataset.offboarded_at = now
 
 
@@ -83,10 +93,11 @@ def restore(dataset: Dataset, *, actor: str, now: datetime) -> None:
     """Onboards again what was let go: it is fed from where it stood, or bootstrapped if its copies were dropped since."""
     with transaction.atomic():
         left = Dataset.objects.filter(pk=dataset.pk, offboarded_at__isnull=False)
-        if not left.update(offboarded_at=None, metadata_version=F("metadata_version") + 1):
+        if not left.update(offboarded_at=None, missing_since=None, metadata_version=F("metadata_version") + 1):
             raise Conflict(f"Dataset `{dataset.name}` is onboarded already; nothing was changed.")
         _neighbour_changed(dataset)
         audit.record(actor, "restore", f"dataset:{dataset.name}", now=now)
+        metadata_changed()
     dataset.refresh_from_db()
 
 

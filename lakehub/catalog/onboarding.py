@@ -26,9 +26,13 @@ from lakehub.catalog.models import (
     Feed,
     LineageEdge,
 )
+from lakehub.catalog.pushing import metadata_changed
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.errors import Conflict
 from lakehub.kernel.suggest import did_you_mean
+
+RESERVED = ("bulk",)
+"""Below /api/v1/datasets/."""
 
 
 @dataclass(frozen=True)
@@ -96,6 +100,7 @@ def onboard(application: Application, *, actor: str, now: datetime) -> Onboarded
             audit.record(
                 actor, "onboard", f"dataset:{dataset.name}", now=now, tier=dataset.tier, table=application.table
             )
+            metadata_changed()
     except IntegrityError as error:
         if Dataset.objects.filter(name=application.name).exists():
             raise Conflict(
@@ -134,6 +139,8 @@ def _check_choices(problems: Problems, application: Application) -> None:
             " (off-boarded; choose another name, or restore it with `manage.py restore`)" if taken.offboarded_at else ""
         )
         problems.add("name", f"There is a dataset `{application.name}` already{left}.")
+    if application.name in RESERVED:
+        problems.add("name", f"`{application.name}` is an address of the REST API: choose another name.")
     if application.tier not in TIERS:
         problems.add("tier", f"There is no tier {application.tier}: tiers go from 0 (highest) to 5.")
     if application.kind not in DatasetKind.values:

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehub.catalog.metadata import READERS, ColumnType, KeyEvidence, MetadataReader, MetadataUnavailable
+from lakehub.catalog.metadata import READERS, ColumnType, KeyEvidence, MetadataReader, MetadataUnavailable, NoSuchTable
 
 ROWS = [
     {"tailnum": "N1", "seats": 55, "speed": 1.5},
@@ -84,8 +84,22 @@ def test_evidence_counts_rows_values_and_nulls(at: tuple[MetadataReader, str]) -
 
 def test_a_table_that_is_not_there_is_named(at: tuple[MetadataReader, str]) -> None:
     reader, _ = at
-    with pytest.raises(MetadataUnavailable, match="boats"):
-        reader.describe("boats*.csv")
+    with pytest.raises(NoSuchTable, match="boats"):
+        reader.describe("boats*")
+
+
+@pytest.mark.parametrize(
+    ("plugin", "url", "table"),
+    [
+        ("sql", "sqlite:////nowhere/ops.db", "planes"),
+        ("files", "file:///nowhere", "*.csv"),
+        ("hudi", "file:///nowhere", "flights"),
+    ],
+)
+def test_a_storage_out_of_reach_does_not_say_that_a_table_is_gone(plugin: str, url: str, table: str) -> None:
+    with pytest.raises(MetadataUnavailable) as caught:
+        READERS.get(plugin)(url).describe(table)
+    assert not isinstance(caught.value, NoSuchTable)
 
 
 def test_a_glob_cannot_leave_its_folder(tmp_path: Path) -> None:
@@ -95,5 +109,5 @@ def test_a_glob_cannot_leave_its_folder(tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_a_hudi_table_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "flights").mkdir()
-    with pytest.raises(MetadataUnavailable, match="flights is not a Hudi table"):
+    with pytest.raises(NoSuchTable, match="flights is not a Hudi table"):
         READERS.get("hudi")(tmp_path.as_uri()).describe("flights")

@@ -23,5 +23,8 @@ JOBS: Registry[RunJob] = Registry(
         "backfill": "ingestion.spark.jobs.backfill:run",
         "delete": "ingestion.spark.jobs.delete:run",
         "drop": "ingestion.spark.jobs.drop:run",
+        "lineage": "ingestion.spark.jobs.lineage:run",
     },
 )
+READ_ONLY = ("lineage",)
+"""The kinds that write nothing, and so need no fence around their table."""

@@ -61,12 +61,16 @@ class MetadataUnavailable(RuntimeError):
     """The storage cannot be reached, or has no such table; the message says which and what to do."""
 
 
+class NoSuchTable(MetadataUnavailable):
+    """The storage was reached, and has no such table: nothing is wrong with the way there."""
+
+
 class MetadataReader(Protocol):
     def tables(self, limit: int) -> Sequence[str]:
         """Names that `describe` takes, sorted."""
 
     def describe(self, table: str) -> TableMetadata:
-        """Raises MetadataUnavailable."""
+        """Raises NoSuchTable, or MetadataUnavailable where that cannot be known."""
 
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         """How well `key` holds, on at most EVIDENCE_LIMIT rows. Raises MetadataUnavailable."""

@@ -16,6 +16,7 @@ from lakehub.catalog.metadata import (
     ColumnType,
     KeyEvidence,
     MetadataUnavailable,
+    NoSuchTable,
     TableMetadata,
     duck,
 )
@@ -69,7 +70,8 @@ class FilesMetadata:
             raise MetadataUnavailable(f"`{table}` is no glob of files: {error}") from error
         endings = {file.suffix for file in files if file.is_file()}
         if len(endings) != 1 or not endings <= set(ENDINGS):
-            raise MetadataUnavailable(
+            kind = MetadataUnavailable if files else NoSuchTable
+            raise kind(
                 f"`{table}` matches {len(files)} files with the endings {sorted(endings)} in {self._folder}; "
                 f"give a glob for files of one of {', '.join(ENDINGS)}."
             )

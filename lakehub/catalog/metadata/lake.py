@@ -8,7 +8,7 @@ from urllib.parse import unquote, urlsplit
 
 from hudi import HudiTable
 
-from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, TableMetadata, duck
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NoSuchTable, TableMetadata, duck
 from lakehub.kernel.suggest import did_you_mean
 
 _PROPERTIES = Path(".hoodie") / "hoodie.properties"
@@ -37,7 +37,8 @@ class HudiMetadata:
             raise MetadataUnavailable(f"`{table}` leaves the lake {self._root}: give the name of a folder below it.")
         if not (folder / _PROPERTIES).is_file():
             near = did_you_mean(table, self.tables(100))
-            raise MetadataUnavailable(f"{folder} is not a Hudi table: it has no {_PROPERTIES}.{near}")
+            kind = NoSuchTable if self._root.is_dir() else MetadataUnavailable
+            raise kind(f"{folder} is not a Hudi table: it has no {_PROPERTIES}.{near}")
         try:
             slices = HudiTable(folder.as_uri()).get_file_slices()
         except Exception as error:

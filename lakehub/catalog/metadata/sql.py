@@ -15,6 +15,7 @@ from lakehub.catalog.metadata import (
     ColumnType,
     KeyEvidence,
     MetadataUnavailable,
+    NoSuchTable,
     TableMetadata,
 )
 from lakehub.kernel.addresses import shown
@@ -50,7 +51,7 @@ class SqlMetadata:
                 found = inspector.get_columns(name, schema=schema)
             except NoSuchTableError:
                 near = did_you_mean(name, inspector.get_table_names(schema=schema))
-                raise MetadataUnavailable(f"There is no table `{table}` at {shown(self._url)}.{near}") from None
+                raise NoSuchTable(f"There is no table `{table}` at {shown(self._url)}.{near}") from None
             key = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
         columns = tuple(Column(c["name"], _type(c["type"]), bool(c.get("nullable", True))) for c in found)
         return TableMetadata(columns, tuple(key))

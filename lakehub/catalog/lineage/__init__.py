@@ -1,0 +1,66 @@
+"""Where lineage comes from: events in the form of OpenLineage, reduced to what the newest run of each job reads and writes.
+
+To add a source: a class that is made from a URI and has the method of `LineageSource`, one line in LINEAGE, one row in
+tests/spark/test_lineage.py, where all sources must say the same of the same events.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Protocol
+
+from lakehub.kernel.registry import Registry
+
+WINDOW_DAYS = 30
+"""A job that has not run for so long makes nothing any more: its edges are gone."""
+
+
+class LineageUnavailable(RuntimeError):
+    """The events cannot be read; the message says which and what to do."""
+
+
+@dataclass(frozen=True, order=True)
+class TableName:
+    """A table as OpenLineage names it: `postgres://host:5432` and `ops.public.flights`, or `file` and `/lake/dc1/flights`."""
+
+    namespace: str
+    name: str
+
+
+@dataclass(frozen=True, order=True)
+class Link:
+    """`downstream` is made from `upstream`."""
+
+    upstream: TableName
+    downstream: TableName
+    one_to_one: bool = False
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The newest lineage, whole. `dropped`: tables of which the last word is that they were dropped."""
+
+    links: frozenset[Link] = frozenset()
+    dropped: frozenset[TableName] = frozenset()
+
+    @property
+    def tables(self) -> frozenset[TableName]:
+        ends = {end for link in self.links for end in (link.upstream, link.downstream)}
+        return self.dropped.union(ends)
+
+
+class LineageSource(Protocol):
+    def read(self, *, now: datetime) -> Reading:
+        """What the runs of the last WINDOW_DAYS say. Raises LineageUnavailable."""
+
+
+LINEAGE: Registry[Callable[[str], LineageSource]] = Registry(
+    "lineage source",
+    {
+        "file": "lakehub.catalog.lineage.events:FolderOfEvents",
+        "spark": "ingestion.lineage:SparkLineage",
+    },
+)
+"""By the value of LAKEHUB_LINEAGE; each is made from LAKEHUB_LINEAGE_URI."""

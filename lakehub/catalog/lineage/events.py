@@ -1,0 +1,111 @@
+"""Lineage from a folder of event files (`.json` holds one event or a list, `.jsonl` one a line, `.yaml` a list), without Spark.
+
+An event is OpenLineage's RunEvent; we read `eventType`, `eventTime`, `run.runId`, `job`, and of `inputs` and `outputs` the
+namespace, the name and two facets: `lifecycleStateChange` (DROP) and our own `lakehub: {"one_to_one": true}` of an input
+whose every row gives one row of the output.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import yaml
+
+from lakehub.catalog.lineage import WINDOW_DAYS, LineageUnavailable, Link, Reading, TableName
+
+_ENDINGS = (".json", ".jsonl", ".yaml", ".yml")
+COMPLETE = "COMPLETE"
+
+
+class FolderOfEvents:
+    def __init__(self, uri: str) -> None:
+        self._folder = Path(unquote(urlsplit(uri).path))
+
+    def read(self, *, now: datetime) -> Reading:
+        if not self._folder.is_dir():
+            raise LineageUnavailable(
+                f"There is no folder {self._folder}: LAKEHUB_LINEAGE_URI names the events' folder."
+            )
+        files = sorted(file for file in self._folder.rglob("*") if file.suffix in _ENDINGS)
+        return reading_of((event for file in files for event in _events(file)), now=now)
+
+
+@dataclass
+class _Run:
+    """What the events of one run said together: the first often names the inputs, the last the outputs."""
+
+    number: str
+    job: tuple[str, str]
+    ended_at: datetime | None = None
+    inputs: dict[TableName, bool] = field(default_factory=dict)
+    outputs: dict[TableName, bool] = field(default_factory=dict)
+    """By table: of inputs, whether they map one to one; of outputs, whether they were dropped."""
+
+
+def reading_of(events: Iterable[dict[str, Any]], *, now: datetime) -> Reading:
+    """Of each job its newest run that completed; of each table whether it was written or dropped last."""
+    runs: dict[str, _Run] = {}
+    for event in events:
+        _note(runs, event)
+    recent = [run for run in runs.values() if run.ended_at and run.ended_at > now - timedelta(days=WINDOW_DAYS)]
+    recent.sort(key=lambda run: (run.ended_at or now, run.number))
+    newest = {run.job: run for run in recent}
+    links: dict[tuple[TableName, TableName], bool] = {}
+    for run in newest.values():
+        for downstream in (table for table, dropped in run.outputs.items() if not dropped):
+            for upstream, one_to_one in run.inputs.items():
+                if upstream != downstream:
+                    links[upstream, downstream] = links.get((upstream, downstream), False) or one_to_one
+    last_word = {table: dropped for run in recent for table, dropped in run.outputs.items()}
+    gone = frozenset(table for table, dropped in last_word.items() if dropped)
+    alive = (Link(*ends, one_to_one) for ends, one_to_one in links.items() if gone.isdisjoint(ends))
+    return Reading(frozenset(alive), gone)
+
+
+def _note(runs: dict[str, _Run], event: dict[str, Any]) -> None:
+    try:
+        job = (str(event["job"]["namespace"]), str(event["job"]["name"]))
+        number = str(event["run"]["runId"])
+        run = runs.setdefault(number, _Run(number, job))
+        at = instant(str(event["eventTime"]))
+        for name, ours in _tables(event, "inputs", "lakehub"):
+            run.inputs[name] = run.inputs.get(name, False) or ours.get("one_to_one") is True
+        for name, said in _tables(event, "outputs", "lifecycleStateChange"):
+            run.outputs[name] = run.outputs.get(name, False) or said.get("lifecycleStateChange") == "DROP"
+    except (KeyError, TypeError, ValueError, AttributeError) as problem:
+        known = json.dumps(event, default=str)[:200]
+        raise LineageUnavailable(
+            f"This is no lineage event ({type(problem).__name__}: {problem}): {known}. "
+            "It needs eventType, eventTime, run.runId, job.namespace and job.name, as in OpenLineage."
+        ) from problem
+    if event.get("eventType") == COMPLETE:
+        run.ended_at = max(filter(None, (run.ended_at, at)))
+
+
+def instant(text: str) -> datetime:
+    at = datetime.fromisoformat(text)
+    if at.tzinfo is None:
+        raise ValueError(f"eventTime {text} has no offset")
+    return at.astimezone(UTC)
+
+
+def _tables(event: dict[str, Any], side: str, facet: str) -> Iterator[tuple[TableName, dict[str, Any]]]:
+    for one in event.get(side) or ():
+        yield TableName(str(one["namespace"]), str(one["name"])), (one.get("facets") or {}).get(facet) or {}
+
+
+def _events(file: Path) -> list[dict[str, Any]]:
+    text = file.read_text()
+    try:
+        if file.suffix == ".jsonl":
+            return [json.loads(line) for line in text.splitlines() if line.strip()]
+        found = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError) as problem:
+        raise LineageUnavailable(f"{file} cannot be read: {problem}") from problem
+    return found if isinstance(found, list) else [found]

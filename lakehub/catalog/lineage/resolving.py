@@ -1,0 +1,71 @@
+"""Which dataset, or which table of which connection, the name of a table in lineage means."""
+
+from __future__ import annotations
+
+from pathlib import PurePosixPath
+from urllib.parse import unquote, urlsplit
+
+from lakehub.catalog.lineage import TableName
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
+
+OWN = "lakehub"
+"""The namespace whose names are datasets."""
+_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql"}
+_PORTS = {"postgres": 5432, "mysql": 3306}
+
+
+class Resolver:
+    """Made from the catalog once, for many names. The namespace may be a connection's own name, or OpenLineage's for it."""
+
+    def __init__(self) -> None:
+        self._connections = list(Connection.objects.order_by("name"))
+        live = Dataset.objects.filter(offboarded_at=None)
+        self._by_name = {dataset.name: dataset for dataset in live}
+        feeds = Feed.objects.filter(dataset__in=live).values_list("connection_id", "object", "dataset__name")
+        self._fed = {(connection, table): self._by_name[name] for connection, table, name in feeds}
+        copies = DatasetCopy.objects.filter(dataset__in=live).exclude(uri="").values_list("uri", "dataset__name")
+        self._in_lake = {_path(uri): self._by_name[name] for uri, name in copies}
+
+    def table(self, wanted: TableName) -> tuple[Connection | None, str]:
+        """The connection that reads it, and what it calls it."""
+        for connection in self._connections:
+            found = wanted.name if wanted.namespace == connection.name else _object(connection, wanted)
+            if found:
+                return connection, found
+        return None, ""
+
+    def dataset(self, wanted: TableName) -> Dataset | None:
+        if wanted.namespace == OWN:
+            return self._by_name.get(wanted.name)
+        if wanted.namespace == "file" and wanted.name.rstrip("/") in self._in_lake:
+            return self._in_lake[wanted.name.rstrip("/")]
+        connection, table = self.table(wanted)
+        return None if connection is None else self._fed.get((connection.pk, table))
+
+
+def _object(connection: Connection, wanted: TableName) -> str:
+    """The table as the connection calls it, where OpenLineage's namespace is the connection's; else nothing."""
+    if connection.plugin != "sql":
+        folder = PurePosixPath(_path(connection.url))
+        inside = wanted.namespace == "file" and PurePosixPath(wanted.name).is_relative_to(folder)
+        return str(PurePosixPath(wanted.name).relative_to(folder)) if inside else ""
+    namespace, database = address_of(connection.url)
+    in_database, _, table = wanted.name.partition(".")
+    if not namespace or wanted.namespace != namespace or in_database != database:
+        return ""
+    return table.removeprefix("public.") if namespace.startswith("postgres:") else table
+
+
+def address_of(url: str) -> tuple[str, str]:
+    """(`postgres://host:5432`, `database`): OpenLineage's name for a server. Empty for a database without one."""
+    parts = urlsplit(url)
+    kind = parts.scheme.partition("+")[0]
+    scheme = _SCHEMES.get(kind, kind)
+    if not parts.hostname:
+        return "", ""
+    port = parts.port or _PORTS.get(scheme)
+    return f"{scheme}://{parts.hostname}{f':{port}' if port else ''}", parts.path.strip("/")
+
+
+def _path(uri: str) -> str:
+    return unquote(urlsplit(uri).path).rstrip("/")

@@ -1,0 +1,240 @@
+"""The daily look: the newest lineage adds and prunes edges; a table that stays gone is off-boarded, never silently."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestion import tasks
+from lakehub.accounts.models import AuditEntry
+from lakehub.catalog.lineage import LINEAGE, Link, Reading, TableName, daily, edges, gone
+from lakehub.catalog.lineage.events import FolderOfEvents
+from lakehub.catalog.lineage.resolving import address_of
+from lakehub.catalog.models import Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
+from lakehub.kernel.errors import Refused
+from tests import factories as make
+from tests.events import event, table
+from tests.factories import DAY, HOUR, NOW
+
+pytestmark = pytest.mark.django_db
+TABLES = ("airlines", "flights", "delays")
+
+
+@pytest.fixture
+def ops(tmp_path: Path) -> Path:
+    """A database with three tables, each a watched dataset of its name."""
+    file = tmp_path / "ops.db"
+    with sqlite3.connect(file) as db:
+        for name in TABLES:
+            db.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
+    connection = make.connection(url=f"sqlite:///{file}")
+    for name in TABLES:
+        columns = [{"name": "id", "type": "integer", "nullable": True}]
+        one = make.dataset(name, ingested=False, by_day=False, columns=columns)
+        make.feed(one, connection=connection)
+    return file
+
+
+def name(text: str) -> TableName:
+    return TableName(*text.split("/"))
+
+
+def reading(*pairs: str, dropped: tuple[str, ...] = ()) -> Reading:
+    """`ops/flights>ops/delays`; `=>` where rows map one to one."""
+    links = set()
+    for pair in pairs:
+        up, down = pair.replace("=>", ">").split(">")
+        links.add(Link(name(up), name(down), "=>" in pair))
+    return Reading(frozenset(links), frozenset(map(name, dropped)))
+
+
+def known_edges() -> set[str]:
+    return {f"{edge}{' one to one' if edge.one_to_one else ''}" for edge in LineageEdge.objects.all()}
+
+
+def take_in(*pairs: str, **more: Any) -> dict[str, list[str]]:
+    return edges.take_in(reading(*pairs), source="file", now=NOW, **more)
+
+
+def test_new_lineage_adds_edges_and_old_ones_are_pruned(ops: Path) -> None:
+    assert take_in("ops/airlines>ops/flights", "ops/flights=>ops/delays")["added"] == [
+        "airlines → flights (not one to one)",
+        "flights → delays (one to one)",
+    ]
+    told = take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays")
+    assert told == {"added": ["airlines → delays (not one to one)"], "pruned": ["flights → delays (one to one)"]}
+    assert known_edges() == {"airlines → flights", "airlines → delays"}
+    assert take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays") == {"added": [], "pruned": []}
+
+
+def test_only_what_is_compared_gets_a_new_version_of_its_metadata(ops: Path) -> None:
+    take_in("ops/airlines>ops/flights", "ops/flights=>ops/delays")
+    versions = dict(Dataset.objects.values_list("name", "metadata_version"))
+    assert versions == {"airlines": 1, "flights": 1, "delays": 2}
+    assert AuditEntry.objects.filter(actor="lineage", subject="dataset:delays").get().action == "edge added"
+
+
+def test_what_a_person_said_stays(ops: Path) -> None:
+    flights, delays = (Dataset.objects.get(name=one) for one in ("flights", "delays"))
+    make.edge(flights, delays, one_to_one=True)
+    take_in("ops/airlines>ops/flights", "ops/flights>ops/delays")
+    take_in("ops/airlines>ops/flights")
+    assert known_edges() == {"airlines → flights", "flights → delays one to one"}
+
+
+def test_tables_that_nobody_onboarded_are_known_too(ops: Path) -> None:
+    take_in("ops/airlines>ops/planes", "kafka/events>ops/planes")
+    found = {str(one): str(one.connection) for one in LineageTable.objects.all()}
+    assert found == {"ops/airlines": "ops", "ops/planes": "ops", "kafka/events": "None"}
+    assert LineageEdge.objects.count() == 0
+
+
+def test_a_source_that_lost_its_events_takes_nothing_along(ops: Path) -> None:
+    many = [f"ops/t{number}>ops/flights" for number in range(20)]
+    take_in(*many, "ops/airlines>ops/flights")
+    with pytest.raises(Refused, match=r"3 links, and of 21 the last time.*--accept-loss"):
+        take_in(*many[:3])
+    assert (LineageLink.objects.count(), known_edges()) == (21, {"airlines → flights"})
+    take_in(*many[:3], accept_loss=True)
+    assert (LineageLink.objects.count(), known_edges()) == (3, set())
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql+psycopg://me:secret@db.example.org/ops", ("postgres://db.example.org:5432", "ops")),
+        ("mysql+pymysql://db:3307/ops", ("mysql://db:3307", "ops")),
+        ("sqlite:////tmp/ops.db", ("", "tmp/ops.db")),
+    ],
+)
+def test_a_server_has_the_name_that_open_lineage_gives_it(url: str, said: tuple[str, str]) -> None:
+    assert address_of(url)[0] == said[0]
+    assert said[0] == "" or address_of(url)[1] == said[1]
+
+
+def test_names_of_open_lineage_are_found(ops: Path) -> None:
+    make.connection("pg", url="postgresql://db/ops")
+    make.connection("lake", url="file:///lake/dc1", plugin="hudi")
+    weather = make.dataset("weather")
+    links = {
+        Link(TableName("postgres://db:5432", "ops.public.raw"), TableName("file", "/lake/dc1/hourly")),
+        Link(TableName("file", "/lake/dc1/weather"), TableName("lakehub", "delays"), True),
+    }
+    edges.take_in(Reading(frozenset(links)), source="file", now=NOW)
+    found = {one.name: (str(one.connection), one.object) for one in LineageTable.objects.exclude(connection=None)}
+    assert found["ops.public.raw"] == ("pg", "raw")
+    assert found["/lake/dc1/hourly"] == ("lake", "hourly")
+    assert known_edges() == {f"{weather} → delays one to one"}
+
+
+# The look at the tables
+
+
+def drop(ops: Path, table: str) -> None:
+    with sqlite3.connect(ops) as db:
+        db.execute(f"DROP TABLE {table}")
+
+
+def test_a_column_that_came_is_taken_in(ops: Path) -> None:
+    with sqlite3.connect(ops) as db:
+        db.execute("ALTER TABLE flights ADD COLUMN tailnum TEXT")
+    assert gone.look(offboard_after=None, now=NOW).changed == ["flights"]
+    flights = Dataset.objects.get(name="flights")
+    assert (flights.metadata_version, len(flights.columns)) == (2, 2)
+
+
+def test_a_table_that_stays_gone_is_off_boarded_after_days_and_never_silently(ops: Path) -> None:
+    drop(ops, "delays")
+    first = gone.look(offboard_after=14 * DAY, now=NOW)
+    assert "There is no table `delays`" in first.missing["delays"]
+    assert gone.look(offboard_after=14 * DAY, now=NOW + 14 * DAY - HOUR).offboarded == {}
+    last = gone.look(offboard_after=14 * DAY, now=NOW + 14 * DAY)
+    assert last.offboarded == {"delays": "its table is gone since 2026-11-17 19:32 UTC"}
+    entry = AuditEntry.objects.get(action="offboard")
+    assert (entry.actor, entry.subject, entry.detail["why"]) == (
+        "daily look",
+        "dataset:delays",
+        last.offboarded["delays"],
+    )
+
+
+def test_a_table_that_comes_back_is_forgiven(ops: Path) -> None:
+    drop(ops, "delays")
+    gone.look(offboard_after=DAY, now=NOW)
+    with sqlite3.connect(ops) as db:
+        db.execute("CREATE TABLE delays (id INTEGER PRIMARY KEY)")
+    assert gone.look(offboard_after=DAY, now=NOW + 2 * DAY).found_again == ["delays"]
+    drop(ops, "delays")
+    assert gone.look(offboard_after=DAY, now=NOW + 3 * DAY).offboarded == {}
+
+
+def test_a_database_that_is_out_of_reach_says_nothing_of_its_tables(ops: Path) -> None:
+    ops.unlink()
+    looked = gone.look(offboard_after=timedelta(), now=NOW)
+    assert (set(looked.unreadable), looked.missing, looked.offboarded) == (set(TABLES), {}, {})
+
+
+def test_nothing_is_off_boarded_where_that_is_turned_off(ops: Path) -> None:
+    drop(ops, "delays")
+    for day in range(100):
+        looked = gone.look(offboard_after=None, now=NOW + day * DAY)
+    assert looked.offboarded == {}
+
+
+# Once a day
+
+
+@pytest.fixture
+def folder(ops: Path, tmp_path: Path) -> Path:
+    made = tmp_path / "events"
+    made.mkdir()
+    said = event("load", NOW - HOUR, [table("ops/flights", one_to_one=True)], [table("ops/delays")])
+    (made / "load.json").write_text(json.dumps(said))
+    return made
+
+
+def look(folder: Path, now: Any = NOW) -> LineageDay | None:
+    return daily.look_once_a_day(lambda: FolderOfEvents(folder.as_uri()), name="file", offboard_after=None, now=now)
+
+
+def test_it_happens_once_a_day_however_often_it_is_woken_up(folder: Path) -> None:
+    first = look(folder)
+    assert first is not None
+    assert first.report["added"] == ["flights → delays (one to one)"]
+    assert look(folder, NOW + HOUR) is None
+    assert look(folder, NOW + DAY) is not None
+    assert LineageDay.objects.count() == 2
+
+
+def test_lineage_that_cannot_be_read_is_told_and_tried_again_and_the_tables_are_looked_at(folder: Path) -> None:
+    (folder / "load.json").write_text('{"eventType": "COMPLETE"}')
+    day = look(folder)
+    assert day is not None
+    assert "This is no lineage event (KeyError: 'job')" in day.error
+    assert (day.report["changed"], day.ended_at) == ([], None)
+    assert look(folder, NOW + timedelta(minutes=4)) is None
+    (folder / "load.json").unlink()
+    again = look(folder, NOW + timedelta(minutes=5))
+    assert again is not None
+    assert (again.error, again.attempt) == ("", 2)
+
+
+def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.LAKEHUB_LINEAGE, settings.LAKEHUB_LINEAGE_URI = "file", folder.as_uri()
+    monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
+    tasks.follow_lineage()
+    tasks.follow_lineage()
+    assert known_edges() == {"flights → delays one to one"}
+    assert LineageDay.objects.get().attempt == 1
+
+
+@pytest.mark.parametrize("source", list(LINEAGE))
+def test_each_source_is_made_from_a_uri(source: str) -> None:
+    made: Callable[[str], object] = LINEAGE.get(source)
+    assert hasattr(made("file:///nowhere"), "read")
