@@ -9,6 +9,7 @@ from zoneinfo import ZoneInfo
 
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partition_named, partitions_within
 from lakehub.kernel.interval import Interval
+from quality.domain.production import Production
 
 COMPLETE_SHARE = Fraction(999, 1000)
 
@@ -21,11 +22,12 @@ def complete_until(
     zone: ZoneInfo,
     since: datetime | None,
     now: datetime,
+    produced: Production | None = None,
 ) -> datetime | None:
     """c: the greatest bucket boundary at or before now before which every bucket is at least 99.9% complete.
 
     `ours` and `upstream` are rows by the start of their bucket; history starts at `since`, or where upstream does.
-    None where upstream has no rows: nothing to compare with.
+    A bucket that is not produced counts as complete. None where upstream has no rows: nothing to compare with.
     """
     known = [start for start, rows in upstream.items() if rows and (since is None or start >= since)]
     if not known:
@@ -35,18 +37,44 @@ def complete_until(
     if end <= begin:
         return begin
     for bucket in partitions_within(Interval(begin, end), grain, zone):
-        if ours.get(bucket.start, 0) < COMPLETE_SHARE * upstream.get(bucket.start, 0):
+        lacking = ours.get(bucket.start, 0) < COMPLETE_SHARE * upstream.get(bucket.start, 0)
+        if lacking and (produced is None or produced.expects(bucket)):
             return bucket.start
     return end
 
 
-def lateness(c: datetime, *, grain: Grain, zone: ZoneInfo, now: datetime) -> timedelta:
+def complete_with(
+    latest: datetime, *, grain: Grain, zone: ZoneInfo, now: datetime, produced: Production | None = None
+) -> datetime:
+    """c where all that is known is the latest event, or the latest commit: the bucket that holds it may be going on.
+
+    A bucket after which none is produced has no later event to show that it is complete: it counts as complete once it
+    ended, and so do those that are not produced. Without buckets c is the event; what is next produced is due then.
+    """
+    c = floor_to_bucket(min(latest, now), grain, zone)
+    if produced is None or grain is Grain.NONE:
+        return c
+    bucket = partition_at(c, grain, zone)
+    following = partition_at(bucket.end, grain, zone)
+    if bucket.end <= now and not produced.expects(following):
+        bucket = following
+    while bucket.end <= now and not produced.expects(bucket):
+        bucket = partition_at(bucket.end, grain, zone)
+    return bucket.start
+
+
+def lateness(
+    c: datetime, *, grain: Grain, zone: ZoneInfo, now: datetime, produced: Production | None = None
+) -> timedelta:
     """How long ago the first bucket that is not complete ended; zero while it has not.
 
     `c >= floor_to_bucket(N - SLA)` holds if and only if this is below the SLA (with no grain: at most the SLA).
+    Without buckets, but with a calendar, the first time after c at which data is produced takes the place of c.
     """
-    end = c if grain is Grain.NONE else partition_at(c, grain, zone).end
-    return max(timedelta(), now - end)
+    if grain is Grain.NONE:
+        due = produced.next_after(c) if produced is not None else None
+        return max(timedelta(), now - (due or c))
+    return max(timedelta(), now - partition_at(c, grain, zone).end)
 
 
 def by_bucket(rows: Mapping[str | None, int], *, grain: Grain, zone: ZoneInfo) -> dict[datetime, int]:

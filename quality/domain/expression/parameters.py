@@ -6,12 +6,15 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import TypeAlias
+from zoneinfo import ZoneInfo
 
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.expression.amounts import duration_of, text_of
 from quality.domain.expression.errors import ExpressionError, Where
+from quality.domain.production import BadCalendar, production
 
 ParameterValue: TypeAlias = str | int | timedelta
+_UTC = ZoneInfo("UTC")
 
 
 @dataclass(frozen=True)
@@ -28,6 +31,14 @@ def _words(*words: str) -> Parameter:
     return Parameter("a word", ("IDENTIFIER",), str, words)
 
 
+def _calendar(quoted: str) -> str:
+    return production(text_of(quoted), "", _UTC).calendar
+
+
+def _holidays(quoted: str) -> str:
+    return production("", text_of(quoted), _UTC).holidays
+
+
 _DURATION = Parameter("a duration such as 30m", ("DURATION",), duration_of)
 _NAME = Parameter("a name", ("IDENTIFIER", "QUOTED"), lambda text: text.strip('"'))
 _COUNT = Parameter("a whole number such as 30", ("NUMBER",), int)
@@ -42,8 +53,8 @@ PARAMETERS: dict[str, Parameter] = {
     "least": _COUNT,
     "most": _COUNT,
     "dc": _NAME,
-    "calendar": Parameter("a cron line in quotes such as '0 9 * * mon-fri'", ("TEXT",), text_of),
-    "holidays": Parameter("a country in quotes such as 'US'", ("TEXT",), text_of),
+    "calendar": Parameter("a cron line in quotes such as '0 9 * * mon-fri'", ("TEXT",), _calendar),
+    "holidays": Parameter("countries and dates in quotes such as 'US, 2026-12-24'", ("TEXT",), _holidays),
 }
 
 
@@ -56,6 +67,8 @@ def parameter_value(name: str, terminal: str, text: str, where: Where) -> Parame
         raise ExpressionError(f"`{name}` wants {parameter.wants}, not `{text}`.", where=where)
     try:
         return parameter.read(text)
+    except BadCalendar as problem:
+        raise ExpressionError(str(problem), where=where) from None
     except OverflowError:
         raise ExpressionError("The duration is too long.", where=where) from None
     except ValueError:

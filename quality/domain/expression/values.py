@@ -8,16 +8,19 @@ from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from lakehub.kernel.calendar import Grain
+from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
 from quality.domain.expression.nodes import Amount
+from quality.domain.production import Production
 
 
 @dataclass(frozen=True)
 class Known:
-    """`complete_until` is c of the freshness rule, where the leaf found one."""
+    """`complete_until` is c of the freshness rule, where the leaf found one; `facts` explain the amount to people."""
 
     amount: Amount
     complete_until: datetime | None = None
+    facts: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -43,9 +46,14 @@ def error(cause: str) -> Failed:
 
 @dataclass(frozen=True)
 class Moment:
-    """What a leaf may know besides its measures: the time, the calendar of the dataset, how far back it is watched."""
+    """What a leaf may know besides its measures: the time, the calendar of the dataset, how far back it is watched, the
+    partition that is tested, and the ranges that were part of a confirmed incident."""
 
     now: datetime
     grain: Grain = Grain.NONE
     zone: ZoneInfo = _UTC
     since: datetime | None = None
+    partition: Interval = EVERYTHING
+    excluded: tuple[Interval, ...] = ()
+    produced: Production | None = None
+    """When the partitions are produced; None: all of them are."""

@@ -48,7 +48,7 @@ parameters = st.builds(
     least=st.one_of(st.none(), st.integers(0, 10**9)),
     most=st.one_of(st.none(), st.integers(0, 10**9)),
     dc=st.one_of(st.none(), words),
-    calendar=st.one_of(st.none(), texts),
-    holidays=st.one_of(st.none(), texts),
+    calendar=st.sampled_from([None, "0 6 * * mon-fri", "*/15 9-17 1,15 * *"]),
+    holidays=st.sampled_from([None, "US", "US-NY, 2026-12-24"]),
 )
 expressions = st.builds(Expression, nodes, parameters)

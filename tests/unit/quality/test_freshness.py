@@ -9,13 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
+from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partitions_within
+from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation import Evaluation, asks, evaluate
 from quality.domain.expression import parse
 from quality.domain.expression.measures import Answer
 from quality.domain.expression.values import Moment
-from quality.domain.freshness import complete_until, lateness
+from quality.domain.freshness import complete_until, complete_with, lateness
+from quality.domain.production import production
 
 NEW_YORK = ZoneInfo("America/New_York")
 START = datetime(2026, 10, 30, 4, tzinfo=UTC)
@@ -100,6 +102,70 @@ def test_a_hole_in_the_past_holds_c_back() -> None:
     found = fresh(holed, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC))
     assert (found.outcome, found.complete_until) == (Outcome.FAIL, datetime(2026, 10, 31, 4, tzinfo=UTC))
     assert fresh({**FULL, "2026-10-31": 999}, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC)).outcome is Outcome.PASS
+
+
+CALENDARS = ["0 6 * * mon-fri", "0 8-16 * * *", "0 6 * * sun", "*/30 * 1-15 * *"]
+
+
+@given(
+    grains,
+    st.lists(counts, min_size=1, max_size=130),
+    st.lists(counts, min_size=1, max_size=130),
+    moments,
+    st.sampled_from(CALENDARS),
+)
+def test_a_bucket_that_is_not_produced_counts_as_complete(
+    grain: Grain, ours: list[int], upstream: list[int], now: datetime, calendar: str
+) -> None:
+    """The slow model fills the buckets that are not expected, and asks again without a calendar."""
+    produced = production(calendar, "2026-11-02", NEW_YORK)
+    have, want = _by_bucket(ours, grain), _by_bucket(upstream, grain)
+    found = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now, produced=produced)
+    filled = {
+        start: have.get(start, 0) if produced.expects(partition_at(start, grain, NEW_YORK)) else rows
+        for start, rows in want.items()
+    }
+    assert found == complete_until(filled, want, grain=grain, zone=NEW_YORK, since=START, now=now)
+
+
+@given(grains, moments, moments, st.sampled_from(CALENDARS))
+def test_with_a_calendar_the_latest_event_stands_for_what_follows_until_something_is_produced(
+    grain: Grain, latest: datetime, now: datetime, calendar: str
+) -> None:
+    produced = production(calendar, "", NEW_YORK)
+    c = complete_with(latest, grain=grain, zone=NEW_YORK, now=now, produced=produced)
+    plain = complete_with(latest, grain=grain, zone=NEW_YORK, now=now)
+    assert plain <= c <= max(plain, floor_to_bucket(now, grain, NEW_YORK))
+    passed = list(partitions_within(Interval(plain, c), grain, NEW_YORK)) if plain < c else []
+    assert not any(produced.expects(bucket) for bucket in passed[1:])
+    bucket = partition_at(c, grain, NEW_YORK)
+    following = partition_at(bucket.end, grain, NEW_YORK)
+    if bucket.end <= now:
+        assert produced.expects(bucket)
+        assert passed or produced.expects(following)
+
+
+def test_a_table_is_late_from_the_time_on_at_which_it_should_have_come() -> None:
+    """Written on Friday at noon, expected on workdays at six: late from Monday at six on."""
+    friday, monday = (datetime(2026, 11, day, hour, tzinfo=NEW_YORK) for day, hour in ((13, 12), (16, 6)))
+    produced = production("0 6 * * mon-fri", "", NEW_YORK)
+    for minutes, late in ((-1, 0), (0, 0), (90, 90)):
+        found = lateness(
+            friday, grain=Grain.NONE, zone=NEW_YORK, now=monday + timedelta(minutes=minutes), produced=produced
+        )
+        assert found == timedelta(minutes=late)
+
+
+def test_no_one_is_alarmed_on_a_weekend() -> None:
+    """30 October 2026 is a Friday; the calendar is part of the test."""
+    expression = parse("freshness(this, upstream) < 2h with calendar='0 6 * * mon-fri', holidays='2026-11-02'")
+    answers = dict(zip(asks(expression), ({"2026-10-30": 5}, {"2026-10-30": 5, "2026-10-31": 3}, None), strict=True))
+    tuesday = datetime(2026, 11, 3, tzinfo=NEW_YORK)
+    for now, outcome in ((tuesday + timedelta(hours=3), Outcome.PASS), (tuesday + timedelta(hours=27), Outcome.PASS)):
+        found = evaluate(expression, answers, Moment(now, Grain.DAY, NEW_YORK, START))
+        assert found.outcome is outcome
+    plain = parse("freshness(this, upstream) < 2h")
+    assert evaluate(plain, answers, Moment(tuesday, Grain.DAY, NEW_YORK, START)).outcome is Outcome.FAIL
 
 
 def test_an_empty_copy_fails_and_an_empty_upstream_is_no_data() -> None:

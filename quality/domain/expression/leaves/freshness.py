@@ -11,18 +11,19 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import cast
 
-from lakehub.kernel.calendar import Grain, floor_to_bucket
+from lakehub.kernel.calendar import Grain
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves.arguments import a_name, a_table, exactly
 from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Ask, Measure, Reach
 from quality.domain.expression.nodes import Argument
 from quality.domain.expression.values import Known, Moment, Value, error, no_data
-from quality.domain.freshness import COMPLETE_SHARE, by_bucket, complete_until, lateness
+from quality.domain.freshness import COMPLETE_SHARE, by_bucket, complete_until, complete_with, lateness
 
 
 class Freshness:
     signature = "freshness(table, upstream) or freshness(table.event_time) or freshness(table)"
     kind = Kind.DURATION
+    tables = 2
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 1, 2, self.signature)
@@ -48,7 +49,15 @@ def _by_bucket(ours: Mapping[str | None, int], upstream: Mapping[str | None, int
         rows, expected = (by_bucket(counts, grain=moment.grain, zone=moment.zone) for counts in (ours, upstream))
     except ValueError as bad_name:
         return error(str(bad_name))
-    c = complete_until(rows, expected, grain=moment.grain, zone=moment.zone, since=moment.since, now=moment.now)
+    c = complete_until(
+        rows,
+        expected,
+        grain=moment.grain,
+        zone=moment.zone,
+        since=moment.since,
+        now=moment.now,
+        produced=moment.produced,
+    )
     return no_data("upstream has no rows") if c is None else _late(c, moment)
 
 
@@ -68,11 +77,13 @@ def _since_latest(latest: Answer, moment: Moment) -> Value:
     instant = _instant(latest)
     if instant is None:
         return error(f"{latest!r} is not a time")
-    return _late(floor_to_bucket(min(instant, moment.now), moment.grain, moment.zone), moment)
+    c = complete_with(instant, grain=moment.grain, zone=moment.zone, now=moment.now, produced=moment.produced)
+    return _late(c, moment)
 
 
 def _late(c: datetime, moment: Moment) -> Value:
-    return Known(lateness(c, grain=moment.grain, zone=moment.zone, now=moment.now), complete_until=c)
+    late = lateness(c, grain=moment.grain, zone=moment.zone, now=moment.now, produced=moment.produced)
+    return Known(late, complete_until=c)
 
 
 def _instant(value: Answer) -> datetime | None:
