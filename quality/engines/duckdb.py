@@ -5,16 +5,19 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from functools import lru_cache
-from threading import Timer
 
 import duckdb
 
 from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Measure
 from quality.domain.expression.values import Failed, error, no_data
-from quality.engines.files import Source, file_source, parquet
+from quality.engines.deadline import deadline
+from quality.engines.duck import DuckSql, cause, quoted
+from quality.engines.files import opened, parquet
+from quality.engines.reading import Found, Reading, Source
 from quality.engines.scan import (
     CannotRead,
     Each,
@@ -25,21 +28,15 @@ from quality.engines.scan import (
     One,
     Part,
     Scan,
+    SqlTable,
     Target,
     Whole,
     of_nothing,
 )
-from quality.engines.select import Dialect, cannot_look_up, select, unknown_columns
+from quality.engines.select import Table
 from quality.engines.slices import Snapshot, snapshot
 
 _TRIES = 3
-
-
-def _quote(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-DIALECT = Dialect(quote=_quote, key=lambda columns: f"row({', '.join(columns)})", text="VARCHAR")
 
 
 class DuckDb:
@@ -55,11 +52,11 @@ class DuckDb:
 
 def _of_files(scan: Scan, target: Files, limits: Limits) -> Measured:
     try:
-        with _connection(limits) as connection:
-            answers, scans = _Reading(connection, scan, file_source(target)).answers()
+        with connected(limits) as connection, opened(connection, target, limits) as table:
+            found = _read(connection, scan, table, limits)
     except duckdb.Error as failed:
-        raise CannotRead(f"The files {target.glob} cannot be read: {_cause(failed)}") from failed
-    return Measured(answers, scans=scans)
+        raise CannotRead(f"The files {target.glob} cannot be read: {cause(failed)}") from failed
+    return Measured(found.answers, scans=found.scans, groups=found.groups)
 
 
 def _of_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> Measured:
@@ -67,42 +64,53 @@ def _of_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> Measured:
     for last in (False,) * (_TRIES - 1) + (True,):
         listed = _listed(target, scan.part)
         try:
-            answers, scans = _answers(scan, listed, limits)
+            found = _answers(scan, listed, limits)
         except duckdb.IOException as vanished:
             if last:
-                raise CannotRead(f"The files of {target.uri} cannot be read: {_cause(vanished)}") from vanished
+                raise CannotRead(f"The files of {target.uri} cannot be read: {cause(vanished)}") from vanished
             continue
         except duckdb.Error as failed:
-            raise CannotRead(f"The files of {target.uri} cannot be read: {_cause(failed)}") from failed
-        return Measured(answers, listed.instant, scans)
+            raise CannotRead(f"The files of {target.uri} cannot be read: {cause(failed)}") from failed
+        return Measured(found.answers, listed.instant, found.scans, found.groups)
     raise AssertionError("the last try returns or raises")
-
-
-def _cause(failed: duckdb.Error) -> str:
-    return str(failed).splitlines()[0]
 
 
 def _listed(target: HudiCopy, part: Part) -> Snapshot:
     return snapshot(target.uri, column=part.column, value=part.value) if isinstance(part, One) else snapshot(target.uri)
 
 
-def _answers(scan: Scan, listed: Snapshot, limits: Limits) -> tuple[Mapping[Measure, Answer | Failed], int]:
+def _answers(scan: Scan, listed: Snapshot, limits: Limits) -> Found:
     known: dict[Measure, Answer | Failed] = {}
     if COMMITTED in scan.measures:
         known[COMMITTED] = listed.committed_at
     rest = tuple(measure for measure in scan.measures if measure != COMMITTED)
     if not rest:
-        return known, 0
+        return Found(known, 0)
     if not listed.slices:
-        return {**known, **of_nothing(rest, each=isinstance(scan.part, Each))}, 0
-    with _connection(limits) as connection:
-        if rest == (ROWS,):
-            return {**known, ROWS: _from_footers(connection, listed, scan.part)}, 0
+        return Found({**known, **of_nothing(rest, each=isinstance(scan.part, Each) or bool(scan.by))}, 0)
+    with connected(limits) as connection:
+        if rest == (ROWS,) and not scan.by:
+            return Found({**known, ROWS: _from_footers(connection, listed, scan.part)}, 0)
         # The slices are those of the partition: nothing is left to filter.
         part = Whole() if isinstance(scan.part, One) else scan.part
-        source = parquet([one.path for one in listed.slices])
-        answers, scans = _Reading(connection, Scan(scan.target, rest, part, scan.tables), source).answers()
-    return {**known, **answers}, scans
+        table = parquet([one.path for one in listed.slices])
+        found = _read(connection, replace(scan, measures=rest, part=part), table, limits)
+    return replace(found, answers={**known, **found.answers})
+
+
+def _read(connection: duckdb.DuckDBPyConnection, scan: Scan, table: Table, limits: Limits) -> Found:
+    backend = DuckSql(connection)
+    source = backend.source(table)
+    where, parameters = "", {}
+    if isinstance(scan.part, One):
+        where, parameters = f"scanned.{quoted(scan.part.column)} = $part", {"part": scan.part.value}
+    measures = [one for one in scan.measures if one.kind != "query"]
+    names = {one.other for one in measures if one.other is not None}
+    with ExitStack() as stack:
+        tables = {name: _lookup(backend, scan.tables[name], f"other{n}", limits, stack) for n, name in enumerate(names)}
+        reading = Reading(backend, scan, source, limits, where=where, **parameters)
+        found = reading.found(measures, tables)
+    return found
 
 
 def _from_footers(connection: duckdb.DuckDBPyConnection, listed: Snapshot, part: Part) -> Answer:
@@ -117,96 +125,31 @@ def _from_footers(connection: duckdb.DuckDBPyConnection, listed: Snapshot, part:
     return counts
 
 
-class _Reading:
-    """The measures of one scan as one query; where that fails, halves, so that a bad measure does not cost its neighbours."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection, scan: Scan, source: Source) -> None:
-        self._connection = connection
-        self._scan = scan
-        self._source = source
-        self._lookups = {name: _lookup(scan.tables[name]) for name in {one.other for one in scan.measures if one.other}}
-        self._scans = 0
-
-    def answers(self) -> tuple[dict[Measure, Answer | Failed], int]:
-        bad: dict[Measure, Answer | Failed] = {}
-        bad |= unknown_columns(self._scan.measures, self._columns(self._source))
-        for measure in self._scan.measures:
-            if measure.other is not None and (why := self._cannot_look_up(measure, self._lookups[measure.other])):
-                bad[measure] = why
-        good = [measure for measure in self._scan.measures if measure not in bad]
-        return {**self._fused(good), **bad}, self._scans
-
-    def _columns(self, source: Source) -> list[str]:
-        query = self._connection.execute(f"SELECT * FROM {source.text} LIMIT 0", source.parameters)  # noqa: S608  # our own text
-        return [column[0] for column in query.description or []]
-
-    def _cannot_look_up(self, measure: Measure, table: Source | Failed) -> Failed | None:
-        if isinstance(table, Failed):
-            return table
-        try:
-            return cannot_look_up(measure, self._columns(table))
-        except duckdb.IOException:
-            raise
-        except duckdb.Error as failed:
-            return error(f"the table that is looked into cannot be read: {_cause(failed)}")
-
-    def _fused(self, measures: Sequence[Measure]) -> dict[Measure, Answer | Failed]:
-        if not measures:
-            return {}
-        try:
-            return self._query(measures)
-        except duckdb.InterruptException:
-            return dict.fromkeys(measures, error("the scan took longer than its timeout"))
-        except duckdb.IOException:
-            raise
-        except duckdb.Error as failed:
-            if len(measures) == 1:
-                return {measures[0]: error(_cause(failed))}
-            half = len(measures) // 2
-            return {**self._fused(measures[:half]), **self._fused(measures[half:])}
-
-    def _query(self, measures: Sequence[Measure]) -> dict[Measure, Answer | Failed]:
-        part = self._scan.part
-        group = part.column if isinstance(part, Each) else ""
-        where = f"scanned.{_quote(part.column)} = ?" if isinstance(part, One) else ""
-        looked = {name: table for name, table in self._lookups.items() if isinstance(table, Source)}
-        tables = {name: table.text for name, table in looked.items()}
-        text = select(DIALECT, measures, source=self._source.text, tables=tables, where=where, group=group)
-        values = [*self._source.parameters]
-        values += [value for one in measures if one.other for value in looked[one.other].parameters]
-        values += [part.value] if isinstance(part, One) else []
-        rows = self._connection.execute(text, values).fetchall()
-        self._scans += 1
-        if not group:
-            return dict(zip(measures, rows[0], strict=True))
-        return {measure: {row[0]: row[place] for row in rows} for place, measure in enumerate(measures, start=1)}
-
-
-def _lookup(target: Target) -> Source | Failed:
+def _lookup(backend: DuckSql, target: Target, name: str, limits: Limits, stack: ExitStack) -> Source | Failed:
     """The rows of a table that a measure looks into."""
-    if isinstance(target, Files):
-        return file_source(target)
-    if isinstance(target, HudiCopy):
+    if isinstance(target, SqlTable):
+        return error("a table of a database cannot be looked into from here; bring it into the lake first")
+    try:
+        if isinstance(target, Files):
+            return backend.source(stack.enter_context(opened(backend.connection, target, limits, name)))
         listed = snapshot(target.uri)
-        return (
-            parquet([one.path for one in listed.slices])
-            if listed.slices
-            else no_data("the table that is looked into has no rows")
-        )
-    return error("a table of a database cannot be looked into from here; bring it into the lake first")
+        if not listed.slices:
+            return no_data("the table that is looked into has no rows")
+        return backend.source(parquet([one.path for one in listed.slices], name))
+    except duckdb.IOException:
+        raise
+    except (duckdb.Error, CannotRead) as failed:
+        return error(f"the table that is looked into cannot be read: {cause(failed)}")
 
 
 @contextmanager
-def _connection(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
+def connected(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
     """A cursor of its own, interrupted when its time is over."""
-    with _database(os.getpid(), limits.memory, limits.threads).cursor() as connection:
-        timer = Timer(limits.timeout.total_seconds(), connection.interrupt)
-        timer.daemon = True
-        timer.start()
-        try:
-            yield connection
-        finally:
-            timer.cancel()
+    with (
+        _database(os.getpid(), limits.memory, limits.threads).cursor() as connection,
+        deadline(limits.timeout, connection.interrupt),
+    ):
+        yield connection
 
 
 @lru_cache(maxsize=2)

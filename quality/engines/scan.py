@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import TypeAlias
 
-from quality.domain.expression.measures import Answer, Measure
+from quality.domain.expression.measures import Answer, Measure, of_no_rows
 from quality.domain.expression.nodes import Name
 from quality.domain.expression.values import Failed
 
@@ -69,7 +69,8 @@ Part: TypeAlias = Whole | One | Each
 class Scan:
     """One pass: `measures` of `part` of `target`. `tables` are those that the measures look into.
 
-    With `by`, each measure is answered by the values of that column; the part is One or Whole then.
+    With `by`, each measure is answered by the values of that column; the part is One or Whole then. Of more than `most`
+    values the largest are answered and one more, which shows that there are more.
     """
 
     target: Target
@@ -77,6 +78,7 @@ class Scan:
     part: Part = Whole()
     tables: Mapping[Name, Target] = field(default_factory=dict)
     by: str = ""
+    most: int = 100
 
 
 @dataclass(frozen=True)
@@ -86,23 +88,21 @@ class Limits:
     timeout: timedelta = timedelta(minutes=2)
     memory: str = "512MB"
     threads: int = 2
+    rows: int = 100_000
+    """So many groups, partitions or bins are taken from an engine; more are refused."""
 
 
 @dataclass(frozen=True)
 class Measured:
-    """`instant` is the commit that was read, where the target has commits; `scans` how often the data was gone through."""
+    """`instant` is the commit that was read, where the target has commits; `scans` how often the data was gone through;
+    `groups` how many values the column `by` has, beyond those that are answered."""
 
     answers: Mapping[Measure, Answer | Failed]
     instant: str = ""
     scans: int = 1
+    groups: int = 0
 
 
 def of_nothing(measures: Sequence[Measure], *, each: bool) -> dict[Measure, Answer | Failed]:
     """What a table without a row answers: counts are 0, the rest is not known. `each`: by partition or by a column."""
-    return {measure: {} if each else _nothing(measure.kind) for measure in measures}
-
-
-def _nothing(kind: str) -> Answer:
-    if kind == "frequencies":
-        return {}
-    return None if kind in ("sum", "minimum", "maximum", "query", "committed") else 0
+    return {measure: {} if each else of_no_rows(measure) for measure in measures}

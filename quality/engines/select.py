@@ -2,98 +2,201 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
 
-from lakehub.kernel.suggest import did_you_mean
-from quality.domain.expression.measures import Measure
+from quality.domain.expression.measures import Measure, Scalar
 from quality.domain.expression.nodes import Name
-from quality.domain.expression.values import Failed, error
+from quality.engines.bins import LARGEST, LAST, MOST, NAN, PARTS, SMALLEST
+from quality.engines.fitting import Columns
+from quality.engines.kinds import Kind
+from quality.engines.patterns import Flavour, written
+
+Bound: TypeAlias = Mapping[Measure, tuple[Scalar, ...]]
+"""The measures of a query with the values that each binds."""
 
 
 @dataclass(frozen=True)
 class Dialect:
-    """How an engine writes a name, a key of several columns, and a text."""
+    """How an engine writes a name, a parameter, a key of several columns, and whether a text matches; `column` is what
+    makes equal what the other engines hold for equal, such as a text without the rules of a language."""
 
     quote: Callable[[str], str]
+    parameter: Callable[[str], str]
     key: Callable[[Sequence[str]], str]
+    matches: Callable[[str, str], str]
+    flavour: Flavour
+    double: str = "DOUBLE"
+    column: Callable[[str, Kind], str] = lambda column, kind: column
+    total: Callable[[str, Kind], str] = lambda column, kind: f"SUM({column})"
+    extreme: Callable[[str, Kind], str] = lambda column, kind: column
+    is_nan: Callable[[str], str] = "isnan({})".format
+    bins: Callable[[str], str] | None = None
+    """A function of the engine's own for the bin of a number."""
+
+
+@dataclass(frozen=True)
+class Table:
+    """What follows FROM, with its parameters."""
+
     text: str
+    parameters: Mapping[str, object] = field(default_factory=dict)
 
 
-AGGREGATES: dict[str, Callable[[Dialect, Sequence[str]], str]] = {
-    "rows": lambda dialect, columns: "COUNT(*)",
-    "distinct": lambda dialect, columns: f"COUNT(DISTINCT {dialect.key(columns)})",
-    "nulls": lambda dialect, columns: f"COUNT(*) - COUNT({columns[0]})",
-    "filled": lambda dialect, columns: f"COUNT({columns[0]})",
-    "sum": lambda dialect, columns: f"SUM({columns[0]})",
-    "minimum": lambda dialect, columns: f"MIN({columns[0]})",
-    "maximum": lambda dialect, columns: f"MAX({columns[0]})",
+@dataclass(frozen=True)
+class Rows:
+    """Which rows of a table: those that `where` lets through, grouped by `group`; of the groups `most`, `ranked` by size."""
+
+    table: Table
+    columns: Columns
+    where: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict)
+    group: str = ""
+    most: int = 0
+    ranked: bool = False
+
+
+@dataclass(frozen=True)
+class Statement:
+    text: str
+    parameters: dict[str, object]
+
+
+@dataclass(frozen=True)
+class _Term:
+    """A measure in SQL: its columns, the placeholders of its values, the kind of its first column."""
+
+    columns: Sequence[str]
+    values: Sequence[str]
+    kind: Kind
+
+
+def _how_many(condition: str) -> str:
+    return f"COUNT(CASE WHEN {condition} THEN 1 END)"
+
+
+def _distinct(dialect: Dialect, term: _Term) -> str:
+    """A null is a value too; for one column the engine's own count is much the fastest."""
+    if len(term.columns) > 1:
+        return f"COUNT(DISTINCT {dialect.key(term.columns)})"
+    (column,) = term.columns
+    return f"COUNT(DISTINCT {column}) + COALESCE(MAX(CASE WHEN {column} IS NULL THEN 1 ELSE 0 END), 0)"
+
+
+AGGREGATES: dict[str, Callable[[Dialect, _Term], str]] = {
+    "rows": lambda dialect, term: "COUNT(*)",
+    "distinct": _distinct,
+    "nulls": lambda dialect, term: f"COUNT(*) - COUNT({term.columns[0]})",
+    "filled": lambda dialect, term: f"COUNT({term.columns[0]})",
+    "sum": lambda dialect, term: dialect.total(term.columns[0], term.kind),
+    "minimum": lambda dialect, term: f"MIN({dialect.extreme(term.columns[0], term.kind)})",
+    "maximum": lambda dialect, term: f"MAX({dialect.extreme(term.columns[0], term.kind)})",
+    "outside": lambda dialect, term: _how_many(
+        f"{term.columns[0]} < {term.values[0]} OR {term.columns[0]} > {term.values[1]}"
+    ),
+    "mismatched": lambda dialect, term: _how_many(f"NOT {dialect.matches(term.columns[0], term.values[0])}"),
+    "unexpected": lambda dialect, term: _how_many(f"{term.columns[0]} NOT IN ({', '.join(term.values)})"),
 }
-"""One line a measure. `unmatched` needs a join and is built below."""
+"""One line a measure. `unmatched` needs a join and `frequencies` rows of their own: they are built below."""
 
 
-def select(
-    dialect: Dialect,
-    measures: Sequence[Measure],
-    *,
-    source: str,
-    tables: Mapping[Name, str],
-    where: str = "",
-    group: str = "",
-) -> str:
-    """One row of answers in the order of `measures`; with `group`, a row for each of its values, which comes first."""
+def select(dialect: Dialect, bound: Bound, rows: Rows, looked_into: Mapping[Name, Rows]) -> Statement:
+    """One row of answers in the order of the measures. With a group, a row for each of its values: the value, how many
+    groups there are in all, and the answers."""
     joins, answers = [], []
-    for number, measure in enumerate(measures):
+    parameters: dict[str, object] = {**rows.table.parameters, **rows.parameters}
+    for number, (measure, values) in enumerate(bound.items()):
         if measure.kind == "unmatched":
             assert measure.other is not None
-            joins.append(_join(dialect, measure, number, tables[measure.other]))
-            answers.append(_missed(dialect, measure, number))
+            other = looked_into[measure.other]
+            joins.append(_join(dialect, measure, number, rows.columns, other))
+            answers.append(_missed(dialect, measure, number, rows.columns))
+            parameters |= other.table.parameters
         else:
-            answers.append(AGGREGATES[measure.kind](dialect, [_column(dialect, name) for name in measure.columns]))
-    grouped = f"CAST({_column(dialect, group)} AS {dialect.text})" if group else ""
-    return " ".join(
-        part
-        for part in (
-            "SELECT",
-            ", ".join([*([grouped] if group else []), *answers]),
-            f"FROM {source} AS scanned",
-            *joins,
-            f"WHERE {where}" if where else "",
-            f"GROUP BY {grouped}" if group else "",
-        )
-        if part
+            names = [f"v{number}_{position}" for position in range(len(values))]
+            parameters |= zip(names, _written(dialect, measure, values), strict=True)
+            answers.append(AGGREGATES[measure.kind](dialect, _term(dialect, measure, rows.columns, names)))
+    group = _column(dialect, rows.group, rows.columns) if rows.group else ""
+    text = _joined(
+        f"SELECT {', '.join([*([group, 'COUNT(*) OVER ()'] if group else []), *answers])} FROM {rows.table.text} AS scanned",  # noqa: S608  # quoted names only
+        *joins,
+        f"WHERE {rows.where}" if rows.where else "",
+        f"GROUP BY {group} {_largest(group, rows)}" if group else "",
+    )
+    return Statement(text, parameters)
+
+
+def _largest(group: str, rows: Rows) -> str:
+    order = f"ORDER BY COUNT(*) DESC, CASE WHEN {group} IS NULL THEN 0 ELSE 1 END, {group}" if rows.ranked else ""
+    return _joined(order, f"LIMIT {rows.most:d}")
+
+
+def _joined(*parts: str) -> str:
+    return " ".join(part for part in parts if part)
+
+
+def _written(dialect: Dialect, measure: Measure, values: Sequence[Scalar]) -> list[Scalar]:
+    return [written(str(values[0]), dialect.flavour)] if measure.kind == "mismatched" else list(values)
+
+
+def _term(dialect: Dialect, measure: Measure, columns: Columns, names: Sequence[str]) -> _Term:
+    return _Term(
+        [_column(dialect, name, columns) for name in measure.columns],
+        [dialect.parameter(name) for name in names],
+        columns[measure.columns[0]] if measure.columns else Kind.OTHER,
     )
 
 
-def _column(dialect: Dialect, name: str) -> str:
-    return f"scanned.{dialect.quote(name)}"
+def _column(dialect: Dialect, name: str, columns: Columns) -> str:
+    return dialect.column(f"scanned.{dialect.quote(name)}", columns[name])
 
 
-def _join(dialect: Dialect, measure: Measure, number: int, table: str) -> str:
+def _join(dialect: Dialect, measure: Measure, number: int, columns: Columns, other: Rows) -> str:
     """At most one row of the other table for each row, so that the other measures of the scan stay right."""
-    keys = [dialect.quote(name) for name in measure.other_columns]
+    keys = [dialect.column(dialect.quote(name), other.columns[name]) for name in measure.other_columns]
     named = ", ".join(f"{key} AS k{position}" for position, key in enumerate(keys))
     on = " AND ".join(
-        f"{_column(dialect, name)} = looked{number}.k{position}" for position, name in enumerate(measure.columns)
+        f"{_column(dialect, name, columns)} = looked{number}.k{position}"
+        for position, name in enumerate(measure.columns)
     )
-    return f"LEFT JOIN (SELECT DISTINCT {named} FROM {table}) AS looked{number} ON {on}"  # noqa: S608  # quoted names only
+    return f"LEFT JOIN (SELECT DISTINCT {named} FROM {other.table.text} AS other) AS looked{number} ON {on}"  # noqa: S608  # quoted names only
 
 
-def _missed(dialect: Dialect, measure: Measure, number: int) -> str:
-    given = " AND ".join(f"{_column(dialect, name)} IS NOT NULL" for name in measure.columns)
-    return f"COUNT(CASE WHEN {given} AND looked{number}.k0 IS NULL THEN 1 END)"
+def _missed(dialect: Dialect, measure: Measure, number: int, columns: Columns) -> str:
+    given = " AND ".join(f"{_column(dialect, name, columns)} IS NOT NULL" for name in measure.columns)
+    return _how_many(f"{given} AND looked{number}.k0 IS NULL")
 
 
-def cannot_look_up(measure: Measure, known: Sequence[str]) -> Failed | None:
-    """Why the table with the columns `known` cannot be looked into by this measure."""
-    return next(iter(unknown_columns([Measure("lookup", measure.other_columns)], known).values()), None)
+def frequencies(dialect: Dialect, measure: Measure, rows: Rows) -> Statement:
+    """Rows of (group, bin, how many rows it has); one bin more than there may be, so that too many show."""
+    (name,) = measure.columns
+    kind = rows.columns[name]
+    column, group = _column(dialect, name, rows.columns), "NULL"
+    if rows.group:
+        group = _column(dialect, rows.group, rows.columns)
+    bin_ = dialect.bins(column) if dialect.bins and kind.is_number else column
+    read = f"SELECT {group} AS g, {bin_} AS x FROM {rows.table.text} AS scanned {f'WHERE {rows.where}' if rows.where else ''}"  # noqa: S608
+    binned = _binned(dialect, read) if kind.is_number and not dialect.bins else read
+    limit = rows.most if rows.group else MOST + 1
+    text = f"SELECT g, x, COUNT(*) FROM ({binned}) AS binned GROUP BY g, x LIMIT {limit:d}"  # noqa: S608
+    return Statement(text, {**rows.table.parameters, **rows.parameters})
 
 
-def unknown_columns(measures: Iterable[Measure], known: Sequence[str]) -> dict[Measure, Failed]:
-    """The measures that name a column which the table lacks, each with the error."""
-    return {
-        measure: error(f"There is no column `{column}`.{did_you_mean(column, known)}")
-        for measure in measures
-        for column in measure.columns
-        if column not in known
-    }
+def _binned(dialect: Dialect, read: str) -> str:
+    """`bins.bin_of` in SQL: the logarithm is a first guess at the power of two, which comparisons then mend."""
+    two = f"CAST(2 AS {dialect.double})"
+    least, most = f"POWER({two}, {SMALLEST:d})", f"POWER({two}, {LARGEST:d})"
+    number = f"CAST(x AS {dialect.double})"
+    sized = f"SELECT g, {number} AS x, ABS({number}) AS a FROM ({read}) AS rows_read"  # noqa: S608
+    # What is outside the bounds is guessed as 1, for which there is a logarithm, and not used.
+    within = f"a >= {least} AND a < {most} AND NOT {dialect.is_nan('x')}"
+    guess = f"FLOOR(LN(CASE WHEN {within} THEN a ELSE 1 END) / LN({two}))"
+    guessed = f"SELECT g, x, a, {guess} AS p FROM ({sized}) AS sized"  # noqa: S608
+    step = f"CASE WHEN a >= POWER({two}, p + 1) THEN 1 WHEN a < POWER({two}, p) THEN -1 ELSE 0 END"
+    mended = f"SELECT g, x, a, p + CASE WHEN {within} THEN {step} ELSE 0 END AS e FROM ({guessed}) AS guessed"  # noqa: S608
+    part = f"FLOOR((a / POWER({two}, e) - 1) * {PARTS:d})"
+    size = f"CASE WHEN a >= {most} THEN {LAST:d} ELSE (e - ({SMALLEST:d})) * {PARTS:d} + {part} + 1 END"
+    known = f"CASE WHEN a < {least} THEN 0 WHEN x < 0 THEN -({size}) ELSE {size} END"
+    bin_ = f"CASE WHEN x IS NULL THEN NULL WHEN {dialect.is_nan('x')} THEN {NAN:d} ELSE {known} END"
+    return f"SELECT g, {bin_} AS x FROM ({mended}) AS mended"  # noqa: S608

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
@@ -32,12 +33,13 @@ class Spark:
         # Listed before it is read: the rows are at least as new as the commit that is named.
         listed = snapshot(scan.target.uri)
         known: dict[Measure, Answer | Failed] = {COMMITTED: listed.committed_at} if COMMITTED in scan.measures else {}
-        rest = [one for one in scan.measures if one != COMMITTED]
+        rest = tuple(one for one in scan.measures if one != COMMITTED)
         if not listed.slices:
-            return Measured({**known, **of_nothing(rest, each=isinstance(scan.part, Each))}, listed.instant, 0)
+            nothing = of_nothing(rest, each=isinstance(scan.part, Each) or bool(scan.by))
+            return Measured({**known, **nothing}, listed.instant, 0)
         tables = {name: _frame(spark, target) for name, target in scan.tables.items()}
-        answers, queries = measure(_frame(spark, scan.target), rest, scan.part, tables, limits)
-        return Measured({**known, **answers}, listed.instant, queries)
+        found = measure(_frame(spark, scan.target), replace(scan, measures=rest), tables, limits)
+        return Measured({**known, **found.answers}, listed.instant, found.scans, found.groups)
 
 
 def _frame(spark: SparkSession, target: Target) -> DataFrame:

@@ -1,57 +1,92 @@
-"""Tables of any database that SQLAlchemy speaks to; used for the upstream side of a test. Read-only and bounded by the database itself."""
+"""Tables of any database that SQLAlchemy speaks to. Read-only and bounded, by the database itself where it can be."""
 
 from __future__ import annotations
 
+import sqlite3
 import time
-from collections.abc import Callable, Mapping, Sequence
-from datetime import date, datetime
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
 from functools import lru_cache
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
-from sqlalchemy.types import NullType
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError, OperationalError, SQLAlchemyError
 
 from lakehub.kernel import addresses
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.expression.measures import Answer, Measure, Scalar
 from quality.domain.expression.values import Failed, error
-from quality.engines.scan import CannotRead, Each, Limits, Measured, One, Scan, SqlTable
-from quality.engines.select import cannot_look_up, unknown_columns
+from quality.engines import databases
+from quality.engines.deadline import deadline
+from quality.engines.fusion import Refused
+from quality.engines.kinds import Kind
+from quality.engines.reading import Reading, Row, Source
+from quality.engines.scan import CannotRead, Limits, Measured, One, Scan, SqlTable, Target
+from quality.engines.select import Dialect, Statement, Table
 
-_AGGREGATES: dict[str, Callable[[Sequence[sa.Column[Any]]], sa.ColumnElement[Any]]] = {
-    "rows": lambda columns: sa.func.count(),
-    "nulls": lambda columns: sa.func.count() - sa.func.count(columns[0]),
-    "filled": lambda columns: sa.func.count(columns[0]),
-    "sum": lambda columns: sa.func.sum(columns[0]),
-    "minimum": lambda columns: sa.func.min(columns[0]),
-    "maximum": lambda columns: sa.func.max(columns[0]),
-}
-"""What fits in one SELECT; `distinct` and `unmatched` are statements of their own, which every database understands."""
-
-_BOUNDS: dict[str, Callable[[int], tuple[str, ...]]] = {
-    "postgresql": lambda ms: ("SET TRANSACTION READ ONLY", f"SET LOCAL statement_timeout = {ms}"),
-    "mysql": lambda ms: (f"SET SESSION max_execution_time = {ms}",),
-    "mariadb": lambda ms: (f"SET SESSION max_statement_time = {ms / 1000}",),
-    "sqlite": lambda ms: ("PRAGMA query_only = ON",),
-}
+_GRACE = timedelta(seconds=5)
+"""A database that does not stop by itself is left so long after its timeout."""
 
 
 class SqlAlchemy:
     def measure(self, scan: Scan, limits: Limits) -> Measured:
         if not isinstance(scan.target, SqlTable):
             raise CannotRead("This engine reads tables of databases; for a Hudi table or files choose engine=duckdb.")
-        shown = _shown(scan.target)
-        try:
-            with _engine(scan.target.url).connect() as connection:
-                _bind(connection, limits)
-                return _Reading(connection, scan, _table(connection, scan.target.table, shown)).measured()
-        except (NoSuchModuleError, ImportError) as missing:
-            raise CannotRead(
-                f"{shown} cannot be read: this kind of database has no driver here: {missing}."
-            ) from missing
-        except SQLAlchemyError as failed:
-            raise CannotRead(f"{shown} cannot be read: {_cause(failed)}") from failed
+        with connected(scan.target, limits) as connection:
+            return _measured(connection, scan, scan.target, limits)
+
+    def version(self, target: Target, part: object) -> str:
+        """A database does not say what has changed."""
+        return ""
+
+
+def _measured(connection: sa.Connection, scan: Scan, target: SqlTable, limits: Limits) -> Measured:
+    backend = Sql(connection, databases.dialect_of(connection))
+    source = backend.source(target)
+    where, parameters = "", {}
+    if isinstance(scan.part, One):
+        column = f"scanned.{databases.quoted(connection, scan.part.column)}"
+        kind = source.columns.get(scan.part.column)
+        if kind is None:
+            near = did_you_mean(scan.part.column, source.columns)
+            raise CannotRead(f"{target.table} has no partition column `{scan.part.column}`.{near}")
+        where, parameters = f"{column} = :part", {"part": partition_value(scan.part, kind)}
+    names = {one.other for one in scan.measures if one.other is not None}
+    tables = {name: _looked_into(backend, scan.tables[name], target) for name in names}
+    reading = Reading(backend, scan, source, limits, where=where, **parameters)
+    found = reading.found(scan.measures, tables)
+    return Measured(found.answers, scans=found.scans, groups=found.groups)
+
+
+def _looked_into(backend: Sql, other: Target, target: SqlTable) -> Source | Failed:
+    if not isinstance(other, SqlTable) or other.url != target.url:
+        return error("both tables must be in one database, or both in the lake")
+    try:
+        return backend.source(other)
+    except CannotRead as failed:
+        return error(str(failed))
+
+
+@contextmanager
+def connected(target: SqlTable, limits: Limits) -> Iterator[sa.Connection]:
+    """A connection of its own, which may only read and has `limits.timeout` for each statement."""
+    shown = _shown(target)
+    try:
+        with (
+            _engine(target.url).connect() as connection,
+            deadline(limits.timeout + _GRACE, lambda: _cancel(connection)),
+        ):
+            _bind(connection, limits)
+            yield connection
+    except (NoSuchModuleError, ImportError) as missing:
+        raise CannotRead(
+            f"{shown} cannot be read: this kind of database has no driver here: {missing}. Install the driver that "
+            "docs/engines.md names for it, and restart the workers."
+        ) from missing
+    except SQLAlchemyError as failed:
+        raise CannotRead(f"{shown} cannot be read: {_cause(failed)}") from failed
 
 
 def _shown(target: SqlTable) -> str:
@@ -64,138 +99,97 @@ def _cause(failed: SQLAlchemyError) -> str:
 
 @lru_cache(maxsize=16)
 def _engine(url: str) -> sa.Engine:
-    return sa.create_engine(url, poolclass=sa.NullPool)
+    parts = sa.make_url(url)
+    if parts.get_backend_name() == "sqlite" and parts.database and not parts.query:
+        return sa.create_engine(parts, poolclass=sa.NullPool, creator=lambda: _existing(str(parts.database)))
+    return sa.create_engine(parts, poolclass=sa.NullPool)
+
+
+def _existing(path: str) -> Any:
+    """SQLite would make an empty database of a mistyped path."""
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro", uri=True, timeout=30, check_same_thread=False)
 
 
 def _bind(connection: sa.Connection, limits: Limits) -> None:
-    milliseconds = int(limits.timeout.total_seconds() * 1000)
-    bounds = _BOUNDS.get(connection.dialect.name)
-    for statement in bounds(milliseconds) if bounds else ():
-        connection.execute(sa.text(statement))
+    for statement in databases.of(connection).bounds(int(limits.timeout.total_seconds() * 1000)):
+        connection.exec_driver_sql(statement)
     if connection.dialect.name == "sqlite":
-        _stop_after(connection, limits.timeout.total_seconds())
+        databases.teach_sqlite(_raw(connection))
+        _stop_after(connection, limits.timeout)
 
 
-def _stop_after(connection: sa.Connection, seconds: float) -> None:
+def _raw(connection: sa.Connection) -> Any:
+    return connection.connection.driver_connection
+
+
+def _stop_after(connection: sa.Connection, timeout: timedelta) -> None:
     """SQLite has no timeout of its own: it asks us every so many steps whether to go on."""
-    ends_at = time.monotonic() + seconds
-    raw: Any = connection.connection.driver_connection
-    raw.set_progress_handler(lambda: int(time.monotonic() > ends_at), 100_000)
+    ends_at = time.monotonic() + timeout.total_seconds()
+    _raw(connection).set_progress_handler(lambda: int(time.monotonic() > ends_at), 10_000)
 
 
-def _table(connection: sa.Connection, name: str, shown: str) -> sa.Table:
-    schema, _, table = name.rpartition(".")
-    try:
-        return sa.Table(table, sa.MetaData(), schema=schema or None, autoload_with=connection, resolve_fks=False)
-    except NoSuchTableError:
-        known = sa.inspect(connection).get_table_names(schema=schema or None)
-        raise CannotRead(f"There is no table {shown}.{did_you_mean(table, known)}") from None
+def _cancel(connection: sa.Connection) -> None:
+    """From another thread, for a database that has not kept its own timeout: by the driver's way to cancel, else hang up."""
+    raw = _raw(connection)
+    with suppress(Exception):  # whatever a driver answers, the waiting thread gets its own error
+        raw.cancel() if hasattr(raw, "cancel") else raw.close()
 
 
-class _Reading:
-    """One statement for the measures that share a SELECT, one for each of the others."""
+@dataclass(frozen=True)
+class Sql:
+    """A connection that measures. A statement that fails is rolled back to where it began."""
 
-    def __init__(self, connection: sa.Connection, scan: Scan, table: sa.Table) -> None:
-        self._connection = connection
-        self._scan = scan
-        self._table = table
-        self._scans = 0
+    connection: sa.Connection
+    dialect: Dialect
 
-    def measured(self) -> Measured:
-        known = [column.name for column in self._table.columns]
-        part = self._scan.part
-        if isinstance(part, One | Each) and part.column not in known:
-            raise CannotRead(
-                f"{self._table.name} has no partition column `{part.column}`.{did_you_mean(part.column, known)}"
-            )
-        answers: dict[Measure, Answer | Failed] = {**unknown_columns(self._scan.measures, known)}
-        answers |= {one: why for one in self._scan.measures if one not in answers and (why := self._no_sum(one))}
-        rest = [measure for measure in self._scan.measures if measure not in answers]
-        shared = [measure for measure in rest if measure.kind in _AGGREGATES]
-        if shared:
-            answers |= self._select(
-                shared,
-                self._filtered(sa.select(*self._partition(), *map(self._aggregate, shared)).select_from(self._table)),
-            )
-        for measure in rest:
-            if measure.kind not in _AGGREGATES:
-                answers |= self._alone(measure)
-        return Measured(answers, scans=self._scans)
+    def source(self, target: SqlTable) -> Source:
+        table = reflected(self.connection, target)
+        columns = {column.name: databases.kind_of(column.type) for column in table.columns}
+        text = ".".join(databases.quoted(self.connection, part) for part in (table.schema, table.name) if part)
+        return Source(Table(text), columns, Table(f"(SELECT * FROM {text} WHERE 1 = 0)"))  # noqa: S608  # quoted names only
 
-    def _no_sum(self, measure: Measure) -> Failed | None:
-        """SQLite adds up texts as zeros; the other engines add up numbers only."""
-        if measure.kind != "sum" or isinstance(
-            kind := self._columns(measure)[0].type, sa.Integer | sa.Numeric | sa.Float | NullType
-        ):
-            return None
-        return error(f"`{measure.columns[0]}` is {kind}, not a number")
+    def bind(self, statement: Statement) -> None:
+        self.rows(statement)
 
-    def _alone(self, measure: Measure) -> Mapping[Measure, Answer | Failed]:
-        if measure.kind == "distinct":
-            keys = self._filtered(sa.select(*self._partition(), *self._columns(measure)).distinct()).subquery()
-            group = list(keys.columns)[: len(self._partition())]
-            return self._select([measure], sa.select(*group, sa.func.count()).select_from(keys).group_by(*group))
-        if measure.kind == "unmatched":
-            return self._unmatched(measure)
-        return {measure: error(f"a table of a database has no {measure.kind}")}
-
-    def _unmatched(self, measure: Measure) -> Mapping[Measure, Answer | Failed]:
-        assert measure.other is not None
-        other = self._scan.tables[measure.other]
-        if (
-            not isinstance(other, SqlTable)
-            or not isinstance(self._scan.target, SqlTable)
-            or other.url != self._scan.target.url
-        ):
-            return {measure: error("both tables must be in one database, or both in the lake")}
-        table = _table(self._connection, other.table, _shown(other)).alias("looked")
-        why = cannot_look_up(measure, [column.name for column in table.columns])
-        if why:
-            return {measure: why}
-        pairs = list(zip(self._columns(measure), (table.columns[name] for name in measure.other_columns), strict=True))
-        there = sa.exists().where(*(ours == theirs for ours, theirs in pairs))
-        missing = (
-            sa.select(*self._partition(), sa.func.count())
-            .select_from(self._table)
-            .where(*(ours.is_not(None) for ours, _ in pairs), ~there)
+    def rows(self, statement: Statement) -> Sequence[Row]:
+        text = sa.text(statement.text).bindparams(
+            *(sa.bindparam(name, value, databases.bindable(value)) for name, value in statement.parameters.items())
         )
-        return self._select([measure], self._filtered(missing))
-
-    def _columns(self, measure: Measure) -> list[sa.Column[Any]]:
-        return [self._table.columns[name] for name in measure.columns]
-
-    def _aggregate(self, measure: Measure) -> sa.ColumnElement[Any]:
-        return _AGGREGATES[measure.kind](self._columns(measure))
-
-    def _partition(self) -> list[sa.Column[Any]]:
-        return [self._table.columns[self._scan.part.column]] if isinstance(self._scan.part, Each) else []
-
-    def _filtered(self, statement: sa.Select[Any]) -> sa.Select[Any]:
-        part = self._scan.part
-        if isinstance(part, One):
-            column = self._table.columns[part.column]
-            return statement.where(column == _typed(column, part.value))
-        return statement.group_by(*self._partition()) if not statement._distinct else statement
-
-    def _select(self, measures: Sequence[Measure], statement: sa.Select[Any]) -> dict[Measure, Answer | Failed]:
-        rows = self._connection.execute(statement).all()
-        self._scans += 1
-        if not isinstance(self._scan.part, Each):
-            return dict(zip(measures, rows[0], strict=True))
-        return {measure: {_name(row[0]): row[place] for row in rows} for place, measure in enumerate(measures, start=1)}
+        try:
+            with self.connection.begin_nested():
+                return self.connection.execute(text).all()
+        except DBAPIError as failed:
+            over = any(word in str(failed.orig).lower() for word in _OUT_OF_TIME)
+            if failed.connection_invalidated:
+                raise
+            raise Refused(
+                error("the scan took longer than its timeout" if over else _cause(failed)), over=over
+            ) from failed
 
 
-def _typed(column: sa.Column[Any], value: str) -> Any:
-    """The name of a partition as the column's own type, so that an index on it is used."""
+_OUT_OF_TIME = ("statement timeout", "max_statement_time", "maximum statement execution time", "interrupted")
+
+
+def reflected(connection: sa.Connection, target: SqlTable) -> sa.Table:
+    """The table with its columns. `a.b` is the table b of the schema a, or a table whose name has a dot."""
+    inspector = sa.inspect(connection)
+    schema, _, name = target.table.rpartition(".")
+    for place in [(schema or None, name), *([(None, target.table)] if schema else [])]:
+        with suppress(NoSuchTableError, *([OperationalError] if connection.dialect.name == "sqlite" else [])):
+            found = inspector.get_columns(place[1], schema=place[0])
+            columns = (sa.Column(one["name"], one["type"]) for one in found)
+            return sa.Table(place[1], sa.MetaData(), *columns, schema=place[0], quote=True, quote_schema=True)
+    near = ""
+    with suppress(SQLAlchemyError):
+        near = did_you_mean(name, inspector.get_table_names(schema=schema or None))
+    raise CannotRead(f"There is no table {_shown(target)}.{near}")
+
+
+def partition_value(part: One, kind: Kind) -> str | date:
+    """The name of a partition as the column's own kind, so that an index on it is used."""
     try:
-        if isinstance(column.type, sa.DateTime):
-            return datetime.fromisoformat(value)
-        return date.fromisoformat(value) if isinstance(column.type, sa.Date) else value
+        if kind in (Kind.LOCAL, Kind.INSTANT):
+            return datetime.fromisoformat(part.value)
+        return date.fromisoformat(part.value) if kind is Kind.DATE else part.value
     except ValueError:
-        raise CannotRead(
-            f"{value!r} cannot be a value of the partition column `{column.name}`: {column.type}."
-        ) from None
-
-
-def _name(value: Scalar) -> str | None:
-    return None if value is None else value.isoformat() if isinstance(value, date) else str(value)
+        raise CannotRead(f"{part.value!r} cannot be a value of the partition column `{part.column}`: {kind}.") from None

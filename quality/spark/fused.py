@@ -1,113 +1,133 @@
-"""All the measures of one scan as one Spark SQL query: one job for the aggregate, whatever the number of measures."""
+"""Measures in Spark's SQL: one query for all of a scan, whatever their number, under a deadline."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from threading import Timer
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
 from pyspark.sql.functions import col
-from pyspark.sql.types import NumericType
 
-from quality.domain.expression.measures import Answer, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.expression.values import Failed, error
-from quality.engines.scan import Each, Limits, One, Part
-from quality.engines.select import Dialect, cannot_look_up, select, unknown_columns
+from quality.domain.expression.values import error
+from quality.engines.deadline import deadline
+from quality.engines.fusion import Refused
+from quality.engines.kinds import Kind
+from quality.engines.patterns import JAVA
+from quality.engines.reading import Found, Reading, Row, Source
+from quality.engines.scan import Limits, One, Scan
+from quality.engines.select import Dialect, Statement, Table
 
 
-def _quote(name: str) -> str:
+def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
-DIALECT = Dialect(quote=_quote, key=lambda columns: f"struct({', '.join(columns)})", text="STRING")
+DIALECT = Dialect(
+    quote=quoted,
+    parameter=lambda name: f":{name}",
+    key=lambda columns: f"struct({', '.join(columns)})",
+    matches=lambda column, pattern: f"{column} RLIKE {pattern}",
+    flavour=JAVA,
+    # Else what does not fit 64 bits starts again at the bottom.
+    total=lambda column, kind: f"SUM(CAST({column} AS DECIMAL(20, 0)))" if kind is Kind.INTEGER else f"SUM({column})",
+)
+
+_KINDS: tuple[tuple[type[T.DataType], Kind], ...] = (
+    (T.BooleanType, Kind.BOOLEAN),
+    (T.IntegralType, Kind.INTEGER),
+    (T.FractionalType, Kind.FLOAT),
+    (T.StringType, Kind.TEXT),
+    (T.DateType, Kind.DATE),
+    (T.TimestampType, Kind.INSTANT),
+    (T.TimestampNTZType, Kind.LOCAL),
+    (T.BinaryType, Kind.BINARY),
+)
 
 
-def measure(
-    frame: DataFrame, measures: Sequence[Measure], part: Part, tables: Mapping[Name, DataFrame], limits: Limits
-) -> tuple[dict[Measure, Answer | Failed], int]:
-    """The answers, and how many queries they took: one, or more where a measure does not fit its column."""
+def _kind(native: T.DataType) -> Kind:
+    if isinstance(native, T.DecimalType):
+        return Kind.DECIMAL
+    return next((kind for theirs, kind in _KINDS if isinstance(native, theirs)), Kind.OTHER)
+
+
+def measure(frame: DataFrame, scan: Scan, tables: Mapping[Name, DataFrame], limits: Limits) -> Found:
+    """The answers of a scan over a frame that has its rows."""
     spark = frame.sparkSession
-    bad: dict[Measure, Answer | Failed] = {**unknown_columns(measures, frame.columns)}
-    for one in measures:
-        why = None if one in bad else _cannot(one, frame, tables)
-        bad |= {one: why} if why else {}
-    good = [one for one in measures if one not in bad]
-    rows = frame.where(col(_quote(part.column)) == part.value) if isinstance(part, One) else frame
-    with _views(spark, rows, tables) as (source, views), _deadline(spark, limits):
-        answers, queries = _fused(spark, good, part.column if isinstance(part, Each) else "", source, views)
-    return {**answers, **bad}, queries
+    rows = frame.where(col(quoted(scan.part.column)) == scan.part.value) if isinstance(scan.part, One) else frame
+    with views(spark, [rows, *tables.values()]) as names, job_deadline(spark, limits):
+        source, *others = (_source(name, of) for name, of in zip(names, [rows, *tables.values()], strict=True))
+        return Reading(SparkSql(spark), scan, source, limits).found(
+            scan.measures, dict(zip(tables, others, strict=True))
+        )
 
 
-def _cannot(one: Measure, frame: DataFrame, tables: Mapping[Name, DataFrame]) -> Failed | None:
-    """Spark adds up whatever it can cast; the other engines add up numbers."""
-    if one.kind == "sum" and not isinstance(kind := frame.schema[one.columns[0]].dataType, NumericType):
-        return error(f"`{one.columns[0]}` is {kind.simpleString()}, not a number")
-    return cannot_look_up(one, tables[one.other].columns) if one.other is not None else None
+def _source(view: str, frame: DataFrame) -> Source:
+    # To bind is to analyse, which reads no rows.
+    return Source(Table(view), {field.name: _kind(field.dataType) for field in frame.schema}, Table(view))
 
 
-def _fused(
-    spark: SparkSession, measures: Sequence[Measure], group: str, source: str, views: Mapping[Name, str]
-) -> tuple[dict[Measure, Answer | Failed], int]:
-    """One query; where it fails, halves, so that a bad measure does not cost its neighbours."""
-    if not measures:
-        return {}, 0
-    try:
-        return _query(spark, measures, group, source, views), 1
-    except (PySparkException, Py4JJavaError) as failed:
-        if len(measures) == 1 or "cancelled" in str(failed):
-            return dict.fromkeys(measures, error(_cause(failed))), 1
-    half = len(measures) // 2
-    first, first_queries = _fused(spark, measures[:half], group, source, views)
-    second, second_queries = _fused(spark, measures[half:], group, source, views)
-    return {**first, **second}, first_queries + second_queries
+@dataclass(frozen=True)
+class SparkSql:
+    """A session that measures."""
+
+    spark: SparkSession
+    dialect = DIALECT
+
+    def bind(self, statement: Statement) -> None:
+        self._frame(statement)
+
+    def rows(self, statement: Statement) -> Sequence[Row]:
+        frame = self._frame(statement)
+        try:
+            rows = frame.collect()
+        except (PySparkException, Py4JJavaError) as failed:
+            raise refused(failed) from failed
+        zoned = [isinstance(field.dataType, T.TimestampType) for field in frame.schema]
+        return [[_aware(value) if aware else value for value, aware in zip(row, zoned, strict=True)] for row in rows]
+
+    def _frame(self, statement: Statement) -> DataFrame:
+        try:
+            return self.spark.sql(statement.text, args=statement.parameters)
+        except (PySparkException, Py4JJavaError) as failed:
+            raise refused(failed) from failed
 
 
-def _cause(failed: Exception) -> str:
+def _aware(value: datetime | None) -> datetime | None:
+    """PySpark hands instants over in the local time of this process, without saying so."""
+    return None if value is None else value.astimezone(UTC)
+
+
+def refused(failed: Exception) -> Refused:
     if "cancelled" in str(failed):
-        return "the scan took longer than its timeout"
-    return str(failed).strip().splitlines()[0]
-
-
-def _query(
-    spark: SparkSession, measures: Sequence[Measure], group: str, source: str, views: Mapping[Name, str]
-) -> dict[Measure, Answer | Failed]:
-    rows = spark.sql(select(DIALECT, measures, source=source, tables=views, group=group)).collect()
-    if not group:
-        return dict(zip(measures, rows[0], strict=True))
-    return {one: {row[0]: row[place] for row in rows} for place, one in enumerate(measures, start=1)}
+        return Refused(error("the scan took longer than its timeout"), over=True)
+    return Refused(error(str(failed).strip().splitlines()[0]))
 
 
 @contextmanager
-def _views(
-    spark: SparkSession, rows: DataFrame, tables: Mapping[Name, DataFrame]
-) -> Iterator[tuple[str, dict[Name, str]]]:
+def views(spark: SparkSession, frames: Sequence[DataFrame]) -> Iterator[list[str]]:
     """Temporary views with names of their own, gone afterwards."""
     mark = uuid4().hex
-    source, views = f"scan_{mark}", {name: f"look_{mark}_{number}" for number, name in enumerate(tables)}
-    rows.createOrReplaceTempView(source)
-    for name, view in views.items():
-        tables[name].createOrReplaceTempView(view)
+    names = [f"scan_{mark}_{number}" for number in range(len(frames))]
+    for name, frame in zip(names, frames, strict=True):
+        frame.createOrReplaceTempView(name)
     try:
-        yield source, views
+        yield names
     finally:
-        for view in (source, *views.values()):
-            spark.catalog.dropTempView(view)
+        for name in names:
+            spark.catalog.dropTempView(name)
 
 
 @contextmanager
-def _deadline(spark: SparkSession, limits: Limits) -> Iterator[None]:
+def job_deadline(spark: SparkSession, limits: Limits) -> Iterator[None]:
     """The jobs of this thread are cancelled when their time is over."""
     group = uuid4().hex
     spark.sparkContext.setJobGroup(group, "lakehub measures", interruptOnCancel=True)
-    timer = Timer(limits.timeout.total_seconds(), spark.sparkContext.cancelJobGroup, [group])
-    timer.daemon = True
-    timer.start()
-    try:
+    with deadline(limits.timeout, lambda: spark.sparkContext.cancelJobGroup(group)):
         yield
-    finally:
-        timer.cancel()

@@ -1,0 +1,111 @@
+"""Regular expressions that mean the same on every engine.
+
+The engines have four libraries (RE2, Java's, PostgreSQL's, PCRE) which agree on the core and differ at the edges. So a pattern
+is read once, in RE2's syntax, and written again for each engine; what they do not share is refused, with its name.
+
+Allowed: literals, `.`, classes such as [a-z0-9_] and \\d \\w \\s (ASCII), groups, |, * + ? {m,n}, ^ $, and (?i) at the start.
+`.` is any character but a line feed. The whole value must match.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": r"\t\n\f\r "}
+_CONTROLS = frozenset("tnrf")
+_TOKEN = re.compile(r"\\x[0-9A-Fa-f]{2}|\\.|\(\?[^:]?|\[\^?\]?|.", re.DOTALL)
+
+
+class NotPortable(ValueError):
+    """A pattern that some engine would not understand; says which part of it."""
+
+
+@dataclass(frozen=True)
+class Flavour:
+    """How a library writes the start and the end of a text, and what comes first where case does not matter."""
+
+    start: str = r"\A"
+    end: str = r"\z"
+    ignore_case: str = "(?i)"
+
+
+RE2 = Flavour()
+JAVA = Flavour(ignore_case="(?iu)")
+PCRE = Flavour()
+POSTGRESQL = Flavour(end=r"\Z")
+
+
+@lru_cache(maxsize=1024)
+def written(pattern: str, flavour: Flavour) -> str:
+    """The pattern for the library of this flavour, anchored at both ends. Raises NotPortable."""
+    _parsed_by_re2(pattern)
+    ignore_case = pattern.startswith("(?i)")
+    body = "".join(_rewritten(pattern.removeprefix("(?i)"), flavour))
+    return f"{flavour.ignore_case if ignore_case else ''}{flavour.start}(?:{body}){flavour.end}"
+
+
+def _parsed_by_re2(pattern: str) -> None:
+    try:
+        pc.match_substring_regex(pa.array([""]), pattern=pattern)
+    except pa.ArrowInvalid as bad:
+        raise NotPortable(f"`{pattern}` is no regular expression: {str(bad).splitlines()[0]}") from None
+
+
+def _rewritten(pattern: str, flavour: Flavour) -> Iterator[str]:
+    in_class = False
+    for piece in _TOKEN.findall(pattern):
+        if in_class:
+            in_class = piece != "]"
+            yield _within_class(piece)
+        elif piece[0] == "[":
+            in_class = True
+            yield piece[:-1] + r"\]" if piece.endswith("]") else piece
+        else:
+            yield _outside_class(piece, flavour)
+
+
+def _within_class(piece: str) -> str:
+    if piece in ("[", "[^", "[]", "[^]"):
+        raise NotPortable(
+            f"A `[` within a class is written \\[, and there are no classes such as [:alpha:]: `{piece}`."
+        )
+    if piece[0] == "\\":
+        return _CLASSES.get(piece[1]) or _escaped(piece)
+    return "\\" + piece if piece in "&~|" else piece
+
+
+def _outside_class(piece: str, flavour: Flavour) -> str:
+    if piece == ".":
+        return r"[^\n]"
+    if piece in ("^", "$"):
+        return flavour.start if piece == "^" else flavour.end
+    if piece.startswith("(?") and piece != "(?":
+        raise NotPortable(f"`{piece}` is not understood by all engines; groups are ( ) and (?: ).")
+    if piece[0] != "\\":
+        return piece
+    if piece[1] in _CLASSES:
+        return f"[{_CLASSES[piece[1]]}]"
+    if piece[1].lower() in _CLASSES:
+        return f"[^{_CLASSES[piece[1].lower()]}]"
+    return _escaped(piece)
+
+
+def _escaped(piece: str) -> str:
+    if piece[1].isalnum() and piece[1] not in _CONTROLS and not piece.startswith("\\x"):
+        raise NotPortable(
+            f"`{piece}` is not understood by all engines; of the escapes with a letter they share \\d \\w \\s \\t \\n \\r \\f."
+        )
+    if piece.startswith("\\x"):
+        return re.escape(chr(int(piece[2:], 16)))
+    return piece
+
+
+def matches(pattern: str, value: str) -> bool:
+    """Whether the whole value matches, by RE2: in time that grows with the value only, whatever the pattern."""
+    return bool(pc.match_substring_regex(pa.scalar(value), pattern=written(pattern, RE2)).as_py())
