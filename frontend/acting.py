@@ -25,11 +25,13 @@ def actor_of(request: HttpRequest) -> User:
 
 
 @contextmanager
-def explained(request: HttpRequest) -> Iterator[None]:
-    """What a use case refuses becomes a message: what was wrong, or who was faster."""
+def explained(request: HttpRequest, *, refusals: bool = True) -> Iterator[None]:
+    """What a use case refuses becomes a message: what was wrong, or who was faster. Forms show `refusals` by their fields."""
     try:
         yield
     except Refused as refused:
+        if not refusals:
+            raise
         messages.error(request, f"{refused} Nothing was changed.")
     except Conflict as conflict:
         messages.warning(request, str(conflict))

@@ -14,7 +14,11 @@ from frontend.views import (
     incident_actions,
     incidents,
     onboarding,
+    one_test,
     report,
+    settings,
+    test_actions,
+    writing,
 )
 from frontend.views.dataset_actions import rerun
 from frontend.views.session import SignIn, SignOut
@@ -31,6 +35,16 @@ urlpatterns = [
     path("datasets/<str:name>/ingestion", dataset.ingestion, name="dataset-ingestion"),
     path("datasets/<str:name>/lineage", dataset.lineage, name="dataset-lineage"),
     path("datasets/<str:name>/rerun", rerun, name="dataset-rerun"),
+    path("datasets/<str:name>/settings", settings.settings, name="dataset-settings"),
+    path("datasets/<str:name>/offboard", settings.offboard, name="dataset-offboard"),
+    path("datasets/<str:name>/restore", settings.restore, name="dataset-restore"),
+    path("datasets/<str:name>/new-test", writing.new, name="dataset-test-new"),
+    path("datasets/<str:name>/expression", writing.check, name="dataset-expression"),
+    path("datasets/<str:name>/tests/<str:key>", one_test.page, name="dataset-test"),
+    path("datasets/<str:name>/tests/<str:key>/results.csv", one_test.results_csv, name="dataset-test-csv"),
+    path("datasets/<str:name>/tests/<str:key>/run", test_actions.run, name="dataset-test-run"),
+    path("datasets/<str:name>/tests/<str:key>/edit", writing.edit, name="dataset-test-edit"),
+    path("datasets/<str:name>/tests/<str:key>/retire", test_actions.retire, name="dataset-test-retire"),
     path("incidents", incidents.incidents, name="incidents"),
     path("incidents/report", report.report, name="incident-report"),
     path("incidents/<int:pk>/answer", incident_actions.answer, name="incident-answer"),

@@ -26,6 +26,7 @@ _REASONS = {
     "unmonitored": "lies before Lakehub began to watch this copy",
     "not_due": "is not due yet",
     "never_tested": "was never tested",
+    "not_expected": "is not produced, by its calendar, and nothing was written",
     "no_tests": "has no test that counts",
     "in_grace": "is in grace: measured, nobody is paged",
     "reported": "was reported as wrong, and its owner agreed",

@@ -66,10 +66,15 @@ class Health:
         return [self.cells.get(category, Cell(category)) for category in Category]
 
 
-def counting_units(now: datetime) -> QuerySet[Unit]:
-    """Units whose verdict counts now: of live gating tests, and not one that waits for its first due time."""
-    live = Unit.objects.filter(test__retired_at=None, test__gating=True, test__dataset__offboarded_at=None)
+def live_units(now: datetime) -> QuerySet[Unit]:
+    """Of live tests, and not one that waits for its first due time."""
+    live = Unit.objects.filter(test__retired_at=None, test__dataset__offboarded_at=None)
     return live.exclude(latest_at=None, due_at__gt=now)
+
+
+def counting_units(now: datetime) -> QuerySet[Unit]:
+    """Those whose verdict counts for the dataset: of gating tests."""
+    return live_units(now).filter(test__gating=True)
 
 
 def health_of(datasets: Iterable[Dataset], *, now: datetime) -> dict[int, Health]:

@@ -83,6 +83,13 @@ def _wall(instant: datetime) -> str:
     return timezone.localtime(instant).strftime("%Y-%m-%dT%H:%M:%S")
 
 
+def of_row(dataset: Dataset, unit: Unit, *, days: int, now: datetime) -> Plot:
+    """The history of the test and copy that this unit belongs to. Two queries."""
+    if is_whole(unit):
+        return of_runs(unit, days=days, now=now)
+    return of_units(dataset, unit.test_id, unit.copy_id, days=days, now=now)
+
+
 def of_units(dataset: Dataset, test: int, copy: int, *, days: int, now: datetime) -> Plot:
     """A test of partitions: one point a data range. Two queries."""
     units = Unit.objects.filter(test=test, copy=copy, start__gte=now - timedelta(days=days), observed__isnull=False)

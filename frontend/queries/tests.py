@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -12,7 +13,7 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import RowNumber
 
 from frontend.observed import formula, needs, observed
-from frontend.queries.health import SEVERITY, Cell, Health, counting_units
+from frontend.queries.health import SEVERITY, Cell, Health, live_units
 from frontend.queries.reasons import reason_of
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import FOREVER
@@ -68,9 +69,15 @@ class Group:
 def test_groups(dataset: Dataset, health: Health, *, now: datetime) -> list[Group]:
     """By category, worst first. Five queries."""
     tests = list(dataset.tests.filter(retired_at=None).select_related("version").order_by("category", "title"))
+    return _grouped(test_rows(dataset, tests, health, now=now), health)
+
+
+def test_rows(dataset: Dataset, tests: Sequence[Test], health: Health, *, now: datetime) -> list[TestRow]:
+    """Of each test a row a copy, in the order of the tests. Four queries."""
     copies = {copy.pk: copy for copy in dataset.copies.all()}
-    worst, bad = _worst(dataset, now), _bad(dataset, now)
-    recent, lines = _recent(dataset), _result_lines(dataset)
+    ids = [test.pk for test in tests]
+    worst, bad = _worst(ids, now), _bad(ids, now)
+    recent, lines = _recent(ids), _result_lines(ids)
     seen: dict[int, list[int]] = defaultdict(list)
     for test_id, copy_id in {*worst, *recent}:
         seen[test_id].append(copy_id)
@@ -88,7 +95,7 @@ def test_groups(dataset: Dataset, health: Health, *, now: datetime) -> list[Grou
             line = lines.get(key) or tuple(one.observed for one in reversed(units) if one.observed is not None)
             why = _why(unit, bad.get(key, 0), now)
             rows.append(TestRow(test, copy, unit, _state(unit, cell), bad.get(key, 0), line, why))
-    return _grouped(rows, health)
+    return rows
 
 
 def _not_run(test: Test) -> TestRow:
@@ -120,45 +127,39 @@ def _why(unit: Unit, bad: int, now: datetime) -> str:
     return reason_of(unit, now=now, with_value=False) + others
 
 
-def _units(dataset: Dataset) -> QuerySet[Unit]:
-    return Unit.objects.filter(test__dataset=dataset, test__retired_at=None)
-
-
 def _first(units: QuerySet[Unit], most: int, *order: OrderBy) -> list[Unit]:
     """The first `most` units of each test and copy, in that order."""
     window = Window(RowNumber(), partition_by=[F("test"), F("copy")], order_by=list(order))
     return list(units.annotate(place=window).filter(place__lte=most).order_by("test", "copy", "place"))
 
 
-def _worst(dataset: Dataset, now: datetime) -> dict[Key, Unit]:
+def _worst(tests: Sequence[int], now: datetime) -> dict[Key, Unit]:
     severity = Case(
         *(When(verdict=name, then=Value(rank)) for name, rank in SEVERITY.items()), output_field=IntegerField()
     )
-    units = counting_units(now).filter(test__dataset=dataset).exclude(verdict="pass")
+    units = live_units(now).filter(test__in=tests).exclude(verdict="pass")
     return {(unit.test_id, unit.copy_id): unit for unit in _first(units, 1, severity.desc(), F("start").desc())}
 
 
-def _bad(dataset: Dataset, now: datetime) -> dict[Key, int]:
-    units = counting_units(now).filter(test__dataset=dataset).exclude(verdict="pass")
+def _bad(tests: Sequence[int], now: datetime) -> dict[Key, int]:
+    units = live_units(now).filter(test__in=tests).exclude(verdict="pass")
     rows = units.values_list("test_id", "copy_id").annotate(n=Count("pk")).order_by()
     return {(test, copy): n for test, copy, n in rows}
 
 
-def _recent(dataset: Dataset) -> dict[Key, list[Unit]]:
+def _recent(tests: Sequence[int]) -> dict[Key, list[Unit]]:
     """The newest data ranges that were run, newest first."""
-    ran = _units(dataset).filter(latest_at__isnull=False)
+    ran = Unit.objects.filter(test__in=tests, latest_at__isnull=False)
     found: dict[Key, list[Unit]] = defaultdict(list)
     for unit in _first(ran, RUNS, F("start").desc()):
         found[unit.test_id, unit.copy_id].append(unit)
     return found
 
 
-def _result_lines(dataset: Dataset) -> dict[Key, tuple[float, ...]]:
+def _result_lines(tests: Sequence[int]) -> dict[Key, tuple[float, ...]]:
     """Tests of everything at once have one unit: their line is their last runs."""
     window = Window(RowNumber(), partition_by=[F("unit")], order_by=F("read_at").desc())
-    results = Result.objects.filter(
-        Q(unit__end=FOREVER), unit__test__dataset=dataset, unit__test__retired_at=None, observed__isnull=False
-    )
+    results = Result.objects.filter(Q(unit__end=FOREVER), unit__test__in=tests, observed__isnull=False)
     rows = results.annotate(place=window).filter(place__lte=RUNS).order_by("unit", "-place")
     found: dict[Key, list[float]] = defaultdict(list)
     for test, copy, value in rows.values_list("unit__test_id", "unit__copy_id", "observed"):
@@ -167,9 +168,8 @@ def _result_lines(dataset: Dataset) -> dict[Key, tuple[float, ...]]:
     return {key: tuple(line) for key, line in found.items()}
 
 
-def worth_a_rerun(dataset: Dataset, *, now: datetime) -> list[int]:
-    """What "run tests now" means: all that does not pass, tests of everything, and the newest data ranges that are due."""
-    units = counting_units(now).filter(test__dataset=dataset)
+def worth_a_rerun(units: QuerySet[Unit], *, now: datetime) -> list[int]:
+    """What "run now" means: all that does not pass, tests of everything, and the newest data ranges that are due."""
     newest = now - _NEWEST
     wanted = units.filter(~Q(verdict="pass") | Q(end=FOREVER) | Q(start__gte=newest, latest_at__isnull=False))
     return list(wanted.values_list("pk", flat=True)[:MOST_RERUNS])

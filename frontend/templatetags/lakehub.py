@@ -137,6 +137,12 @@ def segments(states: Sequence[str]) -> dict[str, Any]:
     return {"segments": svg.segments(states)}
 
 
+@register.filter
+def title_of_check(name: str) -> str:
+    """`Row count cross dc` for row_count_cross_dc."""
+    return name.replace("_", " ").capitalize()
+
+
 @register.simple_tag
 def initials(name: str) -> str:
     parts = [part for part in name.replace(".", " ").replace("-", " ").replace("_", " ").split() if part]

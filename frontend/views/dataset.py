@@ -16,7 +16,7 @@ from frontend.queries import incidents as incident_query
 from frontend.queries.behind import by_copy
 from frontend.queries.health import Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
-from frontend.queries.tests import Group, TestRow, test_groups
+from frontend.queries.tests import Group, test_groups
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
@@ -30,12 +30,13 @@ TABS = (
     ("data", "Data"),
     ("ingestion", "Ingestion"),
     ("lineage", "Lineage"),
+    ("settings", "Settings"),
 )
 
 
 def quality(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
-    dataset, context = _frame(request, name, "quality", now)
+    dataset, context = frame(request, name, "quality", now)
     groups = test_groups(dataset, context["health"], now=now)
     context |= {
         "groups": groups,
@@ -53,21 +54,21 @@ def quality(request: HttpRequest, name: str) -> HttpResponse:
 
 def incidents(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
-    dataset, context = _frame(request, name, "incidents", now)
+    dataset, context = frame(request, name, "incidents", now)
     context["rows"] = incident_query.rows(list(query.past_incidents(dataset, now=now, limit=100)), now=now)
     return render(request, "frontend/dataset/incidents.html", context)
 
 
 def data(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
-    dataset, context = _frame(request, name, "data", now)
+    dataset, context = frame(request, name, "data", now)
     context["partitions"] = query.partitions(dataset, context["health"], now=now)
     return render(request, "frontend/dataset/data.html", context)
 
 
 def ingestion(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
-    dataset, context = _frame(request, name, "ingestion", now)
+    dataset, context = frame(request, name, "ingestion", now)
     context |= {
         "runs": query.runs(dataset),
         "commits": query.commits(dataset, 30),
@@ -78,7 +79,7 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
 
 def lineage(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
-    dataset, context = _frame(request, name, "lineage", now)
+    dataset, context = frame(request, name, "lineage", now)
     context["neighbours"] = query.neighbours(dataset, now=now)
     return render(request, "frontend/dataset/lineage.html", context)
 
@@ -92,7 +93,7 @@ def find(name: str) -> Dataset:
     return found
 
 
-def _frame(request: HttpRequest, name: str, tab: str, now: datetime) -> tuple[Dataset, dict[str, Any]]:
+def frame(request: HttpRequest, name: str, tab: str, now: datetime) -> tuple[Dataset, dict[str, Any]]:
     """What every tab shows: the verdict, one sentence of why, the facts."""
     dataset = find(name)
     health = health_of([dataset], now=now)[dataset.pk]
@@ -107,6 +108,7 @@ def _frame(request: HttpRequest, name: str, tab: str, now: datetime) -> tuple[Da
         "tabs": TABS,
         "running": query.running(dataset),
         "may_rerun": isinstance(user, User) and can(user, "rerun", dataset.team),
+        "may_write": dataset.offboarded_at is None and can(user, "onboard", dataset.team),
     }
     return dataset, context
 
@@ -128,13 +130,5 @@ def _opened(request: HttpRequest, dataset: Dataset, groups: list[Group], now: da
         "row": row,
         "days": days,
         "choices": history.DAYS,
-        "plot": _history(dataset, row, days, now),
+        "plot": history.of_row(dataset, row.unit, days=days, now=now),
     }
-
-
-def _history(dataset: Dataset, row: TestRow, days: int, now: datetime) -> history.Plot:
-    assert row.unit is not None
-    assert row.copy is not None  # what ran has both
-    if history.is_whole(row.unit):
-        return history.of_runs(row.unit, days=days, now=now)
-    return history.of_units(dataset, row.test.pk, row.copy.pk, days=days, now=now)

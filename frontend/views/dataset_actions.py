@@ -8,6 +8,7 @@ from django.views.decorators.http import require_POST
 
 from frontend import words
 from frontend.acting import act
+from frontend.queries.health import live_units
 from frontend.queries.tests import worth_a_rerun
 from frontend.views.dataset import find
 from lakehub import wiring
@@ -21,7 +22,8 @@ def rerun(request: HttpRequest, name: str) -> HttpResponse:
 
     def use_case(actor: User) -> str:
         now = wiring.clock.now()
-        asked = ask_rerun(worth_a_rerun(dataset, now=now), now=now)
+        units = live_units(now).filter(test__dataset=dataset)
+        asked = ask_rerun(worth_a_rerun(units, now=now), now=now)
         if not asked:
             return f"The tests of {name} are being run already."
         return f"{words.count(asked, 'test run')} of {name} {'is' if asked == 1 else 'are'} under way."

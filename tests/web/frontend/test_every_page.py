@@ -12,7 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from frontend.csp import POLICY
 from incidents.models import Incident
 from lakehub.catalog.models import Dataset
-from quality.models import Category
+from quality.models import Category, Test
 from tests import factories as make
 
 PAGES = (
@@ -23,6 +23,9 @@ PAGES = (
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
     "/datasets/flights/lineage",
+    "/datasets/flights/settings",
+    "/datasets/flights/tests/{test}",
+    "/datasets/flights/new-test",
     "/incidents",
     "/incidents?view=resolved",
     "/incidents/report?dataset=flights",
@@ -35,7 +38,9 @@ PAGES = (
 MOST_QUERIES = {
     "/": 14,
     "/datasets": 13,
-    "/datasets/flights": 28,
+    "/datasets/flights": 29,
+    "/datasets/flights/settings": 20,
+    "/datasets/flights/tests/{test}": 22,
     "/incidents": 10,
     "/incidents/{incident}": 17,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 20,
@@ -44,7 +49,8 @@ MOST_QUERIES = {
 
 
 def address(template: str) -> str:
-    return template.format(incident=Incident.objects.get(category=Category.CONSISTENCY).pk)
+    test = Test.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
+    return template.format(incident=Incident.objects.get(category=Category.CONSISTENCY).pk, test=test.key)
 
 
 @pytest.mark.parametrize("template", PAGES)
