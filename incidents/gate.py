@@ -25,8 +25,11 @@ from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
+from quality.described import produced
 from quality.domain.definitions import runs_in
 from quality.domain.expression import parse
+from quality.domain.production import Production
+from quality.domain.tiers import BadOverride
 from quality.facts import FIELDS, facts_of, judge_now
 from quality.models import Category, Test, Unit
 
@@ -118,7 +121,16 @@ def state_of(copy: DatasetCopy, wanted: Interval, *, now: datetime) -> CopyState
         tests=tuple(_gating(test, units[test.pk]) for test in tests.values()),
         reports=tuple(_reports(copy, wanted)),
         grace_until=dataset.grace_until,
+        produced=_produced(dataset),
     )
+
+
+def _produced(dataset: Dataset) -> Production | None:
+    """A calendar that cannot be read excuses nothing."""
+    try:
+        return produced(dataset)
+    except BadOverride:
+        return None
 
 
 def _gating_tests(copy: DatasetCopy) -> Iterator[Test]:

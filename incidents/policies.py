@@ -18,6 +18,7 @@ REASONS = sorted(
         gate.NOT_DUE,
         gate.NEVER_TESTED,
         gate.NO_TESTS,
+        gate.NOT_EXPECTED,
         gate.IN_GRACE,
         gate.REPORTED,
         gate.REPORT_WAITS,

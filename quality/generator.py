@@ -17,7 +17,7 @@ from quality.checks import definitions_of
 from quality.checks.custom import CUSTOM
 from quality.described import described
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import Expression, ExpressionError, flattened, understand
+from quality.domain.expression import Expression, ExpressionError, Parameters, flattened, parse, understand
 from quality.domain.tiers import BadOverride
 from quality.models import Coverage, SkippedCheck, Test, TestVersion, Unit
 
@@ -91,13 +91,24 @@ def generate(dataset: Dataset, *, now: datetime) -> list[Test]:
     with transaction.atomic():
         # Of two workers at once, one makes the new versions.
         Dataset.objects.select_for_update(of=("self",)).get(pk=dataset.pk)
+        was = _calendar(dataset)
         tests, problems = _made(dataset, facts, [one for one in asked if isinstance(one, Definition)], now=now)
+        if was != _calendar(dataset):
+            units.replan(dataset, now=now)
         kept = [*problems, *(test.key for test in tests)]
         gone = dataset.tests.filter(generated=True, retired_at=None).exclude(key__in=kept)
         _retire(gone.exclude(check_name="finding"), now=now)
         _list_skipped(dataset, [one for one in asked if isinstance(one, Skipped)])
         _covered(dataset, now=now, problem="\n".join(f"{key}: {why}" for key, why in problems.items()))
     return tests
+
+
+def _calendar(dataset: Dataset) -> tuple[str | None, str | None]:
+    """When the dataset is produced, as its test of freshness says."""
+    fresh = dataset.tests.filter(key="freshness", retired_at=None, version__isnull=False)
+    stored = fresh.values_list("version__flattened", flat=True).first()
+    said = parse(stored).parameters if stored else Parameters()
+    return said.calendar, said.holidays
 
 
 def _made(

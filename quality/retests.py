@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
+from quality import units as units_of
 from quality.described import slas
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
@@ -45,7 +46,9 @@ def _claim_touched_of(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, no
 
 def _retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now: datetime) -> int:
     """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
-    copy = DatasetCopy.objects.select_related("dataset", "data_center").get(pk=copy_id)
+    copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
+    copy = copies.get(pk=copy_id)
+    units_of.plan_unexpected(copy, touched, now=now)
     retest_at = now + slas(copy.dataset).debounce
     meeting = _meeting(touched)
     chosen = (_reading(copy) & meeting, *lookers(copy, meeting))

@@ -2,34 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import datetime, timedelta
+from itertools import islice
 
 from django.db.models import OuterRef, Q, Subquery
 
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_at, partitions_within
 from lakehub.kernel.interval import EVERYTHING, Interval
+from quality.described import produced
 from quality.domain.definitions import runs_in
 from quality.domain.expression import parse
+from quality.domain.production import Production
+from quality.domain.tiers import BadOverride
 from quality.domain.verdicts import Waiver, lift_waiver, waive
 from quality.facts import facts_of, keep, settle
 from quality.models import Lane, Test, Unit
 from quality.uses import uses
 
+_FURTHEST = timedelta(days=400)
+"""A calendar that expects nothing for longer is planned again when something is committed, or its tests change."""
 
-def plan(test: Test, *, now: datetime) -> None:
-    """The units that are missing on the copies that are monitored. Findings bring their own."""
+
+def plan(test: Test, *, now: datetime, anew: bool = False) -> None:
+    """The units that are missing on the copies that are monitored. Findings bring their own. `anew`: also in between."""
     if test.version is None or test.check_name == "finding":
         return
     expression = parse(test.version.flattened)
     copies = test.dataset.copies.exclude(monitored_from=None)
     for copy in copies.select_related("dataset__feed__connection", "data_center"):
         if runs_in(expression, copy.data_center.name):
-            plan_on(test, copy, now=now)
+            plan_on(test, copy, now=now, anew=anew)
 
 
-def plan_on(test: Test, copy: DatasetCopy, *, now: datetime) -> None:
+def plan_on(test: Test, copy: DatasetCopy, *, now: datetime, anew: bool = False) -> None:
     """A unit for the whole, due at once; or one for each partition up to the one that is going on, each due when it must be whole."""
     assert test.version is not None
     assert copy.monitored_from is not None
@@ -39,18 +46,39 @@ def plan_on(test: Test, copy: DatasetCopy, *, now: datetime) -> None:
         whole = {"start": EVERYTHING.start, "end": EVERYTHING.end}
         _create([Unit(test=test, copy=copy, **whole, due_at=now, uses=on)])
     else:
-        newest = _newest(copy, [test]).get(test.pk)
+        newest = None if anew else _newest(copy, [test]).get(test.pk)
         _create(_missing(test, copy, newest or copy.monitored_from, on, now=now))
 
 
 def _missing(test: Test, copy: DatasetCopy, begin: datetime, on: str, *, now: datetime) -> list[Unit]:
-    """A unit for each partition from `begin` up to the one that is going on."""
+    """A unit for each partition from `begin` up to the one that is going on, or the next one that is produced at all."""
     dataset = copy.dataset
     end = partition_at(now, dataset.partition_grain, dataset.zone).end
     if begin >= end:
         return []
-    partitions = partitions_within(Interval(begin, end), dataset.partition_grain, dataset.zone)
+    partitions: Iterable[Interval] = partitions_within(Interval(begin, end), dataset.partition_grain, dataset.zone)
+    if (calendar := _calendar(dataset)) is not None:
+        partitions = _produced(partitions, calendar, dataset, end)
     return [_unit(test, copy, partition, on, now=now) for partition in partitions]
+
+
+def _calendar(dataset: Dataset) -> Production | None:
+    """What cannot be read is reported where the tests are made; until it is mended every partition is expected."""
+    try:
+        return produced(dataset)
+    except BadOverride:
+        return None
+
+
+def _produced(
+    partitions: Iterable[Interval], calendar: Production, dataset: Dataset, end: datetime
+) -> Iterator[Interval]:
+    """Those that are expected. The next one is always planned: its first run plans what follows."""
+    expected = [one for one in partitions if calendar.expects(one)]
+    yield from expected
+    if not expected or expected[-1].end < end:
+        ahead = partitions_within(Interval(end, end + _FURTHEST), dataset.partition_grain, dataset.zone)
+        yield from islice((one for one in ahead if calendar.expects(one)), 1)
 
 
 def _unit(test: Test, copy: DatasetCopy, partition: Interval, on: str, *, now: datetime) -> Unit:
@@ -82,6 +110,33 @@ def plan_next(copy: DatasetCopy, run: Sequence[Unit], *, now: datetime) -> None:
     newest = _newest(copy, [unit.test for unit in over]) if over else {}
     last = [unit for unit in over if unit.end == newest[unit.test_id]]
     _create([one for unit in last for one in _missing(unit.test, copy, unit.end, unit.uses, now=now)])
+
+
+def replan(dataset: Dataset, *, now: datetime) -> None:
+    """After the calendar changed: the units of what is expected now; of what is not, those go that were not run."""
+    waiting = Unit.objects.filter(test__dataset=dataset, latest_at=None, leased_by="").exclude(end=EVERYTHING.end)
+    if (calendar := _calendar(dataset)) is not None:
+        for start, end in waiting.values_list("start", "end").distinct():
+            if not calendar.expects(Interval(start, end)):
+                waiting.filter(start=start, end=end).delete()
+    for test in dataset.tests.filter(retired_at=None, version__cadence=None).select_related("version", "dataset"):
+        plan(test, now=now, anew=True)
+
+
+def plan_unexpected(copy: DatasetCopy, touched: Iterable[tuple[datetime, datetime]], *, now: datetime) -> None:
+    """Units of partitions that are not expected, but that a commit wrote to: what is there is tested."""
+    calendar, since = _calendar(copy.dataset), copy.monitored_from
+    if calendar is None or since is None:
+        return
+    spans = {Interval(start, end) for start, end in touched if start >= since}
+    surprises = [span for span in spans if not calendar.expects(span)]
+    tests = copy.dataset.tests.filter(retired_at=None, version__cadence=None) if surprises else Test.objects.none()
+    for test in tests.exclude(check_name="finding").select_related("version"):
+        assert test.version is not None
+        expression = parse(test.version.flattened)
+        if runs_in(expression, copy.data_center.name):
+            on = uses(expression, copy)
+            _create(_unit(test, copy, span, on, now=now) for span in surprises)
 
 
 def take_new_version(test: Test, *, now: datetime) -> None:

@@ -12,9 +12,10 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
+from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partitions_within
 from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, subtract, union
 from lakehub.kernel.outcome import Verdict, worst
+from quality.domain.production import Production
 
 ASK_AGAIN_AFTER = timedelta(minutes=5)
 """When nothing known says when a blocker may go."""
@@ -27,6 +28,8 @@ NO_TESTS = "no_tests"
 IN_GRACE = "in_grace"
 REPORTED = "reported"
 REPORT_WAITS = "report_waits"
+NOT_EXPECTED = "not_expected"
+"""The calendar of the dataset says that nothing is produced there, and nothing was written: known, and nothing is missing."""
 PASSING = "passing"
 
 
@@ -108,6 +111,8 @@ class CopyState:
     tests: tuple[GatingTest, ...] = ()
     reports: tuple[Report, ...] = ()
     grace_until: datetime | None = None
+    produced: Production | None = None
+    """When partitions are produced; None: all of them are."""
 
 
 @dataclass(frozen=True)
@@ -225,8 +230,20 @@ def _of_partitions(test: PartitionTest, asked: Interval, copy: CopyState, now: d
     for unit in meeting:
         if unit.data.end > zones.monitored_from and (unit.streak or unit.data.start < zones.due_to):
             yield _of_unit(unit, unit.data)
-    if untested := subtract(zones.due(), (unit.data for unit in meeting)):
-        yield Cause(Verdict.UNKNOWN, NEVER_TESTED, untested)
+    untested = subtract(zones.due(), (unit.data for unit in meeting))
+    not_expected = tuple(_not_expected(untested, copy))
+    if not_expected:
+        yield Cause(Verdict.PASS, NOT_EXPECTED, not_expected)
+    if never_tested := subtract(untested, not_expected):
+        yield Cause(Verdict.UNKNOWN, NEVER_TESTED, never_tested)
+
+
+def _not_expected(untested: Iterable[Interval], copy: CopyState) -> Iterator[Interval]:
+    """What is written there nevertheless is tested, so that it is none of the untested."""
+    for gap in untested if copy.produced is not None and copy.grain is not Grain.NONE else ():
+        for partition in partitions_within(gap, copy.grain, copy.zone):
+            if copy.produced is not None and not copy.produced.expects(partition):
+                yield partition
 
 
 def _of_freshness(test: FreshnessTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:

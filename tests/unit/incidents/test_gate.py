@@ -26,6 +26,7 @@ from incidents.domain.gate import (
 from lakehub.kernel.calendar import Grain, partitions_within
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Verdict, worst
+from quality.domain.production import production
 
 ZONE = ZoneInfo("UTC")
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -79,6 +80,8 @@ copies = st.builds(
     st.none() | whole_days.map(at),
     st.lists(partition_tests() | freshness_tests() | whole_tests, max_size=3).map(tuple),
     st.lists(reports, max_size=2).map(tuple),
+    st.none(),
+    st.sampled_from([None, production("0 6 * * mon-fri", "2026-11-03", ZONE)]),
 )
 nows = st.integers(0, DAYS * 24).map(lambda hours: at(hours / 24))
 
@@ -127,6 +130,8 @@ def _of_partition(
         return Verdict.UNKNOWN
     if now < partition.end + due_after and not (unit and unit.streak):
         return Verdict.UNKNOWN
+    if unit is None and copy.produced is not None and not copy.produced.expects(partition):
+        return Verdict.PASS
     return unit.verdict if unit else Verdict.UNKNOWN
 
 
@@ -252,6 +257,18 @@ def test_a_day_that_is_due_and_was_never_tested_is_unknown() -> None:
         ("passing", (between(1, 2), between(4, 5))),
     ]
     assert answer.retry_at == NOON + ASK_AGAIN_AFTER
+
+
+def test_a_day_that_is_not_produced_is_no_gap_unless_something_is_written_there() -> None:
+    """1 November 2026 is a Sunday."""
+    workdays = replace(
+        copy_with(passing(1), passing(2)), monitored_from=at(0), produced=production("0 6 * * mon-fri", "", ZONE)
+    )
+    assert reasons(asked_for(workdays, 0, 2)) == [("pass", "not_expected"), ("pass", "passing")]
+    assert reasons(asked_for(workdays, 3, 4)) == [("unknown", "never_tested")]
+    assert reasons(ask(between(6, 7), workdays, POLICY, now=at(7) + HOUR)) == [("unknown", "not_due")]
+    written = replace(workdays, tests=(replace(workdays.tests[0], units=(failing(0),)),))  # type: ignore[type-var]  # a PartitionTest
+    assert reasons(asked_for(written, 0, 1)) == [("fail", "sustained")]
 
 
 def test_a_day_that_fails_before_it_is_due_fails() -> None:

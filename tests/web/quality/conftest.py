@@ -80,6 +80,8 @@ class World:
 
 
 def fill(source: sa.Engine, day: str, count: int) -> None:
+    if not count:
+        return
     with source.begin() as connection:
         connection.execute(
             sa.text("INSERT INTO flights VALUES (:id, :day, 'N1')"),

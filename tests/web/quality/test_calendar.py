@@ -1,0 +1,81 @@
+"""Partitions that are not produced: no units and no alarm, unless something is written there after all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from incidents.gate import Question, ask
+from ingestion.models import TouchedPartition
+from lakehub.catalog.changes import change
+from lakehub.kernel.interval import Interval
+from quality import generator, retests
+from quality.models import Coverage, Unit
+from tests import factories
+from tests.factories import DAY, HOUR, MINUTE, NEW_YORK, NOW, day
+from tests.web.quality.conftest import World
+
+SATURDAY, SUNDAY, MONDAY = "2026-11-14", "2026-11-15", "2026-11-16"
+WORKDAYS = {"calendar": "0 6 * * mon-fri"}
+
+
+@pytest.fixture
+def world(make_world: Callable[..., World]) -> World:
+    """Nothing came at the weekend, and nothing was to come."""
+    return make_world(counts=(0, 0, 1000), where=("dc1",), overrides=WORKDAYS)
+
+
+def planned(key: str = "duplicates") -> list[str]:
+    units = Unit.objects.filter(test__key=key).order_by("start")
+    return [f"{unit.start.astimezone(NEW_YORK):%a %d}" for unit in units]
+
+
+def verdict(first: str, last: str) -> tuple[str, set[str]]:
+    answer = ask(Question("flights", Interval(day(first).start, day(last).end), "pricing"), now=NOW).answer
+    return answer.verdict, {cause.reason for cause in answer.causes}
+
+
+def test_only_what_is_expected_is_planned_and_the_weekend_does_not_gate(world: World) -> None:
+    world.monitored()
+    assert planned() == ["Mon 16", "Tue 17"]
+    assert world.unit("freshness").latest_outcome == "pass"
+    assert verdict(SATURDAY, MONDAY) == ("pass", {"passing", "not_expected"})
+
+
+def test_over_a_weekend_the_next_workday_is_planned(world: World) -> None:
+    world.monitored()
+    for night in range(1, 5):
+        world.run(day("2026-11-16").end + night * DAY + 3 * HOUR)
+    assert planned() == ["Mon 16", "Tue 17", "Wed 18", "Thu 19", "Fri 20", "Mon 23"]
+
+
+def test_what_is_written_at_a_weekend_is_tested(world: World) -> None:
+    world.monitored()
+    commit = factories.commit(world.copy(), NOW)
+    span = day(SUNDAY)
+    TouchedPartition.objects.create(commit=commit, copy=world.copy(), start=span.start, end=span.end, rows=1)
+    retests.claim_touched(now=NOW)
+    assert planned() == ["Sun 15", "Mon 16", "Tue 17"]
+    assert verdict(SUNDAY, SUNDAY)[0] == "unknown"
+    world.run(NOW + MINUTE)
+    assert world.unit("duplicates", SUNDAY).latest_outcome == "no_data"
+
+
+def test_a_change_of_the_calendar_plans_what_it_lacks_and_drops_what_never_ran(world: World) -> None:
+    world.monitored()
+    changed = change(world.flights, {"overrides": {}}, actor="ann", now=NOW)
+    generator.generate(changed, now=NOW)
+    assert planned() == ["Sat 14", "Sun 15", "Mon 16", "Tue 17"]
+    again = change(changed, {"overrides": {**WORKDAYS, "holidays": ["2026-11-17"]}}, actor="ann", now=NOW)
+    generator.generate(again, now=NOW)
+    assert planned() == ["Mon 16", "Wed 18"]
+    assert world.test("freshness").version.expression.endswith("calendar='0 6 * * mon-fri', holidays='2026-11-17'")  # type: ignore[union-attr]
+
+
+def test_a_calendar_that_cannot_be_read_is_reported_and_changes_nothing(world: World) -> None:
+    world.monitored()
+    changed = change(world.flights, {"overrides": {"calendar": "0 6 * mon-fri"}}, actor="ann", now=NOW)
+    generator.generate(changed, now=NOW)
+    assert "has 4 fields; five are wanted" in Coverage.objects.get().problem
+    assert planned() == ["Mon 16", "Tue 17"]
