@@ -8,7 +8,12 @@ import pytest
 
 from quality.domain.expression import Scope, flattened, parse, without_sugar
 
-SCOPE = Scope(tables={"this": None, "upstream": None}, primary_key=("origin", "day"), event_time="time_hour")
+SCOPE = Scope(
+    tables={"this": None, "upstream": None},
+    primary_key=("origin", "day"),
+    event_time="time_hour",
+    metrics={"seats": "SELECT sum(seats) FROM this JOIN planes USING (tailnum)"},
+)
 PAIRS = [
     tuple(part.strip() for part in line.split(";")[:2])
     for line in Path(__file__).with_name("expressions.txt").read_text().splitlines()

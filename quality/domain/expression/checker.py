@@ -2,21 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 
-from lakehub.kernel.suggest import did_you_mean
 from quality.domain.expression.errors import NOWHERE, ExpressionError
 from quality.domain.expression.kinds import Kind, KindError
 from quality.domain.expression.leaves import LEAVES, BadArguments, Leaf
 from quality.domain.expression.measures import Ask
+from quality.domain.expression.naming import check_names, check_parameters
 from quality.domain.expression.nodes import Argument, Call, Expression, Literal, Name, Node, post_order
 from quality.domain.expression.operators import OPERATORS, Operator
-from quality.domain.expression.scope import THIS, Scope
+from quality.domain.expression.scope import Scope
+from quality.domain.expression.series import SERIES
 
-_NAMESAKES = {"min": "minimum", "max": "maximum"}
+_NAMESAKES = {"min": "minimum", "max": "maximum", "average": "mean"}
 
 
 def check(expression: Expression, scope: Scope | None = None) -> None:
@@ -26,18 +27,25 @@ def check(expression: Expression, scope: Scope | None = None) -> None:
         raise ExpressionError(
             f"A test says what must hold, as in ... < 5%; this is only a {kind}.", where=expression.assertion.where
         )
-    if not any(leaf_calls(expression)):
+    calls = list(leaf_calls(expression))
+    if not calls:
         raise ExpressionError(
             "The test measures nothing: name a table, as in rows(this) > 0.", where=expression.assertion.where
         )
+    asked = [(call, ask) for call in calls for ask in asks_of(call)]
+    check_parameters(expression, asked, scope)
     if scope is not None:
-        for call in leaf_calls(expression):
-            _check_names(call, scope)
+        check_names(asked, scope)
 
 
 def leaf_calls(expression: Expression) -> Iterator[Call]:
     """What the test measures, in post-order, each as often as it is written."""
     return (node for node in post_order(expression.assertion) if isinstance(node, Call) and node.function in LEAVES)
+
+
+def series_calls(expression: Expression) -> Iterator[Call]:
+    """What the test makes of more than one partition."""
+    return (node for node in post_order(expression.assertion) if isinstance(node, Call) and node.function in SERIES)
 
 
 def asks_of(call: Call) -> tuple[Ask, ...]:
@@ -46,15 +54,36 @@ def asks_of(call: Call) -> tuple[Ask, ...]:
     try:
         return leaf.asks([_argument(arg, leaf) for arg in call.args])
     except BadArguments as bad:
-        where = call.where if bad.about is None or bad.about.where == NOWHERE else bad.about.where
-        raise ExpressionError(str(bad), where=where) from None
+        raise _placed(bad, call) from None
+
+
+def shifts_of(call: Call) -> tuple[timedelta, ...]:
+    """How far back a series measures its first argument. Raises ExpressionError."""
+    series = SERIES.get(call.function)
+    if not call.args:
+        raise ExpressionError(f"What is looked at is wanted: {series.signature}.", where=call.where)
+    value, *given = call.args
+    if any(isinstance(node, Call) and node.function in SERIES for node in post_order(value)):
+        raise ExpressionError(f"`{call.function}` does not look at what itself looks back.", where=value.where)
+    for arg in given:
+        if not isinstance(arg, Literal):
+            raise ExpressionError(f"A value such as 8w is wanted: {series.signature}.", where=arg.where)
+    try:
+        return series.shifts(kind_of(value), [arg for arg in given if isinstance(arg, Literal)])
+    except BadArguments as bad:
+        raise _placed(bad, call) from None
+
+
+def _placed(bad: BadArguments, call: Call) -> ExpressionError:
+    where = call.where if bad.about is None or bad.about.where == NOWHERE else bad.about.where
+    return ExpressionError(str(bad), where=where)
 
 
 def _argument(arg: Node, leaf: Leaf) -> Argument:
     """`-5` is a value like 5."""
     if not isinstance(arg, Call):
         return arg
-    value = arg.args[0] if arg.function == "neg" else arg
+    value = arg.args[0] if arg.function == "neg" and arg.args else arg
     if not isinstance(value, Literal) or not isinstance(value.value, Fraction | timedelta):
         raise ExpressionError(
             f"The name of a table or column, or a value, is wanted: {leaf.signature}.", where=arg.where
@@ -74,6 +103,9 @@ def kind_of(node: Node) -> Kind:
     if node.function in LEAVES:
         asks_of(node)
         return LEAVES.get(node.function).kind
+    if node.function in SERIES:
+        shifts_of(node)
+        return SERIES.get(node.function).kind
     return _operator_kind(node, OPERATORS[node.function])
 
 
@@ -92,30 +124,3 @@ def _operator_kind(call: Call, operator: Operator) -> Kind:
         return operator.kind(kinds, call.args)
     except KindError as error:
         raise ExpressionError(str(error), where=call.where) from None
-
-
-def _check_names(call: Call, scope: Scope) -> None:
-    for ask in asks_of(call):
-        _check_table(ask.table, scope)
-        if ask.measure.kind != "findings":
-            _check_columns(ask.table, ask.measure.columns, call, scope)
-        if ask.measure.other is not None:
-            _check_table(ask.measure.other, scope)
-            _check_columns(ask.measure.other, ask.measure.other_columns, call, scope)
-
-
-def _check_table(table: Name, scope: Scope) -> None:
-    if table.dataset not in scope.tables:
-        hint = " It has no upstream." if table.dataset == "upstream" else did_you_mean(table.dataset, scope.tables)
-        raise ExpressionError(f"There is no dataset `{table.dataset}`.{hint}", where=table.where)
-    if table.data_center and table.data_center not in scope.data_centers:
-        hint = did_you_mean(table.data_center, scope.data_centers)
-        raise ExpressionError(f"There is no data center `{table.data_center}`.{hint}", where=table.where)
-
-
-def _check_columns(table: Name, columns: Sequence[str], call: Call, scope: Scope) -> None:
-    known = scope.tables[table.dataset]
-    for column in columns:
-        if known is not None and column not in known:
-            shown = "This dataset" if table.dataset == THIS else f"`{table.dataset}`"
-            raise ExpressionError(f"{shown} has no column `{column}`.{did_you_mean(column, known)}", where=call.where)

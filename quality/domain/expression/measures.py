@@ -7,13 +7,15 @@ and `maximum` are states that merge over partitions (after deequ); `distinct` an
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from datetime import date, datetime
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
 from decimal import Decimal
 from enum import StrEnum
 from typing import Any, TypeAlias
 
 from quality.domain.expression.nodes import Name
+from quality.domain.expression.scope import THIS
+from quality.domain.queries import understood
 
 Scalar: TypeAlias = int | float | Decimal | datetime | date | str | None
 
@@ -41,6 +43,13 @@ class Measure:
     other_columns: tuple[str, ...] = ()
     values: tuple[Scalar, ...] = ()
 
+    @property
+    def others(self) -> tuple[Name, ...]:
+        """The tables that it looks into besides its own."""
+        if self.kind == "query":
+            return tuple(Name(table) for table in understood(str(self.values[0])).tables if table != THIS)
+        return () if self.other is None else (self.other,)
+
     def __str__(self) -> str:
         said = [*self.columns, *(str(value) for value in self.values)]
         return f"{self.kind}({', '.join(said)})"
@@ -51,6 +60,16 @@ COMMITTED = Measure("committed")
 """When the newest commit of a copy completed."""
 
 
+_UNKNOWN_OF_NOTHING = frozenset({"sum", "minimum", "maximum", "query", "committed"})
+
+
+def of_no_rows(measure: Measure) -> Answer:
+    """Its answer over no rows at all: counts are 0, the rest is not known."""
+    if measure.kind == "frequencies":
+        return {}
+    return None if measure.kind in _UNKNOWN_OF_NOTHING else 0
+
+
 @dataclass(frozen=True)
 class Ask:
     """A measure of a table that an expression names."""
@@ -58,6 +77,12 @@ class Ask:
     table: Name
     measure: Measure
     reach: Reach = Reach.PARTITION
+
+    def before(self, shift: timedelta) -> Ask:
+        """The same of the partition moved by `shift`; a table that is looked at as a whole has but one."""
+        if not shift or self.reach is not Reach.PARTITION:
+            return self
+        return replace(self, table=replace(self.table, shift=self.table.shift + shift))
 
 
 Answer: TypeAlias = Scalar | Mapping[str | None, Any]

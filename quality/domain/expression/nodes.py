@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import timedelta
 from fractions import Fraction
@@ -88,6 +88,11 @@ class Expression:
 
     assertion: Node
     parameters: Parameters = Parameters()
+    places: Mapping[str, Where] = field(default_factory=dict, compare=False, repr=False)
+    """Where each parameter stood in the text."""
+
+    def where(self, parameter: str) -> Where:
+        return self.places.get(parameter, NOWHERE)
 
 
 def post_order(node: Node) -> Iterator[Node]:

@@ -55,6 +55,12 @@ def _choice(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
     return _same(kinds, "chosen from")
 
 
+def _mean(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
+    """The mean of counts may be half a row."""
+    kind = _same(kinds, "averaged")
+    return Kind.NUMBER if kind is Kind.COUNT else kind
+
+
 def _product(kinds: Sequence[Kind], args: Sequence[Node]) -> Kind:
     left, right = kinds
     if {Kind.BOOLEAN, Kind.TEXT} & set(kinds) or (left is Kind.DURATION and right is Kind.DURATION):
@@ -140,6 +146,9 @@ OPERATORS: dict[str, Operator] = {
         Operator("abs", (1, 1), _kept, abs),
         Operator("min", (2, 8), _choice, min),
         Operator("max", (2, 8), _choice, max),
+        Operator(
+            "average", (1, 60), _mean, lambda *values: _times(sum(values[1:], values[0]), Fraction(1, len(values)))
+        ),
     )
 }
 """In the order of their strength; `neg` and `not` stand before their one argument."""

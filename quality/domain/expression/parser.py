@@ -20,12 +20,12 @@ from quality.domain.expression.leaves import LEAVES
 from quality.domain.expression.nodes import Call, Expression, Literal, Name, Node, Parameters
 from quality.domain.expression.operators import BINARY, OPERATORS
 from quality.domain.expression.parameters import PARAMETERS, parameter_value
+from quality.domain.expression.series import SERIES
+from quality.domain.expression.shifts import look_back
 from quality.domain.expression.sugar import SUGAR
 
 LONGEST = 10_000
 DEEPEST = 40
-FURTHEST = timedelta(days=3660)
-_HOUR = timedelta(hours=1)
 _DIGITS = 40
 
 
@@ -74,25 +74,14 @@ def _number(digits: str, where: Where) -> Fraction:
     return Fraction(digits)
 
 
-def _look_back(length: str, where: Where) -> timedelta:
-    """How far a shift goes back. Raises ExpressionError."""
-    try:
-        back = duration_of(length)
-    except (OverflowError, ValueError):
-        back = FURTHEST + _HOUR
-    if back % _HOUR or not back:
-        raise ExpressionError(f"A shift is a whole number of hours or days, not `{length}`.", where=where)
-    if back > FURTHEST:
-        raise ExpressionError(f"A shift of `{length}` is too far; {FURTHEST.days}d are the most.", where=where)
-    return back
-
-
 @v_args(inline=True)
 class _Build(Transformer[Token, Expression]):
     """Called bottom-up while parsing, so that nesting costs no recursion."""
 
-    def start(self, assertion: Node, *parameters: tuple[str, object]) -> Expression:
-        return Expression(assertion, Parameters(**dict(parameters)))  # type: ignore[arg-type]  # each value was checked by name
+    def start(self, assertion: Node, *parameters: tuple[str, object, Where]) -> Expression:
+        given = {name: value for name, value, _ in parameters}
+        places = {name: where for name, _, where in parameters}
+        return Expression(assertion, Parameters(**given), places)  # type: ignore[arg-type]  # each value was checked by name
 
     def binary(self, left: Node, symbol: Token, right: Node) -> Call:
         return Call(BINARY[symbol.lower()], (left, right), Where(left.where.start, right.where.end))
@@ -122,7 +111,7 @@ class _Build(Transformer[Token, Expression]):
         return Literal(token.lower() == "true", Kind.BOOLEAN, _at(token))
 
     def call(self, function: Token, *args: Node) -> Call:
-        known = [*OPERATORS, *LEAVES, *SUGAR]
+        known = [*OPERATORS, *LEAVES, *SERIES, *SUGAR]
         if function.lower() not in known:
             raise ExpressionError(
                 f"There is no function `{function}`.{did_you_mean(function.lower(), known)}", where=_at(function)
@@ -142,7 +131,7 @@ class _Build(Transformer[Token, Expression]):
         if tokens[0] != "-" or length.type != "DURATION":
             wanted = f"[-{length}]" if length.type == "DURATION" else f"[-{length}d]"
             raise ExpressionError(f"A shift looks back so many hours or days; write {wanted}.", where=where)
-        _look_back(length, where)
+        look_back(length, where)
         return {"shift": length}
 
     def column(self, word: Token) -> dict[str, Token]:
@@ -156,16 +145,16 @@ class _Build(Transformer[Token, Expression]):
             str(dataset),
             str(given.get("data_center", "")),
             str(given.get("column", "")),
-            -_look_back(given["shift"], _at(dataset)) if "shift" in given else timedelta(),
+            -look_back(given["shift"], _at(dataset)) if "shift" in given else timedelta(),
             Where(_at(dataset).start, end),
         )
 
-    def parameter(self, name: Token, value: Token) -> tuple[str, object]:
+    def parameter(self, name: Token, value: Token) -> tuple[str, object, Where]:
         if name.lower() not in PARAMETERS:
             raise ExpressionError(
                 f"There is no parameter `{name}`.{did_you_mean(name.lower(), PARAMETERS)}", where=_at(name)
             )
-        return name.lower(), parameter_value(name.lower(), value.type, value, _at(value))
+        return name.lower(), parameter_value(name.lower(), value.type, value, _at(value)), _at(value)
 
 
 def _unexpected(error: UnexpectedInput, text: str) -> ExpressionError:

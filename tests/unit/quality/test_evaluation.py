@@ -14,7 +14,7 @@ from quality.domain.expression import parse
 from quality.domain.expression.amounts import shown
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves import LEAVES
-from quality.domain.expression.measures import Answer
+from quality.domain.expression.measures import Answer, Ask, of_no_rows
 from quality.domain.expression.values import Failed, Moment, error
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
@@ -97,13 +97,26 @@ def test_an_error_says_more_than_missing_data() -> None:
     assert (found.outcome, found.cause) == (Outcome.ERROR, "rows(upstream): the source cannot be reached")
 
 
+WRITTEN = {
+    "rows": "rows(this)",
+    "distinct": "distinct(this, a)",
+    "unmatched": "unmatched(this.a, b.c)",
+    "outside": "outside(this.a, 1, 2)",
+    "mismatched": "mismatched(this.a, 'x+')",
+    "unexpected": "unexpected(this.a, 'x')",
+    "drift": "drift(this.a, this[-7d].a)",
+    "query": "query(this, 'SELECT 1 FROM this')",
+    "matching": "matching(this, this@dc2, 100%, a)",
+    "sampled": "sampled(this, upstream, 10, a)",
+}
+LEAST = {Kind.DURATION: "0s", Kind.RATIO: "0%"}
+
+
 @pytest.mark.parametrize("name", sorted(set(LEAVES) - {"findings"}))
 def test_no_leaf_makes_something_of_nothing(name: str) -> None:
     """Every leaf over zero rows and null statistics fails; only findings may be none."""
-    written = {"unmatched": "unmatched(this.a, b.c)", "distinct": "distinct(this, a)", "rows": "rows(this)"}
-    expression = parse(f"{written.get(name, f'{name}(this.a)')} >= {'0s' if name == 'freshness' else '0'}")
-    nothing: dict[str, Answer] = {"sum": None, "minimum": None, "maximum": None, "committed": None}
-    answers = {ask: nothing.get(ask.measure.kind, 0) for ask in asks(expression)}
+    expression = parse(f"{WRITTEN.get(name, f'{name}(this.a)')} >= {LEAST.get(LEAVES.get(name).kind, '0')}")
+    answers: dict[Ask, Answer | Failed] = {ask: of_no_rows(ask.measure) for ask in asks(expression)}
     assert evaluate(expression, answers, Moment(NOW)).outcome is Outcome.NO_DATA
 
 

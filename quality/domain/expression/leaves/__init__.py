@@ -29,6 +29,8 @@ class Leaf(Protocol):
 
     signature: str
     kind: Kind
+    tables: int
+    """So many of its first arguments are tables, or columns of them, that are looked at in one partition."""
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         """The measures that it needs. Raises BadArguments."""
@@ -44,11 +46,18 @@ LEAVES: Registry[Leaf] = Registry(
         "rows": f"{_HERE}.rows:ROWS_LEAF",
         "distinct": f"{_HERE}.distinct:DISTINCT",
         "nulls": f"{_HERE}.nulls:NULLS",
+        "outside": f"{_HERE}.outside:OUTSIDE",
+        "mismatched": f"{_HERE}.mismatched:MISMATCHED",
+        "unexpected": f"{_HERE}.unexpected:UNEXPECTED",
         "unmatched": f"{_HERE}.unmatched:UNMATCHED",
         "sum": f"{_HERE}.statistics:SUM",
         "mean": f"{_HERE}.statistics:MEAN",
         "minimum": f"{_HERE}.statistics:MINIMUM",
         "maximum": f"{_HERE}.statistics:MAXIMUM",
+        "drift": f"{_HERE}.drift:DRIFT",
+        "query": f"{_HERE}.query:QUERY",
+        "matching": f"{_HERE}.matching:MATCHING",
+        "sampled": f"{_HERE}.sampled:SAMPLED",
         "freshness": f"{_HERE}.freshness:FRESHNESS",
         "findings": f"{_HERE}.findings:FINDINGS",
     },

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
 
+from quality.domain.expression.amounts import decimal_text
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves import BadArguments
 from quality.domain.expression.nodes import Argument, Literal, Name
@@ -42,6 +45,21 @@ def a_literal(arg: Argument, kinds: Sequence[Kind], wanted: str, signature: str)
     if not isinstance(arg, Literal) or arg.kind not in kinds:
         raise BadArguments(f"{wanted[0].upper()}{wanted[1:]} is wanted here: {signature}.", arg)
     return arg
+
+
+def exact(literal: Literal) -> int | Decimal:
+    """The number as an engine is given it: with all its digits."""
+    value = literal.value
+    assert isinstance(value, Fraction)
+    if value.denominator == 1:
+        return value.numerator
+    return Decimal(f"{'-' if value < 0 else ''}{decimal_text(abs(value))}")
+
+
+def a_scalar(arg: Argument, signature: str) -> int | Decimal | str:
+    """A text or a number, as an engine is given it."""
+    literal = a_literal(arg, (Kind.TEXT, Kind.NUMBER), "a text in single quotes or a number", signature)
+    return literal.value if isinstance(literal.value, str) else exact(literal)
 
 
 def exactly(args: Sequence[Argument], least: int, most: int, signature: str) -> None:

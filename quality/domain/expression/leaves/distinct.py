@@ -15,6 +15,7 @@ from quality.domain.expression.values import Known, Moment, Value, no_data
 class Distinct:
     signature = "distinct(table, column, ...)"
     kind = Kind.COUNT
+    tables = 1
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 2, 33, self.signature)

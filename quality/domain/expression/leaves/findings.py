@@ -15,6 +15,7 @@ from quality.domain.expression.values import Known, Moment, Value
 class Findings:
     signature = "findings(table, kind)"
     kind = Kind.COUNT
+    tables = 1
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 2, 2, self.signature)

@@ -15,6 +15,7 @@ from quality.domain.expression.values import Known, Moment, Value, no_data
 class Rows:
     signature = "rows(table)"
     kind = Kind.COUNT
+    tables = 1
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 1, 1, self.signature)

@@ -20,6 +20,7 @@ class Statistic:
     name: str
     measures: tuple[str, ...]
     kind = Kind.NUMBER
+    tables = 1
 
     @property
     def signature(self) -> str:

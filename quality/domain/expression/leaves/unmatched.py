@@ -15,6 +15,7 @@ from quality.domain.expression.values import Known, Moment, Value, no_data
 class Unmatched:
     signature = "unmatched(table.column, other.column)"
     kind = Kind.COUNT
+    tables = 1
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         exactly(args, 2, 2, self.signature)

@@ -1,0 +1,94 @@
+"""What a query that a person wrote reads: one SELECT over `this` and other datasets, with the parameters of the partition.
+
+Only looked at here, never changed. The engines run it, each in its own dialect and behind its own bounds.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from lakehub.kernel.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from sqlglot import exp
+
+BOUND = ("start", "end", "partition")
+"""The parameters that a query may use: the tested partition as two times and as its name."""
+_DIALECTS = ("duckdb", "spark", "mysql")
+"""The first that understands the text; they differ in how names are quoted."""
+
+
+class BadQuery(ValueError):
+    """A query that is not run; says why, and what would do."""
+
+
+@dataclass(frozen=True)
+class Query:
+    """`tables` are the names that it reads, `this` among them; `parameters` those that it uses."""
+
+    tables: tuple[str, ...]
+    parameters: tuple[str, ...]
+
+
+@lru_cache(maxsize=1024)
+def understood(sql: str) -> Query:
+    """Raises BadQuery."""
+    from sqlglot import exp
+
+    select = _select(sql)
+    known = {cte.alias_or_name.lower() for cte in select.find_all(exp.CTE)}
+    names = [_named(table) for table in select.find_all(exp.Table)]
+    tables = dict.fromkeys(name for name in names if name.lower() not in known)
+    if not tables:
+        raise BadQuery("The query reads no table: name `this`, as in SELECT count(*) FROM this.")
+    return Query(tuple(tables), _parameters(select))
+
+
+def _select(sql: str) -> exp.Query:
+    from sqlglot import exp
+
+    statements = _parsed(sql)
+    if len(statements) != 1:
+        raise BadQuery(f"One SELECT is wanted, not {len(statements)} statements.")
+    (statement,) = statements
+    if not isinstance(statement, exp.Query):
+        raise BadQuery(f"One SELECT is wanted, not {statement.key.upper()}.")
+    if writes := statement.find(exp.Into, exp.Lock, exp.DML, exp.DDL):
+        raise BadQuery(f"The query may only read: one SELECT, without {writes.key.upper()}.")
+    return statement
+
+
+def _parsed(sql: str) -> list[exp.Expr]:
+    import sqlglot
+
+    first: Exception | None = None
+    for dialect in _DIALECTS:
+        try:
+            return [statement for statement in sqlglot.parse(sql, read=dialect) if statement is not None]
+        except sqlglot.errors.SqlglotError as problem:
+            first = first or problem
+    said = getattr(first, "errors", None)
+    where = f"line {said[0]['line']}, column {said[0]['col']}: {said[0]['description']}" if said else str(first)
+    raise BadQuery(f"The query cannot be understood: {where.rstrip('.')}.")
+
+
+def _named(table: exp.Table) -> str:
+    from sqlglot import exp
+
+    if not isinstance(table.this, exp.Identifier):
+        raise BadQuery(f"The query reads {table.sql()}; it may read `this` and datasets by their names.")
+    if table.db:
+        raise BadQuery(f"The query reads {table.sql()}; datasets are named without a schema.")
+    return table.name
+
+
+def _parameters(select: exp.Query) -> tuple[str, ...]:
+    from sqlglot import exp
+
+    used = dict.fromkeys(str(one.this or "?") for one in select.find_all(exp.Placeholder, exp.Parameter))
+    for name in used:
+        if name not in BOUND:
+            raise BadQuery(f"The query has no parameter `:{name}`.{did_you_mean(name, BOUND)}")
+    return tuple(used)

@@ -1,0 +1,101 @@
+"""The value of each node of an expression, worked out once, from the leaves up. A failed leaf is a value like the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import timedelta
+from functools import lru_cache
+
+from lakehub.kernel.calendar import shifted
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.outcome import Outcome
+from quality.domain.expression import Call, Literal, Node, asks_of, formula
+from quality.domain.expression.checker import kind_of, shifts_of
+from quality.domain.expression.leaves import LEAVES
+from quality.domain.expression.measures import Answer, Ask
+from quality.domain.expression.nodes import NO_SHIFT
+from quality.domain.expression.operators import OPERATORS, EmptyDenominator
+from quality.domain.expression.series import SERIES, Past
+from quality.domain.expression.values import Failed, Known, Moment, Value, error, no_data
+
+_asks_of = lru_cache(maxsize=8192)(asks_of)
+
+
+def asks_within(node: Node, shift: timedelta = NO_SHIFT) -> tuple[Ask, ...]:
+    """All that must be measured for `node`, each once, in a stable order."""
+    if not isinstance(node, Call):
+        return ()
+    if node.function in LEAVES:
+        return tuple(ask.before(shift) for ask in _asks_of(node))
+    if node.function in SERIES:
+        shifts = (NO_SHIFT, *shifts_of(node))
+        return tuple(dict.fromkeys(ask for back in shifts for ask in asks_within(node.args[0], back)))
+    return tuple(dict.fromkeys(ask for arg in node.args for ask in asks_within(arg, shift)))
+
+
+class Values:
+    """Of one partition, and of those before it that a series looks at."""
+
+    def __init__(self, answers: Mapping[Ask, Answer | Failed], moment: Moment) -> None:
+        self._answers = answers
+        self._moment = moment
+        self._known: dict[tuple[Node, timedelta], Value] = {}
+
+    def of(self, node: Node, shift: timedelta = NO_SHIFT) -> Value:
+        if (node, shift) not in self._known:
+            self._known[node, shift] = self._work_out(node, shift)
+        return self._known[node, shift]
+
+    def answers_of(self, call: Call, shift: timedelta = NO_SHIFT) -> list[Answer | Failed]:
+        """What was measured for a leaf."""
+        return [self._answers[ask.before(shift)] for ask in _asks_of(call)]
+
+    def _work_out(self, node: Node, shift: timedelta) -> Value:
+        if isinstance(node, Literal):
+            return Known(node.value)
+        if not isinstance(node, Call):
+            raise TypeError(f"{node} has no value: the expression was not checked.")
+        if node.function in LEAVES:
+            return self._leaf(node, shift)
+        return self._series(node) if node.function in SERIES else self._operation(node, shift)
+
+    def _leaf(self, call: Call, shift: timedelta) -> Value:
+        answers: list[Answer] = []
+        for answer in self.answers_of(call, shift):
+            if isinstance(answer, Failed):
+                return _of(call, answer)
+            answers.append(answer)
+        value = LEAVES.get(call.function).value(answers, self._moment)
+        return _of(call, value) if isinstance(value, Failed) else value
+
+    def _series(self, call: Call) -> Value:
+        value = call.args[0]
+        present = self.of(value)
+        if isinstance(present, Failed):
+            return present
+        past = [Past(there, self.of(value, back)) for back in shifts_of(call) if (there := self._partition(back))]
+        found = SERIES.get(call.function).value(kind_of(value), present, past, self._moment)
+        return _of(call, found) if isinstance(found, Failed) else found
+
+    def _partition(self, shift: timedelta) -> Interval | None:
+        try:
+            return shifted(self._moment.partition, shift, self._moment.grain, self._moment.zone)
+        except ValueError:
+            return None
+
+    def _operation(self, call: Call, shift: timedelta) -> Value:
+        args = [self.of(arg, shift) for arg in call.args]
+        failed = [arg for arg in args if isinstance(arg, Failed)]
+        if failed:
+            # An error says more than missing data does.
+            return min(failed, key=lambda one: one.outcome is not Outcome.ERROR)
+        try:
+            return Known(OPERATORS[call.function].apply(*(arg.amount for arg in args if isinstance(arg, Known))))
+        except EmptyDenominator:
+            return no_data(f"{formula(call.args[1])} is 0, so there is nothing to compare with")
+        except OverflowError:
+            return error(f"{formula(call)} is too large")
+
+
+def _of(call: Call, failed: Failed) -> Failed:
+    return Failed(failed.outcome, f"{formula(call)}: {failed.cause}")
