@@ -5,10 +5,13 @@ Prints how long each took and, last, one line that says how many passed and fail
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
@@ -39,9 +42,32 @@ def main(wanted: list[str]) -> int:
     if unknown:
         print(f"There is no suite {', '.join(unknown)}. There are: {', '.join(SUITES)}.", file=sys.stderr)
         return 2
-    runs = [run(suite) for suite in SUITES if suite in (wanted or SUITES) and any((FOLDER / suite).rglob("test_*.py"))]
+    suites = [suite for suite in SUITES if suite in (wanted or SUITES) and any((FOLDER / suite).rglob("test_*.py"))]
+    with servers() if "services" in suites else nullcontext():
+        runs = [run(suite) for suite in suites]
     print_summary(runs)
     return 0 if all(each.ok for each in runs) and sum(each.passed for each in runs) else 1
+
+
+@contextmanager
+def servers() -> Iterator[None]:
+    """The servers that are installed and do not run yet are started, and stopped again. Of the others the tests say what is missing."""
+    folder = FOLDER.parent / "deploy" / "services"
+    started = [name for name in ("redis", "postgresql", "mariadb") if _starts(folder / name)]
+    try:
+        yield
+    finally:
+        for name in started:
+            subprocess.run([folder / name, "stop"], check=False, stdin=subprocess.DEVNULL)
+
+
+def _starts(script: Path) -> bool:
+    """Whether it runs because of us; a server that is named by its URL is someone else's to start."""
+    if f"LAKEHUB_TEST_{script.name.upper()}_URL" in os.environ:
+        return False
+    if subprocess.run([script, "status"], check=False, capture_output=True).returncode == 0:
+        return False
+    return subprocess.run([script, "start"], check=False, stdin=subprocess.DEVNULL).returncode == 0
 
 
 def run(suite: str) -> Run:

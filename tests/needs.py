@@ -22,6 +22,11 @@ class Need(Enum):
         "postgresql://postgres@127.0.0.1:5499/postgres",
         "`apt-get install postgresql`, then `deploy/services/postgresql start`",
     )
+    MARIADB = (
+        "LAKEHUB_TEST_MARIADB_URL",
+        "mysql://lakehub:lakehub@127.0.0.1:3399",
+        "`apt-get install mariadb-server`, then `deploy/services/mariadb start`",
+    )
     CHROMIUM = ("LAKEHUB_TEST_CHROMIUM", "chromium", "`apt-get install chromium`")
 
     def address(self) -> str:
