@@ -1,0 +1,158 @@
+"""A filter never denies a key that it holds, is wrong as seldom as was asked, and merges; a key has one form."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from uuid import UUID
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from quality.domain.bloom import BadFilter, Bloom, Pybloom, Shape, false_positives, read
+from quality.domain.bloom_keys import NoKey, chosen, hashes_of, key_bytes, key_parts, order_of
+
+KEYS = st.lists(st.binary(max_size=8), max_size=12)
+PARTS = st.lists(st.none() | st.text(max_size=8), max_size=4)
+
+
+def bloom(keys: list[bytes], shape: Shape | None = None, fpr: float = 0.001) -> Bloom:
+    made = Bloom(shape or Shape.for_keys(len(keys), fpr))
+    made.add(hashes_of(keys))
+    return made
+
+
+@given(KEYS)
+def test_it_never_denies_a_key_that_it_holds(keys: list[bytes]) -> None:
+    for made in (bloom(keys), read(bloom(keys).text())):
+        assert made.has(keys).all()
+        assert made.items == len(keys)
+
+
+@given(KEYS, KEYS)
+def test_the_merge_of_the_parts_is_the_filter_of_the_whole(some: list[bytes], others: list[bytes]) -> None:
+    shape = Shape.for_keys(60, 0.01)
+    merged = bloom(some, shape).merged(bloom(others, shape))
+    assert merged.text() == bloom(some + others, shape).text() == bloom(others, shape).merged(bloom(some, shape)).text()
+
+
+@pytest.mark.parametrize("fpr", [0.1, 0.01, 0.001])
+def test_it_is_wrong_as_seldom_as_was_asked(fpr: float) -> None:
+    made = bloom([b"%d" % number for number in range(4_000)], fpr=fpr)
+    for measured in (false_positives(made.text()), made.fpr()):
+        assert fpr * 0.6 < measured < fpr * 1.5
+
+
+def test_an_empty_filter_has_nothing() -> None:
+    assert not bloom([]).has([b"", b"1:a,", b"~,"]).any()
+
+
+def test_the_bits_are_those_of_spark() -> None:
+    # SELECT build_bloom_filter(id) of 0, 1, 2 on Spark 3.5.9, sized for 3 keys at 1%
+    spark = "lakehub-bloom:1;layout=spark-v1;hash=xxhash64:42;bits=64;hashes=15;items=3;data=base64;AAAAAQAAAA8AAAAB7WAGtUEv9hA="
+    keys = [key_bytes([number]) for number in range(3)]
+    assert bloom(keys, fpr=0.01).text() == spark
+
+
+def test_both_layouts_travel_as_text_and_say_which_they_are() -> None:
+    keys = [key_bytes([number, "UA"]) for number in range(500)]
+    theirs = Pybloom.for_keys(500, 0.001)
+    theirs.add(keys)
+    for made, layout in ((bloom(keys), "spark-v1"), (theirs, "pybloom")):
+        text = made.text()
+        assert f";layout={layout};" in text
+        assert text.isascii()
+        assert "\n" not in text
+        again = read(text)
+        assert again.has(keys).all()
+        assert again.items == 500
+        assert again.text() == text
+        assert false_positives(text, 5_000) < 0.005
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("", "does not begin a Bloom filter"),
+        ("lakehub-bloom:1;layout=spark-v1;AAAA", "lacks hash, items, data"),
+        ("lakehub-bloom:1;layout=spark-v2;hash=x;items=1;data=base64;AAAA", "Did you mean `spark-v1`"),
+        ("lakehub-bloom:1;layout=spark-v1;hash=md5;items=1;data=base64;AAAA", "hash=xxhash64:42"),
+        ("lakehub-bloom:1;layout=spark-v1;hash=xxhash64:42;items=1;data=base64;AAAA", "cut off"),
+        ("lakehub-bloom:1;layout=spark-v1;hash=xxhash64:42;items=1;data=base64;A", "cannot be read"),
+        (bloom([b"a"]).text()[:-12], "not a filter of version 1|cannot be read"),
+        ("lakehub-bloom:1;layout=pybloom;hash=pybloom-live;items=1;data=base64;AAAA", "not a filter of pybloom-live"),
+    ],
+)
+def test_what_is_no_filter_says_why(text: str, why: str) -> None:
+    with pytest.raises(BadFilter, match=why):
+        read(text)
+
+
+def test_filters_of_two_shapes_do_not_merge() -> None:
+    with pytest.raises(BadFilter, match="same number of keys"):
+        bloom([b"a"]).merged(bloom([b"%d" % number for number in range(100)]))
+
+
+def test_too_large_a_filter_is_refused_with_the_remedy() -> None:
+    with pytest.raises(BadFilter, match=r"matching\(this, this@dc2, 10%\)"):
+        Shape.for_keys(10**9, 0.001)
+
+
+@given(PARTS, PARTS)
+def test_two_keys_never_look_alike(one: list[str | None], other: list[str | None]) -> None:
+    assert key_parts(key_bytes(one)) == tuple(one)
+    assert (key_bytes(one) == key_bytes(other)) == (one == other)
+
+
+def test_a_key_has_one_form() -> None:
+    noon = datetime(2013, 1, 1, 12, tzinfo=UTC)
+    written = {
+        (None,): "~,",
+        ("",): "0:,",
+        ("~",): "1:~,",
+        ("é",): "2:é,",
+        ("UA", 1545, None): "2:UA,4:1545,~,",
+        (True, False): "4:true,5:false,",
+        (-3, 2**70): "2:-3,22:1180591620717411303424,",
+        (
+            Decimal("1.50"),
+            Decimal("2.00"),
+            Decimal("-0"),
+            Decimal("1E+3"),
+            Decimal("0.0000001"),
+        ): "3:1.5,1:2,1:0,4:1000,9:0.0000001,",
+        (date(2013, 1, 1),): "10:2013-01-01,",
+        (noon,): "27:2013-01-01T12:00:00.000000Z,",
+        (noon.astimezone(timezone(timedelta(hours=-5))),): "27:2013-01-01T12:00:00.000000Z,",
+        (noon.replace(tzinfo=None),): "27:2013-01-01T12:00:00.000000Z,",
+        (b"\x00\xff",): "4:00ff,",
+        (UUID(int=1),): "36:00000000-0000-0000-0000-000000000001,",
+    }
+    assert {values: key_bytes(values).decode() for values in written} == written
+
+
+@pytest.mark.parametrize("value", [1.5, Decimal("NaN"), [1], {"a": 1}])
+def test_what_engines_write_differently_is_no_key(value: object) -> None:
+    with pytest.raises(NoKey, match="`delay` cannot be part of a key"):
+        key_bytes([1, value], ["id", "delay"])
+
+
+@pytest.mark.parametrize("wrong", [b"3:ab,", b"x", b"1:a", b"2:a,b"])
+def test_other_bytes_are_no_key(wrong: bytes) -> None:
+    with pytest.raises(ValueError, match="not the bytes of a key"):
+        key_parts(wrong)
+
+
+def test_a_sample_is_chosen_by_the_keys_alone() -> None:
+    hashes = hashes_of([b"%d" % number for number in range(4_000)])
+    tenth = chosen(hashes, 0.1)
+    assert 0.09 < tenth.mean() < 0.11
+    assert (chosen(hashes[::-1], 0.1)[::-1] == tenth).all()
+    assert chosen(hashes, 1).all()
+    assert (chosen(hashes, 0.2) >= tenth).all()
+    first = np.argsort(order_of(hashes, "2013-01-01"))[:100]
+    assert set(first) != set(np.argsort(order_of(hashes, "2013-01-02"))[:100])
+    with pytest.raises(ValueError, match="above 0%"):
+        chosen(hashes, 0)
