@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import random
 import socket
-from datetime import timedelta
 from functools import cache, partial
 from uuid import uuid4
 
@@ -15,7 +14,7 @@ from django.conf import settings
 from ingestion import commits, feeds, leases, offboarding, runs, work
 from ingestion.launching import launcher
 from lakehub import wiring
-from lakehub.catalog.lineage import LINEAGE, daily
+from lakehub.catalog.lineage import LINEAGE, daily, gone
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
 
@@ -54,13 +53,9 @@ def follow_lakes() -> None:
 @shared_task
 def follow_lineage() -> None:
     """Once a day: the newest lineage, and a look at the tables of all datasets."""
-    name, days = settings.LAKEHUB_LINEAGE, settings.LAKEHUB_OFFBOARD_AFTER_DAYS
-    daily.look_once_a_day(
-        partial(LINEAGE.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None,
-        name=name,
-        offboard_after=timedelta(days=days) if days else None,
-        now=wiring.clock.now(),
-    )
+    name = settings.LAKEHUB_LINEAGE
+    source = partial(LINEAGE.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
+    daily.look_once_a_day(source, name=name, offboard_after=gone.patience(), now=wiring.clock.now())
 
 
 @cache

@@ -12,6 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from incidents.models import Incident, Message
 from ingestion.models import JobRun
 from lakehub import wiring
+from quality import coverage
 from quality.models import Unit
 
 
@@ -33,7 +34,7 @@ def ready(request: HttpRequest) -> JsonResponse:
 
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
-    """Prometheus. Numbers only: no names of datasets or people. Each is one indexed count."""
+    """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
     now = wiring.clock.now()
     registry = CollectorRegistry()
     gauge = Gauge("lakehub_units_due", "Units that are due and not yet run", registry=registry)
@@ -46,4 +47,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     runs = Gauge("lakehub_job_runs", "Job runs queued or running", ["state"], registry=registry)
     for state in ("queued", "running"):
         runs.labels(state).set(JobRun.objects.filter(state=state).count())
+    share = Gauge(
+        "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
+    )
+    for tier in coverage.HIGHEST:
+        found = coverage.coverage([tier], now=now)
+        share.labels(str(tier)).set(1.0 if found.share is None else found.share)
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

@@ -14,26 +14,32 @@ from rest_framework.views import APIView
 
 from lakehub import wiring
 from lakehub.accounts import audit
+from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
-from quality import asking, generator
+from quality import asking, coverage, generator, reports, versions
 from quality.described import described
 from quality.domain.expression import ExpressionError, flattened, readable, understand
-from quality.domain.tiers import BadOverride
-from quality.models import Result, SkippedCheck, Test, Unit
+from quality.domain.tiers import TIERS, BadOverride, told
+from quality.models import Coverage, Result, SkippedCheck, Test, Unit
 from quality.serializers import (
     CheckedSerializer,
+    CoverageSerializer,
+    DatasetCoverageSerializer,
     NewTestSerializer,
     RanSerializer,
     ResultSerializer,
     RunSerializer,
     SkippedSerializer,
     TestSerializer,
+    TierSerializer,
     UnitSerializer,
+    VersionSerializer,
+    WeeklyReportSerializer,
 )
 
 SCOPES: dict[str, str] = {"GET": "quality:read"} | dict.fromkeys(("POST", "DELETE"), "catalog:write")
@@ -157,6 +163,81 @@ class Expression(APIView):
         """How an expression is understood for this dataset: its stored form, or where it is wrong."""
         text = request.data.get("expression", "") if isinstance(request.data, dict) else ""
         return Response(_understood(name, str(text)))
+
+
+class Versions(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(responses=VersionSerializer(many=True))
+    def get(self, request: Request, name: str, key: str) -> Response:
+        """What the test asked over time: each version with what changed and because of which metadata. Newest first."""
+        test = asking.test_of(live_dataset(name), key)
+        return Response([VersionSerializer(change).data for change in versions.history(test)])
+
+
+class DatasetCoverage(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(responses=DatasetCoverageSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """For which version of its metadata the tests of the dataset were made, and what they lack."""
+        dataset = live_dataset(name)
+        why, made = coverage.lacks(dataset), Coverage.objects.filter(dataset=dataset).first() or Coverage()
+        told = {
+            "covered": not why,
+            "why": why,
+            "metadata_version": dataset.metadata_version,
+            "made_for_version": made.metadata_version,
+            "made_at": made.generated_at,
+            "problem": made.problem,
+            "retry_at": made.retry_at,
+        }
+        return Response(DatasetCoverageSerializer(told).data)
+
+
+class WholeCoverage(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(
+        parameters=[OpenApiParameter("tier", int, many=True, description="0 and 1 where none is given")],
+        responses=CoverageSerializer,
+    )
+    def get(self, request: Request) -> Response:
+        """How many datasets of these tiers are tested as their metadata allows, and what the others lack."""
+        tiers = [_tier(text) for text in request.query_params.getlist("tier")] or coverage.HIGHEST
+        return Response(CoverageSerializer(coverage.coverage(tiers, now=wiring.clock.now())).data)
+
+
+class Weekly(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(parameters=[OpenApiParameter("team", str, required=True)], responses=WeeklyReportSerializer)
+    def get(self, request: Request) -> Response:
+        """What a team's owners are told this week, as it is now."""
+        name = request.query_params.get("team", "")
+        team = Team.objects.filter(name=name).first()
+        if team is None:
+            raise NotFound(
+                f"There is no team `{name}`.{did_you_mean(name, Team.objects.values_list('name', flat=True))}"
+            )
+        return Response(WeeklyReportSerializer(reports.weekly(team, now=wiring.clock.now())).data)
+
+
+class Tiers(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(responses=TierSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """What each tier promises, where a dataset does not say otherwise."""
+        return Response(
+            TierSerializer([{"tier": tier, "slas": told(slas)} for tier, slas in TIERS.items()], many=True).data
+        )
+
+
+def _tier(text: str) -> int:
+    if text not in map(str, TIERS):
+        raise Refused(f"There is no tier `{text}`: choose 0 (highest) to {max(TIERS)}.")
+    return int(text)
 
 
 def _understood(name: str, text: str) -> dict[str, Any]:

@@ -9,9 +9,14 @@ from quality import api
 urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/tests", api.Tests.as_view(), name="tests"),
     path("datasets/<str:name>/tests/<str:key>", api.OneTest.as_view(), name="test"),
+    path("datasets/<str:name>/tests/<str:key>/versions", api.Versions.as_view(), name="test-versions"),
+    path("datasets/<str:name>/coverage", api.DatasetCoverage.as_view(), name="dataset-coverage"),
     path("datasets/<str:name>/skipped", api.Skipped.as_view(), name="skipped"),
     path("datasets/<str:name>/run", api.RunNow.as_view(), name="run"),
     path("datasets/<str:name>/units", api.Units.as_view(), name="units"),
     path("datasets/<str:name>/expression", api.Expression.as_view(), name="expression"),
+    path("coverage", api.WholeCoverage.as_view(), name="coverage"),
+    path("reports/weekly", api.Weekly.as_view(), name="weekly-report"),
+    path("tiers", api.Tiers.as_view(), name="tiers"),
     path("units/<int:number>/results", api.Results.as_view(), name="results"),
 ]

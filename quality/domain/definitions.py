@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
 from datetime import timedelta
 
 from lakehub.kernel.calendar import Grain
-from quality.domain.expression import THIS, Expression, Name, Scope
+from quality.domain.expression import THIS, Call, Expression, Literal, Name, Node, Scope, formula, parse
+from quality.domain.expression.amounts import duration_text
 from quality.domain.expression.nodes import post_order
+from quality.domain.expression.operators import COMPARISONS, OPERATORS
 from quality.domain.metrics import BusinessMetric
 from quality.domain.production import Production
 from quality.domain.rules import Rule
@@ -66,3 +69,75 @@ def runs_in(expression: Expression, data_center: str) -> bool:
         return False
     names = (node for node in post_order(expression.assertion) if isinstance(node, Name))
     return not any(name.dataset == THIS and name.data_center == data_center for name in names)
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a version of a test asks: its stored expression and how it is run."""
+
+    flattened: str
+    sustain: timedelta
+    cadence: timedelta | None
+    due_after: timedelta
+    rerun_base: timedelta
+    rerun_cap: timedelta
+    because: str = ""
+
+
+_HOW = {
+    "sustain": "sustain period",
+    "cadence": "cadence",
+    "due_after": "due after the end of a partition",
+    "rerun_base": "first rerun of a failure",
+    "rerun_cap": "reruns at most apart",
+}
+
+
+def difference(old: Asked, new: Asked) -> tuple[str, ...]:
+    """What changed from one version of a test to the next, in words, one line a change. Empty: nothing did.
+
+    `threshold: 0.1% becomes 0.5%` where only that changed in the assertion; otherwise the whole assertion.
+    """
+    lines = [*_asserted(old.flattened, new.flattened)]
+    for name, words in _HOW.items():
+        was, becomes = getattr(old, name), getattr(new, name)
+        if was != becomes:
+            lines.append(f"{words}: {_length(was)} becomes {_length(becomes)}")
+    if lines and old.because != new.because:
+        lines.append(f"because: {old.because} becomes {new.because}")
+    return tuple(lines)
+
+
+def _asserted(old: str, new: str) -> Iterator[str]:
+    was, becomes = parse(old), parse(new)
+    if was.assertion != becomes.assertion:
+        yield _threshold(was.assertion, becomes.assertion) or _change(
+            "expression", formula(was.assertion), formula(becomes.assertion)
+        )
+    given, wanted = asdict(was.parameters), asdict(becomes.parameters)
+    for name in given:
+        if given[name] != wanted[name]:
+            yield _change(f"parameter {name}", _length(given[name]), _length(wanted[name]))
+
+
+def _threshold(was: Node, becomes: Node) -> str:
+    """Empty where more than the value that is compared with changed."""
+    if not (
+        isinstance(was, Call) and isinstance(becomes, Call) and {was.function, becomes.function} <= set(COMPARISONS)
+    ):
+        return ""
+    (left, limit), (same, other) = was.args, becomes.args
+    if left != same or not (isinstance(limit, Literal) and isinstance(other, Literal)):
+        return ""
+    signs = [OPERATORS[call.function].symbol for call in (was, becomes)]
+    return _change("threshold", f"{signs[0]} {formula(limit)}", f"{signs[1]} {formula(other)}")
+
+
+def _change(what: str, was: str, becomes: str) -> str:
+    return f"{what}: {was} becomes {becomes}"
+
+
+def _length(value: object) -> str:
+    if value is None:
+        return "none"
+    return duration_text(value) if isinstance(value, timedelta) else str(value)

@@ -134,3 +134,8 @@ def shown(value: timedelta | Fraction | str) -> str:
     if isinstance(value, timedelta):
         return duration_text(value)
     return literal_text(value, Kind.RATIO) if isinstance(value, Fraction) else value
+
+
+def told(slas: Slas) -> dict[str, str]:
+    """All of them by name, as people and overrides write them."""
+    return {field.name: shown(getattr(slas, field.name)) for field in fields(Slas)}

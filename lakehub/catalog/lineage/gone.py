@@ -7,6 +7,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.conf import settings
+
 from lakehub.catalog import changes
 from lakehub.catalog.checking import reader
 from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
@@ -15,6 +17,12 @@ from lakehub.kernel.apart import apart
 from lakehub.kernel.errors import Conflict
 
 ACTOR = "daily look"
+
+
+def patience() -> timedelta | None:
+    """How long a table must be gone before its dataset is off-boarded; None: for ever."""
+    days = settings.LAKEHUB_OFFBOARD_AFTER_DAYS
+    return timedelta(days=days) if days else None
 
 
 @dataclass
