@@ -10,13 +10,15 @@ from typing import Any
 from django.http import QueryDict
 from django.utils import timezone
 
+from frontend import words
 from frontend.acting import instant
 from frontend.numbers import whole
 from lakehub.catalog.models import Dataset, Feed
 from lakehub.kernel.errors import Refused
 from quality.domain.expression import ExpressionError
 from quality.domain.expression.parser import parse_literal
-from quality.domain.tiers import TIERS, BadOverride, Slas, shown, slas_of
+from quality.domain.production import BadCalendar, production, text_of
+from quality.domain.tiers import PRODUCTION, TIERS, BadOverride, Slas, shown, slas_of
 
 LABELS = {
     "freshness": ("Whole within", "how long after its end a partition must be complete"),
@@ -86,6 +88,8 @@ def of_dataset(dataset: Dataset) -> Form:
         "event_time": dataset.event_time,
         "grace_until": f"{local:%Y-%m-%dT%H:%M}" if local else "",
         "every": shown(feed.every) if feed else "",
+        "calendar": text_of(dataset.overrides.get("calendar", "")),
+        "holidays": text_of(dataset.overrides.get("holidays", "")),
         "version": str(dataset.metadata_version),
         **overrides,
     }
@@ -93,7 +97,10 @@ def of_dataset(dataset: Dataset) -> Form:
 
 
 def typed(said: QueryDict) -> Form:
-    names = ("tier", "description", "primary_key", "event_time", "grace_until", "every", "version")
+    names = (
+        *("tier", "description", "primary_key", "event_time", "grace_until", "every", "version"),
+        *PRODUCTION,
+    )
     slas = [f"sla-{name}" for name in _names()]
     return Form({name: said.get(name, "").strip() for name in (*names, *slas)}, "paused" in said)
 
@@ -106,6 +113,7 @@ def changes(dataset: Dataset, form: Form) -> dict[str, Any]:
     wanted["event_time"] = form.values["event_time"]
     wanted["grace_until"] = _read(problems, "grace_until", lambda: _until(form.values["grace_until"], dataset))
     wanted |= _slas(problems, form)
+    wanted["overrides"] |= _production(problems, dataset, form) | _kept(dataset)
     feed = _feed(dataset)
     if feed is not None:
         wanted["every"] = _read(problems, "every", lambda: _length(form.values["every"]))
@@ -136,6 +144,24 @@ def _slas(problems: dict[str, str], form: Form) -> dict[str, Any]:
     return {"overrides": overrides, "freshness_sla": freshness}
 
 
+def _production(problems: dict[str, str], dataset: Dataset, form: Form) -> dict[str, str]:
+    """When it is produced, as far as a calendar says."""
+    given = {name: form.values.get(name, "") for name in PRODUCTION}
+    try:
+        production(given["calendar"], given["holidays"], dataset.zone)
+    except BadCalendar as bad:
+        problems[bad.field] = str(bad)
+    # Holidays may have been given as a list: what the field shows of it is no change.
+    was = dataset.overrides
+    return {name: was[name] if text == text_of(was.get(name, "")) else text for name, text in given.items() if text}
+
+
+def _kept(dataset: Dataset) -> dict[str, Any]:
+    """What the page does not show stays."""
+    shown_here = {*_names(), *PRODUCTION}
+    return {name: value for name, value in dataset.overrides.items() if name not in shown_here}
+
+
 def _read(problems: dict[str, str], name: str, reading: Callable[[], Any]) -> Any:
     try:
         return reading()
@@ -164,3 +190,16 @@ def _length(text: str) -> timedelta:
 
 def _feed(dataset: Dataset) -> Feed | None:
     return getattr(dataset, "feed", None)
+
+
+def expected(dataset: Dataset, *, now: datetime) -> str:
+    """What the calendar means next, in words; how to write one where there is none."""
+    calendar, holidays = (text_of(dataset.overrides.get(name, "")) for name in PRODUCTION)
+    try:
+        following = production(calendar, holidays, dataset.zone).next_after(now) if calendar else None
+    except BadCalendar as bad:
+        return str(bad)
+    if following is None:
+        return "Minute, hour, day, month, weekday: 0 6 * * mon-fri. Empty: every partition is expected."
+    local = following.astimezone(dataset.zone)
+    return f"Next at {local:%H:%M} on {words.weekday(local.date())}, {dataset.partition_tz}."

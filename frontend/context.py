@@ -22,14 +22,17 @@ class Place:
     key: str
     """Pressed after `g`."""
     here: bool
+    tab: bool
+    """It has a place under the thumb on a phone."""
 
 
 _PLACES = (
-    ("Home", "home", "home", "h"),
-    ("Incidents", "incidents", "incidents", "i"),
-    ("Datasets", "datasets", "datasets", "d"),
-    ("Gate", "gate", "gate", "t"),
-    ("Onboard", "onboarding", "onboard", "o"),
+    ("Home", "home", "home", "h", True),
+    ("Incidents", "incidents", "incidents", "i", True),
+    ("Datasets", "datasets", "datasets", "d", True),
+    ("Gate", "gate", "gate", "t", True),
+    ("Coverage", "coverage", "coverage", "c", False),
+    ("Onboard", "onboarding", "onboard", "o", True),
 )
 
 
@@ -45,8 +48,8 @@ class Frame:
         section = (match.url_name or "").split("-")[0] if match else ""
         # "incident-acknowledge" and "incidents" are the same place.
         return [
-            Place(name, reverse(url), icon, key, here=bool(section) and section.rstrip("s") == url.rstrip("s"))
-            for name, url, icon, key in _PLACES
+            Place(name, reverse(url), icon, key, bool(section) and section.rstrip("s") == url.rstrip("s"), tab)
+            for name, url, icon, key, tab in _PLACES
         ]
 
     @cached_property

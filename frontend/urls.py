@@ -6,6 +6,7 @@ from django.urls import path
 
 from frontend.views import (
     appearance,
+    coverage,
     dataset,
     datasets,
     gate,
@@ -58,6 +59,7 @@ urlpatterns = [
     path("incidents/<int:pk>/resolve", incident_actions.resolve, name="incident-resolve"),
     path("incidents/<int:pk>/reopen", incident_actions.reopen, name="incident-reopen"),
     path("gate", gate.gate, name="gate"),
+    path("coverage", coverage.coverage, name="coverage"),
     path("onboarding", onboarding.onboarding, name="onboarding"),
     path("onboarding/<str:name>", onboarding.made, name="onboarding-made"),
 ]

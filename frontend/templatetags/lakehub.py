@@ -93,6 +93,12 @@ def share(part: Fraction) -> str:
 
 
 @register.filter
+def percent(part: float) -> str:
+    """`98.9%`; what is not whole never reads as 100%."""
+    return words.percent(part, 0)
+
+
+@register.filter
 def number(value: float | None) -> str:
     return "–" if value is None else words.number(value)
 

@@ -77,6 +77,7 @@ def _page(request: HttpRequest, dataset: Dataset, form: Form) -> HttpResponse:
     context |= {
         "form": form,
         "tiers": list(TIERS),
+        "expected": adjusting.expected(dataset, now=context["now"]),
         "may_change": live and can(user, "onboard", dataset.team),
         "may_offboard": live and can(user, "offboard", dataset.team),
         "may_restore": not live and can(user, "onboard", dataset.team),

@@ -32,11 +32,12 @@ PAGES = (
     "/incidents/{incident}",
     "/gate",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
+    "/coverage",
     "/onboarding",
     "/onboarding/flights",
 )
 MOST_QUERIES = {
-    "/": 14,
+    "/": 23,
     "/datasets": 13,
     "/datasets/flights": 29,
     "/datasets/flights/settings": 20,
@@ -44,6 +45,7 @@ MOST_QUERIES = {
     "/incidents": 10,
     "/incidents/{incident}": 17,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 20,
+    "/coverage": 33,
 }
 """With the session, the user and what the frame asks."""
 

@@ -61,9 +61,27 @@ def test_an_empty_field_is_the_tiers_again(page: Client, flights: Dataset, form:
     assert (flights.overrides, flights.freshness_sla) == ({}, None)
 
 
+def test_a_calendar_is_kept_with_the_slas_and_said_in_words(
+    page: Client, form: dict[str, str], flights: Dataset
+) -> None:
+    save(page, form, calendar="0 6 * * mon-fri", holidays="US")
+    flights.refresh_from_db()
+    assert flights.overrides == {"calendar": "0 6 * * mon-fri", "holidays": "US"}
+    assert "Next at 06:00 on Wed 18 Nov, America/New_York." in text_of(page.get(WHERE))
+
+
+def test_what_the_page_does_not_show_stays(page: Client, form: dict[str, str], flights: Dataset) -> None:
+    Dataset.objects.filter(pk=flights.pk).update(overrides={"grace": "2d", "holidays": ["US", "2026-12-24"]})
+    save(page, form, tier="0", holidays="US, 2026-12-24")
+    flights.refresh_from_db()
+    assert flights.overrides == {"grace": "2d", "holidays": ["US", "2026-12-24"]}
+
+
 @pytest.mark.parametrize(
     ("field", "value", "said"),
     [
+        ("calendar", "often", "five are wanted"),
+        ("holidays", "UZA", "no country"),
         ("sla-sustain", "soon", "is not a duration: write 30m, 2h or 1d."),
         ("sla-completeness", "2", "is not a share: write it in percent"),
         ("sla-severity", "scream", "is not known."),
