@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -20,7 +19,6 @@ from quality.models import Result, Test, TestVersion, Unit
 RESULTS = 25
 """On one page."""
 BAD_UNITS = 20
-VERSIONS = 20
 TRIGGERS = {
     "schedule": "schedule",
     "rerun": "rerun",
@@ -37,15 +35,6 @@ class BadUnit:
     data: str
     why: str
     incident: int | None
-
-
-@dataclass(frozen=True)
-class Version:
-    """What a test asked from `at` on, and how that differs from what it asked before."""
-
-    version: TestVersion
-    changes: tuple[tuple[str, str, str], ...]
-    """(what, was, is now); none for the first one."""
 
 
 @dataclass(frozen=True)
@@ -68,30 +57,6 @@ class ResultRow:
     @property
     def took(self) -> timedelta:
         return self.result.ended_at - self.result.started_at
-
-
-def versions(test: Test) -> list[Version]:
-    """Newest first. One query."""
-    known = list(test.versions.order_by("-number")[: VERSIONS + 1])
-    older = [*known[1:], None]
-    return [Version(new, _changes(old, new)) for new, old in zip(known, older, strict=True)][:VERSIONS]
-
-
-def _changes(old: TestVersion | None, new: TestVersion) -> tuple[tuple[str, str, str], ...]:
-    if old is None:
-        return ()
-    pairs = zip(_asked(old), _asked(new), strict=True)
-    return tuple((name, was, becomes) for (name, was), (_, becomes) in pairs if was != becomes)
-
-
-def _asked(version: TestVersion) -> Iterator[tuple[str, str]]:
-    """What makes it another version, each thing by its name."""
-    yield "Asks", version.expression
-    yield "Reads as", version.flattened
-    yield "Sustain", words.duration(version.sustain)
-    yield "Runs", runs(version)
-    yield "Due after", words.duration(version.due_after)
-    yield "Reruns", f"{words.duration(version.rerun_base)} to {words.duration(version.rerun_cap)} apart"
 
 
 def runs(version: TestVersion) -> str:

@@ -24,6 +24,9 @@ from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.suggest import did_you_mean
 from quality.models import Test
+from quality.versions import history as history_of
+
+VERSIONS = 20
 
 
 def page(request: HttpRequest, name: str, key: str) -> HttpResponse:
@@ -42,7 +45,7 @@ def page(request: HttpRequest, name: str, key: str) -> HttpResponse:
         "opened": _opened(request, dataset, rows, now),
         "bad": bad,
         "bad_units": bad_units,
-        "versions": one_test.versions(test),
+        "versions": history_of(test)[:VERSIONS],
         "runs": one_test.runs(test.version) if test.version else "",
         "measures": measures,
         "parameters": parameters,

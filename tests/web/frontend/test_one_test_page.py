@@ -61,14 +61,15 @@ def test_versions_say_what_changed_and_because_of_what(page: Client, consistency
     assert consistency.version is not None
     new = TestVersion.objects.get(pk=consistency.version.pk)
     new.pk, new.number, new.created_at = None, 2, make.NOW - make.DAY  # type: ignore[assignment]  # a copy of the row
-    new.expression, new.because, new.sustain = "rows(this) > 99%", "tier 2 now", make.HOUR
+    new.flattened = new.flattened.replace("99.9%", "99%")
+    new.because, new.sustain = "tier 2 now", make.HOUR
     new.save()
     Test.objects.filter(pk=consistency.pk).update(version=new)
     text = text_of(page, at(consistency))
     assert "Version 2" in text
     assert "Because of tier 2 now." in text
-    assert "&gt; 99.9% →is now rows(this) &gt; 99%" in text
-    assert "Sustain2 h →is now 1 h" in text
+    assert "Threshold: &gt; 99.9% becomes &gt; 99%" in text
+    assert "2h becomes 1h" in text
 
 
 def test_the_plot_has_the_threshold_and_the_incident_shaded(page: Client, consistency: Test) -> None:
