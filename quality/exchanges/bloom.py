@@ -22,12 +22,16 @@ FPR = 0.001
 """False positives that are asked for: 14.4 bits a key, and of a thousand missing keys one stays unseen."""
 
 
+LEAST_KEYS = 1_000
+"""A sample has at least so many keys: tables smaller than that are compared whole."""
+
+
 def matching(measure: Measure, here: Side, there: Side, *, salt: str = "") -> Mapping[str, Any] | Failed:
     """`measure.values` has the share of the keys that are looked at. Raises CannotRead."""
-    share = float(Fraction(str(measure.values[0]))) if measure.values else 1.0
     rows_here, rows_there = here.count(), there.count()
     if not rows_here or not rows_there:
         return no_data("there are no rows here" if not rows_here else "there are no rows on the other side")
+    share = _share(measure, max(rows_here, rows_there))
     sent = here.build(_shape(rows_here, share), share)
     returned, theirs = there.build_and_probe(_shape(rows_there, share), sent, share)
     ours = here.probe(returned, share)
@@ -37,6 +41,11 @@ def matching(measure: Measure, here: Side, there: Side, *, salt: str = "") -> Ma
         "missing": [dict(zip(there.columns, key_parts(key), strict=True)) for key in theirs.missing],
         "report": _report(sent, returned, theirs, ours, share),
     }
+
+
+def _share(measure: Measure, rows: int) -> float:
+    asked = float(Fraction(str(measure.values[0]))) if measure.values else 1
+    return min(1, max(asked, LEAST_KEYS / rows))
 
 
 def _shape(rows: int, share: float) -> Shape:

@@ -18,34 +18,7 @@ from quality.engines.slices import snapshot
 from quality.exchanges.sides import Keys, Streamed, Vanished
 
 _BATCH = 100_000
-_WRITTEN = {
-    "BOOLEAN": "{}::VARCHAR",
-    "DATE": "{}::VARCHAR",
-    "VARCHAR": "{}",
-    "UUID": "{}::VARCHAR",
-    "BLOB": "lower(hex({}))",
-    "DECIMAL": "{}::VARCHAR",
-    **dict.fromkeys(("TIMESTAMP", "TIMESTAMP WITH TIME ZONE"), "strftime({}, '%Y-%m-%dT%H:%M:%S.%fZ')"),
-    **dict.fromkeys(
-        ("TIMESTAMP_S", "TIMESTAMP_MS", "TIMESTAMP_NS"), "strftime({}::TIMESTAMP, '%Y-%m-%dT%H:%M:%S.%fZ')"
-    ),
-    **dict.fromkeys(
-        (
-            "TINYINT",
-            "SMALLINT",
-            "INTEGER",
-            "BIGINT",
-            "HUGEINT",
-            "UTINYINT",
-            "USMALLINT",
-            "UINTEGER",
-            "UBIGINT",
-            "UHUGEINT",
-        ),
-        "{}::VARCHAR",
-    ),
-}
-"""A value as `quality.domain.bloom_keys` writes it, by the name of its type."""
+_INSTANT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
 
 
 def side(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> Streamed:
@@ -121,10 +94,21 @@ def _key(rows: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> str:
 def _part_of(name: str, kinds: dict[str, str]) -> str:
     if name not in kinds:
         raise CannotRead(f"There is no column `{name}`.{did_you_mean(name, kinds)}")
-    kind = kinds[name].partition("(")[0]
-    if kind not in _WRITTEN and not kind.startswith("ENUM"):
+    text = _written(quoted(name), kinds[name])
+    if text is None:
         raise CannotRead(str(NoKey(name, kinds[name])))
-    text = _WRITTEN.get(kind, "{}::VARCHAR").format(quoted(name))
-    if kind == "DECIMAL" and not kinds[name].endswith(",0)"):
-        text = f"rtrim(rtrim({text}, '0'), '.')"
     return f"CASE WHEN {quoted(name)} IS NULL THEN '{NULL}' ELSE concat(strlen({text}), ':', {text}, ',') END"
+
+
+def _written(column: str, kind: str) -> str | None:
+    """A value as `quality.domain.bloom_keys` writes it; None of a type that is no key."""
+    if kind == "VARCHAR":
+        return column
+    if kind in ("BOOLEAN", "DATE", "UUID", "INTEGER", "UINTEGER") or kind.endswith("INT") or kind.startswith("ENUM"):
+        return f"{column}::VARCHAR"
+    if kind.startswith("DECIMAL"):
+        return f"{column}::VARCHAR" if kind.endswith(",0)") else f"rtrim(rtrim({column}::VARCHAR, '0'), '.')"
+    if kind.startswith("TIMESTAMP"):
+        zoned = "TZ" in kind or "TIME ZONE" in kind
+        return f"strftime({column}::{'TIMESTAMPTZ' if zoned else 'TIMESTAMP'}, {_INSTANT})"
+    return f"lower(hex({column}))" if kind == "BLOB" else None
