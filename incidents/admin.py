@@ -17,6 +17,7 @@ from incidents.models import (
     MessageState,
     Span,
     UserReport,
+    WeeklyLetter,
 )
 from lakehub import wiring
 from lakehub.accounts.console import ReadOnly
@@ -61,6 +62,14 @@ class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
         unsent = chosen.filter(state__in=(MessageState.FAILED, MessageState.DROPPED))
         count = unsent.update(state=MessageState.PENDING, due_at=wiring.clock.now(), attempt=0, error="", why="")
         self.message_user(request, f"{count} due to be sent again.", messages.SUCCESS if count else messages.WARNING)
+
+
+@admin.register(WeeklyLetter)
+class WeeklyLetterAdmin(ReadOnly, admin.ModelAdmin[WeeklyLetter]):
+    list_display = ("week", "team", "address", "state", "sent_at", "attempt", "error")
+    list_filter = ("state", "team")
+    list_select_related = ("team",)
+    ordering = ("-week", "team__name")
 
 
 @admin.register(GatePolicy)

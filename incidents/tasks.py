@@ -1,10 +1,11 @@
-"""What Celery wakes up. Both are safe to run twice, and at the same time as themselves."""
+"""What Celery wakes up. All are safe to run twice, and at the same time as themselves."""
 
 from __future__ import annotations
 
 from celery import shared_task
+from django.conf import settings
 
-from incidents import intake, sending
+from incidents import intake, sending, weekly
 from lakehub import wiring
 
 MOST_ROUNDS = 20
@@ -23,3 +24,12 @@ def take_in() -> None:
 def send_due() -> None:
     """Messages that are due go out, are held or are dropped."""
     sending.send_due(now=wiring.clock.now())
+
+
+@shared_task
+def report_weekly() -> None:
+    """Once a week the owners of datasets are told what is not tested, was silent or is gone."""
+    now = wiring.clock.now()
+    if settings.LAKEHUB_WEEKLY_REPORT:
+        weekly.write_due(now=now)
+    weekly.send_due(now=now)

@@ -20,6 +20,8 @@ class Note:
     subject: str
     body: str
     facts: dict[str, Any]
+    kind: str = "message"
+    """Numbers are counted by kind."""
 
 
 class CannotSend(Exception):

@@ -17,19 +17,22 @@ TIMEOUT = 10
 
 
 class Email:
+    """`address`: one, or several by comma."""
+
     def check(self, address: str) -> None:
-        try:
-            validate_email(address)
-        except ValidationError:
-            raise Refused(f"`{address}` is no e-mail address: write name@example.org.") from None
+        for one in address.split(","):
+            try:
+                validate_email(one.strip())
+            except ValidationError:
+                raise Refused(f"`{one}` is no e-mail address: write name@example.org.") from None
 
     def send(self, note: Note, address: str, *, now: datetime) -> None:
         domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip(">") or "lakehub"
         message = EmailMessage(
             subject=" ".join(note.subject.split()),
             body=note.body,
-            to=[address],
-            headers={"Message-ID": f"<lakehub-message-{note.id}@{domain}>", "Auto-Submitted": "auto-generated"},
+            to=[one.strip() for one in address.split(",")],
+            headers={"Message-ID": f"<lakehub-{note.kind}-{note.id}@{domain}>", "Auto-Submitted": "auto-generated"},
             connection=get_connection(timeout=TIMEOUT),
         )
         try:
