@@ -20,7 +20,7 @@ def read_avro(paths: Sequence[Path], shown: str, memory: str) -> pa.Table:
     """The rows of all files; a column that one lacks is null there. Raises CannotRead, also where they exceed `memory`."""
     if not paths:
         raise CannotRead(f"There are no files {shown}.")
-    most = _bytes(memory)
+    most = in_bytes(memory)
     tables: list[pa.Table] = []
     size = 0
     try:
@@ -37,7 +37,8 @@ def read_avro(paths: Sequence[Path], shown: str, memory: str) -> pa.Table:
         raise CannotRead(f"The files {shown} cannot be read as Avro: {bad}.") from bad
 
 
-def _bytes(memory: str) -> int:
+def in_bytes(memory: str) -> int:
+    """A size as DuckDB writes it, such as 512MB."""
     number, unit = re.fullmatch(r"(\d+)\s*([A-Za-z]+)", memory).groups()  # type: ignore[union-attr]  # our own setting
     return int(number) * _UNITS[unit]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import atexit
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from functools import lru_cache
@@ -14,9 +14,13 @@ import duckdb
 
 from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Measure
 from quality.domain.expression.values import Failed, error, no_data
+from quality.domain.queries import BadQuery
+from quality.engines import queries
 from quality.engines.deadline import deadline
 from quality.engines.duck import DuckSql, cause, quoted
-from quality.engines.files import opened, parquet
+from quality.engines.files import READERS, files_version, local_files, opened, parquet
+from quality.engines.fusion import Answers
+from quality.engines.queries import FileTable
 from quality.engines.reading import Found, Reading, Source
 from quality.engines.scan import (
     CannotRead,
@@ -49,14 +53,23 @@ class DuckDb:
             return _of_files(scan, scan.target, limits)
         raise CannotRead("DuckDB reads Hudi tables and files; for a table of a database choose engine=sqlalchemy.")
 
+    def version(self, target: Target, part: Part) -> str:
+        if isinstance(target, Files):
+            return files_version(target)
+        return _listed(target, part).version if isinstance(target, HudiCopy) else ""
+
 
 def _of_files(scan: Scan, target: Files, limits: Limits) -> Measured:
     try:
+        asked = _queries(scan, _file_table(target, scan.part), limits)
+        rest = _without(scan, asked)
+        if asked and not rest.measures:
+            return Measured(asked, scans=len(asked))
         with connected(limits) as connection, opened(connection, target, limits) as table:
-            found = _read(connection, scan, table, limits)
+            found = _read(connection, rest, table, limits)
     except duckdb.Error as failed:
         raise CannotRead(f"The files {target.glob} cannot be read: {cause(failed)}") from failed
-    return Measured(found.answers, scans=found.scans, groups=found.groups)
+    return Measured({**asked, **found.answers}, scans=found.scans + len(asked), groups=found.groups)
 
 
 def _of_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> Measured:
@@ -80,22 +93,65 @@ def _listed(target: HudiCopy, part: Part) -> Snapshot:
 
 
 def _answers(scan: Scan, listed: Snapshot, limits: Limits) -> Found:
-    known: dict[Measure, Answer | Failed] = {}
-    if COMMITTED in scan.measures:
-        known[COMMITTED] = listed.committed_at
-    rest = tuple(measure for measure in scan.measures if measure != COMMITTED)
-    if not rest:
+    known: Answers = {COMMITTED: listed.committed_at} if COMMITTED in scan.measures else {}
+    rest = _without(scan, known)
+    if not rest.measures:
         return Found(known, 0)
     if not listed.slices:
-        return Found({**known, **of_nothing(rest, each=isinstance(scan.part, Each) or bool(scan.by))}, 0)
+        return Found({**known, **of_nothing(rest.measures, each=isinstance(scan.part, Each) or bool(scan.by))}, 0)
+    # The slices are those of the partition: nothing is left to filter.
+    paths = [one.path for one in listed.slices]
+    asked = _queries(rest, FileTable(READERS["parquet"], paths), limits)
+    found = _of_slices(_without(rest, asked), listed, parquet(paths), limits)
+    return replace(found, answers={**known, **asked, **found.answers}, scans=found.scans + len(asked))
+
+
+def _without(scan: Scan, answered: Collection[Measure]) -> Scan:
+    return replace(scan, measures=tuple(one for one in scan.measures if one not in answered))
+
+
+def _of_slices(scan: Scan, listed: Snapshot, table: Table, limits: Limits) -> Found:
+    if not scan.measures:
+        return Found({}, 0)
     with connected(limits) as connection:
-        if rest == (ROWS,) and not scan.by:
-            return Found({**known, ROWS: _from_footers(connection, listed, scan.part)}, 0)
-        # The slices are those of the partition: nothing is left to filter.
+        if scan.measures == (ROWS,) and not scan.by:
+            return Found({ROWS: _from_footers(connection, listed, scan.part)}, 0)
         part = Whole() if isinstance(scan.part, One) else scan.part
-        table = parquet([one.path for one in listed.slices])
-        found = _read(connection, replace(scan, measures=rest, part=part), table, limits)
-    return replace(found, answers={**known, **found.answers})
+        return _read(connection, replace(scan, part=part), table, limits)
+
+
+def _queries(scan: Scan, this: FileTable | Failed, limits: Limits) -> Answers:
+    return {one: _query(one, scan, this, limits) for one in queries.of(scan)}
+
+
+def _query(measure: Measure, scan: Scan, this: FileTable | Failed, limits: Limits) -> Answer | Failed:
+    try:
+        found = {name: _file_table(target, Whole()) for name, target in queries.others(measure, scan).items()}
+    except BadQuery as bad:
+        return error(str(bad))
+    why = queries.by_group(scan) or next((one for one in (this, *found.values()) if isinstance(one, Failed)), None)
+    if why is not None:
+        return why
+    tables = {name: table for name, table in {**found, "this": this}.items() if isinstance(table, FileTable)}
+    return queries.over_files(measure, tables, limits)
+
+
+def _file_table(target: Target, part: Part) -> FileTable | Failed:
+    """The files of a table for a query. Raises CannotRead."""
+    if isinstance(target, HudiCopy):
+        paths = [one.path for one in _listed(target, part).slices]
+        return FileTable(READERS["parquet"], paths) if paths else no_data("a table of the query has no rows")
+    if isinstance(target, SqlTable):
+        return error("a query over the lake cannot read a table of a database; bring it into the lake first")
+    paths = [str(path) for path in local_files(target)]
+    if target.format not in READERS or not paths:
+        why = (
+            "there are none on this machine"
+            if target.format in READERS
+            else f"write them as Parquet, not {target.format}"
+        )
+        return error(f"a query cannot read the files {target.glob}: {why}")
+    return FileTable(READERS[target.format], paths, *((part.column, part.value) if isinstance(part, One) else ()))
 
 
 def _read(connection: duckdb.DuckDBPyConnection, scan: Scan, table: Table, limits: Limits) -> Found:
@@ -104,13 +160,10 @@ def _read(connection: duckdb.DuckDBPyConnection, scan: Scan, table: Table, limit
     where, parameters = "", {}
     if isinstance(scan.part, One):
         where, parameters = f"scanned.{quoted(scan.part.column)} = $part", {"part": scan.part.value}
-    measures = [one for one in scan.measures if one.kind != "query"]
-    names = {one.other for one in measures if one.other is not None}
+    names = {one.other for one in scan.measures if one.other is not None}
     with ExitStack() as stack:
         tables = {name: _lookup(backend, scan.tables[name], f"other{n}", limits, stack) for n, name in enumerate(names)}
-        reading = Reading(backend, scan, source, limits, where=where, **parameters)
-        found = reading.found(measures, tables)
-    return found
+        return Reading(backend, scan, source, limits, where=where, **parameters).found(scan.measures, tables)
 
 
 def _from_footers(connection: duckdb.DuckDBPyConnection, listed: Snapshot, part: Part) -> Answer:

@@ -17,41 +17,41 @@ from quality.engines.select import Table
 from quality.engines.slices import local_path
 
 READERS = {
-    "parquet": "read_parquet(${}, union_by_name = true, hive_partitioning = false)",
-    "csv": "read_csv(${}, union_by_name = true, hive_partitioning = false, header = true)",
-    "jsonl": "read_json(${}, union_by_name = true, hive_partitioning = false, format = 'newline_delimited')",
+    "parquet": "read_parquet({}, union_by_name = true, hive_partitioning = false)",
+    "csv": "read_csv({}, union_by_name = true, hive_partitioning = false, header = true)",
+    "jsonl": "read_json({}, union_by_name = true, hive_partitioning = false, format = 'newline_delimited')",
 }
 _FORMATS = (*READERS, "avro")
 
 
 def parquet(paths: Sequence[str], name: str = "files") -> Table:
     """Files of several schemas: a column that one lacks is null there. `name` is that of the parameter."""
-    return Table(READERS["parquet"].format(name), {name: list(paths)})
+    return Table(READERS["parquet"].format(f"${name}"), {name: list(paths)})
 
 
 @contextmanager
 def opened(connection: duckdb.DuckDBPyConnection, files: Files, limits: Limits, name: str = "files") -> Iterator[Table]:
     """Raises CannotRead for a format that there is no reader for. Avro is held in memory meanwhile."""
     if files.format in READERS:
-        yield Table(READERS[files.format].format(name), {name: local_path(files.glob)})
+        yield Table(READERS[files.format].format(f"${name}"), {name: local_path(files.glob)})
         return
     if files.format != "avro":
         raise CannotRead(
             f"Files of the format `{files.format}` cannot be measured.{did_you_mean(files.format, _FORMATS)}"
         )
-    connection.register(name, read_avro(found(files), files.glob, limits.memory))
+    connection.register(name, read_avro(local_files(files), files.glob, limits.memory))
     try:
         yield Table(name)
     finally:
         connection.unregister(name)
 
 
-def found(files: Files) -> list[Path]:
+def local_files(files: Files) -> list[Path]:
     """The files of a glob on this machine."""
     return [Path(path) for path in sorted(glob.glob(local_path(files.glob), recursive=True))]
 
 
 def files_version(files: Files) -> str:
     """Names, sizes and times of writing; empty where the files are not on this machine."""
-    seen = [(str(path), stat.st_size, stat.st_mtime_ns) for path in found(files) for stat in [path.stat()]]
+    seen = [(str(path), stat.st_size, stat.st_mtime_ns) for path in local_files(files) for stat in [path.stat()]]
     return hashlib.sha256(repr(seen).encode()).hexdigest() if seen else ""

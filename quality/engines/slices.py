@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -23,10 +24,11 @@ _NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 
 @dataclass(frozen=True)
 class Slice:
-    """One base file, and the value of its partition (None: rows without one)."""
+    """One base file, the value of its partition (None: rows without one), and the logs of later changes to it."""
 
     path: str
     partition: str | None
+    logs: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -37,26 +39,42 @@ class Snapshot:
     instant: str
     committed_at: datetime | None
 
+    @property
+    def version(self) -> str:
+        """Changes if and only if a file of it does: Hudi never writes to a file again."""
+        return hashlib.sha256(
+            "\n".join(name for one in self.slices for name in (one.path, *one.logs)).encode()
+        ).hexdigest()
 
-def snapshot(uri: str, *, column: str = "", value: str | None = None) -> Snapshot:
-    """The files of the table at `uri`, or of the one partition where `column` is `value`. Raises CannotRead."""
+
+def snapshot(uri: str, *, column: str = "", value: str | None = None, logs: bool = False) -> Snapshot:
+    """The files of the table at `uri`, or of the one partition where `column` is `value`. Raises CannotRead.
+
+    With `logs` also of a merge-on-read table whose rows are not in its base files alone.
+    """
     filters = None if value is None else [(column, "=", value)]
-    return _patiently(lambda: _list(uri, filters), uri)
+    listed = _patiently(lambda: _list(uri, filters), uri)
+    if not logs and any(one.logs for one in listed.slices):
+        raise CannotRead(
+            f"{uri} is a merge-on-read table with log files, which are read by Spark only. "
+            "Write the test with engine=spark, or compact the table."
+        )
+    return listed
 
 
 def _list(uri: str, filters: list[tuple[str, str, str]] | None) -> Snapshot:
     table = HudiTable(uri)
-    if table.is_mor:
-        raise CannotRead(
-            f"{uri} is a merge-on-read table: its log files are read by Spark only. Write the test with engine=spark."
-        )
     newest = _newest(table.get_timeline())
     if newest is None:
         return Snapshot((), "", None)
     options = HudiReadOptions(filters=filters) if filters else HudiReadOptions()
     base = local_path(uri).rstrip("/")
     slices = (
-        Slice(f"{base}/{found.base_file_relative_path()}", _value(found.partition_path))
+        Slice(
+            f"{base}/{found.base_file_relative_path()}",
+            _value(found.partition_path),
+            tuple(sorted(found.log_files_relative_paths())) if found.has_log_files() else (),
+        )
         for found in table.get_file_slices(options)
     )
     made_at = datetime.fromtimestamp(newest.epoch_mills / 1000, UTC)

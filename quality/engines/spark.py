@@ -7,21 +7,16 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ingestion.spark.session import open_session
 from quality.domain.expression.measures import COMMITTED, Answer, Measure
 from quality.domain.expression.values import Failed
 from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, Scan, Target, of_nothing
 from quality.engines.slices import snapshot
 from quality.spark.fused import measure
-
-
-def _own_session() -> SparkSession:
-    """The session of this process; the first test that wants Spark opens it."""
-    return open_session("lakehub-quality")
+from quality.spark.session import quality_session
 
 
 class Spark:
-    def __init__(self, session: Callable[[], SparkSession] = _own_session) -> None:
+    def __init__(self, session: Callable[[], SparkSession] = quality_session) -> None:
         self._session = session
 
     def measure(self, scan: Scan, limits: Limits) -> Measured:
@@ -31,7 +26,7 @@ class Spark:
             )
         spark = self._session()
         # Listed before it is read: the rows are at least as new as the commit that is named.
-        listed = snapshot(scan.target.uri)
+        listed = snapshot(scan.target.uri, logs=True)
         known: dict[Measure, Answer | Failed] = {COMMITTED: listed.committed_at} if COMMITTED in scan.measures else {}
         rest = tuple(one for one in scan.measures if one != COMMITTED)
         if not listed.slices:

@@ -1,0 +1,134 @@
+"""`python -m quality.engines.child`: one query of a person's over files, in a process that can do nothing else.
+
+Reads a request as JSON on its standard input and answers with JSON. Whatever the query does, this process has a limit of memory,
+of processor time and of time on the clock, opens only the files that the request names, and knows no secret: the parent gives
+it no environment. The statement was looked at before (`statement.checked`); what is here holds also where that was fooled.
+"""
+
+from __future__ import annotations
+
+import json
+import resource
+import signal
+import sys
+import tempfile
+from collections.abc import Callable
+from datetime import date, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+_PAGE = resource.getpagesize()
+
+
+def main() -> None:
+    request = json.load(sys.stdin)
+    confine(seconds=request["seconds"], memory=request["memory_bytes"], threads=request["threads"])
+    try:
+        found: dict[str, object] = {"answer": encoded(_answer(request))}
+    except duckdb.IOException as vanished:
+        found = {"unreadable": str(vanished).splitlines()[0]}
+    except (duckdb.Error, MemoryError, ValueError) as failed:
+        found = {"problem": (str(failed) or "it needs too much memory").splitlines()[0]}
+    json.dump(found, sys.stdout)
+
+
+def confine(*, seconds: float, memory: int, threads: int) -> None:
+    """The process is killed by the system where it exceeds one of these; the parent has a clock of its own as well."""
+    used = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE if sys.platform == "linux" else 2**30
+    processor = int(seconds * threads) + 1
+    _limit(resource.RLIMIT_AS, used + 2 * memory)
+    _limit(resource.RLIMIT_CPU, processor)
+    _limit(resource.RLIMIT_FSIZE, memory)
+    _limit(resource.RLIMIT_CORE, 0)
+    signal.setitimer(signal.ITIMER_REAL, seconds + 1)
+
+
+def _limit(what: int, most: int) -> None:
+    hard = resource.getrlimit(what)[1]
+    resource.setrlimit(what, (most, most) if hard == resource.RLIM_INFINITY or most <= hard else (hard, hard))
+
+
+def _answer(request: dict[str, Any]) -> object:
+    with tempfile.TemporaryDirectory(prefix="lakehub-query-") as spill:
+        database = duckdb.connect(":memory:", config=_settings(request, spill))
+        paths = [path for table in request["tables"].values() for path in table["paths"]]
+        database.execute("SET TimeZone = 'UTC'")
+        database.execute(f"SET allowed_paths = [{', '.join(map(_text, paths))}]")
+        database.execute("SET enable_external_access = false")
+        for name, table in request["tables"].items():
+            database.execute(_view(name, table))
+        database.execute("SET lock_configuration = true")
+        parameters = {name: decoded(value) for name, value in request["parameters"].items()}
+        rows = database.execute(request["sql"], parameters).fetchmany(2)
+        return number(rows)
+
+
+def _settings(request: dict[str, Any], spill: str) -> dict[str, Any]:
+    return {
+        "memory_limit": request["memory"],
+        "threads": request["threads"],
+        "temp_directory": spill,
+        "max_temp_directory_size": request["memory"],
+        "autoinstall_known_extensions": False,
+        "autoload_known_extensions": False,
+        "python_enable_replacements": False,
+    }
+
+
+def _view(name: str, table: dict[str, Any]) -> str:
+    """Files under the name of their dataset: a view takes no parameters, so its values are quoted."""
+    paths = ", ".join(_text(path) for path in table["paths"])
+    read = table["reader"].format(f"[{paths}]")
+    where = f" WHERE {_quoted(table['column'])} = {_text(table['value'])}" if table.get("column") else ""
+    return f"CREATE TEMP VIEW {_quoted(name)} AS SELECT * FROM {read}{where}"  # noqa: S608  # all of it is quoted
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _text(value: str) -> str:
+    return "'" + value.replace("'", "''") + "'"
+
+
+def number(rows: list[Any]) -> object:
+    """The one number of the one row. Raises ValueError."""
+    if len(rows) != 1 or len(rows[0]) != 1:
+        shown = "no row" if not rows else "more than one row" if len(rows) > 1 else f"{len(rows[0])} columns"
+        raise ValueError(f"the query answers {shown}; one row with one number is wanted")
+    value = rows[0][0]
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
+        raise ValueError(f"the query answers {value!r:.80}, which is no number")
+    return value
+
+
+# Between the two processes
+
+
+def encoded(value: object) -> list[str] | None:
+    """A value with its type, as JSON has it."""
+    if value is None:
+        return None
+    text = value.isoformat() if isinstance(value, date) else repr(value) if isinstance(value, float) else str(value)
+    return [type(value).__name__, text]
+
+
+_DECODED: dict[str, Callable[[str], object]] = {
+    "int": int,
+    "float": float,
+    "Decimal": Decimal,
+    "str": str,
+    "datetime": datetime.fromisoformat,
+    "date": date.fromisoformat,
+}
+
+
+def decoded(value: list[str] | None) -> Any:
+    return None if value is None else _DECODED[value[0]](value[1])
+
+
+if __name__ == "__main__":
+    main()

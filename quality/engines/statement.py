@@ -1,0 +1,160 @@
+"""The SQL that a person wrote, read before it runs: one SELECT over the tables that it was given, by functions that only compute.
+
+What is not known to be harmless is refused. An engine runs what is written anew from the tree that was looked at, never the
+text itself: what hides in a comment (MySQL runs some of them) is gone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Collection, Iterable
+from functools import lru_cache
+from uuid import uuid4
+
+import sqlglot
+from sqlglot import exp
+from sqlglot.errors import SqlglotError
+
+from lakehub.kernel.suggest import did_you_mean
+from quality.domain.queries import BOUND, BadQuery
+from quality.engines.functions import FUNCTIONS, NAMES
+
+THIS = "this"
+
+
+def checked(sql: str, dialect: str, tables: Collection[str]) -> exp.Query:
+    """The statement as a tree; `tables` are the names that it may read. Raises BadQuery."""
+    statement = _one_select(sql, dialect)
+    for node in statement.walk():
+        if isinstance(node, _FORBIDDEN):
+            raise BadQuery(f"The query may only read: one SELECT, without {node.key.upper()}.")
+        if isinstance(node, exp.Func):
+            _check_function(node)
+        if isinstance(node, exp.Placeholder | exp.Parameter):
+            _check_parameter(node)
+    _check_tables(statement, {name.lower() for name in tables})
+    return statement
+
+
+@lru_cache(maxsize=256)
+def _parsed(sql: str, dialect: str) -> tuple[exp.Expr | None, ...]:
+    return tuple(sqlglot.parse(sql, read=dialect))
+
+
+def _one_select(sql: str, dialect: str) -> exp.Query:
+    try:
+        statements = [one for one in _parsed(sql, dialect) if one is not None]
+    except (SqlglotError, RecursionError) as bad:
+        problem = "it is nested too deeply" if isinstance(bad, RecursionError) else str(bad).splitlines()[0]
+        raise BadQuery(f"The query cannot be understood as {dialect}: {problem}") from None
+    if len(statements) != 1:
+        raise BadQuery(f"One SELECT is wanted, not {len(statements)} statements.")
+    statement = statements[0].copy()
+    if not isinstance(statement, exp.Query):
+        raise BadQuery(f"One SELECT is wanted, not {statement.key.upper()}.")
+    return statement
+
+
+_FORBIDDEN = tuple(
+    getattr(exp, name)
+    for name in (
+        *("DDL", "DML", "Command", "Into", "Lock", "Describe", "Show", "Summarize", "Pragma", "Set", "Use", "Attach"),
+        *("Detach", "Copy", "Kill", "LoadData", "Hint", "SessionParameter", "UserDefinedFunction", "Install", "Cache"),
+        *(
+            "Uncache",
+            "Export",
+            "Analyze",
+            "Transaction",
+            "Commit",
+            "Rollback",
+            "Grant",
+            "Execute",
+            "Declare",
+            "Fileformat",
+        ),
+    )
+    if hasattr(exp, name)
+)
+
+# Tables
+
+
+def _check_tables(statement: exp.Query, given: Collection[str]) -> None:
+    """A name that a WITH defines is its own table only where SQL lets it be seen: elsewhere it would be one of the database."""
+    for nested in statement.find_all(exp.With):
+        if nested.parent is not statement:
+            raise BadQuery("WITH stands at the start of the query only.")
+    seen = set(given)
+    with_ = statement.args.get("with_") or statement.args.get("with")
+    for cte in with_.expressions if with_ else ():
+        name = cte.alias.lower()
+        if name in seen:
+            raise BadQuery(f"The name `{cte.alias}` is taken: call what WITH defines something else.")
+        visible = {*seen, name} if with_ is not None and with_.recursive else seen
+        _check_names(cte.this.find_all(exp.Table), visible)
+        seen.add(name)
+    outside = (table for table in statement.find_all(exp.Table) if table.find_ancestor(exp.CTE) is None)
+    _check_names(outside, seen)
+
+
+def _check_names(tables: Iterable[exp.Table], visible: Collection[str]) -> None:
+    for table in tables:
+        if not isinstance(table.this, exp.Identifier):
+            raise BadQuery(f"The query reads {table.sql()}; it may read `this` and datasets by their names.")
+        if table.db or table.catalog:
+            raise BadQuery(f"The query reads {table.sql()}; datasets are named without a schema.")
+        if table.name.lower() not in visible:
+            raise BadQuery(f"The query may not read `{table.name}`.{did_you_mean(table.name, sorted(visible))}")
+
+
+def _check_parameter(node: exp.Expr) -> None:
+    name = node.this if isinstance(node.this, str) else getattr(node.this, "name", "")
+    if name not in BOUND:
+        raise BadQuery(f"The query has no parameter `:{name or '?'}`.{did_you_mean(name, BOUND)}")
+
+
+# Functions
+
+
+def _check_function(node: exp.Func) -> None:
+    if isinstance(node, exp.Anonymous):
+        name, known = node.name.lower(), node.name.lower() in NAMES
+    else:
+        name, known = node.sql_name().lower(), type(node).__name__ in FUNCTIONS
+    if not known:
+        raise BadQuery(f"The function {name} is not known to only compute, so a query may not use it.")
+
+
+# Written anew
+
+
+def written(
+    statement: exp.Query, dialect: str, parameter: Callable[[str], str], escaped: Callable[[str], str] = str
+) -> str:
+    """The statement in SQL without comments, with parameters in the engine's own form; `escaped` is done to all else."""
+    mark = f"lakehub_{uuid4().hex}_"
+    tree = statement.copy()
+    for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):
+        name = node.this if isinstance(node.this, str) else node.this.name
+        node.replace(exp.Identifier(this=f"{mark}{name}"))
+    text = escaped(tree.sql(dialect=dialect, comments=False))
+    return re.sub(rf"{mark}(\w+)", lambda found: parameter(found.group(1)), text, flags=re.IGNORECASE)
+
+
+def renamed(statement: exp.Query, names: dict[str, str]) -> exp.Query:
+    """Reads other tables in the place of those named; they are still called as before."""
+    tree = statement.copy()
+    for table in list(tree.find_all(exp.Table)):
+        name = names.get(table.name.lower())
+        if name is not None:
+            table.set(
+                "alias", table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
+            )
+            table.set("this", exp.to_identifier(name, quoted=True))
+    return tree
+
+
+def used(statement: exp.Query) -> set[str]:
+    """The parameters that it names."""
+    found = statement.find_all(exp.Placeholder, exp.Parameter)
+    return {node.this if isinstance(node.this, str) else node.this.name for node in found}
