@@ -12,7 +12,6 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from ingestion.spark.session import open_session
 from quality.domain.bloom import Bloom, Shape
 from quality.domain.bloom_keys import NoKey
 from quality.engines.deadline import deadline
@@ -20,6 +19,7 @@ from quality.engines.scan import CannotRead, HudiCopy, Limits, One, Part, Target
 from quality.engines.slices import snapshot
 from quality.exchanges.sides import MOST_NAMED, Probed
 from quality.spark.bloom import UnknownColumn, built, first_keys, present_keys, probed
+from quality.spark.session import quality_session
 
 T = TypeVar("T")
 
@@ -30,9 +30,9 @@ def side(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> 
         raise CannotRead(
             "Spark reads Hudi tables here; for files choose engine=duckdb, for a table of a database engine=sqlalchemy."
         )
-    if not snapshot(target.uri).slices:
+    if not snapshot(target.uri, logs=True).slices:
         return OnSpark(None, columns, limits)
-    frame = open_session("lakehub-quality").read.format("hudi").load(target.uri)
+    frame = quality_session().read.format("hudi").load(target.uri)
     rows = frame.where(F.col(f"`{part.column}`") == part.value) if isinstance(part, One) else frame
     return OnSpark(rows, columns, limits)
 

@@ -113,9 +113,13 @@ def _seq(spark: SparkSession, items: Sequence[Any]) -> Any:
 def _register(spark: SparkSession, name: str, build: Callable[[SparkSession, Sequence[Any]], Column]) -> None:
     java: Any = spark._jvm
     session: Any = spark._jsparkSession
-    identifier = java.org.apache.spark.sql.catalyst.FunctionIdentifier(name)
-    info = java.org.apache.spark.sql.catalyst.expressions.ExpressionInfo("lakehub", name)
-    session.sessionState().functionRegistry().registerFunction(identifier, info, _Builder(spark, build))
+    known, identifier = (
+        session.sessionState().functionRegistry(),
+        java.org.apache.spark.sql.catalyst.FunctionIdentifier(name),
+    )
+    if not known.functionExists(identifier):
+        info = java.org.apache.spark.sql.catalyst.expressions.ExpressionInfo("lakehub", name)
+        known.registerFunction(identifier, info, _Builder(spark, build))
 
 
 class _Builder:
