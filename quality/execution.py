@@ -7,20 +7,21 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any
 
 from django.db import transaction
 
 from lakehub.kernel import failpoint
 from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
 from quality import slots, units
+from quality.detail import detail_of
 from quality.domain.evaluation import Evaluation, evaluate
 from quality.domain.expression.values import Moment
 from quality.domain.rerun import RerunAt, next_rerun
 from quality.domain.verdicts import UnitFacts, observe
 from quality.facts import facts_of, keep, settle
-from quality.measuring import Answers, measure, understood
+from quality.measuring import Answers, Reused, measure, understood
 from quality.models import Flip, Lane, Result, Unit
 from quality.retests import OVERDUE_AFTER
 from quality.scheduling import Claim, Line, held, mine
@@ -32,11 +33,12 @@ SCHEDULE = ("due_at", "lane", "attempt", "leased_by", "leased_until")
 
 @dataclass(frozen=True)
 class Run:
-    """One execution: the unit as it was claimed, what came out, and at which commit."""
+    """One execution: the unit as it was claimed, what came out, at which commit, and what was not measured anew."""
 
     unit: Unit
     found: Evaluation
     instant: str
+    reused: Reused | None = None
 
 
 def run_due(*, now: datetime, worker: str, most: int = 20, budget: timedelta = timedelta(hours=1)) -> int:
@@ -63,7 +65,7 @@ def execute(claimed: Claim, *, now: datetime) -> list[Result]:
 
 
 def _run(claimed: Sequence[Unit], *, now: datetime) -> list[Run]:
-    answers = measure(claimed[0].copy, claimed)
+    answers = measure(claimed[0].copy, claimed, now=now)
     return [_evaluated(unit, answers[unit.pk], now=now) for unit in claimed]
 
 
@@ -71,8 +73,15 @@ def _evaluated(unit: Unit, answers: Answers, *, now: datetime) -> Run:
     assert unit.test.version is not None
     dataset = unit.test.dataset
     # What was never watched does not hold freshness back.
-    moment = Moment(now, dataset.partition_grain, dataset.zone, unit.copy.monitored_from)
-    return Run(unit, evaluate(understood(unit.test.version.flattened), answers.of, moment), answers.instant)
+    moment = Moment(
+        now,
+        dataset.partition_grain,
+        dataset.zone,
+        unit.copy.monitored_from,
+        partition=Interval(unit.start, unit.end),
+    )
+    found = evaluate(understood(unit.test.version.flattened), answers.of, moment, groups=answers.groups)
+    return Run(unit, found, answers.instant, answers.reused)
 
 
 def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelta) -> list[Result]:
@@ -112,7 +121,7 @@ def _result(row: Unit, run: Run, *, now: datetime, took: timedelta) -> Result:
         outcome=found.outcome,
         observed=_number(found),
         threshold=found.threshold,
-        detail=_detail(found),
+        detail=detail_of(found, run.reused),
         trigger=_trigger(unit),
         read_at=read_at,
         instant=run.instant,
@@ -134,19 +143,6 @@ def _number(found: Evaluation) -> float | None:
     if isinstance(found.observed, timedelta):
         return found.observed.total_seconds()
     return None if found.observed is None else float(found.observed)
-
-
-def _detail(found: Evaluation) -> dict[str, Any]:
-    said = {
-        "formula": found.formula,
-        "observed": found.observed_text,
-        "behind": found.behind,
-        "cause": found.cause,
-        "facts": found.facts,
-    }
-    if found.complete_until is not None:
-        said["complete_until"] = found.complete_until.isoformat()
-    return {name: value for name, value in said.items() if value}
 
 
 def _settle(row: Unit, run: Run, result: Result, *, now: datetime) -> Flip | None:

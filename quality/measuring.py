@@ -1,11 +1,10 @@
-"""From the due units of one copy to the answers of their tests: what shares a table and a partition is one scan."""
+"""From the due units of one copy to the answers of their tests."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
 from functools import lru_cache
 
 from django.db.models import Max
@@ -15,53 +14,38 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import Interval
 from quality.domain.evaluation import asks
 from quality.domain.expression import THIS, Expression, Name, parse
-from quality.domain.expression.measures import COMMITTED, Answer, Ask, Measure, Reach
+from quality.domain.expression.measures import COMMITTED, Answer, Ask, Reach
 from quality.domain.expression.values import Failed, error
-from quality.engines import read
-from quality.engines.scan import (
-    CannotRead,
-    Each,
-    HudiCopy,
-    Limits,
-    Measured,
-    One,
-    Part,
-    Scan,
-    Target,
-    Whole,
-    of_nothing,
-)
+from quality.domain.groups import SIZES
+from quality.engines.scan import CannotRead, Whole
 from quality.models import Unit
-from quality.places import Place, Places
+from quality.needs import Need, Wanted, wanted
+from quality.places import Places
+from quality.reuse import Kept
+from quality.scanning import Found, found
 
-EACH_FROM = 4
-"""So many partitions of one table are measured by one scan that groups by partition."""
-TIMEOUT = timedelta(minutes=2)
+
+@dataclass(frozen=True)
+class Reused:
+    """Of `of` measures `measures` were not measured anew: nothing has changed since, at the earliest, `read_at`."""
+
+    measures: int
+    of: int
+    read_at: datetime
+    instant: str
 
 
 @dataclass(frozen=True)
 class Answers:
-    """What the test of one unit needs; `instant` is the commit of the unit's own copy that was read."""
+    """What the test of one unit needs; `instant` is the commit of the unit's own copy that was read.
+
+    `groups`: how many groups a dimension test has, with those that were not measured.
+    """
 
     of: Mapping[Ask, Answer | Failed]
     instant: str = ""
-
-
-@dataclass(frozen=True)
-class _Table:
-    """What one engine reads in one go: measures that look into other tables bring those along."""
-
-    engine: str
-    target: Target
-    timeout: timedelta
-
-
-@dataclass
-class _Wish:
-    """The measures wanted of each part of one table."""
-
-    parts: dict[Part, dict[Measure, None]] = field(default_factory=lambda: defaultdict(dict))
-    tables: dict[Name, Target] = field(default_factory=dict)
+    groups: int = 0
+    reused: Reused | None = None
 
 
 @lru_cache(maxsize=4096)
@@ -70,109 +54,64 @@ def understood(flattened: str) -> Expression:
     return parse(flattened)
 
 
-def measure(copy: DatasetCopy, units: Sequence[Unit]) -> dict[int, Answers]:
+@lru_cache(maxsize=4096)
+def _asks(flattened: str) -> tuple[Ask, ...]:
+    return asks(understood(flattened))
+
+
+def measure(copy: DatasetCopy, units: Sequence[Unit], *, now: datetime) -> dict[int, Answers]:
     """The answers for each unit by its id. What cannot be read is a Failed among them, never an exception."""
     places = Places(copy)
-    wishes: dict[_Table, _Wish] = defaultdict(_Wish)
-    for unit in units:
-        for ask in asks(_expression(unit)):
-            _wish(wishes, places, unit, ask)
-    measured = {table: dict(_scan(table, wish)) for table, wish in wishes.items()}
-    return {unit.pk: _answers(unit, places, measured) for unit in units}
+    sources = {unit.pk: {ask: _source(unit, ask, places) for ask in _asks(_text(unit))} for unit in units}
+    needs = list(dict.fromkeys(one for each in sources.values() for one in each.values() if not isinstance(one, Found)))
+    kept = Kept(needs)
+    measured = found(one for one in needs if one not in kept.found)
+    kept.keep(measured, now=now)
+    known = {**measured, **kept.found}
+    return {pk: _answers(each, known) for pk, each in sources.items()}
 
 
-def _expression(unit: Unit) -> Expression:
+def _text(unit: Unit) -> str:
     assert unit.test.version is not None
-    return understood(unit.test.version.flattened)
+    return unit.test.version.flattened
 
 
-def _range(unit: Unit) -> Interval:
-    return Interval(unit.start, unit.end)
-
-
-def _table(place: Place, expression: Expression) -> _Table:
-    given = expression.parameters
-    engine = given.engine if given.engine and isinstance(place.target, HudiCopy) else place.engine
-    return _Table(engine, place.target, given.timeout or TIMEOUT)
-
-
-def _wish(wishes: dict[_Table, _Wish], places: Places, unit: Unit, ask: Ask) -> None:
-    """Notes the measure, unless the database answers it or its table cannot be found: `_answers` says so then."""
-    if _from_database(unit, ask):
-        return
+def _source(unit: Unit, ask: Ask, places: Places) -> Wanted | Found:
+    """Where the answer comes from: a table, our own database, or there is none."""
+    known = _from_database(unit, ask)
+    if known is not None:
+        return Found(known(unit, ask))
     try:
-        place = places.of(ask.table)
-        other = places.of(ask.measure.other).target if ask.measure.other is not None else None
-    except CannotRead:
-        return
-    wish = wishes[_table(place, _expression(unit))]
-    wish.parts[place.part(ask.reach, _range(unit))][ask.measure] = None
-    if ask.measure.other is not None and other is not None:
-        wish.tables[ask.measure.other] = other
-
-
-def _scan(table: _Table, wish: _Wish) -> Iterator[tuple[Part, Measured | CannotRead]]:
-    """Each part with its measures. Many single partitions are answered by one scan over all of them."""
-    ones = [part for part in wish.parts if isinstance(part, One)]
-    grouped: dict[str, list[One]] = defaultdict(list)
-    for one in ones:
-        grouped[one.column].append(one)
-    for column, parts in grouped.items():
-        if len(parts) >= EACH_FROM:
-            each = wish.parts.setdefault(Each(column), {})
-            for one in parts:
-                each.update(wish.parts.pop(one))
-    for part, measures in wish.parts.items():
-        yield part, _read(table, Scan(table.target, tuple(measures), part, wish.tables))
-
-
-def _read(table: _Table, scan: Scan) -> Measured | CannotRead:
-    try:
-        return read(table.engine, scan, Limits(timeout=table.timeout))
+        return wanted(understood(_text(unit)), ask, Interval(unit.start, unit.end), places)
     except CannotRead as failed:
-        return failed
+        return Found(error(str(failed)))
 
 
-def _answers(unit: Unit, places: Places, measured: Mapping[_Table, Mapping[Part, Measured | CannotRead]]) -> Answers:
-    answers: dict[Ask, Answer | Failed] = {}
-    instant = ""
-    for ask in asks(_expression(unit)):
-        known = _from_database(unit, ask)
-        if known is not None:
-            answers[ask] = known(unit, ask)
-            continue
-        try:
-            place = places.of(ask.table)
-            if ask.measure.other is not None:
-                places.of(ask.measure.other)
-            found = _part_of(measured[_table(place, _expression(unit))], place.part(ask.reach, _range(unit)))
-        except CannotRead as failed:
-            answers[ask] = error(str(failed))
-            continue
-        answers[ask] = _answer(found, ask, place.part(ask.reach, _range(unit)))
-        if ask.table == Name(THIS):
-            instant = found.instant
-    return Answers(answers, instant)
+def _answers(sources: Mapping[Ask, Wanted | Found], known: Mapping[Wanted, Found]) -> Answers:
+    each = {ask: source if isinstance(source, Found) else known[source] for ask, source in sources.items()}
+    own = [one for ask, one in each.items() if ask.table == Name(THIS) and one.instant]
+    return Answers(
+        of={ask: _shaped(ask, sources[ask], one.answer) for ask, one in each.items()},
+        instant=own[-1].instant if own else "",
+        groups=each[SIZES].groups if SIZES in each else 0,
+        reused=_reused(list(each.values())),
+    )
 
 
-def _part_of(parts: Mapping[Part, Measured | CannotRead], part: Part) -> Measured:
-    """Raises CannotRead where its scan did."""
-    found = parts[part] if part in parts else parts[Each(part.column if isinstance(part, One) else "")]
-    if isinstance(found, CannotRead):
-        raise found
-    return found
-
-
-def _answer(found: Measured, ask: Ask, part: Part) -> Answer | Failed:
-    answer = found.answers[ask.measure]
-    if isinstance(answer, Failed):
-        return answer
-    if isinstance(part, One) and isinstance(answer, Mapping):
-        (nothing,) = of_nothing([ask.measure], each=False).values()
-        return answer.get(part.value, nothing)
-    if ask.reach is Reach.EACH_PARTITION and isinstance(part, Whole) and not isinstance(answer, Mapping):
+def _shaped(ask: Ask, source: Wanted | Found, answer: Answer | Failed) -> Answer | Failed:
+    """A table without partitions is one partition."""
+    one_piece = isinstance(source, Need) and isinstance(source.part, Whole)
+    if ask.reach is Reach.EACH_PARTITION and one_piece and not isinstance(answer, Mapping | Failed):
         return {"": answer}
     return answer
+
+
+def _reused(each: Sequence[Found]) -> Reused | None:
+    earlier = [(one.read_at, one.instant) for one in each if one.read_at is not None]
+    if not earlier:
+        return None
+    read_at, instant = min(earlier)
+    return Reused(len(earlier), len(each), read_at, instant)
 
 
 # What the database knows better than an engine
@@ -189,10 +128,10 @@ def _from_database(unit: Unit, ask: Ask) -> Callable[[Unit, Ask], Answer] | None
 
 def _open_findings(unit: Unit, ask: Ask) -> Answer:
     (kind,) = ask.measure.columns
-    found = Finding.objects.filter(
+    findings = Finding.objects.filter(
         copy=unit.copy_id, kind=kind, start__lt=unit.end, end__gt=unit.start, cleared_at=None
     )
-    return found.count()
+    return findings.count()
 
 
 def _last_commit(unit: Unit, ask: Ask) -> Answer:

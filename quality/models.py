@@ -271,6 +271,33 @@ class Result(models.Model):
         return f"{self.outcome} of {self.unit}"
 
 
+class Measurement(models.Model):
+    """What was measured last of a partition of a copy; used again while the partition is in the same state."""
+
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="measurements")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    measure = models.CharField(max_length=32)
+    """A digest of what was measured, by which engine."""
+    version = models.CharField(max_length=32)
+    """A digest of the state that it was measured in."""
+    instant = models.CharField(max_length=30, blank=True)
+    """The commit that was read."""
+    answer = models.JSONField(null=True)
+    """As quality.domain.stored writes it."""
+    groups = models.PositiveIntegerField(default=0)
+    read_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["copy", "start", "end", "measure"], name="one_answer_a_measure")
+        ]
+        indexes: ClassVar = [models.Index(fields=["read_at"], name="measurement_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.measure} of {self.copy} [{self.start}, {self.end})"
+
+
 class ResultHour(models.Model):
     """The results of a unit in one hour, added up; what is left of them after their 30 days."""
 

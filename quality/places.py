@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
 
@@ -26,6 +26,8 @@ class Place:
     zone: ZoneInfo
     connection: str = ""
     """Whose table it is, where it is not in the lake."""
+    copy: int | None = None
+    """The copy whose table it is; None: the source of one."""
 
     @property
     def engine(self) -> str:
@@ -45,13 +47,23 @@ class Places:
 
     def __init__(self, copy: DatasetCopy) -> None:
         self._copy = copy
-        self._known: dict[Name, Place] = {}
+        self._known: dict[tuple[str, str], Place] = {}
+
+    @property
+    def grain(self) -> Grain:
+        """How the dataset is cut whose tests these are."""
+        return self._copy.dataset.partition_grain
+
+    @property
+    def zone(self) -> ZoneInfo:
+        return self._copy.dataset.zone
 
     def of(self, name: Name) -> Place:
-        """Raises CannotRead where the name stands for nothing here."""
-        if name not in self._known:
-            self._known[name] = self._find(name)
-        return self._known[name]
+        """Raises CannotRead where the name stands for nothing here. The place is the same whatever its shift."""
+        table = name.dataset, name.data_center
+        if table not in self._known:
+            self._known[table] = self._find(name)
+        return self._known[table]
 
     def _find(self, name: Name) -> Place:
         center = name.data_center or self._copy.data_center.name
@@ -89,7 +101,8 @@ def _copy_in(dataset: str, center: str) -> Place:
 
 def _place(copy: DatasetCopy) -> Place:
     """Of what Lakehub ingests the table in the lake; of what it only watches the table where it lies."""
-    return _described(copy.dataset, HudiCopy(copy.uri)) if copy.dataset.ingested else _at_source(copy.dataset)
+    place = _described(copy.dataset, HudiCopy(copy.uri)) if copy.dataset.ingested else _at_source(copy.dataset)
+    return replace(place, copy=copy.pk)
 
 
 def _at_source(dataset: Dataset) -> Place:

@@ -9,7 +9,7 @@ from django.db.models import Count, Max, Min, Q, Sum
 from django.db.models.functions import TruncHour
 
 from lakehub.kernel.outcome import Outcome
-from quality.models import Result, ResultHour
+from quality.models import Measurement, Result, ResultHour
 
 _HOUR = timedelta(hours=1)
 _LATE = timedelta(hours=2)
@@ -56,6 +56,11 @@ def forget(*, now: datetime, kept: timedelta) -> int:
     ):
         deleted += Result.objects.filter(pk__in=old).delete()[1].get("quality.Result", 0)
     return deleted
+
+
+def forget_measurements(*, now: datetime, kept: timedelta) -> int:
+    """Deletes what was measured so long ago that it is hardly used again. The number deleted."""
+    return Measurement.objects.filter(read_at__lt=now - kept).delete()[0]
 
 
 def _counted(outcome: Outcome) -> Count:

@@ -49,4 +49,6 @@ def keep_house() -> None:
     """Adds up the hours that are over, and lets old results go."""
     now = wiring.clock.now()
     retention.roll_up(now=now)
-    retention.forget(now=now, kept=timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS))
+    kept = timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS)
+    retention.forget(now=now, kept=kept)
+    retention.forget_measurements(now=now, kept=kept)

@@ -19,7 +19,7 @@ from quality.domain.expression.nodes import Amount
 from quality.domain.expression.operators import COMPARISONS, OPERATORS
 from quality.domain.expression.series import SERIES
 from quality.domain.expression.values import Failed, Known, Moment, Value
-from quality.domain.groups import SIZES, Group, Groups, answers_of, chosen, grouped, named
+from quality.domain.groups import SIZES, Choice, Group, Groups, answers_of, chosen, grouped, named
 from quality.domain.production import production
 from quality.domain.valuation import Values, asks_within
 
@@ -54,15 +54,21 @@ def asks(expression: Expression) -> tuple[Ask, ...]:
     return wanted if expression.parameters.by is None else tuple(dict.fromkeys((SIZES, *wanted)))
 
 
-def evaluate(expression: Expression, answers: Mapping[Ask, Answer | Failed], moment: Moment) -> Evaluation:
-    """The outcome of a test. `answers` has every one of its asks; a measure that failed is a value like the others."""
+def evaluate(
+    expression: Expression, answers: Mapping[Ask, Answer | Failed], moment: Moment, *, groups: int = 0
+) -> Evaluation:
+    """The outcome of a test. `answers` has every one of its asks; a measure that failed is a value like the others.
+
+    `groups`: how many groups a dimension test has in all, where not all were measured.
+    """
     moment = _on_its_calendar(expression, moment)
     if expression.parameters.by is None:
         return _evaluated(expression, Values(answers, moment))
     sizes = answers[SIZES]
     if isinstance(sizes, Failed):
         return _failed(expression, sizes.outcome, sizes.cause)
-    return _by_group(expression, cast("Mapping[str | None, int]", sizes), answers, moment)
+    choice = chosen(cast("Mapping[str | None, int]", sizes), expression.parameters, groups)
+    return _by_group(expression, choice, answers, moment)
 
 
 def _on_its_calendar(expression: Expression, moment: Moment) -> Moment:
@@ -84,15 +90,17 @@ def _failed(expression: Expression, outcome: Outcome, cause: str) -> Evaluation:
 
 
 def _by_group(
-    expression: Expression, sizes: Mapping[str | None, int], answers: Mapping[Ask, Answer | Failed], moment: Moment
+    expression: Expression, choice: Choice, answers: Mapping[Ask, Answer | Failed], moment: Moment
 ) -> Evaluation:
     """The worst group speaks for all: one that fails, else one that cannot be read, else the nearest to failing."""
-    choice = chosen(sizes, expression.parameters)
     found = {name: _evaluated(expression, Values(answers_of(name, answers), moment)) for name in choice.sizes}
     order = sorted(found, key=lambda name: (_SPEAKS.index(found[name].outcome), -found[name].margin))
-    groups = grouped(choice, [_group(name, choice.sizes[name], found[name]) for name in order])
+    groups = grouped(
+        expression.parameters.by or "", choice, [_group(name, choice.sizes[name], found[name]) for name in order]
+    )
     if not order:
-        why = f"all {len(sizes)} groups are too small to be judged" if sizes else "there are no rows"
+        small = choice.too_small
+        why = f"all {small:,} groups are too small to be judged" if small else "there are no rows"
         return replace(_failed(expression, Outcome.NO_DATA, why), groups=groups)
     worst = found[order[0]]
     behind, cause = (f"{named(order[0])}: {said}" if said else "" for said in (worst.behind, worst.cause))

@@ -36,6 +36,7 @@ class Group:
 class Groups:
     """What became of the groups of a column; `failing` are the first of those that failed, the worst first."""
 
+    by: str
     tested: int
     failed: int
     errors: int
@@ -54,14 +55,25 @@ class Choice:
     over_cap: int
 
 
-def chosen(rows: Mapping[str | None, int], parameters: Parameters) -> Choice:
+def most_of(parameters: Parameters) -> int:
+    return MOST_GROUPS if parameters.most is None else parameters.most
+
+
+def chosen(rows: Mapping[str | None, int], parameters: Parameters, groups: int = 0) -> Choice:
+    """`rows` are those of the largest groups; there are `groups` in all, of which the others are no larger."""
     least = LEAST_ROWS if parameters.least is None else parameters.least
-    most = MOST_GROUPS if parameters.most is None else parameters.most
+    most = most_of(parameters)
     large = sorted(
         ((name, count) for name, count in rows.items() if count >= max(1, least)),
         key=lambda group: (-group[1], group[0] is not None, group[0] or ""),
     )
-    return Choice(dict(large[:most]), len(rows) - len(large), max(0, len(large) - most))
+    unlisted = max(0, groups - len(rows))
+    all_large = len(large) == len(rows)
+    return Choice(
+        sizes=dict(large[:most]),
+        too_small=len(rows) - len(large) + (0 if all_large else unlisted),
+        over_cap=max(0, len(large) - most) + (unlisted if all_large else 0),
+    )
 
 
 def answers_of(group: str | None, answers: Mapping[Ask, Answer | Failed]) -> dict[Ask, Answer | Failed]:
@@ -69,11 +81,12 @@ def answers_of(group: str | None, answers: Mapping[Ask, Answer | Failed]) -> dic
     return {ask: _share_of(group, ask, answer) for ask, answer in answers.items()}
 
 
-def grouped(choice: Choice, found: Sequence[Group]) -> Groups:
+def grouped(by: str, choice: Choice, found: Sequence[Group]) -> Groups:
     """`found` are the groups that were tested, the worst first."""
     counts = Counter(group.outcome for group in found)
     failing = [group for group in found if group.outcome is Outcome.FAIL]
     return Groups(
+        by=by,
         tested=len(found),
         failed=len(failing),
         errors=counts[Outcome.ERROR],

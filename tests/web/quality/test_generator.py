@@ -161,7 +161,7 @@ def test_the_baseline_reads_history_in_one_scan_a_table(
     world: World, monkeypatch: pytest.MonkeyPatch, each_from: int, scans: int
 ) -> None:
     """Of dc1: for freshness its own table and the source; for history those and dc2, where one scan counts for both."""
-    monkeypatch.setattr("quality.measuring.EACH_FROM", each_from)
+    monkeypatch.setattr("quality.scanning.EACH_FROM", each_from)
     generator.generate(world.flights, now=NOW)
     baseline.start(world.copy("dc1"), now=NOW)
     seen: list[Scan] = []
@@ -182,7 +182,7 @@ def _noted(measure: Callable[..., Measured], seen: list[Scan]) -> Callable[..., 
 def test_each_partition_of_one_scan_gets_its_own_answer(
     make_world: Callable[..., World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("quality.measuring.EACH_FROM", 2)
+    monkeypatch.setattr("quality.scanning.EACH_FROM", 2)
     world = make_world(counts=(1000, 900, 800)).monitored()
     seen = {day: world.unit("completeness", day).detail["behind"] for day in DAYS}
     assert list(seen.values()) == ["1,000 of 1,000", "900 of 900", "800 of 800"]
