@@ -10,7 +10,7 @@ from django.http import HttpRequest
 
 from lakehub import wiring
 from lakehub.accounts.console import ReadOnly
-from quality.models import Coverage, Flip, Result, SkippedCheck, Test, TestVersion, Unit
+from quality.models import ColumnRule, Coverage, Flip, Metric, Result, SkippedCheck, Test, TestVersion, Unit
 from quality.waivers import ask_rerun
 
 
@@ -73,3 +73,21 @@ class SkippedCheckAdmin(_Facts):
 @admin.register(Coverage)
 class CoverageAdmin(_Facts):
     list_display = ("dataset", "metadata_version", "generated_at", "problem")
+
+
+@admin.register(ColumnRule)
+class ColumnRuleAdmin(_Facts):
+    """Set by the API and the pages, which check it and make its test at once."""
+
+    list_display = ("dataset", "column", "kind", "parameters", "by", "enabled", "set_by", "set_at")
+    list_filter = ("kind", "enabled")
+    list_select_related = ("dataset",)
+    search_fields = ("dataset__name", "column")
+
+
+@admin.register(Metric)
+class MetricAdmin(_Facts):
+    list_display = ("name", "dataset", "team", "week_over_week", "low", "high", "anomaly", "set_by", "set_at")
+    list_filter = ("team", "anomaly")
+    list_select_related = ("dataset", "team")
+    search_fields = ("name", "dataset__name")

@@ -46,8 +46,6 @@ class Surroundings:
     rules: Mapping[int, tuple[Rule, ...]]
     metrics: Mapping[int, tuple[BusinessMetric, ...]]
     grains: Mapping[str, Grain]
-    queries: Mapping[str, str]
-    """Of the metrics of all datasets, by name."""
 
 
 def surroundings(datasets: Collection[Dataset]) -> Surroundings:
@@ -60,7 +58,6 @@ def surroundings(datasets: Collection[Dataset]) -> Surroundings:
         rules=_rules(datasets),
         metrics=_metrics(datasets),
         grains={name: Grain(grain) for name, _, grain in live},
-        queries=dict(Metric.objects.values_list("name", "sql")),
     )
 
 
@@ -83,7 +80,7 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
             primary_key=tuple(dataset.primary_key),
             event_time=dataset.event_time,
             grains={**around.grains, THIS: dataset.partition_grain},
-            metrics=around.queries,
+            metrics={one.name: one.sql for one in around.metrics.get(dataset.pk, ())},
         ),
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),

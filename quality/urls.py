@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import URLPattern, path
 
 from quality import api
+from quality.authoring import api as authoring
 
 urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/tests", api.Tests.as_view(), name="tests"),
@@ -18,5 +19,10 @@ urlpatterns: list[URLPattern] = [
     path("coverage", api.WholeCoverage.as_view(), name="coverage"),
     path("reports/weekly", api.Weekly.as_view(), name="weekly-report"),
     path("tiers", api.Tiers.as_view(), name="tiers"),
+    path("datasets/<str:name>/rules", authoring.Rules.as_view(), name="rules"),
+    path("datasets/<str:name>/rules/proposals", authoring.Proposals.as_view(), name="proposals"),
+    path("datasets/<str:name>/rules/<int:number>", authoring.OneRule.as_view(), name="rule"),
+    path("metrics", authoring.Metrics.as_view(), name="metrics"),
+    path("metrics/<str:name>", authoring.OneMetric.as_view(), name="metric"),
     path("units/<int:number>/results", api.Results.as_view(), name="results"),
 ]

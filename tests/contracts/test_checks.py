@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 
@@ -13,16 +14,46 @@ from quality.checks.custom import CUSTOM
 from quality.checks.finding import FINDING
 from quality.domain.definitions import DatasetFacts, Definition, Skipped, runs_in
 from quality.domain.expression import ExpressionError, Scope, flattened, parse, understand
+from quality.domain.metrics import BusinessMetric
+from quality.domain.production import production
+from quality.domain.rules import Rule
 from quality.domain.tiers import slas_of
 
 SCOPE = Scope(
-    tables={"this": frozenset({"id", "day", "at"}), "upstream": frozenset({"id", "day", "at"})},
+    tables={
+        "this": frozenset({"id", "day", "at"}),
+        "upstream": frozenset({"id", "day", "at"}),
+        "planes": frozenset({"tailnum"}),
+    },
     data_centers=frozenset({"dc1", "dc2"}),
     primary_key=("id", "day"),
     event_time="at",
+    grains={"this": Grain.DAY},
+    metrics={"punctual": "SELECT COUNT(*) FROM this"},
 )
-FLIGHTS = DatasetFacts("flights", 1, slas_of(1), SCOPE, Grain.DAY, ("dc1", "dc2"), one_to_one=True)
+RULES = (
+    Rule("nulls", "at", {"share": "1%"}),
+    Rule("range", "id", {"low": -1, "high": 10}),
+    Rule("accepted", "id", {"values": ["a", "it's"]}, by="day"),
+    Rule("rows_anomaly"),
+)
+PUNCTUAL = BusinessMetric(
+    "punctual",
+    "SELECT COUNT(*) FROM this",
+    second_sql="SELECT SUM(1) FROM this",
+    low=0.5,
+    week_over_week="20%",
+    anomaly=True,
+    inputs={"planes": timedelta(hours=4)},
+    freshness=timedelta(hours=2),
+)
+FLIGHTS = DatasetFacts(
+    "flights", 1, slas_of(1), SCOPE, Grain.DAY, ("dc1", "dc2"), one_to_one=True, rules=RULES, metrics=(PUNCTUAL,)
+)
 LONELY = DatasetFacts("notes", 4, slas_of(4), Scope(tables={"this": None}), Grain.NONE, ("dc1",))
+
+NOW, SECOND = (f"query(this, 'SELECT {counted} FROM this')" for counted in ("COUNT(*)", "SUM(1)"))
+BEFORE = NOW.replace("this,", "this[-1w],")
 
 EXPECTED = {
     "freshness": {"freshness": "lt(freshness(this, upstream), 2h)"},
@@ -31,6 +62,23 @@ EXPECTED = {
     "row_count_cross_dc": {
         "row_count@dc1": "gt(div(min(rows(this), rows(this@dc1)), rows(this@dc1)), 99.9%)",
         "row_count@dc2": "gt(div(min(rows(this), rows(this@dc2)), rows(this@dc2)), 99.9%)",
+    },
+    "column": {
+        "rule:at.nulls": "lt(div(nulls(this.at), rows(this)), 1%)",
+        "rule:id.range": "le(div(outside(this.id, neg(1), 10), rows(this)), 0%)",
+    },
+    "dimension": {
+        "rule:id.accepted.by.day": "le(div(unexpected(this.id, 'a', 'it''s'), rows(this)), 0%) with by=day",
+    },
+    "metric": {
+        "metric:punctual.freshness": "and(lt(freshness(this, upstream), 2h), lt(freshness(planes), 4h))",
+        "metric:punctual.bounds": f"ge({NOW}, 0.5)",
+        "metric:punctual.week_over_week": f"lt(div(abs(sub({NOW}, {BEFORE})), abs({BEFORE})), 20%)",
+        "metric:punctual.agreement": f"lt(div(abs(sub({NOW}, {SECOND})), abs({NOW})), 0.1%)",
+    },
+    "anomaly": {
+        "rule:rows_anomaly": "lt(deviation(rows(this), 8w), 4)",
+        "metric:punctual.anomaly": f"lt(deviation({NOW}, 8w), 4)",
     },
     "custom": {},
     "finding": {},
@@ -79,7 +127,7 @@ def test_without_upstream_freshness_goes_by_event_time_and_then_by_commits() -> 
 
 
 def test_tests_of_partitions_have_no_cadence_and_tests_of_the_whole_do() -> None:
-    assert {one.key for one in made(FLIGHTS) if one.cadence} == {"freshness"}
+    assert {one.key for one in made(FLIGHTS) if one.cadence} == {"freshness", "metric:punctual.freshness"}
     assert all(one.cadence == timedelta(hours=6) for one in made(LONELY))
 
 
@@ -97,6 +145,28 @@ def test_what_a_person_writes_takes_its_parameters_along() -> None:
     assert (plain.sustain, plain.cadence) == (slas_of(1).sustain, None)
     fresh = CUSTOM.of(FLIGHTS, key="k", title="t", expression="freshness(this) < 30m", because="asked")
     assert fresh.cadence == slas_of(1).cadence
+
+
+def test_suspicion_alarms_but_does_not_gate() -> None:
+    hints = (
+        "metric:punctual.freshness",
+        "metric:punctual.week_over_week",
+        "rule:rows_anomaly",
+        "metric:punctual.anomaly",
+    )
+    assert tuple(one.key for one in made(FLIGHTS) if not one.gating) == hints
+
+
+def test_a_rule_that_makes_no_sense_costs_no_other() -> None:
+    broken = replace(FLIGHTS, rules=(Rule("nulls", "at", {"share": "many"}), *RULES), metrics=())
+    assert [one.key for one in made(broken) if one.check == "column"] == ["rule:at.nulls", "rule:id.range"]
+    assert skipped(broken)["column"].startswith("rule:at.nulls: share='many' cannot be read")
+
+
+def test_what_is_not_produced_every_day_is_not_expected_every_day() -> None:
+    weekdays = replace(FLIGHTS, produced=production("0 6 * * mon-fri", "US", ZoneInfo("UTC")))
+    fresh = next(one for one in made(weekdays) if one.key == "freshness")
+    assert fresh.expression == "freshness(this) < 2h with calendar='0 6 * * mon-fri', holidays='US'"
 
 
 def test_what_a_person_writes_is_checked() -> None:
