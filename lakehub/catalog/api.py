@@ -14,16 +14,23 @@ from rest_framework.views import APIView
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require
-from lakehub.catalog import changes, onboarding, places
+from lakehub.catalog import bulk, changes, onboarding, places
 from lakehub.catalog.access import require_onboarding
-from lakehub.catalog.models import Connection, DataCenter, Dataset
+from lakehub.catalog.along import Along, Direction, along
+from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
+from lakehub.catalog.onboarding import Application
 from lakehub.catalog.serializers import (
     ApplicationSerializer,
+    BulkSerializer,
     ChangeSerializer,
     ConnectionSerializer,
     DataCenterSerializer,
     DatasetSerializer,
+    LineageDaySerializer,
+    LineSerializer,
+    read_list,
 )
+from lakehub.kernel.errors import Refused
 
 SCOPES: dict[str, str] = {"GET": "catalog:read"} | dict.fromkeys(("POST", "PATCH", "DELETE"), "catalog:write")
 
@@ -97,6 +104,35 @@ class Datasets(ListAPIView[Dataset]):
         return Response(body, status.HTTP_201_CREATED)
 
 
+class Bulk(APIView):
+    scopes: ClassVar = {"POST": "catalog:write"}
+
+    @extend_schema(request=BulkSerializer, responses={200: LineSerializer(many=True)})
+    def post(self, request: Request) -> Response:
+        """Onboards a list, or everything up or down the lineage of a dataset; a line for each says what became of it."""
+        asked = BulkSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        said = asked.validated_data
+        if bool(said["datasets"]) == bool(said["lineage_of"]):
+            raise Refused("Give `datasets`, a list, or `lineage_of`, a name: one of the two.")
+        done = _along(said) if said["lineage_of"] else Along(*read_list(said["datasets"]))
+        actor, now = request.user.get_username(), wiring.clock.now()
+
+        def may(application: Application) -> None:
+            require_onboarding(request.user, team=application.team, connection=application.connection)
+
+        lines = bulk.onboard_many(done.applications, actor=actor, may=may, now=now)
+        return Response([LineSerializer(line).data for line in (*done.lines, *lines)])
+
+
+class LineageDays(ListAPIView[LineageDay]):
+    """The daily looks at lineage and tables, newest first: what each added, pruned, found changed or gone."""
+
+    scopes = SCOPES
+    serializer_class = LineageDaySerializer
+    queryset = LineageDay.objects.order_by("-day")
+
+
 class OneDataset(APIView):
     scopes: ClassVar = SCOPES
 
@@ -134,6 +170,12 @@ class Restore(APIView):
         require(request.user, "onboard", dataset.team)
         changes.restore(dataset, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(DatasetSerializer(dataset).data)
+
+
+def _along(said: dict[str, Any]) -> Along:
+    start = changes.live_dataset(said["lineage_of"])
+    direction = Direction(said["direction"])
+    return along(start, direction, tier=said["tier"], team=said["team"], grace=said["grace"])
 
 
 def _said(request: Request, name: str) -> str:

@@ -66,9 +66,9 @@ class Dataset(models.Model):
     """False: monitored where it lies; its metadata is read by a plug-in."""
     columns = models.JSONField(default=list)
     """[{name, type, nullable}] as the metadata plug-in last saw them."""
-    primary_key = models.JSONField(default=list)
+    primary_key = models.JSONField(default=list, blank=True)
     """Columns that ought to be unique: what the duplicates test counts. Empty: unknown."""
-    record_key = models.JSONField(default=list)
+    record_key = models.JSONField(default=list, blank=True)
     """Columns that name a record in the lake; the primary key, or a surrogate."""
     reference_key = models.CharField(max_length=100, blank=True)
     """The column whose greater value wins when a record changes."""

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
 
 from lakehub.accounts import audit
@@ -28,7 +29,7 @@ from lakehub.catalog.models import (
 )
 from lakehub.catalog.pushing import metadata_changed
 from lakehub.kernel.calendar import Grain
-from lakehub.kernel.errors import Conflict
+from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.suggest import did_you_mean
 
 RESERVED = ("bulk",)
@@ -177,7 +178,7 @@ def _write(application: Application, checked: Checked, now: datetime) -> Dataset
         grace_until=now + application.grace if application.grace else None,
         onboarded_at=now,
     )
-    dataset.clean_fields()
+    _check_fields(dataset)
     dataset.save(force_insert=True)
     Feed.objects.create(
         dataset=dataset,
@@ -192,3 +193,10 @@ def _write(application: Application, checked: Checked, now: datetime) -> Dataset
     for upstream, one_to_one in checked.upstream:
         LineageEdge.objects.create(upstream=upstream, downstream=dataset, one_to_one=one_to_one)
     return dataset
+
+
+def _check_fields(dataset: Dataset) -> None:
+    try:
+        dataset.clean_fields()
+    except ValidationError as error:
+        raise Refused.because({name: " ".join(why) for name, why in error.message_dict.items()}) from error

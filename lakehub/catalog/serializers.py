@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any, ClassVar
 
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
+from lakehub.catalog.along import Direction
+from lakehub.catalog.bulk import MOST, Line, Result
+from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind, LineageDay
 from lakehub.catalog.onboarding import Application, Upstream
 from lakehub.kernel.calendar import Grain
 
@@ -80,6 +83,7 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
             "grace_until",
             "onboarded_at",
             "metadata_version",
+            "missing_since",
             "copies",
         )
 
@@ -117,11 +121,61 @@ class ApplicationSerializer(serializers.Serializer[Application]):
     freshness_sla = Seconds(default=None, allow_null=True)
     grace = Seconds(default=timedelta())
     description = serializers.CharField(default="", allow_blank=True, max_length=4000)
+    overrides = serializers.DictField(default=dict)
 
     def application(self) -> Application:
         values = dict(self.validated_data)
         values["upstream"] = tuple(Upstream(**one) for one in values["upstream"])
         return Application(**values)
+
+
+class BulkSerializer(serializers.Serializer[Any]):
+    """What `POST /datasets/bulk` takes: a list of applications, or the dataset whose lineage is onboarded."""
+
+    datasets = serializers.ListField(child=serializers.DictField(), max_length=MOST, default=list)
+    """Each is what `POST /datasets` takes."""
+    lineage_of = serializers.CharField(max_length=63, default="", allow_blank=True)
+    direction = serializers.ChoiceField([one.value for one in Direction], default=Direction.BOTH.value)
+    tier = serializers.IntegerField(default=None, allow_null=True)
+    team = serializers.CharField(max_length=63, default="", allow_blank=True)
+    grace = Seconds(default=timedelta())
+
+
+def read_list(found: Sequence[Any]) -> tuple[tuple[Application, ...], tuple[Line, ...]]:
+    """The applications, and a line for each item that is none."""
+    applications, lines = [], []
+    for item in found:
+        asked = ApplicationSerializer(data=item)
+        if asked.is_valid():
+            applications.append(asked.application())
+        else:
+            name = str(item.get("name", "")) if isinstance(item, dict) else str(item)
+            lines.append(Line(name, Result.REFUSED, {field: _words(why) for field, why in asked.errors.items()}))
+    return tuple(applications), tuple(lines)
+
+
+def _words(why: Any) -> str:
+    """What the framework says of a field: a list of words, or one for each item."""
+    return " ".join(map(str, why)) if isinstance(why, list) else str(why)
+
+
+class LineSerializer(serializers.Serializer[Line]):
+    """What became of one dataset of many: created, exists or refused, and why by field."""
+
+    name = serializers.CharField()
+    result = serializers.ChoiceField([one.value for one in Result])
+    why = serializers.DictField(child=serializers.CharField())
+
+
+class LineageDaySerializer(serializers.Serializer[LineageDay]):
+    """The look at lineage and tables of one day: what it changed, by kind."""
+
+    day = serializers.DateField()
+    read_from = serializers.CharField(source="source")
+    attempt = serializers.IntegerField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+    report = serializers.JSONField()
+    error = serializers.CharField()
 
 
 class ChangeSerializer(serializers.Serializer[Dataset]):
