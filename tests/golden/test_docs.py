@@ -11,6 +11,7 @@ from quality.checks import CHECKS
 from quality.domain.expression.leaves import LEAVES
 from quality.domain.expression.operators import OPERATORS
 from quality.domain.expression.parameters import PARAMETERS
+from quality.domain.expression.series import SERIES
 from quality.domain.expression.sugar import SUGAR
 from quality.domain.tiers import TIERS, Slas, shown
 from quality.engines import ENGINES
@@ -22,7 +23,7 @@ EXPRESSIONS, CHECKS_PAGE, ENGINES_PAGE = (
 )
 
 
-@pytest.mark.parametrize("name", [*LEAVES, *SUGAR])
+@pytest.mark.parametrize("name", [*LEAVES, *SERIES, *SUGAR])
 def test_each_function_is_documented(name: str) -> None:
     assert f"`{name}(" in EXPRESSIONS
 
