@@ -17,13 +17,24 @@ from quality.engines.sqlalchemy import connected, partition_value, reflected
 from quality.exchanges.sides import Keys, Streamed
 
 _BATCH = 10_000
+_HAVE_MD5 = frozenset({"postgresql", "mysql", "mariadb"})
 
 
 def side(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> Streamed:
     if not isinstance(target, SqlTable):
         raise CannotRead("This engine reads tables of databases; for a Hudi table or files choose engine=duckdb.")
-    read = _Read(target, part, columns, limits)
-    return Streamed(columns, read.count, read.batches)
+    return InDatabase(_Read(target, part, columns, limits), columns)
+
+
+class InDatabase(Streamed):
+    def __init__(self, read: _Read, columns: Sequence[str]) -> None:
+        super().__init__(columns, read.count, read.batches)
+        self._read = read
+
+    def sample(self, size: int, salt: str) -> list[bytes]:
+        """A database that hashes chooses the sample itself, and only the sample is sent."""
+        chosen = self._read.first(size, salt)
+        return super().sample(size, salt) if chosen is None else list(dict.fromkeys(chosen))
 
 
 class _Read:
@@ -47,6 +58,17 @@ class _Read:
                 yield self._keys(rows)
                 if time.monotonic() > ends_at:
                     raise CannotRead("the exchange took longer than its timeout")
+
+    def first(self, size: int, salt: str) -> Keys | None:
+        """The first `size` keys in the order of their MD5 with `salt`; None where the database has no MD5."""
+        with self._opened() as (connection, table):
+            if connection.dialect.name not in _HAVE_MD5:
+                return None
+            columns = [_column(table, name) for name in self._columns]
+            texts = (sa.func.coalesce(sa.cast(column, sa.String), "") for column in columns)
+            order = sa.func.md5(sa.func.concat_ws("|", salt, *texts))
+            wanted = self._filtered(sa.select(*columns), table).order_by(order).limit(size)
+            return self._keys(connection.execute(wanted).all())
 
     def _keys(self, rows: Sequence[sa.Row[Any]]) -> Keys:
         try:

@@ -57,15 +57,23 @@ def parquet(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
 
 
 def sqlite(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
-    engine = sa.create_engine(f"sqlite:///{folder}.db", poolclass=sa.NullPool)
+    url = f"sqlite:///{folder}.db"
+    fill(sa.create_engine(url, poolclass=sa.NullPool), "flights", frame)
+    return "sqlalchemy", SqlTable(url, "flights")
+
+
+def fill(engine: sa.Engine, name: str, frame: pd.DataFrame) -> None:
+    """A table of a database; its days are dates there, and its times are times."""
     kinds: dict[str, Any] = {"time_hour": sa.DateTime(), "flight": sa.Integer(), "flight_date": sa.Date()}
-    columns = (sa.Column(name, kinds.get(name, sa.String())) for name in frame.columns)
-    table = sa.Table("flights", meta := sa.MetaData(), *columns)
+    columns = (sa.Column(name, kinds.get(name, sa.String(20))) for name in frame.columns)
+    table = sa.Table(name, meta := sa.MetaData(), *columns)
     meta.create_all(engine)
-    rows = frame.assign(flight_date=frame["flight_date"].map(date.fromisoformat)).astype(object)
+    local = frame.assign(
+        flight_date=frame["flight_date"].map(date.fromisoformat), time_hour=frame["time_hour"].dt.tz_localize(None)
+    )
+    rows = local.astype(object)
     with engine.begin() as connection:
         connection.execute(table.insert(), rows.where(rows.notna(), None).to_dict("records"))
-    return "sqlalchemy", SqlTable(str(engine.url), "flights")
 
 
 SIDES = [hudi, parquet, sqlite]
