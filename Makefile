@@ -10,10 +10,10 @@ PY := $(VENV)/bin/python
 PACKAGES := lakehub ingestion quality incidents frontend
 export DJANGO_SETTINGS_MODULE ?= lakehub.settings
 
-.PHONY: help setup demo test dev up check format clean
+.PHONY: help setup demo test dev up check bench-peers format clean
 
 help: ## what there is
-	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z]+):.*## /  make \1\t/' | expand -t 16
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
 
 setup: $(VENV)/.installed ## the virtual environment, a Java runtime and the table format's jar: once
 	@$(PY) -m lakehub.setup
@@ -44,6 +44,9 @@ check: $(VENV)/.installed ## format, lint, types, imports, migrations, documenta
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
 	$(PY) -m pytest -q tests/docs
+
+bench-peers: setup ## the tools that `python -m bench.checks` compares with, in an environment of their own
+	@$(PY) -m bench.peers
 
 format: $(VENV)/.installed ## put the code in form
 	$(VENV)/bin/ruff format .

@@ -1,0 +1,88 @@
+"""What the peers need, away from our own environment, with which they clash. `python -m bench.peers` makes it: minutes, once."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import sys
+import venv
+from pathlib import Path
+
+from bench.harness import cached
+from lakehub.setup.artifacts import PROJECT, Artifact, NotFetched, ensure
+from lakehub.setup.java import java_home
+
+REQUIREMENTS = Path(__file__).with_name("requirements-peers.txt")
+DEEQU = Artifact(
+    organisation="com.amazon.deequ",
+    module="deequ",
+    revision="2.0.7-spark-3.5",
+    sha256="97c2736b1d9df4d4bb3303dd1eaa5f42db70605c79be1769ba9ef5c0cd744faa",
+)
+
+
+class NoPeers(RuntimeError):
+    """The peers are not installed here; says why."""
+
+
+def python() -> Path:
+    """The interpreter of the peers' own environment, which belongs to these requirements. Raises NoPeers where it was not made."""
+    found = _folder() / "bin" / "python"
+    if not (_folder() / "whole").exists():
+        raise NoPeers("not installed here: run `python -m bench.peers`")
+    return found
+
+
+def install() -> None:
+    """Raises NoPeers with what pip said, NotFetched for the jar."""
+    ensure(DEEQU)
+    if (_folder() / "whole").exists():
+        return
+    venv.create(_folder(), clear=True, with_pip=True)
+    # The file names everything with its version: nothing is left to resolve.
+    command = [_folder() / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "-r", REQUIREMENTS]
+    ended = subprocess.run(
+        [*map(str, command), "--disable-pip-version-check"], capture_output=True, text=True, check=False
+    )
+    if ended.returncode:
+        raise NoPeers(f"could not be installed: {ended.stderr.strip().splitlines()[-1]}")
+    (_folder() / "whole").touch()
+
+
+def environ() -> dict[str, str]:
+    """What a contender is started with. Nobody sends anything home."""
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    return {
+        **kept,
+        "PYTHONPATH": str(PROJECT),
+        "GX_ANALYTICS_ENABLED": "false",
+        "SODA_CORE_TELEMETRY_ENABLED": "false",
+        "JAVA_HOME": str(java_home()),
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "DEEQU_JAR": str(_jar()),
+    }
+
+
+def _folder() -> Path:
+    return cached(f"peers-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]}")
+
+
+def _jar() -> Path:
+    """Where the jar lies, or would."""
+    try:
+        return ensure(DEEQU)
+    except NotFetched:
+        return Path("missing.jar")
+
+
+def main() -> None:
+    install()
+    print(python())
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except (NoPeers, NotFetched) as problem:
+        sys.exit(str(problem))
