@@ -84,6 +84,8 @@ class Report:
     quick: bool = False
     figures: dict[str, float] = field(default_factory=dict)
     targets: list[Target] = field(default_factory=list)
+    asked: argparse.Namespace = field(default_factory=argparse.Namespace)
+    """What the command line said, for the options of the bench's own."""
     out: TextIO = field(default_factory=lambda: sys.stdout)
 
     def figure(self, name: str, value: float) -> None:
@@ -151,11 +153,19 @@ def _processor() -> str:
     return next((line.partition(":")[2].strip() for line in lines if line.startswith("model name")), platform.machine())
 
 
-def run(name: str, bench: Callable[[Report], None], about: str | None) -> int:
+def run(
+    name: str,
+    bench: Callable[[Report], None],
+    about: str | None,
+    *,
+    options: Callable[[argparse.ArgumentParser], None] = lambda parser: None,
+) -> int:
     """The bench from the command line to the last line. Missed targets are in the report, not in the exit code."""
     parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=(about or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="less data: under 50 s on two cores")
-    report = Report(name, quick=parser.parse_args().quick)
+    options(parser)
+    asked = parser.parse_args()
+    report = Report(name, quick=asked.quick, asked=asked)
     report.say(f"bench.{name}{' --quick' if report.quick else ''}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}")
     begun = time.perf_counter()
     bench(report)
