@@ -31,9 +31,15 @@ _PLACES = (
     ("Incidents", "incidents", "incidents", "i", True),
     ("Datasets", "datasets", "datasets", "d", True),
     ("Gate", "gate", "gate", "t", True),
+    ("Metrics", "metric-list", "metrics", "m", False),
     ("Coverage", "coverage", "coverage", "c", False),
     ("Onboard", "onboarding", "onboard", "o", True),
 )
+
+
+def _section(url_name: str) -> str:
+    """ "incident-acknowledge" and "incidents" are the same place."""
+    return url_name.split("-")[0].rstrip("s")
 
 
 class Frame:
@@ -45,10 +51,9 @@ class Frame:
     @cached_property
     def places(self) -> list[Place]:
         match = self._request.resolver_match
-        section = (match.url_name or "").split("-")[0] if match else ""
-        # "incident-acknowledge" and "incidents" are the same place.
+        section = _section(match.url_name or "") if match else ""
         return [
-            Place(name, reverse(url), icon, key, bool(section) and section.rstrip("s") == url.rstrip("s"), tab)
+            Place(name, reverse(url), icon, key, bool(section) and section == _section(url), tab)
             for name, url, icon, key, tab in _PLACES
         ]
 

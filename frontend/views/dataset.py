@@ -26,6 +26,7 @@ from lakehub.kernel.suggest import did_you_mean
 FRAGMENTS = {"tests": "frontend/dataset/tests.html"}
 TABS = (
     ("quality", "Quality"),
+    ("rules", "Rules"),
     ("incidents", "Incidents"),
     ("data", "Data"),
     ("ingestion", "Ingestion"),

@@ -26,6 +26,10 @@ PAGES = (
     "/datasets/flights/settings",
     "/datasets/flights/tests/{test}",
     "/datasets/flights/new-test",
+    "/datasets/flights/rules",
+    "/datasets/flights/rules?kind=range",
+    "/business-metrics",
+    "/new-metric",
     "/incidents",
     "/incidents?view=resolved",
     "/incidents/report?dataset=flights",
@@ -46,6 +50,8 @@ MOST_QUERIES = {
     "/incidents/{incident}": 17,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 20,
     "/coverage": 33,
+    "/business-metrics": 5,
+    "/datasets/flights/rules": 19,
 }
 """With the session, the user and what the frame asks."""
 
