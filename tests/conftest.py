@@ -13,6 +13,8 @@ from tests.needs import Need, missing
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # short-lived JVMs: 40% less work than with C2
 
+pytest.register_assert_rewrite("tests.contracts.answers")
+
 settings.register_profile(
     "repeatable",
     derandomize=True,

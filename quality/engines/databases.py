@@ -24,24 +24,37 @@ class Database:
     dialect: Callable[[Callable[[str], str]], Dialect]
     bounds: Callable[[int], Sequence[str]] = lambda milliseconds: ()
 
-
-def of(connection: sa.Connection) -> Database:
-    """Of a database that is not named here it is asked what most of them understand."""
-    name = connection.dialect.name
-    if name == "mysql" and getattr(connection.dialect, "is_mariadb", False):
-        name = "mariadb"
-    return _DATABASES.get(name, Database(_standard))
+    @staticmethod
+    def of(connection: sa.Connection) -> Database:
+        """Of a database that is not named here it is asked what most of them understand."""
+        name = connection.dialect.name
+        if name == "mysql" and getattr(connection.dialect, "is_mariadb", False):
+            name = "mariadb"
+        return _DATABASES.get(name, Database(_standard))
 
 
 def dialect_of(connection: sa.Connection) -> Dialect:
-    return of(connection).dialect(lambda name: quoted(connection, name))
+    return Database.of(connection).dialect(lambda name: quoted(connection, name))
+
+
+def written_in(connection: sa.Connection) -> str:
+    """What the parser of people's queries calls the SQL of this database."""
+    return _PARSED_AS.get(connection.dialect.name, connection.dialect.name)
+
+
+_PARSED_AS = {"postgresql": "postgres", "mariadb": "mysql", "mssql": "tsql"}
 
 
 def quoted(connection: sa.Connection, name: str) -> str:
-    """As the dialect quotes; a colon would be taken for the start of a parameter."""
+    """As the dialect quotes."""
     preparer = connection.dialect.identifier_preparer
-    inner = name.replace(preparer.escape_quote, preparer.escape_to_quote).replace(":", r"\:")
+    inner = escaped(name.replace(preparer.escape_quote, preparer.escape_to_quote))
     return f"{preparer.initial_quote}{inner}{preparer.final_quote}"
+
+
+def escaped(text: str) -> str:
+    """As SQLAlchemy takes a colon that begins no parameter."""
+    return text.replace(":", r"\:")
 
 
 def _standard(quote: Callable[[str], str]) -> Dialect:
@@ -79,6 +92,9 @@ def _mysql(quote: Callable[[str], str]) -> Dialect:
     )
 
 
+_EXACT = (Kind.INTEGER, Kind.DECIMAL)
+
+
 def _sqlite(quote: Callable[[str], str]) -> Dialect:
     return replace(
         _standard(quote),
@@ -86,7 +102,7 @@ def _sqlite(quote: Callable[[str], str]) -> Dialect:
         matches=lambda column, pattern: f"lakehub_matches({pattern}, {column})",
         flavour=RE2,
         column=lambda column, kind: f"{column} COLLATE BINARY" if kind is Kind.TEXT else column,
-        total=lambda column, kind: f"lakehub_sum({column})" if kind is Kind.INTEGER else f"SUM({column})",
+        total=lambda column, kind: f"lakehub_sum({column})" if kind in _EXACT else f"SUM({column})",
         is_nan=lambda column: "FALSE",
         bins=lambda column: f"lakehub_bin({column})",
     )
@@ -116,18 +132,18 @@ _DATABASES = {
 
 
 class _Sum:
-    """SQLite's own sum of integers fails where it does not fit 64 bits."""
+    """SQLite's own sum of integers fails where it does not fit 64 bits, and it adds up decimals as doubles."""
 
     def __init__(self) -> None:
-        self._total = 0
-        self._seen = False
+        self._total: int | Decimal | None = None
 
-    def step(self, value: int | None) -> None:
+    def step(self, value: float | None) -> None:
         if value is not None:
-            self._total, self._seen = self._total + value, True
+            exact = value if isinstance(value, int) else Decimal(repr(value))
+            self._total = exact if self._total is None else self._total + exact
 
     def finalize(self) -> str | None:
-        return str(self._total) if self._seen else None
+        return None if self._total is None else str(self._total)
 
 
 def teach_sqlite(raw: Any) -> None:

@@ -96,6 +96,7 @@ def _number(value: float | Decimal, kind: Kind) -> int | float | Decimal:
 
 
 def _instant(text: str) -> datetime:
+    """A time without a zone is UTC."""
     found = datetime.fromisoformat(text)
     return found.astimezone(UTC) if found.tzinfo else found.replace(tzinfo=UTC)
 
@@ -105,7 +106,7 @@ _FROM_TEXT: dict[Kind, Callable[[str], Scalar]] = {
     Kind.BOOLEAN: lambda text: {"true": True, "false": False}[text.lower()],
     Kind.DATE: date.fromisoformat,
     Kind.INSTANT: _instant,
-    Kind.LOCAL: lambda text: datetime.fromisoformat(text).replace(tzinfo=None),
+    Kind.LOCAL: lambda text: _instant(text).replace(tzinfo=None),
 }
 
 

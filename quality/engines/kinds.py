@@ -49,6 +49,7 @@ def plain(value: object, kind: Kind) -> Scalar:
 
 _FROM_TEXT: dict[Kind, Callable[[str], object]] = {
     Kind.INTEGER: int,
+    Kind.DECIMAL: Decimal,
     Kind.DATE: date.fromisoformat,
     Kind.INSTANT: datetime.fromisoformat,
     Kind.LOCAL: datetime.fromisoformat,
@@ -60,7 +61,7 @@ def _from_text(text: str, kind: Kind) -> Scalar:
     """What is no such value stays the text that it is."""
     try:
         return plain(_FROM_TEXT[kind](text), kind)
-    except ValueError:
+    except (ValueError, ArithmeticError):
         return text
 
 

@@ -8,10 +8,12 @@ from dataclasses import replace
 from pyspark.sql import DataFrame, SparkSession
 
 from quality.domain.expression.measures import COMMITTED, Answer, Measure
-from quality.domain.expression.values import Failed
-from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, Scan, Target, of_nothing
+from quality.domain.expression.values import Failed, error
+from quality.domain.queries import BadQuery
+from quality.engines import queries
+from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, One, Part, Scan, Target, of_nothing
 from quality.engines.slices import snapshot
-from quality.spark.fused import measure
+from quality.spark.fused import measure, query
 from quality.spark.session import quality_session
 
 
@@ -32,9 +34,29 @@ class Spark:
         if not listed.slices:
             nothing = of_nothing(rest, each=isinstance(scan.part, Each) or bool(scan.by))
             return Measured({**known, **nothing}, listed.instant, 0)
-        tables = {name: _frame(spark, target) for name, target in scan.tables.items()}
-        found = measure(_frame(spark, scan.target), replace(scan, measures=rest), tables, limits)
-        return Measured({**known, **found.answers}, listed.instant, found.scans, found.groups)
+        frame = _frame(spark, scan.target)
+        asked = {one: self._query(frame, one, scan, limits) for one in queries.of(scan)}
+        rest = tuple(one for one in rest if one not in asked)
+        if not rest:
+            return Measured({**known, **asked}, listed.instant, len(asked))
+        names = {one.other for one in rest if one.other is not None}
+        tables = {name: _frame(spark, scan.tables[name]) for name in names}
+        found = measure(frame, replace(scan, measures=rest), tables, limits)
+        return Measured({**known, **asked, **found.answers}, listed.instant, found.scans + len(asked), found.groups)
+
+    def _query(self, frame: DataFrame, measure: Measure, scan: Scan, limits: Limits) -> Answer | Failed:
+        try:
+            named = queries.others(measure, scan)
+            tables = {name: _frame(frame.sparkSession, target) for name, target in named.items()}
+        except (BadQuery, CannotRead) as bad:
+            return error(str(bad))
+        return query(frame, measure, scan, tables, limits)
+
+    def version(self, target: Target, part: Part) -> str:
+        if not isinstance(target, HudiCopy):
+            return ""
+        one = {"column": part.column, "value": part.value} if isinstance(part, One) else {}
+        return snapshot(target.uri, **one, logs=True).version
 
 
 def _frame(spark: SparkSession, target: Target) -> DataFrame:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
@@ -14,17 +14,22 @@ from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError, OperationalError, SQLAlchemyError
+from sqlglot import exp
 
 from lakehub.kernel import addresses
 from lakehub.kernel.suggest import did_you_mean
+from quality.domain.expression.measures import Answer, Measure
 from quality.domain.expression.values import Failed, error
-from quality.engines import databases
+from quality.domain.queries import BadQuery
+from quality.engines import databases, queries
+from quality.engines.databases import Database
 from quality.engines.deadline import deadline
 from quality.engines.fusion import Refused
 from quality.engines.kinds import Kind
 from quality.engines.reading import Reading, Row, Source
 from quality.engines.scan import CannotRead, Limits, Measured, One, Scan, SqlTable, Target
-from quality.engines.select import Dialect, Statement, Table
+from quality.engines.select import Dialect, Rows, Statement, Table
+from quality.engines.statement import renamed, used, written
 
 _GRACE = timedelta(seconds=5)
 """A database that does not stop by itself is left so long after its timeout."""
@@ -53,11 +58,49 @@ def _measured(connection: sa.Connection, scan: Scan, target: SqlTable, limits: L
             near = did_you_mean(scan.part.column, source.columns)
             raise CannotRead(f"{target.table} has no partition column `{scan.part.column}`.{near}")
         where, parameters = f"{column} = :part", {"part": partition_value(scan.part, kind)}
-    names = {one.other for one in scan.measures if one.other is not None}
-    tables = {name: _looked_into(backend, scan.tables[name], target) for name in names}
-    reading = Reading(backend, scan, source, limits, where=where, **parameters)
-    found = reading.found(scan.measures, tables)
-    return Measured(found.answers, scans=found.scans, groups=found.groups)
+    rows = Rows(source.table, source.columns, where, parameters)
+    asked = {one: _query(backend, one, scan, rows, target) for one in queries.of(scan)}
+    rest = tuple(one for one in scan.measures if one not in asked)
+    tables = {one.other: _looked_into(backend, scan.tables[one.other], target) for one in rest if one.other is not None}
+    found = Reading(backend, scan, source, limits, where=where, **parameters).found(rest, tables)
+    return Measured({**asked, **found.answers}, scans=found.scans + len(asked), groups=found.groups)
+
+
+def _query(backend: Sql, measure: Measure, scan: Scan, this: Rows, target: SqlTable) -> Answer | Failed:
+    """The query in the database, with the tables that it names before it: `this` is the part that is tested."""
+    try:
+        others = {name: _looked_into(backend, other, target) for name, other in queries.others(measure, scan).items()}
+        statement = queries.statement_of(measure, databases.written_in(backend.connection), ["this", *others])
+    except BadQuery as bad:
+        return error(str(bad))
+    why = queries.by_group(scan) or next((one for one in others.values() if isinstance(one, Failed)), None)
+    if why is not None:
+        return why
+    tables = {"this": this} | {
+        name: Rows(one.table, one.columns) for name, one in others.items() if isinstance(one, Source)
+    }
+    try:
+        return queries.one_number(backend.rows(_with_tables(backend, measure, statement, tables)))
+    except Refused as refused:
+        return refused.failed
+
+
+def _with_tables(backend: Sql, measure: Measure, statement: exp.Query, tables: Mapping[str, Rows]) -> Statement:
+    """Under names of their own: SQLite takes a table that is named like its WITH for the WITH itself."""
+    names = {name.lower(): f"lakehub_{number}" for number, name in enumerate(tables)}
+    read = {table.name.lower() for table in statement.find_all(exp.Table)}
+    before = [_named(backend, names[name.lower()], rows) for name, rows in tables.items() if name.lower() in read]
+    written_in = databases.written_in(backend.connection)
+    asked = written(renamed(statement, names), written_in, lambda name: f":{name}", databases.escaped)
+    given = queries.parameters_of(measure)
+    parameters = {name: given[name] for name in used(statement)} | dict(tables["this"].parameters)
+    beginning = f"WITH {', '.join(before)} " if before else ""
+    return Statement(f"{beginning}SELECT * FROM ({asked}) AS answered LIMIT 2", parameters)  # noqa: S608  # checked, bound
+
+
+def _named(backend: Sql, name: str, rows: Rows) -> str:
+    where = f" WHERE {rows.where}" if rows.where else ""
+    return f"{databases.quoted(backend.connection, name)} AS (SELECT * FROM {rows.table.text} AS scanned{where})"  # noqa: S608
 
 
 def _looked_into(backend: Sql, other: Target, target: SqlTable) -> Source | Failed:
@@ -111,7 +154,7 @@ def _existing(path: str) -> Any:
 
 
 def _bind(connection: sa.Connection, limits: Limits) -> None:
-    for statement in databases.of(connection).bounds(int(limits.timeout.total_seconds() * 1000)):
+    for statement in Database.of(connection).bounds(int(limits.timeout.total_seconds() * 1000)):
         connection.exec_driver_sql(statement)
     if connection.dialect.name == "sqlite":
         databases.teach_sqlite(_raw(connection))

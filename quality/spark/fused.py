@@ -14,8 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 from pyspark.sql.functions import col
 
+from quality.domain.expression.measures import Answer, Measure
 from quality.domain.expression.nodes import Name
-from quality.domain.expression.values import error
+from quality.domain.expression.values import Failed, error
+from quality.domain.queries import BadQuery
+from quality.engines import queries
 from quality.engines.deadline import deadline
 from quality.engines.fusion import Refused
 from quality.engines.kinds import Kind
@@ -23,6 +26,7 @@ from quality.engines.patterns import JAVA
 from quality.engines.reading import Found, Reading, Row, Source
 from quality.engines.scan import Limits, One, Scan
 from quality.engines.select import Dialect, Statement, Table
+from quality.engines.statement import renamed, used, written
 
 
 def quoted(name: str) -> str:
@@ -60,12 +64,37 @@ def _kind(native: T.DataType) -> Kind:
 def measure(frame: DataFrame, scan: Scan, tables: Mapping[Name, DataFrame], limits: Limits) -> Found:
     """The answers of a scan over a frame that has its rows."""
     spark = frame.sparkSession
-    rows = frame.where(col(quoted(scan.part.column)) == scan.part.value) if isinstance(scan.part, One) else frame
+    rows = _rows(frame, scan)
     with views(spark, [rows, *tables.values()]) as names, job_deadline(spark, limits):
         source, *others = (_source(name, of) for name, of in zip(names, [rows, *tables.values()], strict=True))
         return Reading(SparkSql(spark), scan, source, limits).found(
             scan.measures, dict(zip(tables, others, strict=True))
         )
+
+
+def query(
+    frame: DataFrame, sql: Measure, scan: Scan, tables: Mapping[str, DataFrame], limits: Limits
+) -> Answer | Failed:
+    """The one number of a person's query; `tables` are those that it names besides `this`."""
+    try:
+        statement = queries.statement_of(sql, "spark", ["this", *tables])
+    except BadQuery as bad:
+        return error(str(bad))
+    if (why := queries.by_group(scan)) is not None:
+        return why
+    frames = {"this": _rows(frame, scan), **tables}
+    with views(frame.sparkSession, list(frames.values())) as names, job_deadline(frame.sparkSession, limits):
+        asked = renamed(statement, dict(zip((name.lower() for name in frames), names, strict=True)))
+        given = {name: value for name, value in queries.parameters_of(sql).items() if name in used(statement)}
+        text = f"SELECT * FROM ({written(asked, 'spark', lambda name: f':{name}')}) AS answered LIMIT 2"  # noqa: S608
+        try:
+            return queries.one_number(SparkSql(frame.sparkSession).rows(Statement(text, dict(given))))
+        except Refused as refusal:
+            return refusal.failed
+
+
+def _rows(frame: DataFrame, scan: Scan) -> DataFrame:
+    return frame.where(col(quoted(scan.part.column)) == scan.part.value) if isinstance(scan.part, One) else frame
 
 
 def _source(view: str, frame: DataFrame) -> Source:

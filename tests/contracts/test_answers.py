@@ -1,0 +1,45 @@
+"""Every engine that needs no server answers alike; those that need one are asked the same in tests/services and tests/spark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from quality.engines.duckdb import DuckDb
+from quality.engines.scan import Files, HudiCopy
+from tests.contracts import databases
+from tests.contracts.answers import LOOKED_INTO, PART, SCHEMA, Place, arrow, every_fact
+from tests.lake import hudi_table
+
+
+def hudi(folder: Path) -> Place:
+    """`p0` has a file and no row."""
+    parts: dict[str | None, pa.Table] = {"p0": SCHEMA.empty_table(), "p1": arrow("p1"), "p2": arrow("p2")}
+    table = hudi_table(folder / "table", parts, column=PART)
+    words = hudi_table(folder / "words", {None: pa.Table.from_pylist(LOOKED_INTO)}, key="word")
+    return Place(DuckDb(), HudiCopy(table), HudiCopy(words))
+
+
+def parquet(folder: Path) -> Place:
+    pq.write_table(arrow(), folder / "table.parquet")
+    pq.write_table(pa.Table.from_pylist(LOOKED_INTO), folder / "words.parquet")
+    return Place(DuckDb(), *(Files(f"{folder.as_uri()}/{name}.parquet", "parquet") for name in ("table", "words")))
+
+
+def sqlite(folder: Path) -> Place:
+    return databases.filled(f"sqlite:///{folder / 'ops.db'}")
+
+
+@pytest.fixture(scope="module", params=[hudi, parquet, sqlite], ids=lambda make: make.__name__)
+def place(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Place:
+    make: Callable[[Path], Place] = request.param
+    return make(tmp_path_factory.mktemp("place"))
+
+
+@every_fact
+def test_every_engine_answers_alike(place: Place, fact: Callable[[Place], None]) -> None:
+    fact(place)
