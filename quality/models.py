@@ -135,6 +135,21 @@ class BaselineTry(models.Model):
         return f"baseline of {self.copy}"
 
 
+class Watch(models.Model):
+    """What a copy that Lakehub only reads held at the last look: the state of each partition, so that changes are seen."""
+
+    copy = models.OneToOneField(DatasetCopy, on_delete=models.CASCADE, related_name="watch", primary_key=True)
+    due_at = models.DateTimeField()
+    looked_at = models.DateTimeField(null=True)
+    seen = models.JSONField(default=dict)
+
+    class Meta:
+        verbose_name_plural = "watches"
+
+    def __str__(self) -> str:
+        return f"watch of {self.copy}"
+
+
 class Lane(models.IntegerChoices):
     """Who goes first when much is due; a flood of late partitions stays behind."""
 
