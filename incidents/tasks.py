@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from celery import shared_task
 from django.conf import settings
 
-from incidents import intake, sending, weekly
+from incidents import intake, retention, sending, weekly
 from lakehub import wiring
 
 MOST_ROUNDS = 20
@@ -33,3 +35,10 @@ def report_weekly() -> None:
     if settings.LAKEHUB_WEEKLY_REPORT:
         weekly.write_due(now=now)
     weekly.send_due(now=now)
+
+
+@shared_task
+def keep_house() -> None:
+    """Lets old questions to the gate go."""
+    kept = timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS)
+    retention.forget_questions(now=wiring.clock.now(), kept=kept)

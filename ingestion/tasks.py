@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import random
 import socket
+from datetime import timedelta
 from functools import cache, partial
 from uuid import uuid4
 
 from celery import shared_task
 from django.conf import settings
 
-from ingestion import commits, feeds, leases, offboarding, runs, work
+from ingestion import commits, feeds, leases, offboarding, retention, runs, work
 from ingestion.launching import launcher
 from lakehub import wiring
 from lakehub.catalog.lineage import LINEAGE, daily, gone
@@ -56,6 +57,14 @@ def follow_lineage() -> None:
     name = settings.LAKEHUB_LINEAGE
     source = partial(LINEAGE.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
     daily.look_once_a_day(source, name=name, offboard_after=gone.patience(), now=wiring.clock.now())
+
+
+@shared_task
+def keep_house() -> None:
+    """Lets old runs and touched partitions go."""
+    now = wiring.clock.now()
+    retention.forget_runs(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.forget_touched(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
 
 
 @cache

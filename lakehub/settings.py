@@ -161,7 +161,9 @@ CELERY_BEAT_SCHEDULE = {
         ("test what is due", "quality.tasks.run_due", 1.0),
         ("retest what changed", "quality.tasks.claim_changes", 1.0),
         ("judge what time changed", "quality.tasks.judge_due", 1.0),
-        ("keep house", "quality.tasks.keep_house", 3600.0),
+        ("let old runs go", "ingestion.tasks.keep_house", 3600.0),
+        ("add up and let old results go", "quality.tasks.keep_house", 3600.0),
+        ("let old questions go", "incidents.tasks.keep_house", 3600.0),
         ("turn verdicts into incidents", "incidents.tasks.take_in", 1.0),
         ("send what waits", "incidents.tasks.send_due", 1.0),
         ("tell the owners, once a week", "incidents.tasks.report_weekly", 60.0),
@@ -197,6 +199,8 @@ LAKEHUB_WEEKLY_REPORT = env.flag("LAKEHUB_WEEKLY_REPORT", True)
 LAKEHUB_REUSE_RESULTS = env.flag("LAKEHUB_REUSE_RESULTS", True)
 LAKEHUB_RESULTS_KEPT_DAYS = env.number("LAKEHUB_RESULTS_KEPT_DAYS", 30)
 
+LAKEHUB_RUNS_KEPT_DAYS = env.number("LAKEHUB_RUNS_KEPT_DAYS", 90)
+LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 LAKEHUB_PORTS = {
     "ingestion.InputGate": "incidents.gate:input_gate",
 }

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 from django.db import transaction
-from django.db.models import Count, Max, Min, Q, Sum
+from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
 from django.db.models.functions import TruncHour
 
 from lakehub.kernel.outcome import Outcome
-from quality.models import Measurement, Result, ResultHour
+from lakehub.pruning import prune
+from quality.models import Flip, Measurement, Result, ResultHour
 
 _HOUR = timedelta(hours=1)
 _LATE = timedelta(hours=2)
@@ -49,18 +51,26 @@ def forget(*, now: datetime, kept: timedelta) -> int:
     newest = ResultHour.objects.aggregate(Max("hour"))["hour__max"]
     if newest is None:
         return 0
-    before = min(now - kept, newest + _HOUR)
-    deleted = 0
-    while old := list(
-        Result.objects.filter(read_at__lt=before).order_by("read_at").values_list("pk", flat=True)[:DELETED_AT_ONCE]
-    ):
-        deleted += Result.objects.filter(pk__in=old).delete()[1].get("quality.Result", 0)
-    return deleted
+    return _delete(Result.objects.filter(read_at__lt=min(now - kept, newest + _HOUR)))
 
 
 def forget_measurements(*, now: datetime, kept: timedelta) -> int:
     """Deletes what was measured so long ago that it is hardly used again. The number deleted."""
-    return Measurement.objects.filter(read_at__lt=now - kept).delete()[0]
+    return _delete(Measurement.objects.filter(read_at__lt=now - kept))
+
+
+def _delete(old: QuerySet[Any, Any]) -> int:
+    """A few at a time, by the index on `read_at`."""
+    deleted = 0
+    while keys := list(old.order_by("read_at").values_list("pk", flat=True)[:DELETED_AT_ONCE]):
+        deleted += old.model._default_manager.filter(pk__in=keys).delete()[1].get(old.model._meta.label, 0)
+    return deleted
+
+
+def forget_flips(*, now: datetime, kept: timedelta) -> int:
+    """Deletes changes of verdicts that incidents have taken in longer ago than `kept`, but for the newest of each unit."""
+    newer = Flip.objects.filter(unit=OuterRef("unit"), pk__gt=OuterRef("pk"))
+    return prune(Flip.objects.all(), age="claimed_at", before=now - kept, where=Q(Exists(newer)))
 
 
 def _counted(outcome: Outcome) -> Count:

@@ -52,3 +52,4 @@ def keep_house() -> None:
     kept = timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS)
     retention.forget(now=now, kept=kept)
     retention.forget_measurements(now=now, kept=kept)
+    retention.forget_flips(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))

@@ -51,3 +51,20 @@ def test_young_results_stay() -> None:
     measured({0: (Outcome.PASS, 1.0)})
     retention.roll_up(now=NOW)
     assert retention.forget(now=NOW, kept=timedelta(days=50)) == 0
+
+
+def test_old_changes_of_a_verdict_go_but_for_the_newest_and_those_not_taken_in() -> None:
+    test = factories.test(factories.dataset())
+    quiet, busy = factories.unit(test), factories.unit(test, over=factories.day("2026-11-01"))
+    flips = [
+        Flip.objects.create(unit=unit, was="pass", becomes=becomes, at=THEN, claimed_at=claimed_at)
+        for unit, becomes, claimed_at in (
+            (quiet, "fail", THEN),
+            (quiet, "pass", THEN),
+            (busy, "warn", THEN),
+            (busy, "fail", None),
+            (busy, "pass", NOW),
+        )
+    ]
+    assert retention.forget_flips(now=NOW, kept=30 * DAY) == 2
+    assert list(Flip.objects.order_by("pk")) == [flips[1], flips[3], flips[4]]
