@@ -85,7 +85,7 @@ def _mysql(quote: Callable[[str], str]) -> Dialect:
     return replace(
         _standard(quote),
         key=lambda columns: ", ".join(f"{column} IS NULL, COALESCE({column}, '')" for column in columns),
-        matches=lambda column, pattern: f"CONVERT({column} USING utf8mb4) REGEXP {pattern}",
+        matches=lambda column, pattern: f"CONVERT({column} USING utf8mb4) COLLATE utf8mb4_bin REGEXP {pattern}",
         flavour=PCRE,
         column=lambda column, kind: f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)" if kind is Kind.TEXT else column,
         is_nan=lambda column: "FALSE",

@@ -36,16 +36,18 @@ class Fusion:
     scans: int = field(default=0, init=False)
 
     def answers(self, measures: Sequence[Measure]) -> Answers:
-        bad: Answers = {}
-        if measures and self._refusal(measures):
-            bad |= {one: why for one in measures if (why := self._refusal([one]))}
+        refused = self._refusal(measures) if measures else None
+        if refused is not None and refused.over:
+            return dict.fromkeys(measures, refused.failed)
+        alone = {one: self._refusal([one]) for one in measures} if refused is not None else {}
+        bad: Answers = {one: why.failed for one, why in alone.items() if why is not None}
         return self._measured([one for one in measures if one not in bad]) | bad
 
-    def _refusal(self, measures: Sequence[Measure]) -> Failed | None:
+    def _refusal(self, measures: Sequence[Measure]) -> Refused | None:
         try:
             self.bind(measures)
         except Refused as refused:
-            return refused.failed
+            return refused
         return None
 
     def _measured(self, measures: Sequence[Measure]) -> Answers:

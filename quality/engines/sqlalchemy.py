@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import sqlite3
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError, OperationalError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 from sqlglot import exp
 
 from lakehub.kernel import addresses
@@ -29,7 +30,9 @@ from quality.engines.kinds import Kind
 from quality.engines.reading import Reading, Row, Source
 from quality.engines.scan import CannotRead, Limits, Measured, One, Scan, SqlTable, Target
 from quality.engines.select import Dialect, Rows, Statement, Table
-from quality.engines.statement import renamed, used, written
+from quality.engines.statement import divided, renamed, used, written
+
+log = logging.getLogger(__name__)
 
 _GRACE = timedelta(seconds=5)
 """A database that does not stop by itself is left so long after its timeout."""
@@ -89,13 +92,17 @@ def _with_tables(backend: Sql, measure: Measure, statement: exp.Query, tables: M
     """Under names of their own: SQLite takes a table that is named like its WITH for the WITH itself."""
     names = {name.lower(): f"lakehub_{number}" for number, name in enumerate(tables)}
     read = {table.name.lower() for table in statement.find_all(exp.Table)}
-    before = [_named(backend, names[name.lower()], rows) for name, rows in tables.items() if name.lower() in read]
-    written_in = databases.written_in(backend.connection)
-    asked = written(renamed(statement, names), written_in, lambda name: f":{name}", databases.escaped)
     given = queries.parameters_of(measure)
     parameters = {name: given[name] for name in used(statement)} | dict(tables["this"].parameters)
-    beginning = f"WITH {', '.join(before)} " if before else ""
-    return Statement(f"{beginning}SELECT * FROM ({asked}) AS answered LIMIT 2", parameters)  # noqa: S608  # checked, bound
+
+    def text(tree: exp.Expr) -> str:
+        return written(tree, databases.written_in(backend.connection), lambda name: f":{name}", databases.escaped)
+
+    asked, own, recursive = divided(renamed(statement, names))
+    ctes = [_named(backend, names[name.lower()], rows) for name, rows in tables.items() if name.lower() in read]
+    ctes += [text(cte) for cte in own]
+    beginning = f"WITH {'RECURSIVE ' if recursive else ''}{', '.join(ctes)} " if ctes else ""
+    return Statement(f"{beginning}SELECT * FROM ({text(asked)}) AS answered LIMIT 2", parameters)  # noqa: S608  # checked, bound
 
 
 def _named(backend: Sql, name: str, rows: Rows) -> str:
@@ -172,10 +179,21 @@ def _stop_after(connection: sa.Connection, timeout: timedelta) -> None:
 
 
 def _cancel(connection: sa.Connection) -> None:
-    """From another thread, for a database that has not kept its own timeout: by the driver's way to cancel, else hang up."""
+    """From another thread, for a database that has not kept its own timeout. What this meets is for the log: the thread that
+    waits gets its own error."""
     raw = _raw(connection)
-    with suppress(Exception):  # whatever a driver answers, the waiting thread gets its own error
-        raw.cancel() if hasattr(raw, "cancel") else raw.close()
+    try:
+        if hasattr(raw, "cancel"):
+            raw.cancel()
+        elif connection.dialect.name in ("mysql", "mariadb"):
+            with connection.engine.connect() as other:
+                other.exec_driver_sql(f"KILL QUERY {int(raw.thread_id()):d}")
+        else:
+            raw.close()
+    except Exception:
+        log.exception(
+            "A query of %s could not be cancelled", connection.engine.url.render_as_string(hide_password=True)
+        )
 
 
 @dataclass(frozen=True)
@@ -210,22 +228,46 @@ class Sql:
             ) from failed
 
 
-_OUT_OF_TIME = ("statement timeout", "max_statement_time", "maximum statement execution time", "interrupted")
+_OUT_OF_TIME = (
+    "statement timeout",
+    "max_statement_time",
+    "maximum statement execution time",
+    "interrupted",
+    "user request",
+)
 
 
 def reflected(connection: sa.Connection, target: SqlTable) -> sa.Table:
     """The table with its columns. `a.b` is the table b of the schema a, or a table whose name has a dot."""
-    inspector = sa.inspect(connection)
-    schema, _, name = target.table.rpartition(".")
-    for place in [(schema or None, name), *([(None, target.table)] if schema else [])]:
-        with suppress(NoSuchTableError, *([OperationalError] if connection.dialect.name == "sqlite" else [])):
-            found = inspector.get_columns(place[1], schema=place[0])
-            columns = (sa.Column(one["name"], one["type"]) for one in found)
-            return sa.Table(place[1], sa.MetaData(), *columns, schema=place[0], quote=True, quote_schema=True)
-    near = ""
+    inspector, problem = sa.inspect(connection), ""
+    for schema, name in _places(target.table):
+        try:
+            found = inspector.get_columns(name, schema=schema)
+        except NoSuchTableError:
+            continue
+        except DBAPIError as failed:
+            if failed.connection_invalidated:
+                raise
+            problem = problem or f" ({_cause(failed)})"
+            continue
+        columns = (sa.Column(one["name"], one["type"]) for one in found)
+        return sa.Table(name, sa.MetaData(), *columns, schema=schema, quote=True, quote_schema=True)
+    raise CannotRead(f"There is no table {_shown(target)}{problem}.{_near(inspector, target.table)}")
+
+
+def _places(table: str) -> Iterator[tuple[str | None, str]]:
+    """Where a name may be cut into schema and table, the last dot first."""
+    parts = table.split(".")
+    for at in range(len(parts) - 1, 0, -1):
+        yield ".".join(parts[:at]), ".".join(parts[at:])
+    yield None, table
+
+
+def _near(inspector: sa.Inspector, table: str) -> str:
+    schema, _, name = table.rpartition(".")
     with suppress(SQLAlchemyError):
-        near = did_you_mean(name, inspector.get_table_names(schema=schema or None))
-    raise CannotRead(f"There is no table {_shown(target)}.{near}")
+        return did_you_mean(name, inspector.get_table_names(schema=schema or None))
+    return ""
 
 
 def partition_value(part: One, kind: Kind) -> str | date:

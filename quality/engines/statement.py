@@ -85,7 +85,7 @@ def _check_tables(statement: exp.Query, given: Collection[str]) -> None:
         if nested.parent is not statement:
             raise BadQuery("WITH stands at the start of the query only.")
     seen = set(given)
-    with_ = statement.args.get("with_") or statement.args.get("with")
+    with_ = statement.args.get("with_")
     for cte in with_.expressions if with_ else ():
         name = cte.alias.lower()
         if name in seen:
@@ -129,7 +129,7 @@ def _check_function(node: exp.Func) -> None:
 
 
 def written(
-    statement: exp.Query, dialect: str, parameter: Callable[[str], str], escaped: Callable[[str], str] = str
+    statement: exp.Expr, dialect: str, parameter: Callable[[str], str], escaped: Callable[[str], str] = str
 ) -> str:
     """The statement in SQL without comments, with parameters in the engine's own form; `escaped` is done to all else."""
     mark = f"lakehub_{uuid4().hex}_"
@@ -139,6 +139,14 @@ def written(
         node.replace(exp.Identifier(this=f"{mark}{name}"))
     text = escaped(tree.sql(dialect=dialect, comments=False))
     return re.sub(rf"{mark}(\w+)", lambda found: parameter(found.group(1)), text, flags=re.IGNORECASE)
+
+
+def divided(statement: exp.Query) -> tuple[exp.Query, list[exp.Expr], bool]:
+    """The query without its WITH, what that defines, and whether it may name itself."""
+    tree = statement.copy()
+    with_ = tree.args.get("with_")
+    tree.set("with_", None)
+    return tree, list(with_.expressions) if with_ else [], bool(with_ and with_.recursive)
 
 
 def renamed(statement: exp.Query, names: dict[str, str]) -> exp.Query:

@@ -143,14 +143,14 @@ def fill(engine: sa.Engine, schema: str | None = None) -> None:
     meta = sa.MetaData(schema=schema)
     types = {
         "id": sa.Integer(),
-        "tailnum": sa.String(),
+        "tailnum": sa.String(40),
         "delay": sa.Float(),
         "seats": sa.BigInteger(),
         DAY: sa.Date(),
         "at": sa.DateTime(),
     }
     flights = sa.Table("flights", meta, *(sa.Column(name, kind) for name, kind in types.items()))
-    planes = sa.Table("planes", meta, sa.Column("tailnum", sa.String), sa.Column("year", sa.Integer))
+    planes = sa.Table("planes", meta, sa.Column("tailnum", sa.String(40)), sa.Column("year", sa.Integer))
     meta.create_all(engine)
     with engine.begin() as connection:
         connection.execute(flights.insert(), [{**row, DAY: date.fromisoformat(row[DAY])} for row in ROWS_OF_FLIGHTS])

@@ -1,0 +1,157 @@
+"""PostgreSQL and MariaDB answer the engines' contract suite like the others, read only, and within their limits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from datetime import timedelta
+from uuid import uuid4
+
+import pytest
+import sqlalchemy as sa
+
+from lakehub.kernel.outcome import Outcome
+from quality.domain.expression.measures import ROWS, Measure
+from quality.domain.expression.values import Failed
+from quality.engines.databases import _DATABASES, Database
+from quality.engines.scan import CannotRead, Limits, Scan, SqlTable
+from quality.engines.sqlalchemy import SqlAlchemy, connected
+from tests.contracts import databases, test_engines
+from tests.contracts.answers import ALL, ODD, Place, every_fact, measure
+
+DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql"}
+SLOW = {
+    "postgresql": "SELECT a.n * b.n AS slept FROM generate_series(1, 100000) AS a(n), generate_series(1, 100000) AS b(n)",
+    "mariadb": "SELECT a.seq * b.seq AS slept FROM {0}.seq_1_to_100000 AS a, {0}.seq_1_to_100000 AS b",
+}
+"""Minutes of work."""
+
+
+@pytest.fixture(scope="module", params=list(DRIVERS))
+def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, str]]:
+    """Its name, its URL, and a schema that goes away."""
+    url = sa.make_url(request.getfixturevalue(f"{request.param}_url")).set(drivername=DRIVERS[request.param])
+    schema, engine = f"engines_{uuid4().hex}", sa.create_engine(url)
+    with engine.begin() as connection:
+        connection.execute(sa.schema.CreateSchema(schema))
+    yield request.param, url.render_as_string(hide_password=False), schema
+    with engine.begin() as connection:
+        connection.execute(sa.schema.DropSchema(schema, cascade=request.param == "postgresql"))
+    engine.dispose()
+
+
+@pytest.fixture(scope="module")
+def place(server: tuple[str, str, str]) -> Place:
+    _, url, schema = server
+    return databases.filled(url, schema)
+
+
+@every_fact
+def test_it_answers_like_the_other_engines(place: Place, fact: Callable[[Place], None]) -> None:
+    fact(place)
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        test_engines.test_it_measures_each_partition_in_one_go,
+        test_engines.test_a_time_is_utc_or_has_no_zone,
+        test_engines.test_a_target_that_is_not_there_says_so,
+        test_engines.test_names_are_quoted,
+        test_engines.test_values_are_bound,
+    ],
+    ids=lambda fact: fact.__name__,
+)
+def test_it_holds_what_the_engines_of_the_lake_hold(flights: test_engines.Place, fact: Callable[..., None]) -> None:
+    fact(flights)
+
+
+@pytest.fixture(scope="module")
+def flights(server: tuple[str, str, str]) -> test_engines.Place:
+    _, url, schema = server
+    engine = sa.create_engine(url)
+    test_engines.fill(engine, schema)
+    engine.dispose()
+    names = ("flights", "planes", "nowhere")
+    return test_engines.Place(SqlAlchemy(), *(SqlTable(url, f"{schema}.{name}") for name in names))
+
+
+@pytest.fixture
+def slow(server: tuple[str, str, str]) -> SqlTable:
+    """A view that takes minutes."""
+    name, url, schema = server
+    with sa.create_engine(url, poolclass=sa.NullPool).begin() as connection:
+        quoted = connection.dialect.identifier_preparer.quote
+        connection.exec_driver_sql(
+            f"CREATE OR REPLACE VIEW {quoted(schema)}.slow AS {SLOW[name].format(quoted(schema))}"
+        )
+    return SqlTable(url, f"{schema}.slow")
+
+
+def test_a_slow_scan_is_cut_by_the_database(slow: SqlTable) -> None:
+    filled = Measure("maximum", ("slept",))
+    found = SqlAlchemy().measure(Scan(slow, (ROWS, filled)), Limits(timeout=timedelta(milliseconds=200)))
+    assert found.answers[filled] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+    assert found.scans == 1  # what took too long is not tried again in halves
+    assert not _sleeping(slow)
+
+
+def test_a_slow_query_of_a_person_is_cut_by_the_database(slow: SqlTable) -> None:
+    query = measure("query", values=("SELECT count(slept) FROM this",))
+    found = SqlAlchemy().measure(Scan(slow, (query,)), Limits(timeout=timedelta(milliseconds=200)))
+    assert found.answers[query] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+
+
+def _sleeping(table: SqlTable) -> int:
+    """How many statements of ours still run in the server."""
+    with sa.create_engine(table.url, poolclass=sa.NullPool).connect() as connection:
+        activity = {
+            "postgresql": "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query LIKE '%slow%' AND pid <> pg_backend_pid()",
+            "mysql": "SELECT count(*) FROM information_schema.processlist WHERE info LIKE '%slow%' AND id <> connection_id()",
+        }
+        return int(connection.scalar(sa.text(activity[connection.dialect.name])))
+
+
+def _without_bounds(connection: sa.Connection) -> Database:
+    return Database(_DATABASES[connection.dialect.name].dialect)
+
+
+def test_what_a_database_does_not_stop_by_itself_is_cancelled(slow: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quality.engines.databases.Database.of", _without_bounds)
+    monkeypatch.setattr("quality.engines.sqlalchemy._GRACE", timedelta())
+    found = SqlAlchemy().measure(
+        Scan(slow, (measure("maximum", "slept"),)), Limits(timeout=timedelta(milliseconds=200))
+    )
+    assert list(found.answers.values()) == [Failed(Outcome.ERROR, "the scan took longer than its timeout")]
+    assert not _sleeping(slow)
+
+
+def test_nothing_can_be_written(place: Place) -> None:
+    assert isinstance(place.table, SqlTable)
+    with pytest.raises(CannotRead, match=r"(?i)read[- ]only"), connected(place.table, Limits()) as connection:
+        quoted = connection.dialect.identifier_preparer.quote
+        schema, _, name = place.words.table.rpartition(".")
+        connection.exec_driver_sql(f"DELETE FROM {quoted(schema)}.{quoted(name)}")
+
+
+def test_the_statements_do_not_grow_with_the_measures(place: Place) -> None:
+    counts = [_statements(place, ALL[:count]) for count in (1, 20, len(ALL))]
+    assert counts == [2, 2, 2]  # one to bind, one to ask
+
+
+def _statements(place: Place, measures: Sequence[Measure]) -> int:
+    """How many statements count rows of the table."""
+    seen: list[str] = []
+
+    def note(connection: object, cursor: object, statement: str, *rest: object) -> None:
+        seen.append(statement)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", note)
+    try:
+        place.measured(*measures)
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", note)
+    return len([text for text in seen if "odd." in text and "COUNT(" in text])
+
+
+def test_a_column_with_a_hostile_name_is_a_column(place: Place) -> None:
+    assert place.answer(measure("filled", ODD)) == 6
