@@ -61,5 +61,11 @@ def limit(threshold: str) -> float | None:
     return numbers[0][0]
 
 
+def amount(text: str) -> float | None:
+    """A value as a result writes it (`-5`, `98.98%`, `3 h 32 min`) as a number, on the scale of `observed`."""
+    size = limit(text.lstrip("-"))
+    return -size if size is not None and text.startswith("-") else size
+
+
 def _detail(row: Unit | Result) -> dict[str, Any]:
     return row.detail if isinstance(row.detail, dict) else {}

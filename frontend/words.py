@@ -74,6 +74,14 @@ def percent(share: float, decimals: int = 2) -> str:
     return f"{share * 100:.{decimals}f}%"
 
 
+def size(amount: float) -> str:
+    """`1.2 MB`, in powers of a thousand."""
+    for unit, length in (("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if amount >= length:
+            return f"{amount / length:,.1f} {unit}"
+    return f"{amount:,.0f} B"
+
+
 def comparison(threshold: str) -> str:
     """`≤ 0%` for `<= 0%`."""
     return threshold.replace("<=", "≤").replace(">=", "≥")

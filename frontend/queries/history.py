@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +11,7 @@ from django.utils import timezone
 
 from frontend import words
 from frontend.observed import limit, needs, observed, unit_of
+from frontend.seen import Band, band
 from incidents.models import Span
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import FOREVER, Interval
@@ -52,6 +53,8 @@ class Plot:
     """What is in view at first; None: all points."""
     steps: bool = False
     """A value holds until the next one."""
+    bands: tuple[Band | None, ...] = ()
+    """Of a test that compares with the past: what was usual at each point."""
 
     @property
     def last(self) -> Point:
@@ -74,6 +77,8 @@ class Plot:
             "from": _wall(self.window[0]) if self.window else None,
             "to": _wall(self.window[1]) if self.window else None,
             "steps": self.steps,
+            "low": [one and one.low for one in self.bands],
+            "high": [one and one.high for one in self.bands],
             "now": _wall(self.now) if self.now else None,
             "next": _wall(self.next_at) if self.next_at else None,
         }
@@ -163,11 +168,24 @@ def _window(shades: tuple[Shade, ...], next_at: datetime | None) -> tuple[dateti
     return start - room, end + room
 
 
-def _plot(points: list[Point], rows: Iterable[Unit | Result], shades: tuple[Shade, ...], now: datetime) -> Plot:
-    last = next(reversed(list(rows)), None)
-    if last is None:
+def _plot(points: list[Point], rows: Sequence[Unit | Result], shades: tuple[Shade, ...], now: datetime) -> Plot:
+    if not rows:
         return Plot(points)
+    bands = tuple(band(row) for row in rows)
+    if any(bands):
+        return _in_band(points, bands, shades, now)
+    last = rows[-1]
     return Plot(points, limit(last.threshold), f"needs {needs(last)}", unit_of(last), shades, now)
+
+
+def _in_band(points: list[Point], bands: tuple[Band | None, ...], shades: tuple[Shade, ...], now: datetime) -> Plot:
+    """The series itself rather than how unusual it is; what had too few points to compare with is left out."""
+    told = [(point, one) for point, one in zip(points, bands, strict=True) if one is not None]
+    series = [
+        replace(point, value=one.value, said=f"{words.number(one.value)}, deviates by {point.said}")
+        for point, one in told
+    ]
+    return Plot(series, shades=shades, now=now, bands=tuple(one for _, one in told))
 
 
 def is_whole(unit: Unit) -> bool:

@@ -14,6 +14,7 @@ from frontend.queries.dataset import Neighbour, neighbours
 from frontend.queries.history import Plot, Shade, of_results
 from frontend.queries.incidents import affected, in_words, shown_state
 from frontend.queries.reasons import partition_of
+from frontend.seen import Seen, seen
 from incidents.models import GateQuestion, Incident, Message, MessageState, Resolution, Span, State
 from lakehub.kernel.interval import BEGINNING
 from quality.models import Result, Unit
@@ -80,10 +81,8 @@ class Story:
         return self.worst is not None and self.worst.start > BEGINNING
 
     @property
-    def facts(self) -> dict[str, str]:
-        detail = self.worst.detail if self.worst and isinstance(self.worst.detail, dict) else {}
-        facts = detail.get("facts")
-        return dict(facts) if isinstance(facts, dict) else {}
+    def seen(self) -> Seen | None:
+        return seen(self.worst) if self.worst else None
 
 
 def incident_with(pk: int) -> Incident | None:

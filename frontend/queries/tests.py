@@ -15,6 +15,7 @@ from django.db.models.functions import RowNumber
 from frontend.observed import formula, needs, observed
 from frontend.queries.health import SEVERITY, Cell, Health, live_units
 from frontend.queries.reasons import reason_of
+from frontend.seen import Seen, seen
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import FOREVER
 from quality.models import Category, Result, Test, Unit
@@ -49,6 +50,10 @@ class TestRow:
     @property
     def formula(self) -> str:
         return formula(self.test, self.unit)
+
+    @property
+    def seen(self) -> Seen | None:
+        return seen(self.unit) if self.unit else None
 
     @property
     def last_run_at(self) -> datetime | None:

@@ -15,6 +15,7 @@ from frontend.expressions import asked
 from frontend.numbers import whole
 from frontend.queries import history, one_test
 from frontend.queries.health import health_of
+from frontend.queries.reasons import partition_of
 from frontend.queries.tests import TestRow, test_rows
 from frontend.states import heaviest
 from frontend.views.dataset import find
@@ -95,6 +96,7 @@ def _opened(request: HttpRequest, dataset: Dataset, rows: list[TestRow], now: da
     days = days if days in history.DAYS else 60
     return {
         "row": row,
+        "data": partition_of(row.unit) if row.unit else "",
         "days": days,
         "choices": history.DAYS,
         "plot": history.of_row(dataset, row.unit, days=days, now=now) if row.unit else None,

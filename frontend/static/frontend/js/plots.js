@@ -63,7 +63,8 @@
       shapes.push(mark);
       annotations.push(note);
     }
-    const values = spec.points.map((point) => point.value).concat(spec.limit === null ? [] : [spec.limit]);
+    const usual = [...spec.low ?? [], ...spec.high ?? []].filter((value) => value !== null);
+    const values = spec.points.map((point) => point.value).concat(spec.limit === null ? [] : [spec.limit], usual);
     const low = Math.min(...values), high = Math.max(...values), room = (high - low || Math.abs(high) || 1) * 0.12;
     const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { size: 11 } };
     const y = { ...axis, range: [low - room, high + room * (spec.shades.length ? 2.5 : 1)], fixedrange: true, tickformat: format[spec.unit] ?? "", nticks: 5 };
@@ -77,6 +78,13 @@
       font: { family: font(), size: 11, color: colour("quiet") }, xaxis: { ...axis, showgrid: false, nticks: wide ? 8 : 4, ...(spec.from ? { range: [spec.from, spec.to] } : {}) }, yaxis: y,
       hoverlabel: { bgcolor: colour("surface"), bordercolor: colour("line"), font: { color: colour("text") } },
     };
+  }
+
+  // What is usual, as an area between two lines that are not drawn themselves.
+  function band(spec) {
+    if (!spec.low?.length) return [];
+    const edge = { x: spec.points.map((point) => point.at), type: "scatter", mode: "lines", line: { width: 0 }, hoverinfo: "skip" };
+    return [{ ...edge, y: spec.low }, { ...edge, y: spec.high, fill: "tonexty", fillcolor: colour("band") }];
   }
 
   function trace(spec) {
@@ -97,7 +105,7 @@
     const spec = JSON.parse(document.getElementById(place.dataset.plot).textContent);
     const Plotly = await plotly();
     const wide = place.clientWidth > 560;
-    await Plotly.react(place, [trace(spec)], layout(spec, wide), { displayModeBar: false, responsive: true });
+    await Plotly.react(place, [...band(spec), trace(spec)], layout(spec, wide), { displayModeBar: false, responsive: true });
     place.dataset.drawn = "yes";
   }
 
