@@ -20,4 +20,9 @@ def metadata_changed() -> None:
 
 
 def _wake() -> None:
-    current_app.send_task(settings.LAKEHUB_TASK_ON_METADATA_CHANGE, expires=EXPIRES_S, retry=False)
+    with current_app.connection_for_write() as broker:
+        # Nobody waits for a broker that is down.
+        broker.ensure_connection(max_retries=1, interval_start=0, timeout=1)
+        current_app.send_task(
+            settings.LAKEHUB_TASK_ON_METADATA_CHANGE, expires=EXPIRES_S, retry=False, connection=broker
+        )
