@@ -160,6 +160,7 @@ CELERY_BEAT_SCHEDULE = {
         ("look at lineage and tables, once a day", "ingestion.tasks.follow_lineage", 60.0),
         ("test what is due", "quality.tasks.run_due", 1.0),
         ("retest what changed", "quality.tasks.claim_changes", 1.0),
+        ("look at tables that others write", "quality.tasks.watch", 5.0),
         ("judge what time changed", "quality.tasks.judge_due", 1.0),
         ("let old runs go", "ingestion.tasks.keep_house", 3600.0),
         ("add up and let old results go", "quality.tasks.keep_house", 3600.0),

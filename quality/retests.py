@@ -41,11 +41,14 @@ def _claim_touched_of(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, no
         if not touched:
             return 0
         TouchedPartition.objects.filter(pk__in=touched).update(claimed_at=now)
-        return _retest(copy_id, touched.values(), now=now)
+        return retest(copy_id, touched.values(), now=now)
 
 
-def _retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now: datetime) -> int:
-    """Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway."""
+def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now: datetime) -> int:
+    """Makes the tests that read these ranges of the copy due once more, debounced. The number of units.
+
+    Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway.
+    """
     copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
     copy = copies.get(pk=copy_id)
     units_of.plan_unexpected(copy, touched, now=now)

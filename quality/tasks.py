@@ -11,7 +11,7 @@ from django.conf import settings
 
 from lakehub import wiring
 from lakehub.kernel.apart import apart
-from quality import baseline, execution, findings, generator, retention, retests
+from quality import baseline, execution, findings, generator, retention, retests, watching
 
 
 def _worker() -> str:
@@ -36,6 +36,12 @@ def claim_changes() -> None:
     ):
         with apart(part.__name__):
             part(now=now)
+
+
+@shared_task
+def watch() -> None:
+    """Looks which partitions changed of the tables that others write."""
+    watching.look_due(now=wiring.clock.now())
 
 
 @shared_task
