@@ -22,6 +22,7 @@ urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/rules", authoring.Rules.as_view(), name="rules"),
     path("datasets/<str:name>/rules/proposals", authoring.Proposals.as_view(), name="proposals"),
     path("datasets/<str:name>/rules/<int:number>", authoring.OneRule.as_view(), name="rule"),
+    path("datasets/<str:name>/backtest", authoring.Backtests.as_view(), name="backtest"),
     path("metrics", authoring.Metrics.as_view(), name="metrics"),
     path("metrics/<str:name>", authoring.OneMetric.as_view(), name="metric"),
     path("units/<int:number>/results", api.Results.as_view(), name="results"),

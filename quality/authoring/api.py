@@ -1,4 +1,4 @@
-"""What people declare, over REST: rules of columns, business metrics, and what rules are proposed."""
+"""What people declare, over REST: rules of columns, business metrics, what rules are proposed, and trying a test on the past."""
 
 from __future__ import annotations
 
@@ -20,12 +20,15 @@ from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 from quality import metrics, rules
 from quality.authoring.serializers import (
+    AskBacktestSerializer,
+    BacktestSerializer,
     MetricSerializer,
     NewMetricSerializer,
     NewRuleSerializer,
     ProposedSerializer,
     RuleSerializer,
 )
+from quality.backtest import run_backtest
 from quality.models import ColumnRule, Metric
 from quality.proposals import propose
 
@@ -124,6 +127,20 @@ class OneMetric(APIView):
         require(request.user, "onboard", row.dataset.team)
         metrics.remove(row, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class Backtests(APIView):
+    scopes: ClassVar = {"POST": "quality:run"}
+
+    @extend_schema(request=AskBacktestSerializer, responses=BacktestSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Tries a test on past partitions. Nobody is alarmed, and nothing is stored of it."""
+        dataset = live_dataset(name)
+        require(request.user, "rerun", dataset.team)
+        asked = AskBacktestSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        tried = run_backtest(dataset, **asked.validated_data, now=wiring.clock.now())
+        return Response(BacktestSerializer(tried).data)
 
 
 def _team(name: str) -> Team | None:

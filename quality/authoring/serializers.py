@@ -6,6 +6,9 @@ from typing import Any
 
 from rest_framework import serializers
 
+from lakehub.catalog.serializers import Seconds
+from quality.backtest import DAYS
+from quality.domain.backtest import PastRun
 from quality.domain.rules import BadRule
 from quality.models import ColumnRule, Metric
 
@@ -104,3 +107,62 @@ class NewMetricSerializer(serializers.Serializer[Any]):
     agreement = serializers.CharField(max_length=20, default="0.1%")
     anomaly = serializers.BooleanField(default=False)
     description = serializers.CharField(max_length=2000, default="", allow_blank=True)
+
+
+class AskBacktestSerializer(serializers.Serializer[Any]):
+    """What `POST /datasets/{name}/backtest` takes: an expression, or the key of a test."""
+
+    expression = serializers.CharField(max_length=4000, default="", allow_blank=True)
+    test = serializers.CharField(max_length=100, default="", allow_blank=True)
+    data_center = serializers.CharField(max_length=63, default="", allow_blank=True)
+    days = serializers.IntegerField(default=DAYS)
+
+
+class PastRunSerializer(serializers.Serializer[PastRun]):
+    """What the test says of one partition, with the data as it is today."""
+
+    partition = serializers.CharField(source="name")
+    due_at = serializers.DateTimeField()
+    outcome = serializers.CharField()
+    observed = serializers.CharField()
+    threshold = serializers.CharField()
+    behind = serializers.CharField()
+    cause = serializers.CharField()
+    value = serializers.FloatField(allow_null=True)
+    facts = serializers.SerializerMethodField()
+
+    def get_facts(self, run: PastRun) -> dict[str, str]:
+        return dict(run.facts)
+
+
+class PageSerializer(serializers.Serializer[Any]):
+    """An alarm that there would have been; `ended_at` where that is known."""
+
+    at = serializers.DateTimeField()
+    first = serializers.CharField()
+    last = serializers.CharField()
+    partitions = serializers.IntegerField()
+    observed = serializers.CharField()
+    threshold = serializers.CharField()
+    ended_at = serializers.DateTimeField(allow_null=True)
+
+
+class CopyTestSerializer(serializers.Serializer[Any]):
+    data_center = serializers.CharField()
+    runs = PastRunSerializer(many=True)
+    pages = PageSerializer(many=True)
+    notes = serializers.ListField(child=serializers.CharField())
+
+
+class BacktestSerializer(serializers.Serializer[Any]):
+    """`cut`: there was no time for the oldest partitions."""
+
+    expression = serializers.CharField()
+    flattened = serializers.CharField()
+    days = serializers.IntegerField()
+    sustain = Seconds()
+    severity = serializers.CharField()
+    summary = serializers.CharField()
+    cut = serializers.BooleanField()
+    took = Seconds()
+    copies = CopyTestSerializer(many=True)

@@ -1,0 +1,33 @@
+"""Which data was really bad: what baselines of anomalies leave out, from the verdicts that there were."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from django.db.models import Exists, OuterRef
+
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.interval import EVERYTHING, Interval, union
+from lakehub.kernel.outcome import Verdict
+from quality.domain.expression.checker import series_calls
+from quality.domain.verdicts import Reason, Waiver
+from quality.measuring import understood
+from quality.models import Flip, Unit
+
+
+def left_out(copy: DatasetCopy, units: Iterable[Unit]) -> tuple[Interval, ...]:
+    """What the tests of these units leave out; nothing is looked up where none compares itself with the past."""
+    tests = {unit.test.version.flattened for unit in units if unit.test.version is not None}
+    return confirmed(copy) if any(any(series_calls(understood(text))) for text in tests) else ()
+
+
+def confirmed(copy: DatasetCopy) -> tuple[Interval, ...]:
+    """The ranges of the copy that were FAIL, unless a person said that the alarm was wrong.
+
+    Of partitions only: that a table was late as a whole says nothing about the values that it holds.
+    """
+    failed = Flip.objects.filter(unit=OuterRef("pk"), becomes=Verdict.FAIL)
+    taken_back = Flip.objects.filter(unit=OuterRef("pk"), reason=Reason.FALSE_POSITIVE)
+    units = Unit.objects.filter(Exists(failed), ~Exists(taken_back), copy=copy).exclude(end=EVERYTHING.end)
+    ranges = units.exclude(waiver=Waiver.FALSE_POSITIVE).values_list("start", "end").distinct()
+    return union(Interval(start, end) for start, end in ranges)

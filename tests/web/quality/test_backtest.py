@@ -1,0 +1,216 @@
+"""A test is tried on the past: what it says of each day, whom it would have woken, and nothing stays of it."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from ingestion.models import TouchedPartition
+from lakehub import wiring
+from lakehub.accounts.models import Role
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.outcome import Outcome, Verdict
+from quality import engines, scanning
+from quality.backtest import Backtest, run_backtest
+from quality.domain.expression import flattened, parse
+from quality.engines.scan import Limits, Measured, Scan
+from quality.models import Category, Flip, Result, Test, Unit
+from tests import factories, lake
+from tests.factories import DAY, HOUR, NEW_YORK, NOW, day
+from tests.web.quality.conftest import rows
+
+pytestmark = pytest.mark.django_db
+
+SHORT = {"2026-10-20": 500, "2026-10-21": 400, "2026-11-03": 890}
+"""The 3rd of November is the Tuesday after the clocks went back."""
+NEWEST = 40
+
+
+@pytest.fixture(autouse=True)
+def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(wiring.clock, "now", lambda: NOW)
+
+
+@pytest.fixture
+def scans(monkeypatch: pytest.MonkeyPatch) -> list[Scan]:
+    """What is asked of the engines."""
+    asked: list[Scan] = []
+
+    def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+        asked.append(scan)
+        return engines.read(engine, scan, limits)
+
+    monkeypatch.setattr(scanning, "read", read)
+    return asked
+
+
+@pytest.fixture
+def flights(tmp_path: Path) -> Dataset:
+    """Forty days of a thousand flights and up to 4 more, but for three that are short."""
+    names = [(NOW - number * DAY).astimezone(NEW_YORK).date().isoformat() for number in range(NEWEST, 0, -1)]
+    days: dict[str | None, pa.Table] = {
+        name: rows(name, SHORT.get(name, 1000 + number % 5)) for number, name in enumerate(names)
+    }
+    uri = lake.hudi_table(tmp_path / "dc1" / "flights", days, column="flight_date")
+    columns = [{"name": name, "type": "string", "nullable": True} for name in ("id", "flight_date", "tailnum")]
+    made = factories.dataset("flights", copies=(), columns=columns, tier=1, primary_key=["id", "flight_date"])
+    factories.data_center("dc1", (tmp_path / "dc1").as_uri())
+    factories.copy(made, "dc1", uri=uri)
+    factories.feed(made)
+    return made
+
+
+def tried(flights: Dataset, expression: str = "", **given: Any) -> Backtest:
+    return run_backtest(flights, expression=expression, **{"now": NOW, "days": 30, **given})
+
+
+def failing(found: Backtest) -> dict[str, str]:
+    return {run.name: run.observed for copy in found.copies for run in copy.runs if run.outcome is Outcome.FAIL}
+
+
+def test_it_says_how_often_it_would_have_paged(flights: Dataset, scans: list[Scan]) -> None:
+    found = tried(flights, "rows(this) > 900")
+    assert failing(found) == {"2026-10-20": "500", "2026-10-21": "400", "2026-11-03": "890"}
+    assert found.summary == "This would have paged you 2 times in 30 days."
+    first = found.pages[0]
+    assert (first.first, first.last, first.at) == (
+        "2026-10-20",
+        "2026-10-21",
+        day("2026-10-20").end + 2 * HOUR + HOUR / 2,
+    )
+    assert len(found.copies[0].runs) == 30
+    assert len(scans) == 1
+
+
+def test_one_scan_whatever_the_test_measures_of_however_many_days(flights: Dataset, scans: list[Scan]) -> None:
+    tried(flights, "nulls(this.tailnum) / rows(this) < 1% and duplicates(this) <= 0% and rows(this) > 1", days=40)
+    assert len(scans) == 1
+
+
+def test_what_has_not_changed_is_not_measured_again(flights: Dataset, scans: list[Scan]) -> None:
+    first = tried(flights, "rows(this) > 900")
+    assert tried(flights, "rows(this) > 900").copies == first.copies
+    assert len(scans) == 1
+
+
+def test_nothing_of_it_is_stored_as_a_verdict(flights: Dataset) -> None:
+    tried(flights, "rows(this) > 900")
+    assert not any(model.objects.exists() for model in (Unit, Result, Flip, Test))
+
+
+def test_a_stored_test_is_tried_by_its_key_with_its_own_sustain_period(flights: Dataset) -> None:
+    stored = flattened(parse("rows(this) > 900"))
+    factories.test(flights, Category.OTHERS, key="enough", expression=stored, sustain=400 * DAY)
+    assert tried(flights, test="enough").pages == ()
+    assert len(failing(tried(flights, test="enough"))) == 3
+
+
+def test_an_anomaly_is_seen_without_the_days_that_are_known_to_be_bad(flights: Dataset) -> None:
+    assert set(SHORT) <= set(failing(tried(flights, "deviation(rows(this), 3w) < 4")))
+    bad = factories.test(flights, Category.OTHERS)
+    for name in list(SHORT)[:2]:
+        unit = factories.unit(bad, over=day(name))
+        Flip.objects.create(unit=unit, was=Verdict.WARN, becomes=Verdict.FAIL, at=NOW - DAY)
+    again = tried(flights, "deviation(rows(this), 3w) < 4").copies[0].runs
+    facts = {run.name: dict(run.facts) for run in again}["2026-11-03"]
+    assert "2026-10-20 04:00 UTC: part of an incident; 2026-10-21 04:00 UTC: part of an incident" in facts["left out"]
+    assert set(SHORT) <= {run.name for run in again if run.outcome is Outcome.FAIL}
+
+
+def test_a_day_of_which_there_is_nothing_alarms_nobody(flights: Dataset) -> None:
+    found = tried(flights, "rows(this) > 900", days=60)
+    # Monitored for 60 days, of which the lake has 40.
+    assert (len(found.copies[0].runs), found.copies[0].count(Outcome.NO_DATA)) == (60, 20)
+    assert len(found.pages) == 2
+
+
+def test_when_time_is_over_it_says_how_far_it_came(flights: Dataset) -> None:
+    found = tried(flights, "rows(this) > 900", budget=timedelta(0))
+    assert (found.cut, found.copies[0].runs) == (True, ())
+    assert "The 30 oldest partitions were not reached in time." in found.copies[0].notes
+    assert tried(flights, "rows(this) > 900", cancelled=lambda: True).cut
+
+
+def test_a_dimension_test_takes_a_scan_for_each_day_and_looks_at_the_time_between(
+    flights: Dataset, scans: list[Scan]
+) -> None:
+    found = tried(flights, "rows(this) > 900 with by=flight_date", days=6)
+    assert len(found.copies[0].runs) == len(scans) == 6
+
+
+def commit(flights: Dataset, name: str, hours_after_its_end: float, count: int = 1004) -> None:
+    copy, span = factories.copy_of(flights), day(name)
+    made = factories.commit(copy, span.end + hours_after_its_end * HOUR)
+    TouchedPartition.objects.create(commit=made, copy=copy, start=span.start, end=span.end, rows=count)
+
+
+def test_freshness_is_replayed_from_the_commits(flights: Dataset, scans: list[Scan]) -> None:
+    commit(flights, "2026-11-10", 0.5)
+    for number in range(11, 17):
+        commit(flights, f"2026-11-{number}", 7 if number == 13 else 1)
+    found = tried(flights, "freshness(this) < 2h")
+    assert failing(found) == {"2026-11-13": "7 h"}
+    (page,) = found.pages
+    end = day("2026-11-13").end
+    assert (page.at, page.ended_at) == (end + 2 * HOUR + HOUR / 2, end + 7 * HOUR)
+    assert "partitions before the first commit" in found.copies[0].notes[1]
+    # How many rows of ours there are; upstream cannot be read here.
+    assert len([scan for scan in scans if "flights" in str(scan.target)]) <= 2
+
+
+def test_freshness_that_nobody_saw_cannot_be_replayed_and_says_why(flights: Dataset) -> None:
+    (copy,) = tried(flights, "freshness(this) < 2h").copies
+    assert (copy.runs, copy.notes) == ((), ("Freshness cannot be replayed: no commit of this copy is known.",))
+    flights.ingested = False
+    flights.save()
+    (copy,) = tried(flights, "freshness(this) < 2h").copies
+    assert "does not ingest this dataset" in copy.notes[0]
+
+
+def test_what_is_wrong_is_refused_by_field(flights: Dataset) -> None:
+    for given, field, why in (
+        ({"expression": "rowz(this) > 1"}, "expression", "Did you mean `rows`"),
+        ({"expression": "rows(this) > 1", "days": 0}, "days", "give 1 to 800"),
+        ({}, "expression", "one of the two"),
+    ):
+        with pytest.raises(Refused) as refused:
+            tried(flights, **given)  # type: ignore[arg-type]  # named as in the signature
+        assert why in refused.value.fields[field]
+    with pytest.raises(NotFound, match="has no test `enuf`"):
+        tried(flights, test="enuf")
+
+
+def test_over_rest_it_needs_the_right_to_rerun(flights: Dataset) -> None:
+    address, client = "/api/v1/datasets/flights/backtest", Client()
+    said = {"expression": "rows(this) > 900", "days": 30}
+    person = factories.user("ann")
+    client.force_login(person)
+    assert client.post(address, said, content_type="application/json").status_code == 403
+    factories.member(person, flights.team, Role.ON_CALL)
+    answer = client.post(address, said, content_type="application/json").json()
+    assert answer["summary"] == "This would have paged you 2 times in 30 days."
+    assert [page["first"] for page in answer["copies"][0]["pages"]] == ["2026-10-20", "2026-11-03"]
+    assert answer["copies"][0]["runs"][0]["outcome"] == "pass"
+
+
+def test_on_the_command_line(flights: Dataset) -> None:
+    out = StringIO()
+    call_command("backtest", "flights", "rows(this) > 900", "--days", "30", stdout=out)
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "This would have paged you 2 times in 30 days."
+    assert "dc1: 27 pass, 3 fail" in lines
+    assert any("2026-10-20 to 2026-10-21, 500 > 900" in line for line in lines)
+    out = StringIO()
+    call_command("backtest", "flights", "rows(this) > 900", "--days", "30", "--json", stdout=out)
+    assert json.loads(out.getvalue())["copies"][0]["pages"][1]["first"] == "2026-11-03"
+    with pytest.raises(CommandError, match="Did you mean `flights`"):
+        call_command("backtest", "flihgts", "rows(this) > 1")
