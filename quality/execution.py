@@ -15,6 +15,7 @@ from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
 from quality import slots, units
+from quality.confirmed import left_out
 from quality.detail import detail_of
 from quality.domain.evaluation import Evaluation, evaluate
 from quality.domain.expression.values import Moment
@@ -66,10 +67,11 @@ def execute(claimed: Claim, *, now: datetime) -> list[Result]:
 
 def _run(claimed: Sequence[Unit], *, now: datetime) -> list[Run]:
     answers = measure(claimed[0].copy, claimed, now=now)
-    return [_evaluated(unit, answers[unit.pk], now=now) for unit in claimed]
+    excluded = left_out(claimed[0].copy, claimed)
+    return [_evaluated(unit, answers[unit.pk], excluded, now=now) for unit in claimed]
 
 
-def _evaluated(unit: Unit, answers: Answers, *, now: datetime) -> Run:
+def _evaluated(unit: Unit, answers: Answers, excluded: tuple[Interval, ...], *, now: datetime) -> Run:
     assert unit.test.version is not None
     dataset = unit.test.dataset
     # What was never watched does not hold freshness back.
@@ -79,6 +81,7 @@ def _evaluated(unit: Unit, answers: Answers, *, now: datetime) -> Run:
         dataset.zone,
         unit.copy.monitored_from,
         partition=Interval(unit.start, unit.end),
+        excluded=excluded,
     )
     found = evaluate(understood(unit.test.version.flattened), answers.of, moment, groups=answers.groups)
     return Run(unit, found, answers.instant, answers.reused)
