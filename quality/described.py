@@ -34,6 +34,14 @@ def produced(dataset: Dataset) -> Production | None:
 
 
 @dataclass(frozen=True)
+class Upstream:
+    """Where the rows of a dataset that is only watched come from; `outside`: no table of the lake."""
+
+    columns: frozenset[str] | None
+    outside: bool
+
+
+@dataclass(frozen=True)
 class Surroundings:
     """What tests are made from besides their dataset, read in a few queries however many datasets there are."""
 
@@ -41,7 +49,7 @@ class Surroundings:
     data_centers: frozenset[str]
     copies: Mapping[int, tuple[str, ...]]
     """The data centers of each dataset's copies."""
-    upstream: Mapping[int, frozenset[str] | None]
+    upstream: Mapping[int, Upstream]
     """The columns of what each dataset's rows come from one to one, where lineage names it."""
     rules: Mapping[int, tuple[Rule, ...]]
     metrics: Mapping[int, tuple[BusinessMetric, ...]]
@@ -69,7 +77,7 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
     # What Lakehub ingests comes row by row from its feed; anything else from the dataset that lineage names.
     one_to_one = dataset.ingested or dataset.pk in around.upstream
     if one_to_one:
-        tables[UPSTREAM] = own if dataset.ingested else around.upstream[dataset.pk]
+        tables[UPSTREAM] = own if dataset.ingested else around.upstream[dataset.pk].columns
     return DatasetFacts(
         name=dataset.name,
         tier=dataset.tier,
@@ -85,6 +93,7 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),
         one_to_one=one_to_one,
+        upstream_outside=dataset.ingested or (one_to_one and around.upstream[dataset.pk].outside),
         rules=around.rules.get(dataset.pk, ()),
         metrics=around.metrics.get(dataset.pk, ()),
         produced=produced(dataset),
@@ -131,11 +140,16 @@ def business_metric(row: Metric) -> BusinessMetric:
     )
 
 
-def _upstream(datasets: Collection[Dataset]) -> dict[int, frozenset[str] | None]:
+def _upstream(datasets: Collection[Dataset]) -> dict[int, Upstream]:
     """The oldest edge counts, as where the rows are read (quality.places)."""
     edges = LineageEdge.objects.filter(downstream__in=datasets, one_to_one=True, upstream__offboarded_at=None)
-    newest_first = edges.order_by("-pk").values_list("downstream_id", "upstream__columns")
-    return {downstream: _names(columns) for downstream, columns in newest_first}
+    newest_first = edges.order_by("-pk").values_list(
+        "downstream_id", "upstream__columns", "upstream__ingested", "upstream__feed__connection__plugin"
+    )
+    return {
+        downstream: Upstream(_names(columns), outside=not ingested and plugin != "hudi")
+        for downstream, columns, ingested, plugin in newest_first
+    }
 
 
 def _names(columns: list[dict[str, str]]) -> frozenset[str] | None:

@@ -25,8 +25,10 @@ CHECKS: Registry[Check] = Registry(
     {
         "freshness": "quality.checks.freshness:FRESHNESS",
         "completeness": "quality.checks.completeness:COMPLETENESS",
+        "sampling": "quality.checks.sampling:SAMPLING",
         "duplicates": "quality.checks.duplicates:DUPLICATES",
         "row_count_cross_dc": "quality.checks.row_count_cross_dc:ROW_COUNT_CROSS_DC",
+        "bloom_cross_dc": "quality.checks.bloom_cross_dc:BLOOM_CROSS_DC",
         "column": "quality.checks.column:COLUMN",
         "dimension": "quality.checks.dimension:DIMENSION",
         "metric": "quality.checks.metric:METRIC",

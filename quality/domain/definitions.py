@@ -29,6 +29,8 @@ class DatasetFacts:
     data_centers: tuple[str, ...] = ()
     one_to_one: bool = False
     """Each row upstream gives one row here, so that rows can be compared."""
+    upstream_outside: bool = False
+    """Upstream is no table of the lake: what it has is known by asking it."""
     rules: tuple[Rule, ...] = ()
     metrics: tuple[BusinessMetric, ...] = ()
     produced: Production | None = None

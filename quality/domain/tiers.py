@@ -44,6 +44,8 @@ class Slas:
     """The share of rows whose key another row has that is still good."""
     consistency: Fraction
     """The share of another data center's rows that must be there."""
+    compared: Fraction
+    """The share of the keys that are compared across data centers by Bloom filter; small tables are compared whole."""
     sustain: timedelta
     """How long a failure lasts before it is a FAIL; until then it is a WARN."""
     cadence: timedelta
@@ -59,13 +61,13 @@ class Slas:
 
 
 TIERS: dict[int, Slas] = {
-    #        freshness   completeness        duplicates        consistency         sustain     cadence     rerun base, cap       debounce    grace      severity
-    0: Slas(_hours(1),  _percent("99.99"), _percent("0"),    _percent("99.99"), _min(15),   _min(5),    _min(1),  _min(15),  _min(1),    _days(1),  "page"),
-    1: Slas(_hours(2),  _percent("99.9"),  _percent("0"),    _percent("99.9"),  _min(30),   _min(15),   _min(2),  _min(30),  _min(2),    _days(1),  "page"),
-    2: Slas(_hours(4),  _percent("99.9"),  _percent("0.1"),  _percent("99.9"),  _hours(1),  _min(30),   _min(5),  _hours(1), _min(5),    _days(2),  "message"),
-    3: Slas(_hours(12), _percent("99.5"),  _percent("0.5"),  _percent("99.5"),  _hours(2),  _hours(1),  _min(10), _hours(2), _min(10),   _days(3),  "message"),
-    4: Slas(_days(1),   _percent("99"),    _percent("1"),    _percent("99"),    _hours(6),  _hours(6),  _min(30), _hours(6), _min(30),   _days(7),  "mail"),
-    5: Slas(_days(3),   _percent("95"),    _percent("5"),    _percent("95"),    _days(1),   _days(1),   _hours(1), _days(1), _hours(1),  _days(7),  "mail"),
+    #        freshness   completeness        duplicates        consistency         keys compared    sustain     cadence     rerun base, cap       debounce    grace      severity
+    0: Slas(_hours(1),  _percent("99.99"), _percent("0"),    _percent("99.99"), _percent("100"), _min(15),   _min(5),    _min(1),  _min(15),  _min(1),    _days(1),  "page"),
+    1: Slas(_hours(2),  _percent("99.9"),  _percent("0"),    _percent("99.9"),  _percent("100"), _min(30),   _min(15),   _min(2),  _min(30),  _min(2),    _days(1),  "page"),
+    2: Slas(_hours(4),  _percent("99.9"),  _percent("0.1"),  _percent("99.9"),  _percent("10"),  _hours(1),  _min(30),   _min(5),  _hours(1), _min(5),    _days(2),  "message"),
+    3: Slas(_hours(12), _percent("99.5"),  _percent("0.5"),  _percent("99.5"),  _percent("10"),  _hours(2),  _hours(1),  _min(10), _hours(2), _min(10),   _days(3),  "message"),
+    4: Slas(_days(1),   _percent("99"),    _percent("1"),    _percent("99"),    _percent("10"),  _hours(6),  _hours(6),  _min(30), _hours(6), _min(30),   _days(7),  "mail"),
+    5: Slas(_days(3),   _percent("95"),    _percent("5"),    _percent("95"),    _percent("10"),  _days(1),   _days(1),   _hours(1), _days(1), _hours(1),  _days(7),  "mail"),
 }  # fmt: skip
 
 
@@ -110,6 +112,8 @@ def _share(name: str, text: str) -> Fraction:
         or literal.value > 1
     ):
         raise BadOverride(f"{name}={text!r} is not a share: write it in percent, such as 99.9%.")
+    if name == "compared" and not literal.value:
+        raise BadOverride(f"{name}={text!r} compares nothing: write a share above 0%.")
     return literal.value
 
 

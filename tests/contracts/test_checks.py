@@ -48,7 +48,7 @@ PUNCTUAL = BusinessMetric(
     freshness=timedelta(hours=2),
 )
 FLIGHTS = DatasetFacts(
-    "flights", 1, slas_of(1), SCOPE, Grain.DAY, ("dc1", "dc2"), one_to_one=True, rules=RULES, metrics=(PUNCTUAL,)
+    "flights", 1, slas_of(1), SCOPE, Grain.DAY, ("dc1", "dc2"), one_to_one=True, upstream_outside=True, rules=RULES, metrics=(PUNCTUAL,)
 )
 LONELY = DatasetFacts("notes", 4, slas_of(4), Scope(tables={"this": None}), Grain.NONE, ("dc1",))
 
@@ -58,10 +58,15 @@ BEFORE = NOW.replace("this,", "this[-1w],")
 EXPECTED = {
     "freshness": {"freshness": "lt(freshness(this, upstream), 2h)"},
     "completeness": {"completeness": "gt(div(rows(this), rows(upstream)), 99.9%)"},
+    "sampling": {"sample": "gt(sampled(this, upstream, 1000, id, day), 99.9%)"},
     "duplicates": {"duplicates": "le(sub(1, div(distinct(this, id, day), rows(this))), 0%)"},
     "row_count_cross_dc": {
         "row_count@dc1": "gt(div(min(rows(this), rows(this@dc1)), rows(this@dc1)), 99.9%)",
         "row_count@dc2": "gt(div(min(rows(this), rows(this@dc2)), rows(this@dc2)), 99.9%)",
+    },
+    "bloom_cross_dc": {
+        "bloom@dc1": "gt(matching(this, this@dc1, 100%, id, day), 99.9%)",
+        "bloom@dc2": "gt(matching(this, this@dc2, 100%, id, day), 99.9%)",
     },
     "column": {
         "rule:at.nulls": "lt(div(nulls(this.at), rows(this)), 1%)",
@@ -101,6 +106,19 @@ def test_it_makes_these_tests(name: str) -> None:
     assert {one.category for one in found} <= {check.category}
 
 
+def test_the_lower_tiers_compare_a_tenth_of_the_keys() -> None:
+    (first, _) = (one for one in made(replace(FLIGHTS, tier=2, slas=slas_of(2))) if one.check == "bloom_cross_dc")
+    assert first.expression == "matching(this, this@dc1, 10%) > 99.9%"
+
+
+def test_a_sample_needs_an_upstream_outside_the_lake_that_has_the_key() -> None:
+    tables = {**SCOPE.tables, "upstream": frozenset({"id"})}
+    within = replace(FLIGHTS, upstream_outside=False)
+    other = replace(FLIGHTS, scope=replace(SCOPE, tables=tables))
+    assert skipped(within) == {"sampling": "no upstream outside the lake"}
+    assert skipped(other) == {"sampling": "upstream lacks day of the primary key"}
+
+
 def test_keys_are_unique_and_definitions_repeat() -> None:
     assert made(FLIGHTS) == made(FLIGHTS)
     assert len({one.key for one in made(FLIGHTS)}) == len(made(FLIGHTS))
@@ -113,8 +131,10 @@ def test_each_says_which_metadata_made_it() -> None:
 def test_what_cannot_be_tested_is_listed_with_what_is_missing() -> None:
     assert skipped(LONELY) == {
         "completeness": "no upstream whose rows map one to one",
+        "sampling": "no upstream outside the lake",
         "duplicates": "no primary key",
         "row_count_cross_dc": "a copy in one data center only",
+        "bloom_cross_dc": "a copy in one data center only",
     }
     assert skipped(FLIGHTS) == {}
 

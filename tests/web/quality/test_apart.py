@@ -54,7 +54,7 @@ def test_an_engine_that_fails_costs_only_the_tests_of_its_copy(world: World, mon
 def test_a_copy_that_cannot_be_retested_holds_up_no_other(world: World, broken: Dataset) -> None:
     world.monitored()
     theirs, _ = touched(broken, DAYS[1]), touched(world.flights, DAYS[1])
-    assert retests.claim_touched(now=NOW + MINUTE) == 4
+    assert retests.claim_touched(now=NOW + MINUTE) == 7
     assert list(TouchedPartition.objects.filter(claimed_at=None)) == [theirs]
     assert world.unit("duplicates", DAYS[1]).touched_at == NOW + MINUTE
     Dataset.objects.filter(pk=broken.pk).update(overrides={})

@@ -43,6 +43,9 @@ def test_the_tests_of_a_dataset_are_listed(owner: Client) -> None:
     listed = owner.get(TESTS).json()["results"]
     assert [test["key"] for test in listed] == [
         "completeness",
+        "sample",
+        "bloom@dc1",
+        "bloom@dc2",
         "row_count@dc1",
         "row_count@dc2",
         "duplicates",

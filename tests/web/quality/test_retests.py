@@ -27,8 +27,8 @@ def touch(world: World, *days: str, where: str = "dc1") -> None:
 def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1])
-    # Of its own copy three, and of the other copy the one that compares itself with it.
-    assert retests.claim_touched(now=NOW + MINUTE) == 4
+    # Of its own copy five, and of the other copy the two that compare themselves with it.
+    assert retests.claim_touched(now=NOW + MINUTE) == 7
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
     world.run(NOW + 3 * MINUTE)
@@ -114,7 +114,7 @@ def test_more_commits_share_one_retest(world: World) -> None:
 def test_a_touched_row_is_claimed_once(world: World) -> None:
     world.monitored()
     touch(world, DAYS[0], DAYS[1])
-    assert (retests.claim_touched(now=NOW), retests.claim_touched(now=NOW)) == (8, 0)
+    assert (retests.claim_touched(now=NOW), retests.claim_touched(now=NOW)) == (14, 0)
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
@@ -148,7 +148,7 @@ def test_a_retest_that_does_not_come_makes_the_verdict_unknown(world: World) -> 
     touch(world, DAYS[1])
     retests.claim_touched(now=NOW + MINUTE)
     assert world.unit("duplicates", DAYS[1]).verdict == "pass"
-    assert retests.judge_due(now=NOW + 13 * MINUTE) == 4
+    assert retests.judge_due(now=NOW + 13 * MINUTE) == 7
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.verdict, unit.reason, unit.judge_at) == ("unknown", "retest_overdue", None)
     assert Flip.objects.filter(unit=unit).order_by("pk").last().result is None  # type: ignore[union-attr]

@@ -20,12 +20,16 @@ def test_tests_are_generated_and_history_is_tested(world: World) -> None:
         "duplicates",
         "row_count@dc1",
         "row_count@dc2",
+        "bloom@dc1",
+        "bloom@dc2",
+        "sample",
     }
     assert world.copy().monitored_from == day(DAYS[0]).start
-    for key in ("completeness", "duplicates"):
+    for key in ("completeness", "duplicates", "sample"):
         assert world.outcomes(key) == dict.fromkeys(DAYS, "pass")
-    assert world.outcomes("row_count@dc1", "dc2") == dict.fromkeys(DAYS, "pass")
-    assert world.outcomes("row_count@dc1", "dc1") == {}
+    for key in ("row_count@dc1", "bloom@dc1"):
+        assert world.outcomes(key, "dc2") == dict.fromkeys(DAYS, "pass")
+        assert world.outcomes(key, "dc1") == {}
     assert {result.trigger for result in Result.objects.all()} == {"baseline", "schedule"}
 
 
@@ -108,4 +112,9 @@ def test_what_cannot_be_tested_is_listed(make_world: Callable[..., World]) -> No
     lonely = make_world(where=("dc1",), primary_key=[])
     lonely.monitored()
     skipped = dict(SkippedCheck.objects.values_list("check_name", "reason"))
-    assert skipped == {"duplicates": "no primary key", "row_count_cross_dc": "a copy in one data center only"}
+    assert skipped == {
+        "duplicates": "no primary key",
+        "sampling": "no primary key",
+        "row_count_cross_dc": "a copy in one data center only",
+        "bloom_cross_dc": "a copy in one data center only",
+    }
