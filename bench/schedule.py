@@ -17,12 +17,13 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
+from multiprocessing.context import SpawnProcess
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-from bench.harness import Report, run
+from bench.harness import ChildFailed, Report, run
 from bench.scheduling.tables import one_table
 from bench.scheduling.worker import Counted, work
 
@@ -60,8 +61,8 @@ def bench(report: Report) -> None:
     one_table()  # in the cache before the fleet is made
     with _instance(asked.database) as home:
         rounds = _Rounds(home, size, report)
-        with _workers(asked.workers, asked.profile) as counted:
-            seconds = rounds.run()
+        with _workers(asked.workers, asked.profile) as (processes, counted):
+            seconds = rounds.run(processes)
         _tell(report, asked.database, size, seconds, counted)
 
 
@@ -102,7 +103,7 @@ def _database(kind: str, home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _workers(count: int, profile: str) -> Iterator[list[Counted]]:
+def _workers(count: int, profile: str) -> Iterator[tuple[list[SpawnProcess], list[Counted]]]:
     """Processes that are at work in the block; what they counted is in the list after it."""
     spawn = multiprocessing.get_context("spawn")
     stop, counted, started = spawn.Event(), list[Counted](), []
@@ -112,7 +113,7 @@ def _workers(count: int, profile: str) -> Iterator[list[Counted]]:
         process.start()
         started.append((process, ours))
     try:
-        yield counted
+        yield [process for process, _ in started], counted
     finally:
         stop.set()
     for process, ours in started:
@@ -136,13 +137,13 @@ class _Rounds:
             f"{size.datasets:,} tables and {size.datasets * len(fleet.TESTS):,} tests made in {time.monotonic() - begun:.0f} s"
         )
 
-    def run(self) -> float:
-        """The seconds in which tests were due."""
+    def run(self, processes: list[SpawnProcess]) -> float:
+        """The seconds in which tests were due. Raises ChildFailed where a worker has died."""
         seconds, left, number = 0.0, self._size.executions, 0
         while left > 0:
             self._commit(number)
             count = min(left, self._size.datasets * len(self._fleet.TESTS))
-            took = self._round(count)
+            took = self._round(count, processes)
             self._report.say(f"round {number + 1}: {count:,} executions in {took:.1f} s, {count / took:.0f}/s")
             seconds, left, number = seconds + took, left - count, number + 1
         return seconds
@@ -153,10 +154,12 @@ class _Rounds:
             self._table.commit_to(folder, at, bad=(place + number) % BAD_EVERY == 0)
         self._fleet.note_commits(now=at)
 
-    def _round(self, count: int) -> float:
+    def _round(self, count: int, processes: list[SpawnProcess]) -> float:
         begun = time.monotonic()
         self._fleet.make_due(count, now=datetime.now(UTC))
         while self._fleet.are_due(now=datetime.now(UTC)):
+            if not all(process.is_alive() for process in processes):
+                raise ChildFailed("A worker has died; what it wrote last is above.")
             time.sleep(LOOK_S)
         return time.monotonic() - begun
 
@@ -179,6 +182,7 @@ def _tell(report: Report, database: str, size: Size, seconds: float, counted: li
     for name in ("writes", "queries", "scans"):
         report.figure(f"{name}_per_execution", total[name] / total["executions"])
     report.figure("executions_per_claim", total["executions"] / total["claims"])
+    report.figure("worker_ms_per_execution", 1000 * sum(one.processor_s for one in counted) / total["executions"])
     report.figure("flips", flips)
     report.figure("memory_start_mb", start)
     report.figure("memory_end_mb", end)

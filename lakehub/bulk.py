@@ -25,8 +25,9 @@ def update(rows: Sequence[Model], fields: Sequence[str]) -> None:
 def _update(rows: Sequence[Model], names: Sequence[str]) -> None:
     meta = rows[0]._meta
     assert meta.pk is not None
+    assert meta.pk.column is not None
     fields = [meta.pk, *(meta.get_field(name) for name in names)]
-    values = [_stored(field, row) for row in rows for field in fields]
+    values: list[Any] = [_stored(field, row) for row in rows for field in fields]
     one = f"({', '.join(['%s'] * len(fields))})"
     table, key = connection.ops.quote_name(meta.db_table), connection.ops.quote_name(meta.pk.column)
     sets = ", ".join(_set(field, place) for place, field in enumerate(fields[1:], start=2))

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import F
 
 from lakehub.kernel import failpoint
 from lakehub.kernel.backoff import Backoff
@@ -23,7 +24,7 @@ from quality.domain.rerun import RerunAt, next_rerun
 from quality.domain.verdicts import UnitFacts, observe
 from quality.facts import facts_of, keep, settle
 from quality.measuring import Answers, Reused, measure, understood
-from quality.models import Flip, Lane, Result, Unit
+from quality.models import Flip, Lane, Result, Test, Unit
 from quality.retests import OVERDUE_AFTER
 from quality.scheduling import Claim, Line, held, mine
 
@@ -93,8 +94,7 @@ def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelt
     The number of statements is the same for one unit as for all of them.
     """
     with transaction.atomic():
-        rows = mine(claimed).order_by("pk").select_related("test__version")
-        found = {row.pk: row for row in rows.select_for_update(of=("self",))}
+        found = _locked(claimed)
         kept = [(found[run.unit.pk], run) for run in runs if run.unit.pk in found]
         results = Result.objects.bulk_create([_result(row, run, now=now, took=took) for row, run in kept])
         flips = [_settle(row, run, result, now=now) for (row, run), result in zip(kept, results, strict=True)]
@@ -104,6 +104,23 @@ def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelt
         if claimed.has_slots:
             slots.give_back(claimed.token)
     return results
+
+
+def _locked(claimed: Claim) -> dict[int, Unit]:
+    """The rows whose lease was not lost, as they are now, with their tests: read again where one has changed."""
+    tests = {unit.test_id: unit.test for unit in claimed.units}
+    now = F("test__version"), F("test__retired_at")
+    rows = mine(claimed).order_by("pk").annotate(version_now=now[0], retired_now=now[1])
+    found = list(rows.select_for_update(of=("self",)))
+    changed = {row.test_id for row in found if (row.version_now, row.retired_now) != _state(tests[row.test_id])}
+    tests |= Test.objects.select_related("version", "dataset").in_bulk(changed) if changed else {}
+    for row in found:
+        row.test = tests[row.test_id]
+    return {row.pk: row for row in found}
+
+
+def _state(test: Test) -> tuple[int | None, datetime | None]:
+    return test.version_id, test.retired_at
 
 
 def _is_of_partitions(unit: Unit) -> bool:

@@ -9,6 +9,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
+from itertools import islice
 from uuid import uuid4
 
 from django.db import transaction
@@ -24,6 +25,7 @@ from quality.models import CopyTurn, TeamTurn, Unit
 LEASE = timedelta(seconds=30)
 """How long a worker that died keeps others from its units; a worker that lives extends it."""
 BATCH = 200
+READ_AHEAD = 20
 LOOK_AGAIN_S = 1.0
 """A worker that claims again and again goes by the same order for so long; what is more urgent waits no longer than that."""
 
@@ -48,6 +50,7 @@ class Line:
     def __init__(self, worker: str) -> None:
         self._worker = worker
         self._copies: deque[Waiting] = deque()
+        self._places: dict[int, DatasetCopy] = {}
         self._full: list[str] = []
         self._number = 0
         self._looked = 0.0
@@ -65,7 +68,7 @@ class Line:
 
     def _look(self, now: datetime) -> None:
         self._looked, self._full = time.monotonic(), slots.full()
-        self._copies = deque(in_turn(waiting(now, without=self._full)))
+        self._copies, self._places = deque(in_turn(waiting(now, without=self._full))), {}
         if self._copies:
             self._number = TeamTurn.objects.aggregate(newest=Coalesce(Max("number"), 0))["newest"]
 
@@ -79,18 +82,26 @@ class Line:
                 return None
             Unit.objects.filter(pk__in=[unit.pk for unit in units]).update(leased_by=token, leased_until=Now() + LEASE)
             self._count_turn(chosen)
-        return Claim(token, _placed(units), has_slots)
+        copy = self._place(chosen.copy)
+        for unit in units:
+            unit.copy, unit.test.dataset = copy, copy.dataset
+        return Claim(token, tuple(units), has_slots)
+
+    def _place(self, copy: int) -> DatasetCopy:
+        """The copy with its dataset, read with those that come next."""
+        if copy not in self._places:
+            coming = [copy, *(one.copy for one in islice(self._copies, READ_AHEAD))]
+            copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
+            self._places = copies.in_bulk(coming)
+        return self._places[copy]
 
     def _count_turn(self, served: Waiting) -> None:
         """Of workers that count at once two may have one number: then the lower id goes first."""
         self._number += 1
-        known = {"update_conflicts": True, "update_fields": ["number"]}
-        CopyTurn.objects.bulk_create(
-            [CopyTurn(copy_id=served.copy, number=self._number)], unique_fields=["copy"], **known
-        )
-        TeamTurn.objects.bulk_create(
-            [TeamTurn(team_id=served.team, number=self._number)], unique_fields=["team"], **known
-        )
+        copy = CopyTurn(copy_id=served.copy, number=self._number)
+        team = TeamTurn(team_id=served.team, number=self._number)
+        CopyTurn.objects.bulk_create([copy], update_conflicts=True, unique_fields=["copy"], update_fields=["number"])
+        TeamTurn.objects.bulk_create([team], update_conflicts=True, unique_fields=["team"], update_fields=["number"])
 
 
 def due(now: datetime) -> QuerySet[Unit]:
@@ -119,15 +130,6 @@ def _together(units: Sequence[Unit]) -> list[Unit]:
         return []
     ranges = {(unit.start, unit.end) for unit in units if unit.lane == units[0].lane}
     return [unit for unit in units if unit.lane == units[0].lane or (unit.start, unit.end) in ranges]
-
-
-def _placed(units: Sequence[Unit]) -> tuple[Unit, ...]:
-    """With their copy and its dataset, read once for all of them."""
-    copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
-    copy = copies.get(pk=units[0].copy_id)
-    for unit in units:
-        unit.copy, unit.test.dataset = copy, copy.dataset
-    return tuple(units)
 
 
 def held(claimed: Claim) -> AbstractContextManager[None]:

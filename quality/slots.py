@@ -53,7 +53,7 @@ def _take_all(limits: dict[str, int], token: str, until: timedelta) -> bool:
         if limits
         else set()
     )
-    taken = []
+    taken: list[int] = []
     for resource, limit in limits.items():
         if resource not in held:
             slot = _free(resource, limit)

@@ -28,6 +28,6 @@ def _found(expression: Expression, places: Places) -> Iterator[str]:
             continue  # its result will say so
 
 
-def _of(place: Place, asked_for: str) -> str:
+def _of(place: Place, asked_for: str | None) -> str:
     engine = asked_for if asked_for and isinstance(place.target, HudiCopy) else place.engine
     return f"{engine}:{place.connection}" if engine == "sqlalchemy" and place.connection else engine

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 
@@ -17,6 +18,7 @@ from quality.domain.expression import THIS, Scope, flattened, understand
 from quality.models import Category, Lane, Test, TestVersion, Unit
 
 TEAMS, TIERS = 20, 6
+DAYS_IN = ZoneInfo("UTC")
 CADENCE = timedelta(hours=6)
 TESTS = {
     "freshness": (Category.FRESHNESS, "freshness(this) < 1d"),
@@ -108,13 +110,13 @@ def _is_whole(test: Test) -> bool:
 
 
 def _unit(test: Test, copy: DatasetCopy) -> Unit:
-    over = EVERYTHING if _is_whole(test) else partition_named(NEWEST, Grain.DAY, UTC)
+    over = EVERYTHING if _is_whole(test) else partition_named(NEWEST, Grain.DAY, DAYS_IN)
     return Unit(test=test, copy=copy, start=over.start, end=over.end, lane=Lane.DUE, uses="duckdb")
 
 
 def _coming(test: Test, copy: DatasetCopy, now: datetime) -> Unit:
     """Of the day that is going on, which is planned long before it is due."""
-    today = partition_at(now, Grain.DAY, UTC)
+    today = partition_at(now, Grain.DAY, DAYS_IN)
     return Unit(test=test, copy=copy, start=today.start, end=today.end, due_at=today.end + timedelta(days=1))
 
 
