@@ -1,4 +1,4 @@
-"""`python -m tests [suite ...]`: the suites one after the other, cheapest first, each in a process of its own.
+"""`python -m tests [suite ...]`: the suites, cheapest first, each in a process of its own; the longest beside the others.
 
 Prints how long each took and, last, one line that says how many passed and failed in all.
 """
@@ -10,7 +10,8 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,10 @@ from xml.etree import ElementTree
 SUITES = ("unit", "contracts", "golden", "docs", "web", "spark", "services", "e2e")
 SIDE_BY_SIDE = {"web": 2}
 """How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
+ALONE = ("unit",)
+"""Promised to take seconds: nothing runs beside it."""
+BESIDE = "spark"
+"""The longest: it waits for files and its JVM half of the time, so the others run meanwhile. Shown when it is over."""
 FOLDER = Path(__file__).parent
 NOTHING_COLLECTED = 5
 
@@ -43,9 +48,10 @@ def main(wanted: list[str]) -> int:
         print(f"There is no suite {', '.join(unknown)}. There are: {', '.join(SUITES)}.", file=sys.stderr)
         return 2
     suites = [suite for suite in SUITES if suite in (wanted or SUITES) and any((FOLDER / suite).rglob("test_*.py"))]
+    began = time.monotonic()
     with servers() if "services" in suites else nullcontext():
-        runs = [run(suite) for suite in suites]
-    print_summary(runs)
+        runs = run_all(suites)
+    print_summary(runs, time.monotonic() - began)
     return 0 if all(each.ok for each in runs) and sum(each.passed for each in runs) else 1
 
 
@@ -70,17 +76,32 @@ def _starts(script: Path) -> bool:
     return subprocess.run([script, "start"], check=False, stdin=subprocess.DEVNULL).returncode == 0
 
 
-def run(suite: str) -> Run:
-    print(f"\n── {suite} ──", flush=True)
+def run_all(suites: Sequence[str]) -> list[Run]:
+    runs = [run(suite) for suite in suites if suite in ALONE]
+    others = [suite for suite in suites if suite not in (*ALONE, BESIDE)]
+    with ThreadPoolExecutor(max_workers=1) as beside:
+        longest = beside.submit(run, BESIDE, shown=not others) if BESIDE in suites else None
+        runs += [run(suite) for suite in others]
+        return [*runs, longest.result()] if longest else runs
+
+
+def run(suite: str, *, shown: bool = True) -> Run:
+    """What it prints is shown as it comes, or else when it is over."""
+    print(f"\n── {suite}{'' if shown else ', beside the others'} ──", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
         if suite in SIDE_BY_SIDE:
             command += ["-n", str(SIDE_BY_SIDE[suite])]
-        exit_code = subprocess.run(command, check=False, stdin=subprocess.DEVNULL).returncode
+        output = None if shown else subprocess.PIPE
+        errors = None if shown else subprocess.STDOUT
+        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, text=True)
+        exit_code = done.returncode
         seconds = time.monotonic() - began
         passed, failed, skipped = _counts(report)
+    if not shown:
+        print(f"\n── {suite}, beside the others ──\n{done.stdout}", flush=True)
     return Run(suite, seconds, passed, failed or int(exit_code not in (0, NOTHING_COLLECTED)), skipped, exit_code)
 
 
@@ -94,11 +115,11 @@ def _counts(report: Path) -> tuple[int, int, int]:
     return int(suite.get("tests", 0)) - failed - skipped, failed, skipped
 
 
-def print_summary(runs: list[Run]) -> None:
+def print_summary(runs: list[Run], seconds: float) -> None:
     print("\nsuite        seconds  passed  failed  skipped")
     for each in runs:
         print(f"{each.suite:<12} {each.seconds:7.1f}  {each.passed:6}  {each.failed:6}  {each.skipped:7}")
-    print(f"{'in all':<12} {sum(each.seconds for each in runs):7.1f}")
+    print(f"{'in all':<12} {seconds:7.1f}")
     passed, failed, skipped = (sum(getattr(each, what) for each in runs) for what in ("passed", "failed", "skipped"))
     print(f"\n{passed} passed, {failed} failed, {skipped} skipped")
 
