@@ -84,6 +84,7 @@ AUTH_PASSWORD_VALIDATORS = [
     {"NAME": f"django.contrib.auth.password_validation.{name}"}
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ]
+LAKEHUB_PROXIES = env.number("LAKEHUB_PROXIES", 0)
 _SECURE = env.flag("LAKEHUB_HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _SECURE
 SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
+from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
+from django.http import HttpResponse
+
+from lakehub.accounts.forms import SignInForm
 
 
 class SignIn(LoginView):
     template_name = "frontend/sign_in.html"
     redirect_authenticated_user = True
+    authentication_form = SignInForm
+
+    def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
+        """Whoever must wait is told how long, programs too."""
+        answer = super().form_invalid(form)
+        if isinstance(form, SignInForm) and form.wait_s is not None:
+            answer.status_code = 429
+            answer.headers["Retry-After"] = str(form.wait_s)
+        return answer
 
 
 class SignOut(LogoutView):

@@ -6,7 +6,10 @@ from django.contrib import admin
 from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
+from lakehub.accounts.forms import ConsoleSignInForm
 from lakehub.accounts.models import AuditEntry, Membership, Team, Token, User
+
+admin.site.login_form = ConsoleSignInForm
 
 
 class MembershipInline(admin.TabularInline[Membership, Team]):

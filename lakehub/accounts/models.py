@@ -76,6 +76,21 @@ class Token(models.Model):
         return f"{self.name} ({self.prefix}…)"
 
 
+class SignInTries(models.Model):
+    """Failed attempts to sign in, counted by a digest of name and address; `lakehub.accounts.throttle` has the rule."""
+
+    key = models.CharField(max_length=64, unique=True)
+    failures = models.PositiveIntegerField(default=0)
+    last_at = models.DateTimeField()
+    locked_until = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["last_at"], name="sign_in_tries_by_age")]
+
+    def __str__(self) -> str:
+        return f"{self.failures} since {self.last_at:%Y-%m-%d %H:%M}"
+
+
 class AuditEntry(models.Model):
     """Who changed what, when; appended with the change, never edited."""
 

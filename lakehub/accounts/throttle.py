@@ -1,0 +1,76 @@
+"""Guessing passwords is made slow: who fails too often waits, longer each time. Kept in the database, so all web processes agree.
+
+Attempts are counted before the password is looked at, so that many at once do not slip through, and taken back where it was right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from django.db import transaction
+from django.db.models import F
+
+from lakehub.accounts.models import SignInTries
+from lakehub.kernel.backoff import Backoff
+
+FREE = {"name and address": 5, "address": 20, "name": 50}
+"""So many failures cost nothing: of one name from one address, of all names from one address, of one name from anywhere."""
+WAITS = Backoff(base=timedelta(minutes=1), cap=timedelta(hours=1), spread=0)
+FORGOTTEN_AFTER = timedelta(hours=2)
+"""Since the last attempt, or since the end of the wait."""
+
+
+class Locked(Exception):
+    """Too many attempts have failed; `until` says when the next one is looked at."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"Locked until {until:%H:%M:%S} UTC")
+        self.until = until
+
+
+@dataclass(frozen=True)
+class Attempt:
+    """Who tries to sign in, from where."""
+
+    name: str
+    address: str
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """By what it is counted. People type passwords into the wrong field: a name is kept as a digest."""
+        name = self.name.strip().lower()
+        parts = {"name and address": (name, self.address), "address": (self.address,), "name": (name,)}
+        return {sha256("\0".join((what, *part)).encode()).hexdigest(): what for what, part in parts.items()}
+
+
+def begin(attempt: Attempt, *, now: datetime) -> None:
+    """Counts the attempt. Raises Locked where it must wait: then the password is not looked at, and nothing is counted."""
+    SignInTries.objects.filter(last_at__lt=now - FORGOTTEN_AFTER, locked_until=None).delete()
+    SignInTries.objects.filter(locked_until__lt=now - FORGOTTEN_AFTER).delete()
+    with transaction.atomic():
+        found = _counted(attempt.keys, now)
+        locked = [one.locked_until for one in found if one.locked_until is not None and one.locked_until > now]
+        if locked:
+            raise Locked(max(locked))
+        for one in found:
+            one.failures, one.last_at = one.failures + 1, now
+            beyond = one.failures - FREE[attempt.keys[one.key]]
+            one.locked_until = now + WAITS.delay(beyond, 0) if beyond >= 0 else None
+            one.save(update_fields=["failures", "last_at", "locked_until"])
+
+
+def succeeded(attempt: Attempt) -> None:
+    """The password was right: the attempt is taken back, and what failed of this name from this address is forgiven."""
+    keys = attempt.keys
+    SignInTries.objects.filter(key__in=[key for key, what in keys.items() if what == "name and address"]).delete()
+    SignInTries.objects.filter(key__in=keys, failures__gt=0).update(failures=F("failures") - 1, locked_until=None)
+
+
+def _counted(keys: Iterable[str], now: datetime) -> list[SignInTries]:
+    """The counters under lock, in one order, so that two attempts at once do not wait for each other."""
+    ordered = sorted(keys)
+    SignInTries.objects.bulk_create([SignInTries(key=key, last_at=now) for key in ordered], ignore_conflicts=True)
+    return list(SignInTries.objects.select_for_update().filter(key__in=ordered).order_by("key"))

@@ -1,0 +1,112 @@
+"""Guessing passwords is made slow, on the pages and on the console."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.contrib.auth.models import AbstractBaseUser
+from django.test import Client
+from pytest_django import Settings
+
+from lakehub.accounts import throttle
+from lakehub.accounts.models import SignInTries
+from lakehub.accounts.throttle import FREE, Attempt, Locked
+from tests import factories
+from tests.factories import MINUTE, NOW
+
+pytestmark = pytest.mark.django_db
+INES = Attempt("ines", "192.0.2.1")
+
+
+@pytest.fixture
+def ines() -> AbstractBaseUser:
+    return factories.user("ines", is_staff=True)
+
+
+def fail(attempt: Attempt = INES, times: int = 5, *, at: timedelta = timedelta()) -> None:
+    for _ in range(times):
+        throttle.begin(attempt, now=NOW + at)
+
+
+def locked_for(attempt: Attempt = INES, *, at: timedelta = timedelta()) -> timedelta:
+    with pytest.raises(Locked) as refused:
+        throttle.begin(attempt, now=NOW + at)
+    return refused.value.until - NOW - at
+
+
+def post(client: Client, password: str, page: str = "/sign-in", **more: str) -> tuple[int, str]:
+    answer = client.post(page, {"username": "ines", "password": password}, headers=more)
+    return answer.status_code, answer.content.decode()
+
+
+def test_after_five_failures_even_the_right_password_waits(client: Client, ines: AbstractBaseUser) -> None:
+    for _ in range(5):
+        assert post(client, "wrong")[0] == 200
+    status, page = post(client, factories.PASSWORD)
+    assert status == 429
+    assert "Too many attempts have failed. Try again in" in page
+    assert "_auth_user_id" not in client.session
+    assert int(client.post("/sign-in", {"username": "ines", "password": "x"}).headers["Retry-After"]) in range(1, 61)
+
+
+def test_the_console_counts_with_the_pages(client: Client, ines: AbstractBaseUser) -> None:
+    for _ in range(5):
+        post(client, "wrong", "/console/login/")
+    assert "Too many attempts" in post(client, factories.PASSWORD, "/console/login/")[1]
+    assert post(client, factories.PASSWORD)[0] == 429
+
+
+def test_the_right_password_in_time_is_no_failure(client: Client, ines: AbstractBaseUser) -> None:
+    for _ in range(4):
+        post(client, "wrong")
+    assert post(client, factories.PASSWORD)[0] == 302
+    assert list(SignInTries.objects.values_list("failures", flat=True)) == [4, 4]
+
+
+def test_the_wait_doubles_and_ends() -> None:
+    fail()
+    assert locked_for() == MINUTE
+    fail(times=1, at=MINUTE)
+    assert locked_for(at=MINUTE) == 2 * MINUTE
+    fail(times=1, at=4 * MINUTE)
+
+
+def test_after_hours_without_an_attempt_all_is_forgotten() -> None:
+    fail()
+    fail(at=4 * throttle.FORGOTTEN_AFTER, times=4)
+    assert SignInTries.objects.count() == 3
+
+
+def test_others_and_other_places_do_not_wait() -> None:
+    fail()
+    throttle.begin(Attempt("ines", "192.0.2.2"), now=NOW)
+    throttle.begin(Attempt("omar", INES.address), now=NOW)
+
+
+def test_one_address_cannot_try_many_names() -> None:
+    for number in range(FREE["address"]):
+        fail(Attempt(f"user{number}", INES.address), times=1)
+    assert locked_for(Attempt("another", INES.address)) == MINUTE
+
+
+def test_one_name_cannot_be_tried_from_many_addresses() -> None:
+    for number in range(FREE["name"]):
+        fail(Attempt("ines", f"192.0.2.{number}"), times=1)
+    assert locked_for(Attempt("INES ", "198.51.100.7")) == MINUTE
+
+
+@pytest.mark.parametrize(("proxies", "counted"), [(0, 1), (1, 2)])
+def test_the_header_of_a_proxy_is_believed_where_there_is_one(
+    client: Client, settings: Settings, proxies: int, counted: int
+) -> None:
+    settings.LAKEHUB_PROXIES = proxies
+    for number in range(2):
+        post(client, "wrong", **{"X-Forwarded-For": f"203.0.113.9, 192.0.2.{number}"})
+    # One counter for the name, and two for each address that was seen.
+    assert SignInTries.objects.count() == 1 + 2 * counted
+
+
+def test_what_was_typed_as_a_name_is_not_kept(client: Client) -> None:
+    client.post("/sign-in", {"username": "my secret password", "password": "x"})
+    assert "secret" not in str(list(SignInTries.objects.values()))
