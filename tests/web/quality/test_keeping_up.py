@@ -16,6 +16,7 @@ from tests import factories
 from tests.factories import HOUR, MINUTE, NOW
 
 pytestmark = pytest.mark.django_db
+SECOND = MINUTE / 60
 
 
 def watched(name: str, **fields: object) -> Dataset:
@@ -51,7 +52,7 @@ def test_datasets_that_always_fail_starve_no_other(monkeypatch: pytest.MonkeyPat
 def test_what_failed_is_tried_again_later_and_later(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(generator, "generate", failing(generator.generate))
     bad = watched("bad")
-    tried = [generator.generate_missing(now=NOW + second * (MINUTE / 60)) for second in range(60)]
+    tried = [generator.generate_missing(now=NOW + second * SECOND) for second in range(60)]
     assert (sum(tried), bad.coverage.attempts) == (3, 3), "after 10, 20 and 40 seconds"
     monkeypatch.undo()
     changes.change(bad, {"tier": 1}, actor="ann", now=NOW)
@@ -70,7 +71,12 @@ def test_a_copy_whose_baseline_always_fails_starves_no_other(monkeypatch: pytest
         watched(name, tier=0 if name == "bad" else 5).copies.update(monitored_from=None)
     generator.generate_missing(now=NOW)
     assert [baseline.start_missing(now=NOW + minute * MINUTE, limit=1) for minute in range(2)] == [0, 1]
-    assert BaselineTry.objects.get().problem == "OSError: the disk is gone"
+    baseline.start_missing(now=NOW + SECOND)
+    tried = BaselineTry.objects.get()
+    assert (tried.problem, tried.attempts, tried.retry_at) == ("OSError: the disk is gone", 1, NOW + 10 * SECOND)
+    monkeypatch.undo()
+    assert baseline.start_missing(now=NOW + HOUR) == 1
+    assert not BaselineTry.objects.exists()
 
 
 def test_a_change_that_told_nobody_is_found_by_the_pull() -> None:
