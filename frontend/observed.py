@@ -42,10 +42,15 @@ def formula(test: Test, row: Unit | Result | None) -> str:
 
 
 def unit_of(row: Unit | Result) -> str:
-    """What the number counts: share, s (seconds), or a plain number. Told by the threshold that it is held against."""
-    if row.threshold.endswith("%"):
+    """What the number counts. Told by the threshold that it is held against."""
+    return unit_named(row.threshold)
+
+
+def unit_named(threshold: str) -> str:
+    """share, s (seconds), or nothing for a plain number."""
+    if threshold.endswith("%"):
         return "share"
-    return "s" if re.search(r"\d\s*(ms|s|min|m|h|d|w)\b", row.threshold) else ""
+    return "s" if re.search(r"\d\s*(ms|s|min|m|h|d|w)\b", threshold) else ""
 
 
 def limit(threshold: str) -> float | None:

@@ -11,12 +11,14 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from frontend import onboarding as form
+from frontend.acting import actor_of
+from frontend.backtesting import all_tried
 from frontend.live import render_live
 from frontend.queries.dataset import running
 from frontend.views.dataset import find
 from lakehub import wiring
 from lakehub.accounts.models import Team, User
-from lakehub.accounts.permissions import teams_where
+from lakehub.accounts.permissions import can, teams_where
 from lakehub.catalog.access import require_onboarding
 from lakehub.catalog.checking import reader
 from lakehub.catalog.metadata import MetadataReader, MetadataUnavailable, TableMetadata
@@ -53,13 +55,20 @@ def onboarding(request: HttpRequest) -> HttpResponse:
 
 
 def made(request: HttpRequest, name: str) -> HttpResponse:
-    """What came of it: the tests, the types that were skipped and why, the bootstrap."""
-    dataset = find(name)
-    tests = dataset.tests.filter(retired_at=None).select_related("version").order_by("category", "title")
+    """What came of it: the tests, the types that were skipped and why, the bootstrap; `?backtest=` tries the tests on the past."""
+    dataset, now = find(name), wiring.clock.now()
+    tests = list(dataset.tests.filter(retired_at=None).select_related("version").order_by("category", "title"))
+    may_try = can(actor_of(request), "rerun", dataset.team)
+    tried = all_tried(dataset, [test.key for test in tests], now=now) if may_try and "backtest" in request.GET else {}
+    for test in tests:
+        test.tried = tried.get(test.key)  # type: ignore[attr-defined]  # for the template
     context = {
-        "now": wiring.clock.now(),
+        "now": now,
         "dataset": dataset,
-        "tests": list(tests),
+        "tests": tests,
+        "may_try": may_try and any(copy.monitored_from for copy in dataset.copies.all()),
+        "tried": bool(tried),
+        "paged": sum(len(one.backtest.pages) for one in tried.values() if one.backtest),
         "skipped": list(dataset.skipped_checks.order_by("check_name")),
         "running": list(running(dataset)),
     }

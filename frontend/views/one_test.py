@@ -10,6 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.shortcuts import render
 
 from frontend.acting import actor_of
+from frontend.backtesting import tried
 from frontend.export import as_csv
 from frontend.expressions import asked
 from frontend.numbers import whole
@@ -51,7 +52,8 @@ def page(request: HttpRequest, name: str, key: str) -> HttpResponse:
         "measures": measures,
         "parameters": parameters,
         **_results(request, dataset, test),
-        **_may(request, dataset, test),
+        **(may := _may(request, dataset, test)),
+        "tried": tried(dataset, test=key, now=now) if may["may_run"] and "backtest" in request.GET else None,
     }
     return render(request, "frontend/test/page.html", context)
 

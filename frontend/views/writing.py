@@ -12,6 +12,7 @@ from django.views.decorators.http import require_POST
 
 from frontend import drafts
 from frontend.acting import actor_of
+from frontend.backtesting import Tried, tried
 from frontend.drafts import Draft
 from frontend.expressions import checked
 from frontend.views.dataset import find
@@ -72,7 +73,7 @@ def _writable(request: HttpRequest, name: str) -> Dataset:
 
 
 def _said(request: HttpRequest, dataset: Dataset, draft: Draft, test: Test | None = None) -> HttpResponse:
-    if request.POST.get("act") == "check":
+    if request.POST.get("act") in ("check", "backtest"):
         return _form(request, dataset, draft, test)
     try:
         asked = drafts.valid(draft)
@@ -95,8 +96,16 @@ def _form(request: HttpRequest, dataset: Dataset, draft: Draft, test: Test | Non
         "draft": draft,
         "checked": checked(dataset, draft.expression) if draft.expression else None,
         "examples": _examples(dataset),
+        "tried": _tried(request, dataset, draft),
     }
     return render(request, "frontend/test/write.html", context, status=422 if draft.errors else 200)
+
+
+def _tried(request: HttpRequest, dataset: Dataset, draft: Draft) -> Tried | None:
+    """Where it was asked for."""
+    if request.POST.get("act") != "backtest" or not draft.expression:
+        return None
+    return tried(dataset, expression=draft.expression, now=wiring.clock.now())
 
 
 def _examples(dataset: Dataset) -> list[tuple[str, str]]:

@@ -19,6 +19,13 @@ PAGES = (
     "/datasets/flights?test={test}-dc2",
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
+    "/datasets/flights/rules?kind=accepted",
+    "/datasets/flights/settings",
+    "/datasets/flights/tests/{key}?backtest=90",
+    "/datasets/flights/new-test?expression=nulls(this.orign) < 5",
+    "/business-metrics",
+    "/new-metric?dataset=flights",
+    "/coverage",
     "/incidents",
     "/incidents/{incident}",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
@@ -52,4 +59,4 @@ def problems_of(page: Page, where: str) -> list[str]:
 def address(template: str) -> str:
     incident = Incident.objects.get(category=Category.CONSISTENCY)
     test = Test.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
-    return template.format(incident=incident.pk, test=test.pk)
+    return template.format(incident=incident.pk, test=test.pk, key=test.key)

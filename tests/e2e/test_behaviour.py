@@ -67,12 +67,37 @@ def test_no_page_breaks_the_policy_or_fails_in_the_console(tab: Callable[..., Pa
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
     page.on("pageerror", lambda error: said.append(str(error)))
-    for where in ("/", "/datasets", "/datasets/flights", "/incidents", f"/incidents/{number}", "/gate?dataset=flights"):
+    for where in (
+        *("/", "/datasets", "/datasets/flights", "/datasets/flights/rules", "/datasets/flights/settings"),
+        *("/datasets/flights/new-test", "/coverage", "/business-metrics"),
+        *("/incidents", f"/incidents/{number}", "/gate?dataset=flights"),
+    ):
         page.goto(where)
         page.wait_for_load_state("networkidle")
     page.goto(f"/incidents/{number}")
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
     assert said == []
+
+
+def test_an_expression_is_checked_while_it_is_typed(tab: Callable[..., Page], whole_fleet: None) -> None:
+    page = tab("/datasets/flights/new-test")
+    said = page.locator("#checked")
+    page.get_by_label("What must hold").press_sequentially("nulls(this.orign) / rows(this) < 5%")
+    expect(said).to_contain_text("Did you mean origin?")
+    expect(page.get_by_label("What must hold")).to_have_attribute("aria-invalid", "true")
+    page.get_by_label("What must hold").fill("nulls(this.origin) / rows(this) < 5%")
+    expect(said).to_contain_text("lt(div(nulls(this.origin), rows(this)), 5%)")
+    expect(page.get_by_label("What must hold")).not_to_have_attribute("aria-invalid", "true")
+
+
+def test_a_test_is_written_without_script(tab: Callable[..., Page], whole_fleet: None) -> None:
+    page = tab("/datasets/flights/new-test", java_script_enabled=False)
+    page.get_by_label("What must hold").fill("nulls(this.origin) / rows(this) < 5%")
+    page.get_by_label("Title").fill("Origins are known")
+    page.get_by_role("button", name="Check it").click()
+    expect(page.locator("#checked")).to_contain_text("Understood")
+    page.get_by_role("button", name="Save the test").click()
+    expect(page.get_by_role("heading", level=1)).to_have_text("Origins are known")
 
 
 def test_a_live_part_never_moves_the_row_under_the_cursor(tab: Callable[..., Page], whole_fleet: None) -> None:

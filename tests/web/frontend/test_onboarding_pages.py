@@ -88,7 +88,7 @@ def test_generated_tests_and_skipped_ones_are_listed(page: Client, source: Path)
     SkippedCheck.objects.create(dataset=made, check_name="row_count_cross_dc", reason="a copy in one data center only")
     text = text_of(page.get("/onboarding/carriers"))
     assert "Primary key duplicates(this) &lt; 0.1%" in text
-    assert "Row_count_cross_dc a copy in one data center only" in text
+    assert "Row count cross dc a copy in one data center only" in text
 
 
 def test_a_wrong_column_is_answered_with_the_right_one(page: Client, source: Path) -> None:
