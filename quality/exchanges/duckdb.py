@@ -102,9 +102,14 @@ def _part_of(name: str, kinds: dict[str, str]) -> str:
 
 def _written(column: str, kind: str) -> str | None:
     """A value as `quality.domain.bloom_keys` writes it; None of a type that is no key."""
+    kind = kind.strip('"')
     if kind == "VARCHAR":
         return column
-    if kind in ("BOOLEAN", "DATE", "UUID", "INTEGER", "UINTEGER") or kind.endswith("INT") or kind.startswith("ENUM"):
+    if (
+        kind in ("BOOLEAN", "DATE", "UUID", "NULL", "INTEGER", "UINTEGER")
+        or kind.endswith("INT")
+        or kind.startswith("ENUM")
+    ):
         return f"{column}::VARCHAR"
     if kind.startswith("DECIMAL"):
         return f"{column}::VARCHAR" if kind.endswith(",0)") else f"rtrim(rtrim({column}::VARCHAR, '0'), '.')"

@@ -19,6 +19,8 @@ USUAL = 1_000
 
 def sampled(measure: Measure, here: Side, there: Side, *, salt: str) -> Mapping[str, Any] | Failed:
     """`measure.values` has the size of the sample. Raises CannotRead."""
+    if not here.count():
+        return no_data("there are no rows here")
     size = int(str(measure.values[0])) if measure.values else USUAL
     keys = there.sample(size, salt)
     if not keys:
