@@ -1,0 +1,173 @@
+"""Nobody is kept waiting by much work of others: lanes, tiers, teams and copies take turns; what is scarce has slots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from pytest_django import Settings
+
+from lakehub.kernel.interval import Interval
+from quality import execution, generator, scheduling, slots
+from quality.models import Lane, Slot, Test, Unit
+from quality.scheduling import Claim, Line
+from tests import factories
+from tests.factories import DAY, HOUR, NOW, day
+from tests.web.quality.conftest import World
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def always_looking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker looks again before each claim, as it otherwise does every second."""
+    monkeypatch.setattr(scheduling, "LOOK_AGAIN_S", -1)
+
+
+def a_test(tier: int = 2, team: str = "flight-ops", name: str = "") -> Test:
+    made = factories.dataset(name, tier=tier, team=factories.team(team))
+    return factories.test(made, expression="gt(rows(this), 0)", cadence=None)
+
+
+def due(test: Test, count: int = 1, lane: Lane = Lane.DUE, uses: str = "duckdb") -> None:
+    """Units of as many days, of which the last was yesterday."""
+    copy, last = test.dataset.copies.get(), day("2026-11-16").start
+    ranges = [Interval(last - (number + 1) * DAY, last - number * DAY) for number in range(count)]
+    Unit.objects.bulk_create(
+        [
+            Unit(test=test, copy=copy, start=over.start, end=over.end, due_at=NOW - HOUR, lane=lane, uses=uses)
+            for over in ranges
+        ]
+    )
+
+
+def claims(line: Line, most: int, limit: int = 200) -> Iterator[Claim]:
+    for _ in range(most):
+        claimed = line.claim(now=NOW, limit=limit)
+        if claimed is None:
+            return
+        yield claimed
+
+
+def served(line: Line, most: int, limit: int = 200) -> list[str]:
+    return [one.units[0].copy.dataset.name for one in claims(line, most, limit)]
+
+
+def test_a_flood_of_late_partitions_keeps_tier_0_waiting_for_one_claim_only() -> None:
+    for number in range(12):
+        due(a_test(tier=0, name=f"late{number}"), 50, Lane.LATE)
+    line = Line("a")
+    assert len(served(line, 3)) == 3
+    due(a_test(tier=0, name="urgent"))
+    assert served(line, 1) == ["urgent"]
+
+
+def test_what_is_due_of_a_lower_tier_goes_before_late_data_of_tier_0() -> None:
+    due(a_test(tier=0, name="late"), 5, Lane.LATE)
+    due(a_test(tier=5, name="due"))
+    assert served(Line("a"), 2) == ["due", "late"]
+
+
+def test_ten_thousand_units_of_one_dataset_take_turns_with_the_others() -> None:
+    due(a_test(name="big"), 10_000)
+    for number in range(3):
+        due(a_test(name=f"small{number}"), 2)
+    due(a_test(tier=0, name="urgent"))
+    line = Line("a")
+    assert served(line, 3) == ["urgent", "big", "small0"]
+    assert served(line, 4) == ["small1", "small2", "big", "big"]
+
+
+def test_a_team_with_one_dataset_is_served_as_often_as_one_with_many() -> None:
+    for number in range(4):
+        due(a_test(team="many", name=f"many{number}"))
+    due(a_test(team="one", name="one"), 9)
+    assert served(Line("a"), 6, limit=3) == ["many0", "one", "many1", "one", "many2", "one"]
+
+
+def test_workers_share_one_line() -> None:
+    for number in range(4):
+        due(a_test(name=f"set{number}"), 2)
+    first, second = Line("a"), Line("b")
+    order = [name for _ in range(4) for line in (first, second) for name in served(line, 1, limit=1)]
+    assert order == ["set0", "set1", "set2", "set3"] * 2
+
+
+def test_a_claim_takes_from_a_later_lane_what_is_tested_on_the_same_range() -> None:
+    one = a_test(name="flights")
+    due(one, 1, Lane.DUE)
+    due(factories.test(one.dataset, expression="gt(rows(this), 1)", cadence=None), 3, Lane.LATE)
+    first, second = claims(Line("a"), 2)
+    assert [unit.lane for unit in first.units] == [Lane.DUE, Lane.LATE]
+    assert len({unit.start for unit in first.units}) == 1
+    assert [unit.lane for unit in second.units] == [Lane.LATE, Lane.LATE]
+
+
+def test_a_waiting_spark_test_does_not_block_the_others(settings: Settings) -> None:
+    settings.LAKEHUB_ENGINE_LIMITS = {"spark": 1}
+    for number in range(3):
+        due(a_test(tier=0, name=f"spark{number}"), uses="spark")
+    mixed = a_test(tier=0, name="spark9")
+    due(mixed, uses="spark")
+    due(factories.test(mixed.dataset, expression="gt(rows(this), 1)", cadence=None), uses="duckdb")
+    due(a_test(tier=5, name="duck"))
+    assert served(Line("a"), 9) == ["spark0", "spark9", "duck"]
+    assert Unit.objects.filter(uses="spark", leased_by="").count() == 3
+
+
+def test_a_slot_comes_back_when_the_results_are_stored_or_its_worker_is_dead(settings: Settings, world: World) -> None:
+    settings.LAKEHUB_ENGINE_LIMITS = {"duckdb": 1}
+    world.monitored()
+    Unit.objects.filter(test__key="duplicates", end__lt=NOW).update(due_at=NOW, lane=Lane.DUE)
+    first = scheduling.claim(now=NOW, worker="a")
+    assert first is not None
+    assert scheduling.claim(now=NOW, worker="b") is None
+    execution.execute(first, now=NOW)
+    assert scheduling.claim(now=NOW, worker="b") is not None
+    Slot.objects.update(leased_until=NOW - 9999 * DAY)
+    assert slots.full() == []
+
+
+def test_one_connection_serves_so_many_workers_and_no_more(settings: Settings) -> None:
+    settings.LAKEHUB_CONNECTION_LIMIT = 1
+    for number, connection in enumerate(("ops", "ops", "noaa")):
+        due(a_test(name=f"set{number}"), uses=f"sqlalchemy:{connection}")
+    assert served(Line("a"), 9) == ["set0", "set2"]
+
+
+def test_a_lease_that_is_extended_keeps_its_slots(settings: Settings) -> None:
+    settings.LAKEHUB_ENGINE_LIMITS = {"spark": 1}
+    due(a_test(), uses="spark")
+    claimed = scheduling.claim(now=NOW, worker="a")
+    assert claimed is not None
+    Slot.objects.update(leased_until=NOW - 9999 * DAY)
+    scheduling._extend(claimed)
+    assert slots.full() == ["spark"]
+    scheduling.release(claimed)
+    assert (slots.full(), Unit.objects.exclude(leased_by="").count()) == ([], 0)
+
+
+def test_a_unit_knows_the_scarcest_thing_that_it_uses(world: World) -> None:
+    written = "rows(this) > 0 with engine=spark"
+    generator.write_test(world.flights, key="big", title="Big", expression=written, actor="ann", now=NOW)
+    world.planned()
+    found = {key: set(Unit.objects.filter(test__key=key).values_list("uses", flat=True)) for key in KEYS}
+    assert found == {
+        "freshness": {"sqlalchemy:ops"},
+        "completeness": {"sqlalchemy:ops"},
+        "duplicates": {"duckdb"},
+        "row_count@dc1": {"duckdb"},
+        "big": {"spark"},
+    }
+
+
+KEYS = ("freshness", "completeness", "duplicates", "row_count@dc1", "big")
+
+
+def test_a_copy_that_was_never_served_goes_first_and_then_in_its_turn() -> None:
+    old = a_test(name="old")
+    due(old, 3)
+    line = Line("a")
+    assert served(line, 1, limit=1) == ["old"]
+    due(a_test(name="new"), 2)
+    assert served(line, 3, limit=1) == ["new", "old", "new"]
