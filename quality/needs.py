@@ -8,7 +8,7 @@ from typing import TypeAlias
 
 from lakehub.kernel.calendar import Grain, shifted
 from lakehub.kernel.interval import EVERYTHING, Interval
-from quality.domain.expression import Expression, Name, formula
+from quality.domain.expression import Expression, Name
 from quality.domain.expression.measures import Ask, Measure, Reach
 from quality.domain.expression.naming import MOST_GROUPS, is_grouped
 from quality.domain.groups import SIZES, most_of
@@ -90,11 +90,11 @@ def _moved(name: Name, tested: Interval, place: Place, places: Places) -> Interv
     if not name.shift:
         return tested
     if place.grain is Grain.NONE:
-        raise CannotRead(f"{formula(name)}: this table has no partitions, so none is earlier than another.")
+        raise CannotRead("this table has no partitions, so none is earlier than another")
     try:
         return shifted(tested, name.shift, places.grain, places.zone)
     except ValueError as problem:
-        raise CannotRead(f"{formula(name)}: {problem}.") from problem
+        raise CannotRead(str(problem)) from problem
 
 
 def _bound(measure: Measure, partition: Interval, part: Part) -> Measure:

@@ -16,7 +16,7 @@ from quality.described import slas
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
 from quality.facts import facts_of, keep, settle
-from quality.lookers import lookers
+from quality.lookers import lookers, meeting
 from quality.models import Lane, Unit
 
 CLAIMED_AT_ONCE = 500
@@ -53,9 +53,8 @@ def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now:
     copy = copies.get(pk=copy_id)
     units_of.plan_unexpected(copy, touched, now=now)
     retest_at = now + slas(copy.dataset).debounce
-    meeting = _meeting(touched)
-    chosen = (_reading(copy) & meeting, *lookers(copy, meeting))
-    units = [unit for which in chosen for unit in _tested(which)]
+    chosen = (_reading(copy) & meeting(touched), *lookers(copy, touched))
+    units = list({unit.pk: unit for which in chosen for unit in _tested(which)}.values())
     flips = []
     for unit in units:
         # The claim comes after the commit: whatever was read before may lack it.
@@ -82,13 +81,6 @@ def _reading(copy: DatasetCopy) -> Q:
     compared = formula(Name(THIS, copy.data_center.name))
     copies = list(copy.dataset.copies.values_list("pk", flat=True))
     return (Q(copy=copy) | Q(test__version__flattened__contains=compared)) & Q(copy__in=copies)
-
-
-def _meeting(ranges: Collection[tuple[datetime, datetime]]) -> Q:
-    meets = Q(pk__in=[])
-    for start, end in sorted(set(ranges)):
-        meets |= Q(start__lt=end, end__gt=start)
-    return meets
 
 
 def judge_due(*, now: datetime, limit: int = 500) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TypeVar
@@ -39,13 +38,6 @@ class Snapshot:
     instant: str
     committed_at: datetime | None
 
-    @property
-    def version(self) -> str:
-        """Changes if and only if a file of it does: Hudi never writes to a file again."""
-        return hashlib.sha256(
-            "\n".join(name for one in self.slices for name in (one.path, *one.logs)).encode()
-        ).hexdigest()
-
 
 def snapshot(uri: str, *, column: str = "", value: str | None = None, logs: bool = False) -> Snapshot:
     """The files of the table at `uri`, or of the one partition where `column` is `value`. Raises CannotRead.
@@ -54,6 +46,9 @@ def snapshot(uri: str, *, column: str = "", value: str | None = None, logs: bool
     """
     filters = None if value is None else [(column, "=", value)]
     listed = _patiently(lambda: _list(uri, filters), uri)
+    if value is not None:
+        # hudi-rs lists all partitions where it cannot read the filter's column off the newest file's schema.
+        listed = replace(listed, slices=tuple(one for one in listed.slices if one.partition == value))
     if not logs and any(one.logs for one in listed.slices):
         raise CannotRead(
             f"{uri} is a merge-on-read table with log files, which are read by Spark only. "

@@ -16,7 +16,7 @@ from quality.engines.slices import Slice, snapshot
 
 
 def states(target: Target, parts: Collection[Part]) -> Mapping[Part, str]:
-    """A digest for each part, in one look at the table; without those whose state is not known."""
+    """A digest for each part, in one look at the table; without those that are empty, or whose state is not known."""
     try:
         if isinstance(target, HudiCopy):
             return _of_slices(target, parts)
@@ -29,13 +29,16 @@ def states(target: Target, parts: Collection[Part]) -> Mapping[Part, str]:
 def _of_slices(target: HudiCopy, parts: Collection[Part]) -> dict[Part, str]:
     (only, *others) = parts
     if not others and isinstance(only, One):
-        return {only: _digest(snapshot(target.uri, column=only.column, value=only.value).slices)}
-    listed = snapshot(target.uri).slices
+        found = {only: snapshot(target.uri, column=only.column, value=only.value, logs=True).slices}
+        return _digests(found)
+    listed = snapshot(target.uri, logs=True).slices
     by_partition: dict[str | None, list[Slice]] = defaultdict(list)
     for one in listed:
         by_partition[one.partition].append(one)
-    return {part: _digest(by_partition[part.value] if isinstance(part, One) else listed) for part in parts}
+    return _digests({part: by_partition[part.value] if isinstance(part, One) else listed for part in parts})
 
 
-def _digest(slices: Collection[Slice]) -> str:
-    return sha256("\n".join(one.path for one in slices).encode()).hexdigest()[:32]
+def _digests(slices: Mapping[Part, Collection[Slice]]) -> dict[Part, str]:
+    """Hudi never writes to a file again: other data has other names."""
+    names = {part: [name for one in found for name in (one.path, *one.logs)] for part, found in slices.items()}
+    return {part: sha256("\n".join(files).encode()).hexdigest()[:32] for part, files in names.items() if files}
