@@ -7,7 +7,7 @@ from django.contrib.auth.admin import UserAdmin
 from django.http import HttpRequest
 
 from lakehub.accounts.forms import ConsoleSignInForm
-from lakehub.accounts.models import AuditEntry, Membership, Team, Token, User
+from lakehub.accounts.models import AuditEntry, Membership, SignInTries, Team, Token, User
 
 admin.site.login_form = ConsoleSignInForm
 
@@ -39,6 +39,20 @@ class TokenAdmin(admin.ModelAdmin[Token]):
 
     def has_add_permission(self, request: HttpRequest) -> bool:
         return False  # `manage.py issue_token` shows the text once; a form could not
+
+
+@admin.register(SignInTries)
+class SignInTriesAdmin(admin.ModelAdmin[SignInTries]):
+    """To delete one is to let somebody in before the wait is over; which is whose, only the times tell."""
+
+    list_display = ("key", "failures", "last_at", "locked_until")
+    ordering = ("-last_at",)
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: SignInTries | None = None) -> bool:
+        return False
 
 
 @admin.register(AuditEntry)

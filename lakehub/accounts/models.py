@@ -86,6 +86,7 @@ class SignInTries(models.Model):
 
     class Meta:
         indexes: ClassVar = [models.Index(fields=["last_at"], name="sign_in_tries_by_age")]
+        verbose_name_plural = "sign in tries"
 
     def __str__(self) -> str:
         return f"{self.failures} since {self.last_at:%Y-%m-%d %H:%M}"
