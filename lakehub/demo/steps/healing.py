@@ -22,8 +22,8 @@ MOST_RERUNS = 12
 def play(stage: Stage) -> None:
     copy = faulty_copy()
     incident = Incident.objects.get(dataset__name="flights", category=Category.CONSISTENCY, resolved_at=None)
-    span = incident.spans.get(ended_at=None)
-    day = Interval(span.start, span.end)
+    ((start, end),) = set(incident.spans.filter(ended_at=None).values_list("start", "end"))
+    day = Interval(start, end)
     label = copy.dataset.partition_label(day)
     ask_and_wait(stage, copy, JobKind.BACKFILL, {"partitions": [label]})
     rows, keys = rows_and_keys(copy, label)
