@@ -12,7 +12,7 @@ from django.db.models import Exists, OuterRef, Prefetch, Q
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.checks import definitions_of
-from quality.described import Surroundings, described, surroundings
+from quality.described import Surroundings, described, together
 from quality.domain.definitions import Definition
 from quality.domain.tiers import BadOverride
 from quality.models import Category, Test, Unit
@@ -60,7 +60,7 @@ def coverage(tiers: Collection[int] = HIGHEST, *, team: Team | None = None, now:
     datasets = list(
         live.select_related("team", "coverage").prefetch_related(Prefetch("copies", copies)).order_by("tier", "name")
     )
-    around, tests = _around(datasets), _live_tests(datasets)
+    around, tests = together(datasets), _live_tests(datasets)
     lacking = ((dataset, tuple(_lacks(dataset, tests[dataset.pk], around))) for dataset in datasets)
     uncovered = tuple(Uncovered(dataset.name, dataset.tier, dataset.team.name, why) for dataset, why in lacking if why)
     return Coverage(tuple(sorted(tiers)), len(datasets), uncovered)
@@ -69,14 +69,6 @@ def coverage(tiers: Collection[int] = HIGHEST, *, team: Team | None = None, now:
 def lacks(dataset: Dataset) -> tuple[str, ...]:
     """Why the dataset is not covered; empty where it is."""
     return tuple(_lacks(dataset, _live_tests([dataset])[dataset.pk], None))
-
-
-def _around(datasets: Collection[Dataset]) -> Surroundings | None:
-    """None where one of them cannot be described: then each is asked for alone."""
-    try:
-        return surroundings(datasets)
-    except BadOverride:
-        return None
 
 
 def _live_tests(datasets: Collection[Dataset]) -> dict[int, dict[str, Test]]:

@@ -69,6 +69,14 @@ def surroundings(datasets: Collection[Dataset]) -> Surroundings:
     )
 
 
+def together(datasets: Collection[Dataset]) -> Surroundings | None:
+    """For many at once. None where one of them cannot be described: then each is asked for alone, and that one says why."""
+    try:
+        return surroundings(datasets)
+    except BadOverride:
+        return None
+
+
 def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFacts:
     """Raises BadOverride. `among`: for many datasets at once."""
     around = among or surroundings([dataset])

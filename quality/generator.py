@@ -15,7 +15,7 @@ from lakehub.kernel.errors import Refused
 from quality import units
 from quality.checks import definitions_of
 from quality.checks.custom import CUSTOM
-from quality.described import described
+from quality.described import Surroundings, described, together
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
 from quality.domain.expression import Expression, ExpressionError, Parameters, flattened, parse, understand
 from quality.domain.tiers import BadOverride
@@ -34,9 +34,10 @@ def generate_missing(*, now: datetime, limit: int = 20) -> int:
     """
     waiting = list(_behind(now)[:limit])
     waiting += _unlooked_at(now)[: min(SWEPT_AT_ONCE, limit - len(waiting))]
+    among = together(waiting)
     for dataset in waiting:
         with apart(f"Making the tests of {dataset}"):
-            _try(dataset, now=now)
+            _try(dataset, among, now=now)
     _retire_of_those_that_left(now=now, limit=limit)
     return len(waiting)
 
@@ -54,10 +55,10 @@ def _unlooked_at(now: datetime) -> QuerySet[Dataset]:
     return current.order_by("coverage__tried_at")
 
 
-def _try(dataset: Dataset, *, now: datetime) -> None:
+def _try(dataset: Dataset, among: Surroundings | None, *, now: datetime) -> None:
     """Notes a failure and when to try again, and raises it; a new version of the metadata is tried at once."""
     try:
-        generate(dataset, now=now)
+        generate(dataset, among, now=now)
     except Exception as problem:
         attempts = Coverage.objects.get_or_create(dataset=dataset)[0].attempts + 1
         Coverage.objects.filter(dataset=dataset).update(
@@ -80,10 +81,10 @@ def _retire_of_those_that_left(*, now: datetime, limit: int) -> None:
         dataset.tests.filter(retired_at=None).update(retired_at=now)
 
 
-def generate(dataset: Dataset, *, now: datetime) -> list[Test]:
+def generate(dataset: Dataset, among: Surroundings | None = None, *, now: datetime) -> list[Test]:
     """Makes, changes and retires tests so that they are what the metadata asks for. Running it again changes nothing."""
     try:
-        facts = described(dataset)
+        facts = described(dataset, among)
     except BadOverride as problem:
         _covered(dataset, now=now, problem=str(problem))
         return []

@@ -79,10 +79,10 @@ def test_a_dataset_without_tests_holds_up_no_other(world: World, monkeypatch: py
 
 
 def _but(name: str, generate: Callable[..., list[Test]]) -> Callable[..., list[Test]]:
-    def failing(dataset: Dataset, **known: object) -> list[Test]:
+    def failing(dataset: Dataset, *among: object, **known: object) -> list[Test]:
         if dataset.name == name:
             raise LookupError("no such check")
-        return generate(dataset, **known)
+        return generate(dataset, *among, **known)
 
     return failing
 

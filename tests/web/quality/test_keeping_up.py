@@ -27,10 +27,10 @@ def watched(name: str, **fields: object) -> Dataset:
 
 
 def failing(generate: Callable[..., list[Test]]) -> Callable[..., list[Test]]:
-    def fails_for_the_bad(dataset: Dataset, **known: object) -> list[Test]:
+    def fails_for_the_bad(dataset: Dataset, *among: object, **known: object) -> list[Test]:
         if dataset.name.startswith("bad"):
             raise LookupError("no such check")
-        return generate(dataset, **known)
+        return generate(dataset, *among, **known)
 
     return fails_for_the_bad
 
