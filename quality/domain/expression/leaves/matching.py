@@ -1,4 +1,4 @@
-"""matching(table, other): the share of keys that are in the other table too, by a Bloom filter that travels instead of the data.
+"""matching(table, other): of the keys of the other table the share that is in this one, by a Bloom filter that travels.
 
 `matching(this, this@dc2, 10%)` looks at a tenth of the keys, the same in both; `matching(this, this@dc2, 100%, origin, day)`
 names the key, which else is the primary key. Both are looked at in the same partition. The missing keys are named.
