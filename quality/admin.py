@@ -10,7 +10,19 @@ from django.http import HttpRequest
 
 from lakehub import wiring
 from lakehub.accounts.console import ReadOnly
-from quality.models import ColumnRule, Coverage, Flip, Metric, Result, SkippedCheck, Test, TestVersion, Unit
+from quality.models import (
+    BaselineTry,
+    ColumnRule,
+    Coverage,
+    Flip,
+    Metric,
+    Result,
+    SkippedCheck,
+    Test,
+    TestVersion,
+    Unit,
+    Watch,
+)
 from quality.waivers import ask_rerun
 
 
@@ -72,7 +84,23 @@ class SkippedCheckAdmin(_Facts):
 
 @admin.register(Coverage)
 class CoverageAdmin(_Facts):
-    list_display = ("dataset", "metadata_version", "generated_at", "problem")
+    list_display = ("dataset", "metadata_version", "generated_at", "problem", "tried_at", "attempts", "retry_at")
+    list_select_related = ("dataset",)
+    search_fields = ("dataset__name", "problem")
+
+
+@admin.register(BaselineTry)
+class BaselineTryAdmin(_Facts):
+    list_display = ("copy", "problem", "attempts", "tried_at", "retry_at")
+    list_select_related = ("copy__dataset", "copy__data_center")
+
+
+@admin.register(Watch)
+class WatchAdmin(_Facts):
+    """Tables that others write, and when they are looked at for changes."""
+
+    list_display = ("copy", "looked_at", "due_at")
+    list_select_related = ("copy__dataset", "copy__data_center")
 
 
 @admin.register(ColumnRule)

@@ -11,7 +11,16 @@ from django.http import HttpRequest
 from lakehub import wiring
 from lakehub.accounts.console import ReadOnly
 from lakehub.catalog import changes
-from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, Feed, LineageEdge
+from lakehub.catalog.models import (
+    Connection,
+    DataCenter,
+    Dataset,
+    DatasetCopy,
+    Feed,
+    LineageDay,
+    LineageEdge,
+    LineageTable,
+)
 
 
 @admin.register(DataCenter)
@@ -62,3 +71,18 @@ class DatasetAdmin(ReadOnly, admin.ModelAdmin[Dataset]):
         fed = chosen.filter(offboarded_at=None, feed__paused=not paused)
         changed = [changes.change(one, {"paused": paused}, actor=actor, now=now) for one in fed]
         self.message_user(request, f"{len(changed)} feeds {'paused' if paused else 'go on'}.")
+
+
+@admin.register(LineageDay)
+class LineageDayAdmin(ReadOnly, admin.ModelAdmin[LineageDay]):
+    list_display = ("day", "source", "attempt", "ended_at", "error")
+
+
+@admin.register(LineageTable)
+class LineageTableAdmin(ReadOnly, admin.ModelAdmin[LineageTable]):
+    """What lineage tells of, onboarded or not."""
+
+    list_display = ("namespace", "name", "connection", "dataset", "dropped")
+    list_filter = ("dropped", "connection")
+    list_select_related = ("connection", "dataset")
+    search_fields = ("name",)

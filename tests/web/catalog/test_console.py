@@ -36,3 +36,10 @@ def test_a_feed_is_paused_by_who_may_change_it(rights: tuple[str, ...], paused: 
     console(*rights).post("/console/catalog/dataset/", {"action": "pause", "_selected_action": dataset.pk})
     assert Dataset.objects.get().feed.paused is paused
     assert AuditEntry.objects.filter(action="change").exists() is paused
+
+
+@pytest.mark.parametrize("table", ["lineageday", "lineagetable"])
+def test_lineage_can_be_looked_at(table: str) -> None:
+    client = console(f"view_{table}", f"add_{table}")
+    assert client.get(f"/console/catalog/{table}/").status_code == 200
+    assert client.get(f"/console/catalog/{table}/add/").status_code == 403
