@@ -29,8 +29,7 @@ def states(target: Target, parts: Collection[Part]) -> Mapping[Part, str]:
 def _of_slices(target: HudiCopy, parts: Collection[Part]) -> dict[Part, str]:
     (only, *others) = parts
     if not others and isinstance(only, One):
-        found = {only: snapshot(target.uri, column=only.column, value=only.value, logs=True).slices}
-        return _digests(found)
+        return _digests({only: snapshot(target.uri, column=only.column, value=only.value, logs=True).slices})
     listed = snapshot(target.uri, logs=True).slices
     by_partition: dict[str | None, list[Slice]] = defaultdict(list)
     for one in listed:
