@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.calendar import Grain
 from quality.domain.definitions import DatasetFacts
@@ -101,6 +102,7 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),
         one_to_one=one_to_one,
+        floats=frozenset(column["name"] for column in dataset.columns if column["type"] == ColumnType.FLOAT),
         upstream_outside=dataset.ingested or (one_to_one and around.upstream[dataset.pk].outside),
         rules=around.rules.get(dataset.pk, ()),
         metrics=around.metrics.get(dataset.pk, ()),

@@ -17,9 +17,9 @@ class BloomCrossDc:
     category = "consistency"
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
-        if len(dataset.data_centers) < 2 or not dataset.scope.primary_key:
-            few = len(dataset.data_centers) < 2
-            yield Skipped("bloom_cross_dc", "a copy in one data center only" if few else "no primary key")
+        lacking = "a copy in one data center only" if len(dataset.data_centers) < 2 else dataset.no_key
+        if lacking:
+            yield Skipped("bloom_cross_dc", lacking)
             return
         share = dataset.slas.compared
         sample = "" if share == 1 else f", {shown(share)}"

@@ -36,8 +36,8 @@ def _cannot(dataset: DatasetFacts) -> str:
     if not dataset.scope.has_upstream or not dataset.upstream_outside:
         return "no upstream outside the lake"
     key, there = dataset.scope.primary_key, dataset.scope.tables[UPSTREAM]
-    if not key:
-        return "no primary key"
+    if dataset.no_key:
+        return dataset.no_key
     lacking = [name for name in key if there is not None and name not in there]
     return f"upstream lacks {', '.join(lacking)} of the primary key" if lacking else ""
 

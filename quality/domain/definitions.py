@@ -29,12 +29,22 @@ class DatasetFacts:
     data_centers: tuple[str, ...] = ()
     one_to_one: bool = False
     """Each row upstream gives one row here, so that rows can be compared."""
+    floats: frozenset[str] = frozenset()
+    """Columns of floating-point numbers, which are no keys: engines write them differently."""
     upstream_outside: bool = False
     """Upstream is no table of the lake: what it has is known by asking it."""
     rules: tuple[Rule, ...] = ()
     metrics: tuple[BusinessMetric, ...] = ()
     produced: Production | None = None
     """When its partitions are produced, where not all are."""
+
+    @property
+    def no_key(self) -> str:
+        """Why records cannot be told apart by the primary key; empty where they can."""
+        unfit = [name for name in self.scope.primary_key if name in self.floats]
+        if unfit:
+            return f"{', '.join(unfit)} of the primary key holds floating-point numbers"
+        return "" if self.scope.primary_key else "no primary key"
 
     @property
     def cadence(self) -> timedelta | None:

@@ -48,7 +48,16 @@ PUNCTUAL = BusinessMetric(
     freshness=timedelta(hours=2),
 )
 FLIGHTS = DatasetFacts(
-    "flights", 1, slas_of(1), SCOPE, Grain.DAY, ("dc1", "dc2"), one_to_one=True, upstream_outside=True, rules=RULES, metrics=(PUNCTUAL,)
+    "flights",
+    1,
+    slas_of(1),
+    SCOPE,
+    Grain.DAY,
+    ("dc1", "dc2"),
+    one_to_one=True,
+    upstream_outside=True,
+    rules=RULES,
+    metrics=(PUNCTUAL,),
 )
 LONELY = DatasetFacts("notes", 4, slas_of(4), Scope(tables={"this": None}), Grain.NONE, ("dc1",))
 
@@ -115,6 +124,9 @@ def test_a_sample_needs_an_upstream_outside_the_lake_that_has_the_key() -> None:
     tables = {**SCOPE.tables, "upstream": frozenset({"id"})}
     within = replace(FLIGHTS, upstream_outside=False)
     other = replace(FLIGHTS, scope=replace(SCOPE, tables=tables))
+    inexact = replace(FLIGHTS, floats=frozenset({"id"}))
+    why = "id of the primary key holds floating-point numbers"
+    assert skipped(inexact) == {"sampling": why, "bloom_cross_dc": why}
     assert skipped(within) == {"sampling": "no upstream outside the lake"}
     assert skipped(other) == {"sampling": "upstream lacks day of the primary key"}
 
