@@ -11,7 +11,7 @@ import logging
 from typing import Protocol
 
 from lakehub.kernel.registry import Registry
-from quality.engines.scan import CannotRead, Limits, Measured, Part, Scan, Target
+from quality.engines.scan import CannotRead, Limits, Measured, Scan
 
 log = logging.getLogger(__name__)
 
@@ -25,9 +25,6 @@ class Engine(Protocol):
         Raises CannotRead where the target itself cannot be read: then nothing could be measured.
         """
 
-    def version(self, target: Target, part: Part) -> str:
-        """What identifies the state of the part's rows; empty where that is not known. Raises CannotRead."""
-
 
 ENGINES: Registry[type[Engine]] = Registry(
     "engine",
@@ -37,17 +34,6 @@ ENGINES: Registry[type[Engine]] = Registry(
         "sqlalchemy": "quality.engines.sqlalchemy:SqlAlchemy",
     },
 )
-
-
-def version(engine: str, target: Target, part: Part) -> str:
-    """Two equal versions have equal rows, so that what was measured of one need not be measured again; empty: not known."""
-    try:
-        return ENGINES.get(engine)().version(target, part)
-    except CannotRead:
-        return ""
-    except Exception:
-        log.exception("The engine %s cannot tell the version of %s", engine, target)
-        return ""
 
 
 def read(engine: str, scan: Scan, limits: Limits) -> Measured:

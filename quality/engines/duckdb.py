@@ -18,7 +18,7 @@ from quality.domain.queries import BadQuery
 from quality.engines import queries
 from quality.engines.deadline import deadline
 from quality.engines.duck import DuckSql, cause, quoted
-from quality.engines.files import READERS, files_version, local_files, opened, parquet
+from quality.engines.files import READERS, local_files, opened, parquet
 from quality.engines.fusion import Answers
 from quality.engines.queries import FileTable
 from quality.engines.reading import Found, Reading, Source
@@ -52,11 +52,6 @@ class DuckDb:
         if isinstance(scan.target, Files):
             return _of_files(scan, scan.target, limits)
         raise CannotRead("DuckDB reads Hudi tables and files; for a table of a database choose engine=sqlalchemy.")
-
-    def version(self, target: Target, part: Part) -> str:
-        if isinstance(target, Files):
-            return files_version(target)
-        return _listed(target, part).version if isinstance(target, HudiCopy) else ""
 
 
 def _of_files(scan: Scan, target: Files, limits: Limits) -> Measured:

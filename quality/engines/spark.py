@@ -11,7 +11,7 @@ from quality.domain.expression.measures import COMMITTED, Answer, Measure
 from quality.domain.expression.values import Failed, error
 from quality.domain.queries import BadQuery
 from quality.engines import queries
-from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, One, Part, Scan, Target, of_nothing
+from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, Scan, Target, of_nothing
 from quality.engines.slices import snapshot
 from quality.spark.fused import measure, query
 from quality.spark.session import quality_session
@@ -51,12 +51,6 @@ class Spark:
         except (BadQuery, CannotRead) as bad:
             return error(str(bad))
         return query(frame, measure, scan, tables, limits)
-
-    def version(self, target: Target, part: Part) -> str:
-        if not isinstance(target, HudiCopy):
-            return ""
-        one = {"column": part.column, "value": part.value} if isinstance(part, One) else {}
-        return snapshot(target.uri, **one, logs=True).version
 
 
 def _frame(spark: SparkSession, target: Target) -> DataFrame:

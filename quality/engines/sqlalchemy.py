@@ -45,10 +45,6 @@ class SqlAlchemy:
         with connected(scan.target, limits) as connection:
             return _measured(connection, scan, scan.target, limits)
 
-    def version(self, target: Target, part: object) -> str:
-        """A database does not say what has changed."""
-        return ""
-
 
 def _measured(connection: sa.Connection, scan: Scan, target: SqlTable, limits: Limits) -> Measured:
     backend = Sql(connection, databases.dialect_of(connection))

@@ -4,6 +4,8 @@ a zone, booleans, texts of many scripts, hostile names. The facts are run by tes
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,7 +20,7 @@ from quality.domain.expression.measures import ROWS, Measure
 from quality.domain.expression.nodes import Name
 from quality.domain.expression.values import Failed
 from quality.engines import Engine
-from quality.engines.bins import bin_name, bin_of
+from quality.engines.bins import PARTS, bin_name, bin_of
 from quality.engines.scan import Each, Limits, Measured, One, Part, Scan, Target, Whole
 
 PART = "part"
@@ -47,6 +49,18 @@ TABLE: list[dict[str, Any]] = [
 ]
 for _each in TABLE:
     _each["local"] = _each["zoned"] and _each["zoned"].replace(tzinfo=None)
+_BOUNDS = [
+    2.0**power * (1 + part / PARTS)
+    for power in (-33, -32, -31, -3, -1, 0, 1, 2, 10, 29, 52, 53, 63, 64, 70)
+    for part in range(PARTS)
+]
+NUMBERS = [
+    {"x": sign * value}
+    for bound in _BOUNDS
+    for value in (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
+    for sign in (1, -1)
+]
+"""Around the bounds of bins, where a logarithm is wrong first."""
 LOOKED_INTO = [{"word": "AA"}, {"word": "AA"}, {"word": "A"}, {"word": None}, {"word": "Ærø"}]
 SCHEMA = pa.schema(
     [
@@ -75,6 +89,7 @@ class Place:
     engine: Engine
     table: Target
     words: Target
+    numbers: Target
     zones: bool = True
 
     def measured(self, *measures: Measure, part: Part = WHOLE, **scan: Any) -> Measured:
@@ -171,13 +186,16 @@ def however_many_measures_are_one_scan(place: Place) -> None:
 
 
 def numbers_have_the_same_bins(place: Place) -> None:
-    ratios = [row["ratio"] for row in TABLE]
-    expected: dict[str | None, int] = {}
-    for ratio in ratios:
-        name = None if ratio is None else bin_name(bin_of(ratio))
-        expected[name] = expected.get(name, 0) + 1
-    assert place.answer(measure("frequencies", "ratio")) == expected
-    assert place.answer(measure("frequencies", "ratio"), One(PART, "p3")) == {}
+    ratios = measure("frequencies", "ratio")
+    expected = Counter(None if row["ratio"] is None else bin_name(bin_of(row["ratio"])) for row in TABLE)
+    assert place.answer(ratios) == expected
+    assert place.answer(ratios, One(PART, "p3")) == {}
+
+
+def numbers_at_the_bounds_have_the_same_bins(place: Place) -> None:
+    x = measure("frequencies", "x")
+    found = place.engine.measure(Scan(place.numbers, (x,)), Limits()).answers[x]
+    assert found == Counter(bin_name(bin_of(row["x"])) for row in NUMBERS)
 
 
 def other_values_are_their_own_bins(place: Place) -> None:
@@ -344,6 +362,7 @@ FACTS: tuple[Callable[[Place], None], ...] = (
     each_part_is_answered_in_one_go,
     however_many_measures_are_one_scan,
     numbers_have_the_same_bins,
+    numbers_at_the_bounds_have_the_same_bins,
     other_values_are_their_own_bins,
     groups_are_named_alike,
     every_measure_is_answered_by_group,

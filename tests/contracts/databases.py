@@ -9,7 +9,7 @@ from sqlalchemy.dialects import mysql
 
 from quality.engines.scan import SqlTable
 from quality.engines.sqlalchemy import SqlAlchemy
-from tests.contracts.answers import LOOKED_INTO, ODD, PART, TABLE, Place
+from tests.contracts.answers import LOOKED_INTO, NUMBERS, ODD, PART, TABLE, Place
 
 
 def filled(url: str, schema: str | None = None) -> Place:
@@ -18,16 +18,18 @@ def filled(url: str, schema: str | None = None) -> Place:
     meta = sa.MetaData(schema=schema)
     table = sa.Table('odd. "table', meta, *(sa.Column(name, kind) for name, kind in _types(engine).items()))
     words = sa.Table("words", meta, sa.Column("word", _text(engine)))
+    numbers = sa.Table("numbers", meta, sa.Column("x", sa.Double()))
     meta.create_all(engine)
     with engine.begin() as connection:
         if engine.dialect.name == "mysql":
             connection.exec_driver_sql("SET time_zone = '+00:00'")
         connection.execute(table.insert(), TABLE)
         connection.execute(words.insert(), LOOKED_INTO)
+        connection.execute(numbers.insert(), NUMBERS)
     engine.dispose()
     prefix = f"{schema}." if schema else ""
     zones = engine.dialect.name != "sqlite"
-    return Place(SqlAlchemy(), *(SqlTable(url, f"{prefix}{name}") for name in (table.name, "words")), zones)
+    return Place(SqlAlchemy(), *(SqlTable(url, f"{prefix}{name}") for name in (table.name, "words", "numbers")), zones)
 
 
 def _text(engine: sa.Engine) -> Any:

@@ -12,7 +12,7 @@ import pytest
 from quality.engines.duckdb import DuckDb
 from quality.engines.scan import Files, HudiCopy
 from tests.contracts import databases
-from tests.contracts.answers import LOOKED_INTO, PART, SCHEMA, Place, arrow, every_fact
+from tests.contracts.answers import LOOKED_INTO, NUMBERS, PART, SCHEMA, Place, arrow, every_fact
 from tests.lake import hudi_table
 
 
@@ -21,13 +21,16 @@ def hudi(folder: Path) -> Place:
     parts: dict[str | None, pa.Table] = {"p0": SCHEMA.empty_table(), "p1": arrow("p1"), "p2": arrow("p2")}
     table = hudi_table(folder / "table", parts, column=PART)
     words = hudi_table(folder / "words", {None: pa.Table.from_pylist(LOOKED_INTO)}, key="word")
-    return Place(DuckDb(), HudiCopy(table), HudiCopy(words))
+    numbers = hudi_table(folder / "numbers", {None: pa.Table.from_pylist(NUMBERS)}, key="x")
+    return Place(DuckDb(), HudiCopy(table), HudiCopy(words), HudiCopy(numbers))
 
 
 def parquet(folder: Path) -> Place:
     pq.write_table(arrow(), folder / "table.parquet")
-    pq.write_table(pa.Table.from_pylist(LOOKED_INTO), folder / "words.parquet")
-    return Place(DuckDb(), *(Files(f"{folder.as_uri()}/{name}.parquet", "parquet") for name in ("table", "words")))
+    for name, rows in (("words", LOOKED_INTO), ("numbers", NUMBERS)):
+        pq.write_table(pa.Table.from_pylist(rows), folder / f"{name}.parquet")
+    names = ("table", "words", "numbers")
+    return Place(DuckDb(), *(Files(f"{folder.as_uri()}/{name}.parquet", "parquet") for name in names))
 
 
 def sqlite(folder: Path) -> Place:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -13,7 +17,9 @@ from quality.domain.expression.values import Failed
 from quality.engines.duckdb import DuckDb
 from quality.engines.scan import Each, HudiCopy, Limits, One, Scan, Whole
 from quality.engines.spark import Spark
+from tests.contracts import answers
 from tests.contracts import test_engines as suite
+from tests.contracts.test_answers import hudi
 from tests.contracts.test_engines import DAY, MEASURES, Place
 from tests.lake import hudi_table
 
@@ -63,15 +69,45 @@ def test_a_table_with_no_commit_has_no_rows(place: Place, tmp_path: Path) -> Non
     assert place.engine.measure(Scan(HudiCopy(uri), (ROWS, COMMITTED)), Limits()).answers == {ROWS: 0, COMMITTED: None}
 
 
-def test_all_measures_are_one_query_and_the_jobs_do_not_grow_with_them(spark: SparkSession, place: Place) -> None:
+@pytest.fixture(scope="module")
+def table(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> answers.Place:
+    made = hudi(tmp_path_factory.mktemp("answers"))
+    return replace(made, engine=Spark(lambda: spark))
+
+
+@answers.every_fact
+def test_it_answers_like_the_other_engines(table: answers.Place, fact: Callable[[answers.Place], None]) -> None:
+    fact(table)
+
+
+def test_times_are_utc_wherever_the_process_lives(table: answers.Place, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "America/New_York")
+    time.tzset()
+    try:
+        latest = table.answer(answers.measure("maximum", "zoned"))
+    finally:
+        monkeypatch.undo()
+        time.tzset()
+    assert latest == datetime(2026, 11, 3, 0, 30, tzinfo=UTC)
+
+
+def test_the_jobs_do_not_grow_with_the_measures(spark: SparkSession, table: answers.Place) -> None:
     jobs = []
-    simple = tuple(one for one in MEASURES if one.kind not in ("distinct", "unmatched"))
-    for measures in (simple[:1], simple):
+    plain = tuple(one for one in answers.ALL if one.kind != "distinct" and one.other is None)
+    for count in (1, 20, len(plain)):
         before = _jobs(spark)
-        measured = place.engine.measure(Scan(place.flights, measures, Whole()), Limits())
+        table.measured(*plain[:count])
         jobs.append(_jobs(spark) - before)
-        assert measured.scans == 1
-    assert jobs[0] == jobs[1]
+    assert len(plain) > 20
+    assert len(set(jobs)) == 1
+
+
+def test_a_scan_that_takes_too_long_is_cancelled(table: answers.Place) -> None:
+    slow = answers.measure(
+        "query", values=("SELECT count(*) FROM this a, this b, this c, this d, this e, this f, this g, this h",)
+    )
+    found = table.answer(slow, limits=Limits(timeout=timedelta(milliseconds=300)))
+    assert found == Failed(Outcome.ERROR, "the scan took longer than its timeout")
 
 
 def _jobs(spark: SparkSession) -> int:
