@@ -20,8 +20,7 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from quality.domain.bloom import SPARK, BadFilter, Shape, head
-from quality.domain.bloom_keys import NoKey
+from quality.domain.bloom import SPARK, Shape, head
 from quality.spark.bloom import bits_of, has, key_text, present
 
 EXISTS = "exists"
@@ -132,7 +131,7 @@ class _Builder:
     def apply(self, args: Any) -> Any:
         try:
             made = self._build(self._spark, [args.apply(place) for place in range(args.size())])
-        except (NoKey, BadFilter, BadCall) as wrong:
+        except ValueError as wrong:
             # Raised from here it would be a trace of Java and Python.
             made = F.raise_error(F.lit(str(wrong))).cast("string")
         return made._jc.expr()
