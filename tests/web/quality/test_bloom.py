@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pyarrow as pa
+import pytest
 
+import quality.exchanges.duckdb
+from quality.engines.slices import Slice, Snapshot, snapshot
 from quality.models import Unit
 from tests import lake
 from tests.factories import NOW
@@ -63,3 +66,24 @@ def test_it_heals_when_the_record_is_back(make_world: Callable[..., World]) -> N
     world.run(unit.due_at or NOW)
     unit.refresh_from_db()
     assert (unit.latest_outcome, unit.detail.get("missing")) == ("pass", None)
+
+
+def test_a_file_that_vanished_is_listed_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str] = []
+
+    def once_gone(uri: str, **part: str) -> Snapshot:
+        seen.append(uri)
+        return snapshot(uri, **part) if len(seen) > 1 else Snapshot((Slice("/gone.parquet", None),), "", None)
+
+    monkeypatch.setattr(quality.exchanges.duckdb, "snapshot", once_gone)
+    world.monitored()
+    assert world.outcomes("bloom@dc2", "dc1") == dict.fromkeys(DAYS, "pass")
+
+
+def test_whatever_an_exchange_raises_its_test_says_so(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("quality.exchanges.bloom._shape", lambda rows, share: 1 / 0)
+    world.monitored()
+    unit = world.unit("bloom@dc2", DAYS[0], "dc1")
+    assert (unit.latest_outcome, unit.verdict) == ("error", "unknown")
+    assert "the exchange failed (ZeroDivisionError): see the worker's log" in unit.detail["cause"]
+    assert world.outcomes("duplicates")[DAYS[0]] == "pass"
