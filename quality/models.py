@@ -161,8 +161,9 @@ class Lane(models.IntegerChoices):
 class Unit(models.Model):
     """(test, copy, data range): the facts of its verdict, and when it is run next. One mutable row that holds now."""
 
-    test = models.ForeignKey(Test, on_delete=models.CASCADE, related_name="units")
-    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="units")
+    # Both begin an index below; one of its own would be written with every change of a unit.
+    test = models.ForeignKey(Test, on_delete=models.CASCADE, related_name="units", db_index=False)
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="units", db_index=False)
     start = models.DateTimeField()
     end = models.DateTimeField()
 
@@ -261,7 +262,7 @@ class Slot(models.Model):
 class Result(models.Model):
     """The stored outcome of one execution. Appended, never changed; kept 30 days."""
 
-    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="results")
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="results", db_index=False)
     version = models.ForeignKey(TestVersion, on_delete=models.PROTECT, related_name="+")
     outcome = models.CharField(max_length=10, choices=OUTCOMES)
     observed = models.FloatField(null=True, blank=True)
@@ -316,7 +317,7 @@ class Measurement(models.Model):
 class ResultHour(models.Model):
     """The results of a unit in one hour, added up; what is left of them after their 30 days."""
 
-    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="hours")
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="hours", db_index=False)
     hour = models.DateTimeField()
     passed = models.PositiveIntegerField(default=0)
     failed = models.PositiveIntegerField(default=0)
@@ -339,7 +340,7 @@ class ResultHour(models.Model):
 class Flip(models.Model):
     """A unit's verdict changed. Incidents claims it; it is also the audit trail and the statistic."""
 
-    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="flips")
+    unit = models.ForeignKey(Unit, on_delete=models.CASCADE, related_name="flips", db_index=False)
     result = models.ForeignKey(Result, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     """None: time alone changed it, or a waiver."""
     was = models.CharField(max_length=10, choices=VERDICTS)
