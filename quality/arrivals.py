@@ -8,7 +8,7 @@ from datetime import datetime
 from ingestion.models import Commit, TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.calendar import Grain
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.interval import FOREVER, Interval
 from quality.domain.backtest import Arrival, Limit
 
 
@@ -17,12 +17,15 @@ def first_commit(copy: DatasetCopy) -> datetime | None:
     return Commit.objects.filter(copy=copy).order_by("completed_at").values_list("completed_at", flat=True).first()
 
 
-def arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dict[Interval, list[Arrival]]:
+def arrivals(
+    copy: DatasetCopy, partitions: Sequence[Interval], *, until: datetime = FOREVER
+) -> dict[Interval, list[Arrival]]:
     """The commits of each of the partitions, which are in order."""
     found: dict[Interval, list[Arrival]] = {one: [] for one in partitions}
     if not partitions:
         return found
-    touched = TouchedPartition.objects.filter(copy=copy, start__gte=partitions[0].start, end__lte=partitions[-1].end)
+    within = {"start__gte": partitions[0].start, "end__lte": partitions[-1].end, "commit__completed_at__lte": until}
+    touched = TouchedPartition.objects.filter(copy=copy, **within)
     for start, end, at, rows in touched.values_list("start", "end", "commit__completed_at", "rows"):
         if (partition := Interval(start, end)) in found:
             found[partition].append(Arrival(at, rows))

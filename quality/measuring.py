@@ -11,7 +11,10 @@ from django.db.models import Max
 
 from ingestion.models import Commit, Finding
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.calendar import shifted
 from lakehub.kernel.interval import Interval
+from quality.arrivals import arrivals
+from quality.domain.backtest import complete_at
 from quality.domain.evaluation import asks
 from quality.domain.expression import THIS, Expression, Name, parse
 from quality.domain.expression.measures import COMMITTED, Answer, Ask, Reach
@@ -62,7 +65,7 @@ def _asks(flattened: str) -> tuple[Ask, ...]:
 def measure(copy: DatasetCopy, units: Sequence[Unit], *, now: datetime) -> dict[int, Answers]:
     """The answers for each unit by its id. What cannot be read is a Failed among them, never an exception."""
     places = Places(copy)
-    sources = {unit.pk: {ask: _source(unit, ask, places) for ask in _asks(_text(unit))} for unit in units}
+    sources = {unit.pk: {ask: _source(unit, ask, places, now) for ask in _asks(_text(unit))} for unit in units}
     needs = list(dict.fromkeys(one for each in sources.values() for one in each.values() if not isinstance(one, Found)))
     kept = Kept(needs)
     measured = found(one for one in needs if one not in kept.found)
@@ -76,11 +79,11 @@ def _text(unit: Unit) -> str:
     return unit.test.version.flattened
 
 
-def _source(unit: Unit, ask: Ask, places: Places) -> Wanted | Found:
+def _source(unit: Unit, ask: Ask, places: Places, now: datetime) -> Wanted | Found:
     """Where the answer comes from: a table, our own database, or there is none."""
     known = _from_database(unit, ask)
     if known is not None:
-        return Found(known(unit, ask))
+        return Found(known(unit, ask, now))
     try:
         return wanted(understood(_text(unit)), ask, Interval(unit.start, unit.end), places)
     except CannotRead as failed:
@@ -117,8 +120,10 @@ def _reused(each: Sequence[Found]) -> Reused | None:
 # What the database knows better than an engine
 
 
-def _from_database(unit: Unit, ask: Ask) -> Callable[[Unit, Ask], Answer] | None:
+def _from_database(unit: Unit, ask: Ask) -> Callable[[Unit, Ask, datetime], Answer] | None:
     """Findings are rows of ours; so are the commits of what Lakehub ingests. A copy that it only watches is asked itself."""
+    if ask.measure.kind == "delay":
+        return _delay
     if ask.measure.kind == "findings":
         return _open_findings
     if ask.measure == COMMITTED and (unit.test.dataset.ingested or unit.test.dataset.feed.connection.plugin != "hudi"):
@@ -126,7 +131,19 @@ def _from_database(unit: Unit, ask: Ask) -> Callable[[Unit, Ask], Answer] | None
     return None
 
 
-def _open_findings(unit: Unit, ask: Ask) -> Answer:
+def _delay(unit: Unit, ask: Ask, now: datetime) -> Answer:
+    """In seconds; what came to an earlier partition later than the tested one is old now does not count."""
+    dataset, tested = unit.copy.dataset, Interval(unit.start, unit.end)
+    try:
+        partition = shifted(tested, ask.table.shift, dataset.partition_grain, dataset.zone)
+    except ValueError:
+        return None
+    came = arrivals(unit.copy, [partition], until=partition.end + (now - tested.end))[partition]
+    complete = complete_at(came, sum(one.rows for one in came))
+    return None if complete is None else max(0.0, (complete - partition.end).total_seconds())
+
+
+def _open_findings(unit: Unit, ask: Ask, now: datetime) -> Answer:
     (kind,) = ask.measure.columns
     findings = Finding.objects.filter(
         copy=unit.copy_id, kind=kind, start__lt=unit.end, end__gt=unit.start, cleared_at=None
@@ -134,7 +151,7 @@ def _open_findings(unit: Unit, ask: Ask) -> Answer:
     return findings.count()
 
 
-def _last_commit(unit: Unit, ask: Ask) -> Answer:
+def _last_commit(unit: Unit, ask: Ask, now: datetime) -> Answer:
     newest: datetime | None = Commit.objects.filter(copy=unit.copy_id).aggregate(Max("completed_at"))[
         "completed_at__max"
     ]

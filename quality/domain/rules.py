@@ -251,6 +251,13 @@ KINDS: dict[str, RuleKind] = {
         of_column=False,
         check="anomaly",
     ),
+    "delay_anomaly": RuleKind(
+        "Delay out of the ordinary",
+        _WINDOW,
+        lambda column, given: deviates("delay(this)", given),
+        of_column=False,
+        check="anomaly",
+    ),
     "nulls_anomaly": RuleKind(
         "Nulls in {column} out of the ordinary",
         _WINDOW,

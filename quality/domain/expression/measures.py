@@ -60,7 +60,7 @@ COMMITTED = Measure("committed")
 """When the newest commit of a copy completed."""
 
 
-_UNKNOWN_OF_NOTHING = frozenset({"sum", "minimum", "maximum", "query", "committed"})
+_UNKNOWN_OF_NOTHING = frozenset({"sum", "minimum", "maximum", "query", "committed", "delay"})
 
 
 def of_no_rows(measure: Measure) -> Answer:

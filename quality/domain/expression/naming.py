@@ -17,7 +17,7 @@ from quality.domain.expression.scope import THIS, UPSTREAM, Scope
 Asked: TypeAlias = tuple[Call, Ask]
 
 MOST_GROUPS = 1_000
-_ALONE = frozenset({"committed", "findings", "query", "matching", "sampled"})
+_ALONE = frozenset({"committed", "delay", "findings", "query", "matching", "sampled"})
 """Measures that are not answered by the values of a column."""
 _DAY = timedelta(days=1)
 

@@ -108,6 +108,7 @@ WRITTEN = {
     "query": "query(this, 'SELECT 1 FROM this')",
     "matching": "matching(this, this@dc2, 100%, a)",
     "sampled": "sampled(this, upstream, 10, a)",
+    "delay": "delay(this)",
 }
 LEAST = {Kind.DURATION: "0s", Kind.RATIO: "0%"}
 

@@ -19,7 +19,7 @@ from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality import engines, scanning
+from quality import engines, execution, scanning
 from quality.backtest import Backtest, run_backtest
 from quality.domain.expression import flattened, parse
 from quality.engines.scan import Limits, Measured, Scan
@@ -174,6 +174,22 @@ def test_freshness_that_nobody_saw_cannot_be_replayed_and_says_why(flights: Data
     flights.save()
     (copy,) = tried(flights, "freshness(this) < 2h").copies
     assert "does not ingest this dataset" in copy.notes[0]
+
+
+def test_a_day_that_came_later_than_it_uses_to_is_out_of_the_ordinary(flights: Dataset) -> None:
+    """Updates come for days; of the days before only what had come at the same age counts."""
+    late = {"2026-11-16": 9.0}
+    for number in range(20, 0, -1):
+        name = (NOW - number * DAY).astimezone(NEW_YORK).date().isoformat()
+        commit(flights, name, late.get(name, 1 + number % 3 / 10))
+        commit(flights, name, 60, count=5)
+    test = factories.test(flights, Category.OTHERS, key="late", expression="lt(deviation(delay(this), 2w), 4)")
+    unit = factories.unit(test, over=day("2026-11-16"), due_at=day("2026-11-16").end + 10 * HOUR)
+    execution.run_due(now=day("2026-11-16").end + 10 * HOUR, worker="test")
+    unit.refresh_from_db()
+    assert (unit.latest_outcome, unit.detail["facts"]["delay(this)"]) == ("fail", "9 h")
+    assert unit.detail["facts"]["compared with"] == "the last 10 workdays"
+    assert unit.detail["facts"]["usual"].startswith("1 h 6 min")
 
 
 def test_what_is_wrong_is_refused_by_field(flights: Dataset) -> None:

@@ -59,6 +59,7 @@ LEAVES: Registry[Leaf] = Registry(
         "matching": f"{_HERE}.matching:MATCHING",
         "sampled": f"{_HERE}.sampled:SAMPLED",
         "freshness": f"{_HERE}.freshness:FRESHNESS",
+        "delay": f"{_HERE}.delay:DELAY",
         "findings": f"{_HERE}.findings:FINDINGS",
     },
 )
