@@ -1,0 +1,110 @@
+"""Evaluation against a model that is slow and obvious: a tree of Python numbers, one group at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+from fractions import Fraction
+from typing import TypeAlias
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from lakehub.kernel.outcome import Outcome
+from quality.domain.evaluation import asks, evaluate
+from quality.domain.expression import Call, Expression, Literal, Name, Node, flattened, parse
+from quality.domain.expression.kinds import Kind
+from quality.domain.expression.measures import Ask
+from quality.domain.expression.nodes import Parameters
+from quality.domain.expression.values import Failed, Moment, error
+from quality.domain.groups import SIZES
+
+NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
+NO_DATA, ERROR = "no data", "error"
+Worth: TypeAlias = Fraction | bool | str
+
+names = st.builds(
+    Name, st.sampled_from(["this", "upstream"]), shift=st.sampled_from([0, -1, -7]).map(lambda days: days * DAY)
+)
+leaves = names.map(lambda name: Call("rows", (name,)))
+numbers = st.integers(0, 9).map(lambda value: Literal(Fraction(value), Kind.NUMBER))
+ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "neg": 1, "abs": 1, "min": 3, "max": 2, "average": 3}
+COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
+
+
+def _calls(arities: Mapping[str, int], children: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
+    def of(name: str) -> st.SearchStrategy[Node]:
+        return st.tuples(*[children] * arities[name]).map(lambda args: Call(name, args))
+
+    return st.sampled_from(sorted(arities)).flatmap(of)
+
+
+counted: st.SearchStrategy[Node] = st.recursive(leaves | numbers, lambda inner: _calls(ARITHMETIC, inner), max_leaves=6)
+ratios = st.tuples(leaves, leaves).map(lambda sides: Call("div", sides))
+comparisons = _calls(dict.fromkeys(COMPARED, 2), counted) | _calls(dict.fromkeys(COMPARED, 2), ratios)
+assertions = st.recursive(comparisons, lambda inner: _calls({"and": 2, "or": 2, "not": 1}, inner), max_leaves=4)
+answers = st.one_of(st.integers(0, 3), st.just(error("broken")))
+
+
+def model(node: Node, rows: Mapping[Ask, int | Failed]) -> Worth:
+    """Both sides are always looked at; an error says more than missing data."""
+    if isinstance(node, Literal):
+        assert isinstance(node.value, Fraction)
+        return node.value
+    assert isinstance(node, Call)
+    if node.function == "rows":
+        (name,) = node.args
+        assert isinstance(name, Name)
+        found = next(count for ask, count in rows.items() if ask.table == name)
+        return ERROR if isinstance(found, Failed) else Fraction(found) or NO_DATA
+    args = [model(arg, rows) for arg in node.args]
+    for failed in (ERROR, NO_DATA):
+        if failed in args:
+            return failed
+    words = {"div": "a / b", "add": "a + b", "sub": "a - b", "mul": "a * b", "neg": "-a", "abs": "abs(a)",
+             "min": "min(args)", "max": "max(args)", "average": "sum(args) / Fraction(len(args))",
+             "and": "a and b", "or": "a or b", "not": "not a"}  # fmt: skip
+    word = words.get(node.function) or f"a {COMPARED[node.function]} b"
+    worth: Worth = eval(word, {"Fraction": Fraction}, {"a": args[0], "b": args[-1], "args": args})
+    return worth
+
+
+def outcome(worth: Worth) -> Outcome:
+    return {True: Outcome.PASS, False: Outcome.FAIL, NO_DATA: Outcome.NO_DATA, ERROR: Outcome.ERROR}[worth]
+
+
+@given(assertions, st.data())
+def test_it_comes_out_as_in_the_model(assertion: Node, data: st.DataObject) -> None:
+    expression = Expression(assertion)
+    rows = {ask: data.draw(answers) for ask in asks(expression)}
+    found = evaluate(parse(flattened(expression)), rows, Moment(NOW))
+    assert found.outcome is outcome(model(assertion, rows))
+    assert (found.cause == "") is (found.outcome in (Outcome.PASS, Outcome.FAIL))
+
+
+simple = _calls(dict.fromkeys(COMPARED, 2), leaves | numbers).filter(
+    lambda node: isinstance(node, Call) and any(isinstance(arg, Call) for arg in node.args)
+)
+groups = st.dictionaries(st.sampled_from(["a", "b", "c", None]), st.integers(0, 9), min_size=3)
+
+
+@given(simple, st.integers(0, 3), st.integers(1, 4), st.data())
+def test_a_dimension_test_is_the_test_of_each_group(
+    assertion: Node, least: int, most: int, data: st.DataObject
+) -> None:
+    by = Expression(assertion, Parameters(by="origin", least=least, most=most))
+    grouped = {ask: data.draw(groups) for ask in asks(by)}
+    found = evaluate(by, grouped, Moment(NOW))
+    sizes = sorted(
+        ((count, name) for name, count in grouped[SIZES].items() if count >= max(1, least)),
+        key=lambda group: (-group[0], group[1] is not None, group[1] or ""),
+    )
+    each = [
+        outcome(model(assertion, {ask: rows.get(name, 0) for ask, rows in grouped.items()})) for _, name in sizes[:most]
+    ]
+    speaking = [one for one in (Outcome.FAIL, Outcome.PASS) if one in each]
+    assert found.outcome is (speaking[0] if speaking else Outcome.NO_DATA)
+    assert found.groups is not None
+    assert (found.groups.tested, found.groups.failed) == (len(each), each.count(Outcome.FAIL))
+    assert found.groups.over_cap == max(0, len(sizes) - most)

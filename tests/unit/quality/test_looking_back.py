@@ -1,0 +1,154 @@
+"""Series, groups and exchanges: what evaluation makes of more than one number."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import pytest
+
+from lakehub.kernel.calendar import Grain, partition_at, shifted
+from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.outcome import Outcome
+from quality.domain.definitions import runs_in
+from quality.domain.evaluation import Evaluation, asks, evaluate
+from quality.domain.expression import parse
+from quality.domain.expression.measures import Answer, Ask
+from quality.domain.expression.nodes import Parameters
+from quality.domain.expression.values import Failed, Moment, no_data
+from quality.domain.groups import MOST_GROUPS, chosen
+
+NEW_YORK = ZoneInfo("America/New_York")
+NOW = datetime(2026, 11, 17, 15, tzinfo=UTC)
+TESTED = partition_at(
+    datetime(2026, 11, 16, 15, tzinfo=UTC), Grain.DAY, NEW_YORK
+)  # a Monday; the clocks changed on the 1st
+
+
+def judged(text: str, rows: Callable[[date], Any], excluded: tuple[Interval, ...] = ()) -> Evaluation:
+    """`rows` says what was measured by local date."""
+    expression = parse(text)
+    answers = {ask: rows(day_of(ask)) for ask in asks(expression)}
+    moment = Moment(NOW, Grain.DAY, NEW_YORK, partition=TESTED, excluded=excluded)
+    return evaluate(expression, answers, moment)
+
+
+def day_of(ask: Ask) -> date:
+    return shifted(TESTED, ask.table.shift, Grain.DAY, NEW_YORK).start.astimezone(NEW_YORK).date()
+
+
+def usual(day: date) -> int:
+    """1000 on Mondays, fewer at the weekend."""
+    return 400 + day.day % 3 if day.weekday() > 4 else 1000 + day.day % 3
+
+
+USUAL = "deviation(rows(this), 8w) < 4"
+
+
+def test_a_day_as_usual_passes_and_tells_the_band() -> None:
+    found = judged(USUAL, usual)
+    assert (found.outcome, found.threshold) == (Outcome.PASS, "< 4")
+    assert found.facts is not None
+    assert found.facts["compared with"] == "the last 8 Mondays"
+    assert found.facts["rows(this)"] == "1,001"
+    assert "usual" in found.facts
+
+
+def test_a_monday_like_a_sunday_is_unusual() -> None:
+    found = judged(USUAL, lambda day: 400 if day == date(2026, 11, 16) else usual(day))
+    assert found.outcome is Outcome.FAIL
+
+
+def test_what_was_part_of_an_incident_is_left_out() -> None:
+    wrong = {date(2026, 11, 9), date(2026, 11, 2), date(2026, 10, 26), date(2026, 10, 19), date(2026, 10, 12)}
+    spans = tuple(
+        partition_at(datetime(day.year, day.month, day.day, 17, tzinfo=UTC), Grain.DAY, NEW_YORK) for day in wrong
+    )
+    broken = {True: 10, False: 1000}
+    assert judged(USUAL, lambda day: broken[day in wrong]).outcome is Outcome.FAIL
+    found = judged(USUAL, lambda day: broken[day in wrong], excluded=spans)
+    assert found.outcome is Outcome.PASS
+    assert found.facts is not None
+    assert found.facts["left out"].count("part of an incident") >= 1
+
+
+def test_too_little_history_is_no_data() -> None:
+    known: Mapping[bool, int | Failed] = {True: 1000, False: no_data("there are no rows")}
+    found = judged(USUAL, lambda day: known[day >= date(2026, 11, 14)])
+    assert found.outcome is Outcome.NO_DATA
+    assert "4 are needed" in found.cause
+
+
+def test_a_present_without_data_is_no_data_whatever_the_past() -> None:
+    found = judged(USUAL, lambda day: 0 if day == date(2026, 11, 16) else usual(day))
+    assert (found.outcome, found.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
+
+
+def test_each_measure_of_a_series_is_asked_for_once() -> None:
+    assert len(asks(parse("deviation(rows(this) / rows(this), 1w) < 4"))) == 8
+
+
+def test_a_table_looked_into_as_a_whole_has_no_past() -> None:
+    asked = asks(parse("deviation(unmatched(this.a, planes.a), 1w) < 4"))
+    assert {ask.table.shift for ask in asked if ask.table.dataset == "planes"} == {timedelta()}
+    assert len({ask.table.shift for ask in asked if ask.table.dataset == "this"}) == 8
+
+
+def test_a_series_of_the_whole_has_no_past() -> None:
+    expression = parse(USUAL)
+    answers = dict.fromkeys(asks(expression), 5)
+    assert evaluate(expression, answers, Moment(NOW, partition=EVERYTHING)).outcome is Outcome.NO_DATA
+
+
+def test_a_share_of_matching_keys_has_its_counts_and_names_what_is_missing() -> None:
+    answer: dict[str | None, Any] = {
+        "matching": 997,
+        "keys": 1000,
+        "missing": [{"id": "7"}],
+        "report": {"bytes_moved": 9},
+    }
+    found = judged("matching(this, this@dc2, 100%, id) > 99.9%", lambda day: 1000)
+    assert found.outcome is Outcome.ERROR
+    expression = parse("matching(this, this@dc2, 100%, id) > 99.9%")
+    answers: dict[Ask, Answer | Failed] = {
+        ask: answer if ask.measure.kind == "matching" else 1000 for ask in asks(expression)
+    }
+    found = evaluate(expression, answers, Moment(NOW))
+    assert (found.outcome, found.observed_text, found.behind) == (Outcome.FAIL, "99.70%", "997 of 1,000")
+    assert found.exchanged == answer
+
+
+def test_the_worst_group_speaks() -> None:
+    expression = parse("nulls(this.a) / rows(this) < 5% with by=origin, least=10")
+    counts = {"nulls": {"EWR": 9, "JFK": 50, None: 8, "XXX": 3}, "rows": {"EWR": 100, "JFK": 90, None: 10, "XXX": 9}}
+    found = evaluate(expression, {ask: counts[ask.measure.kind] for ask in asks(expression)}, Moment(NOW))
+    assert (found.outcome, found.observed_text, found.behind) == (Outcome.FAIL, "80%", "no value: 8 of 10")
+    assert found.groups is not None
+    assert [group.name for group in found.groups.failing] == [None, "JFK", "EWR"]
+    assert (found.groups.tested, found.groups.too_small, found.groups.over_cap) == (3, 1, 0)
+
+
+@pytest.mark.parametrize(
+    ("rows", "groups", "expected"),
+    [
+        ({"a": 50, "b": 40, "c": 30}, 3, (2, 0, 1)),
+        ({"a": 50, "b": 40, "c": 30}, 9, (2, 0, 7)),  # those that were not measured are no larger than c
+        ({"a": 50, "b": 40, "c": 29}, 9, (2, 7, 0)),
+        ({"a": 0}, 1, (0, 1, 0)),
+    ],
+)
+def test_the_largest_groups_are_chosen(
+    rows: dict[str | None, int], groups: int, expected: tuple[int, int, int]
+) -> None:
+    choice = chosen(rows, Parameters(by="origin", most=2), groups)
+    assert (len(choice.sizes), choice.too_small, choice.over_cap) == expected
+    assert chosen({"x": 1}, Parameters(by="origin", least=0)).sizes == {"x": 1}
+    assert MOST_GROUPS == 100
+
+
+def test_a_test_runs_where_it_may() -> None:
+    assert runs_in(parse("rows(this) > 1 with dc=dc1"), "dc1")
+    assert not runs_in(parse("rows(this) > 1 with dc=dc1"), "dc2")
+    assert not runs_in(parse("deviation(rows(this@dc2[-1d]), 8w) < 4"), "dc2")
