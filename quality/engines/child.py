@@ -21,6 +21,9 @@ from typing import Any
 import duckdb
 
 _PAGE = resource.getpagesize()
+_SPILL = "lakehub-query-"
+_ROOM = 2**30
+"""Addresses that threads and allocators set aside and hardly use."""
 
 
 def main() -> None:
@@ -28,35 +31,43 @@ def main() -> None:
     confine(seconds=request["seconds"], memory=request["memory_bytes"], threads=request["threads"])
     try:
         found: dict[str, object] = {"answer": encoded(_answer(request))}
-    except duckdb.IOException as vanished:
-        found = {"unreadable": str(vanished).splitlines()[0]}
     except (duckdb.Error, MemoryError, ValueError) as failed:
-        found = {"problem": (str(failed) or "it needs too much memory").splitlines()[0]}
+        gone = next((path for path in _paths(request) if not Path(path).exists()), None)
+        found = {"problem": _said(failed)} if gone is None else {"gone": gone}
     json.dump(found, sys.stdout)
+
+
+def _paths(request: dict[str, Any]) -> list[str]:
+    return [path for table in request["tables"].values() for path in table["paths"]]
+
+
+def _said(failed: Exception) -> str:
+    """Also what it spilled to disk was bounded."""
+    spilled = isinstance(failed, duckdb.IOException) and _SPILL in str(failed)
+    return "the query needs more memory than it may have" if spilled or not str(failed) else str(failed).splitlines()[0]
 
 
 def confine(*, seconds: float, memory: int, threads: int) -> None:
     """The process is killed by the system where it exceeds one of these; the parent has a clock of its own as well."""
     used = int(Path("/proc/self/statm").read_text().split()[0]) * _PAGE if sys.platform == "linux" else 2**30
-    processor = int(seconds * threads) + 1
-    _limit(resource.RLIMIT_AS, used + 2 * memory)
-    _limit(resource.RLIMIT_CPU, processor)
-    _limit(resource.RLIMIT_FSIZE, memory)
-    _limit(resource.RLIMIT_CORE, 0)
+    for what, most in (
+        (resource.RLIMIT_AS, used + 2 * memory + _ROOM),
+        (resource.RLIMIT_CPU, int(seconds * threads) + 1),
+        (resource.RLIMIT_FSIZE, 2 * memory),
+        (resource.RLIMIT_CORE, 0),
+    ):
+        hard = resource.getrlimit(what)[1]
+        allowed = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        # A second more for the one that is told first, by a signal of its own.
+        resource.setrlimit(what, (allowed, allowed + 1 if hard == resource.RLIM_INFINITY else hard))
     signal.setitimer(signal.ITIMER_REAL, seconds + 1)
 
 
-def _limit(what: int, most: int) -> None:
-    hard = resource.getrlimit(what)[1]
-    resource.setrlimit(what, (most, most) if hard == resource.RLIM_INFINITY or most <= hard else (hard, hard))
-
-
 def _answer(request: dict[str, Any]) -> object:
-    with tempfile.TemporaryDirectory(prefix="lakehub-query-") as spill:
+    with tempfile.TemporaryDirectory(prefix=_SPILL) as spill:
         database = duckdb.connect(":memory:", config=_settings(request, spill))
-        paths = [path for table in request["tables"].values() for path in table["paths"]]
         database.execute("SET TimeZone = 'UTC'")
-        database.execute(f"SET allowed_paths = [{', '.join(map(_text, paths))}]")
+        database.execute(f"SET allowed_paths = [{', '.join(map(_text, _paths(request)))}]")
         database.execute("SET enable_external_access = false")
         for name, table in request["tables"].items():
             database.execute(_view(name, table))

@@ -98,7 +98,7 @@ def in_child(request: Mapping[str, object]) -> Answer | Failed:
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
-        env={"PYTHONPATH": str(_ROOT), "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"},
+        env={"PYTHONPATH": str(_ROOT), "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC", "MALLOC_ARENA_MAX": "2"},
         cwd="/",
         text=True,
     ) as child:
@@ -114,8 +114,8 @@ def _told(out: str, exit_code: int) -> Answer | Failed:
     if exit_code or not out:
         return error(f"the query was stopped: {_STOPPED.get(-exit_code, 'it needs more memory than it may have')}")
     found = json.loads(out)
-    if "unreadable" in found:
-        raise duckdb.IOException(found["unreadable"])
+    if "gone" in found:
+        raise duckdb.IOException(f"{found['gone']} is gone")
     if "problem" in found:
         return error(found["problem"])
     answer: Answer = decoded(found["answer"])
