@@ -64,6 +64,8 @@ class Ran:
     version: str
     first: float
     timing: Timing
+    processor: float
+    """Seconds that all its threads worked, in the repeat with the least: what other work on the machine disturbs little."""
     found: dict[str, list[Any]]
     peak_mb: float
 
@@ -85,6 +87,8 @@ def bench(report: Report) -> None:
         f"\n{len(ran)} contenders found the same in {ROWS_A_COPY * copies:,} rows with {len(suite(copies))} checks."
     )
     report.table("Seconds from the data to 20 stored or returned results", HEADINGS, list(_rows(ran, absent)))
+    for one, result in ran.items():
+        report.figure(f"{one.module}_{one.way}_processor_s".replace("-", "_"), result.processor)
     targets(report, {one: result.timing.least for one, result in ran.items()})
 
 
@@ -104,6 +108,7 @@ def _race(
         try:
             repeats = 2 if report.quick else 3 if one.engine == "spark" else 5
             ran[one] = _run(one, data, copies, repeats)
+            report.say(f"{one.label}: {ran[one].timing.least:.2f} s")
         except (peers.NoPeers, ChildFailed) as problem:
             if one.ours:
                 raise
@@ -128,7 +133,9 @@ def _run(one: Contender, data: Data, copies: int, repeats: int) -> Ran:
         command = [python, "-m", f"bench.contenders.{one.module}", one.way, str(data.plain.parent), copies, repeats]
         ended: Child = child([str(word) for word in command], environ=environ, timeout_s=900)
     said = ended.said
-    return Ran(said["version"], said["first"], Timing(tuple(said["seconds"])), said["found"], ended.peak_mb)
+    return Ran(
+        said["version"], said["first"], Timing(tuple(said["seconds"])), said["processor"], said["found"], ended.peak_mb
+    )
 
 
 def agree(ran: dict[Contender, Ran], copies: int) -> None:
@@ -144,7 +151,7 @@ def agree(ran: dict[Contender, Ran], copies: int) -> None:
                 )
 
 
-HEADINGS = ["contender", "version", "least", "median", "first", "x Lakehub", "MB"]
+HEADINGS = ["contender", "version", "least", "median", "first", "x Lakehub", "processor", "MB"]
 
 
 def _rows(ran: dict[Contender, Ran], absent: dict[Contender, str]) -> Iterator[list[str]]:
@@ -152,12 +159,13 @@ def _rows(ran: dict[Contender, Ran], absent: dict[Contender, str]) -> Iterator[l
         if one in ran:
             result = ran[one]
             base = ran.get(LAKEHUB_ON_SPARK if one.engine == "spark" else LAKEHUB, result)
-            seconds = (result.timing.least, result.timing.median, result.first, result.timing.least / base.timing.least)
+            timing = result.timing
+            numbers = (timing.least, timing.median, result.first, timing.least / base.timing.least, result.processor)
             # The JVM's memory is not among what the machine counts for a process.
             memory = "-" if one.engine == "spark" else f"{result.peak_mb:.0f}"
-            yield [one.label, result.version, *(f"{number:.2f}" for number in seconds), memory]
+            yield [one.label, result.version, *(f"{number:.2f}" for number in numbers), memory]
         elif one in absent:
-            yield [one.label, f"not run: {absent[one].splitlines()[0]}", "-", "-", "-", "-", "-"]
+            yield [one.label, f"not run: {absent[one].splitlines()[0]}", *["-"] * 6]
 
 
 def targets(report: Report, least: dict[Contender, float]) -> None:

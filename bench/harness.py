@@ -20,6 +20,7 @@ import argparse
 import json
 import os
 import platform
+import signal
 import statistics
 import subprocess
 import sys
@@ -193,18 +194,27 @@ def child(command: Sequence[str | Path], *, environ: Mapping[str, str], timeout_
     """Runs `command`, whose last line of output is a JSON object. Raises ChildFailed."""
     words = [str(word) for word in command]
     watched = [sys.executable, "-c", _WATCH, *words]
-    try:
-        ended = subprocess.run(
-            watched, env=dict(environ), capture_output=True, text=True, timeout=timeout_s, check=False
-        )
-    except subprocess.TimeoutExpired:
-        raise ChildFailed(f"{words[0]} did not end within {timeout_s:.0f} s.") from None
-    lines = [line for line in ended.stdout.splitlines() if line.strip()]
-    if ended.returncode or len(lines) < 2:
-        raise ChildFailed(
-            f"{' '.join(words[:4])} ended with {ended.returncode}:\n{(ended.stderr or ended.stdout)[-2000:]}"
-        )
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        watched, env=dict(environ), stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            out, errors = process.communicate(timeout=timeout_s)
+        except subprocess.TimeoutExpired:
+            _end(process)
+            raise ChildFailed(f"{words[0]} did not end within {timeout_s:.0f} s.") from None
+        except BaseException:
+            _end(process)
+            raise
+    lines = [line for line in out.splitlines() if line.strip()]
+    if process.returncode or len(lines) < 2:
+        raise ChildFailed(f"{' '.join(words[:4])} ended with {process.returncode}:\n{(errors or out)[-2000:]}")
     return Child(json.loads(lines[-2]), float(lines[-1]) / 1024)
+
+
+def _end(process: subprocess.Popen[str]) -> None:
+    """With all that it has started, such as a JVM."""
+    os.killpg(process.pid, signal.SIGKILL)
 
 
 _WATCH = """

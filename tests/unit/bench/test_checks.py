@@ -19,7 +19,7 @@ SCOPE = Scope(tables={"this": frozenset(COLUMNS)}, primary_key=KEY)
 def ran(seconds: float = 1.0, **found: list[Any]) -> Ran:
     right = {check.name: [True, 1.0] for check in CHECKS}
     return Ran(
-        "1", seconds, Timing((seconds,)), {**right, **{name.replace("_", " "): it for name, it in found.items()}}, 1
+        "1", seconds, Timing((seconds,)), 1, {**right, **{name.replace("_", " "): it for name, it in found.items()}}, 1
     )
 
 

@@ -68,3 +68,8 @@ def test_a_child_says_its_last_line_and_what_memory_it_took() -> None:
 def test_a_child_that_fails_is_told_with_what_it_wrote() -> None:
     with pytest.raises(ChildFailed, match="no such jar"):
         child([sys.executable, "-c", "raise SystemExit('no such jar')"], environ=os.environ, timeout_s=30)
+
+
+def test_a_child_that_takes_too_long_is_ended() -> None:
+    with pytest.raises(ChildFailed, match=r"did not end within 0 s"):
+        child([sys.executable, "-c", "input()"], environ=os.environ, timeout_s=0.05)
