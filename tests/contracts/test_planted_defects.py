@@ -60,6 +60,7 @@ RULES = (
     Rule("drift", "distance"),
     Rule("nulls", "dest", {"share": "10%"}, by="carrier"),
     Rule("volume", parameters={"share": "70%"}, by="origin"),
+    Rule("variety", "flight", {"share": "80%"}),
     Rule("rows_anomaly"),
     Rule("nulls_anomaly", "tailnum"),
     Rule("mean_anomaly", "dep_delay"),
@@ -239,6 +240,7 @@ CASES = {
     "rule:distance.drift": Case(THURSDAY),
     "rule:dest.nulls.by.carrier": Case(FRIDAY, "AA: 46 of 92"),
     "rule:volume.by.origin": Case(SATURDAY, "JFK: 59 of 274"),
+    "rule:flight.variety": Case(SATURDAY),
     "rule:rows_anomaly": Case(SATURDAY),
     "rule:tailnum.nulls_anomaly": Case(FRIDAY, good=WEDNESDAY),  # Monday's are out of the ordinary in truth
     "rule:dep_delay.mean_anomaly": Case(THURSDAY),

@@ -16,7 +16,7 @@ from quality.engines.databases import _DATABASES, Database
 from quality.engines.scan import CannotRead, Limits, Scan, SqlTable
 from quality.engines.sqlalchemy import SqlAlchemy, connected
 from tests.contracts import databases, test_engines
-from tests.contracts.answers import ALL, ODD, Place, every_fact, measure
+from tests.contracts.answers import ALL, Place, every_fact, measure
 
 DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql"}
 SLOW = {
@@ -151,7 +151,3 @@ def _statements(place: Place, measures: Sequence[Measure]) -> int:
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
     return len([text for text in seen if "odd." in text and "COUNT(" in text])
-
-
-def test_a_column_with_a_hostile_name_is_a_column(place: Place) -> None:
-    assert place.answer(measure("filled", ODD)) == 6

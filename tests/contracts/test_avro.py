@@ -1,0 +1,72 @@
+"""Avro files are measured like the others, and refused with a remedy where they are too large for memory."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import fastavro
+import pytest
+
+from quality.domain.expression.measures import ROWS, Measure
+from quality.engines.avro import read_avro
+from quality.engines.duckdb import DuckDb
+from quality.engines.files import local_files
+from quality.engines.scan import CannotRead, Each, Files, Limits, One, Scan, Whole
+from tests.contracts.answers import COUNTS, PART, TABLE, UNMATCHED, VALUES, WORDS
+
+FIELDS: dict[str, Any] = {
+    "id": "long",
+    "price": {"type": "bytes", "logicalType": "decimal", "precision": 10, "scale": 2},
+    "ratio": "double",
+    "born": {"type": "int", "logicalType": "date"},
+    "ok": "boolean",
+    "zoned": {"type": "long", "logicalType": "timestamp-micros"},
+    "local": {"type": "long", "logicalType": "local-timestamp-micros"},
+    "word": "string",
+    PART: "string",
+}
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    """A file for each part; the second lacks a column."""
+    for part, fields in (("p1", FIELDS), ("p2", {name: kind for name, kind in FIELDS.items() if name != "ok"})):
+        schema = {"type": "record", "name": "row", "fields": [_field(*one) for one in fields.items()]}
+        with (tmp_path / f"{part}.avro").open("wb") as file:
+            fastavro.writer(file, fastavro.parse_schema(schema), [row for row in TABLE if row[PART] == part])
+    return Files(f"{tmp_path.as_uri()}/*.avro", "avro")
+
+
+def _field(name: str, kind: Any) -> dict[str, Any]:
+    return {"name": name, "type": ["null", kind], "default": None}
+
+
+def test_the_answers_are_those_of_the_other_formats(files: Files) -> None:
+    known = {**COUNTS, **VALUES}
+    asked = tuple(one for one in known if set(one.columns) <= set(FIELDS) and one != UNMATCHED)
+    measured = DuckDb().measure(Scan(files, asked, One(PART, "p1")), Limits())
+    assert measured.answers == {one: known[one][1] for one in asked}
+
+
+def test_a_column_that_one_file_lacks_is_null_there(files: Files) -> None:
+    nulls = Measure("nulls", ("ok",))
+    assert DuckDb().measure(Scan(files, (nulls,), Each(PART)), Limits()).answers == {nulls: {"p1": 2, "p2": 3}}
+
+
+def test_they_can_be_looked_into(files: Files) -> None:
+    own = Measure("unmatched", ("word",), WORDS, ("word",))
+    assert DuckDb().measure(Scan(files, (own,), Whole(), {WORDS: files}), Limits()).answers == {own: 0}
+
+
+def test_what_does_not_fit_is_refused_with_a_remedy(files: Files) -> None:
+    with pytest.raises(CannotRead, match=r"take more than 0KB in memory.* Write them as Parquet, or ingest"):
+        read_avro(local_files(files), files.glob, "0KB")
+
+
+def test_what_is_no_avro_is_said(tmp_path: Path) -> None:
+    (tmp_path / "1.avro").write_bytes(b"neither head nor foot")
+    with pytest.raises(CannotRead, match="cannot be read as Avro"):
+        DuckDb().measure(Scan(Files(f"{tmp_path.as_uri()}/*.avro", "avro"), (ROWS,)), Limits())
+    with pytest.raises(CannotRead, match="There are no files"):
+        DuckDb().measure(Scan(Files(f"{tmp_path.as_uri()}/no/*.avro", "avro"), (ROWS,)), Limits())
