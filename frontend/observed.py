@@ -35,8 +35,10 @@ def cause(row: Unit | Result) -> str:
 
 def formula(test: Test, row: Unit | Result | None) -> str:
     """How the value is worked out."""
-    said = _detail(row).get("formula") if row is not None else ""
-    whole = str(said or (test.version.expression if test.version else ""))
+    said = str(_detail(row).get("formula") or "") if row is not None else ""
+    written = test.version.expression if test.version else ""
+    # A query that stands for the name of a metric says less than the name.
+    whole = written if not said or ("query(" in said and "query(" not in written) else said
     # What it is held against has a column of its own.
     return whole.removesuffix(row.threshold).strip() if row is not None else whole
 

@@ -12,7 +12,7 @@ from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet
+from django.db.models import Case, Count, Exists, IntegerField, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from frontend.states import STATES, heaviest
 from incidents.models import Incident, Message, MessageState, State
@@ -20,6 +20,8 @@ from lakehub.catalog.models import Dataset
 from quality.models import Category, Test, Unit
 
 SEVERITY = {"pass": 0, "warn": 1, "unknown": 2, "fail": 3}
+SEVERELY = Case(*(When(verdict=name, then=Value(rank)) for name, rank in SEVERITY.items()), output_field=IntegerField())
+"""To order units by."""
 WAITING_REPORTS = (State.REPORTED, State.WAITING)
 
 

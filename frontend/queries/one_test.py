@@ -9,8 +9,8 @@ from django.db.models import F, QuerySet
 
 from frontend import words
 from frontend.observed import behind, cause, needs, observed
-from frontend.queries.health import live_units
-from frontend.queries.reasons import reason_of
+from frontend.queries.health import SEVERELY, live_units
+from frontend.queries.reasons import bare_reason
 from incidents.models import Span
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import Interval
@@ -64,14 +64,15 @@ def runs(version: TestVersion) -> str:
 
 
 def bad_units(test: Test, dataset: Dataset, *, now: datetime) -> tuple[int, list[BadUnit]]:
-    """(how many do not pass, the newest of them). Three queries."""
+    """(how many do not pass, the worst of them, the newest first). Three queries."""
     units = live_units(now).filter(test=test).exclude(verdict="pass")
-    shown = list(units.select_related("copy__data_center").order_by("-start", "copy")[:BAD_UNITS])
+    worst_first = units.order_by(SEVERELY.desc(), "-start", "copy")
+    shown = list(worst_first.select_related("copy__data_center")[:BAD_UNITS])
     for unit in shown:
         unit.test = test
     spans = Span.objects.filter(unit__in=shown, ended_at=None).values_list("unit_id", "incident_id")
     incidents = dict(spans)
-    rows = [BadUnit(one, _data(one, dataset), reason_of(one, now=now), incidents.get(one.pk)) for one in shown]
+    rows = [BadUnit(one, _data(one, dataset), bare_reason(one, now=now), incidents.get(one.pk)) for one in shown]
     return (units.count() if len(shown) == BAD_UNITS else len(shown)), rows
 
 

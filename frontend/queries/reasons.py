@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from datetime import datetime
 
@@ -13,6 +14,7 @@ from frontend.queries.health import Cell
 from lakehub.kernel.interval import Interval
 from quality.models import Unit
 
+_MEASURE = re.compile(r"^[a-z_]+\(.*\): (?=.)")
 REASONS = {
     "never_passed": "never passed yet",
     "error": "the last run could not be carried out",
@@ -42,13 +44,30 @@ def reason_line(cell: Cell, units: dict[int, Unit], *, now: datetime) -> str:
 def reason_of(unit: Unit, *, now: datetime, with_value: bool = True) -> str:
     """Why a unit is not passing, in one line, with the data that it is about."""
     where = f"{partition_of(unit)} in {unit.copy.data_center.name}"
-    if unit.reason in REASONS:
-        return f"{where}: {cause(unit) or REASONS[unit.reason]}"
-    if unit.observed is None:
-        return f"{where}: {'not checked yet' if unit.latest_at is None else 'nothing was observed'}"
+    why = _without_value(unit)
+    if why:
+        return f"{where}: {why}"
     value = f"{observed(unit)}{behind(unit)}, needs {needs(unit)}, " if with_value else ""
-    turns = _turns(unit, now)
-    return f"{value}{where}{f'; turns to fail at {turns} if reruns do not pass' if turns else ''}"
+    return f"{value}{where}{_turns(unit, now)}"
+
+
+def bare_reason(unit: Unit, *, now: datetime) -> str:
+    """The same where the data is named beside it anyway."""
+    return _without_value(unit) or f"{observed(unit)}{behind(unit)}, needs {needs(unit)}{_turns(unit, now)}"
+
+
+def _without_value(unit: Unit) -> str:
+    """Why there is no value to speak of; empty where there is one."""
+    if unit.reason in REASONS:
+        return _brief(cause(unit)) or REASONS[unit.reason]
+    if unit.observed is None:
+        return "not checked yet" if unit.latest_at is None else "nothing was observed"
+    return ""
+
+
+def _brief(cause: str) -> str:
+    """Without the whole formula before it, which has a place of its own."""
+    return _MEASURE.sub("", cause)
 
 
 def partition_of(unit: Unit) -> str:
@@ -59,7 +78,8 @@ def partition_of(unit: Unit) -> str:
 def _turns(unit: Unit, now: datetime) -> str:
     if unit.first_fail_at is None or unit.sustain is None or unit.verdict != "warn" or unit.reason != "in_sustain":
         return ""
-    return words.clock(unit.first_fail_at + unit.sustain, zone=timezone.get_current_timezone(), now=now)
+    at = words.clock(unit.first_fail_at + unit.sustain, zone=timezone.get_current_timezone(), now=now)
+    return f"; turns to fail at {at} if reruns do not pass"
 
 
 def _without_unit(cell: Cell) -> str:

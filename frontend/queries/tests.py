@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
 
-from django.db.models import Case, Count, F, IntegerField, Q, QuerySet, Value, When, Window
+from django.db.models import Count, F, Q, QuerySet, Window
 from django.db.models.expressions import OrderBy
 from django.db.models.functions import RowNumber
 
 from frontend.observed import formula, needs, observed
-from frontend.queries.health import SEVERITY, Cell, Health, live_units
+from frontend.queries.health import SEVERELY, SEVERITY, Cell, Health, live_units
 from frontend.queries.reasons import reason_of
 from frontend.seen import Seen, seen
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -139,11 +139,8 @@ def _first(units: QuerySet[Unit], most: int, *order: OrderBy) -> list[Unit]:
 
 
 def _worst(tests: Sequence[int], now: datetime) -> dict[Key, Unit]:
-    severity = Case(
-        *(When(verdict=name, then=Value(rank)) for name, rank in SEVERITY.items()), output_field=IntegerField()
-    )
     units = live_units(now).filter(test__in=tests).exclude(verdict="pass")
-    return {(unit.test_id, unit.copy_id): unit for unit in _first(units, 1, severity.desc(), F("start").desc())}
+    return {(unit.test_id, unit.copy_id): unit for unit in _first(units, 1, SEVERELY.desc(), F("start").desc())}
 
 
 def _bad(tests: Sequence[int], now: datetime) -> dict[Key, int]:

@@ -44,7 +44,7 @@ def rows_of(answer: Any) -> list[dict[str, str]]:
 
 def test_the_first_lines_say_what_is_wrong(page: Client, consistency: Test) -> None:
     text = text_of(page, at(consistency))
-    assert "98.98% (975 of 985), needs &gt; 99.9%, Mon 16 Nov in dc2. Incident #" in text
+    assert "Mon 16 Nov in dc2: 98.98% (975 of 985), needs &gt; 99.9%. Incident #" in text
 
 
 def test_it_shows_what_it_asks_in_both_forms(page: Client, consistency: Test) -> None:
