@@ -202,6 +202,13 @@ def _volume(rows: Name, given: Mapping[str, Any]) -> str:
     return f"rows(this) / rows({formula(before)}) > {literal_text(given['share'], Kind.RATIO)}"
 
 
+def _variety(column: Name, given: Mapping[str, Any]) -> str:
+    """A group that is gone is no group any more, so no test by group sees it."""
+    name, before = formula(Name(column.column)), formula(Name("this", shift=-given["before"]))
+    share = literal_text(given["share"], Kind.RATIO)
+    return f"distinct(this, {name}) / distinct({before}, {name}) > {share}"
+
+
 def deviates(series: str, given: Mapping[str, Any]) -> str:
     return f"deviation({series}, {duration_text(given['window'])}) < {signed(given['score'])}"
 
@@ -243,6 +250,11 @@ KINDS: dict[str, RuleKind] = {
         {"before": Parameter(_before, "7d"), "share": Parameter(_share, "50%")},
         _volume,
         of_column=False,
+    ),
+    "variety": RuleKind(
+        "Different values of {column} against before",
+        {"before": Parameter(_before, "7d"), "share": Parameter(_share, "90%")},
+        _variety,
     ),
     "rows_anomaly": RuleKind(
         "Rows out of the ordinary",
