@@ -12,8 +12,17 @@ from quality.domain.expression.leaves.counted import Counted
 from quality.domain.expression.measures import ROWS, Ask, Measure
 from quality.domain.expression.nodes import Argument, Literal
 
-_NOT_EVERYWHERE = re.compile(r"(?<!\\)(?:\\\\)*(?P<found>\(\?(?!:)|\\[1-9]|\\[bBAZzGKQE]|[*+?}]\+)")
-"""Look-around, references, flags and possessive repeats: some engine lacks them (DuckDB's RE2 most of them)."""
+_NOT_EVERYWHERE = re.compile(
+    r"""(?<!\\)(?:\\\\)*(?P<found>
+        \(\?(?!:)                                      # look-around, names, flags but (?i) at the start
+        | \\(?![dDwWsStnrfx])[A-Za-z0-9]               # references, boundaries, classes by name
+        | [*+?}]\+                                     # possessive repeats
+        | \[\^?\]?(?:\\.|[^]\\[])*\[                  # a class within a class
+        | \{\d*,?\d{4,}                                # more than RE2 repeats
+    )""",
+    re.VERBOSE,
+)
+"""What some engine lacks, DuckDB's RE2 most of it. The engines check again, by the same rules (quality.engines.patterns)."""
 
 
 class Mismatched(Counted):
@@ -29,13 +38,13 @@ class Mismatched(Counted):
 def _checked(pattern: Literal) -> str:
     text = pattern.value
     assert isinstance(text, str)
+    if special := _NOT_EVERYWHERE.search(text.removeprefix("(?i)")):
+        raise BadArguments(f"Not every engine knows `{special['found']}`; write the pattern without it.", pattern)
     try:
         re.compile(text)
     except re.error as problem:
         at = f" at character {problem.pos + 1}" if problem.pos is not None else ""
         raise BadArguments(f"'{text}' is not a regular expression: {problem.msg}{at}.", pattern) from None
-    if special := _NOT_EVERYWHERE.search(text):
-        raise BadArguments(f"Not every engine knows `{special['found']}`; write the pattern without it.", pattern)
     return text
 
 

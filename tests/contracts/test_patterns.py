@@ -1,0 +1,45 @@
+"""A pattern that the language takes is one that every engine takes: nobody learns from a result that his test cannot run."""
+
+from __future__ import annotations
+
+import pytest
+
+from quality.domain.expression import ExpressionError, parse
+from quality.domain.expression.checker import check
+from quality.engines.patterns import RE2, NotPortable, written
+
+TAKEN = (
+    "N[0-9]+", "(?i)n[a-z]*", r"\d{3}", "a*?", "(?:a|b)", r"[^\d]", "a{2,}", r"\x41", "é+", r"[\]]", "[]a]", r"\/", "",
+    "a|", r"\S\W\D", r"\_", r"\.", "{", "a{x}", "a{999}", r"a\\",
+)  # fmt: skip
+REFUSED = (
+    r"\bx", "a*+", "(?=a)", "(?<!a)b", "(?P<x>a)", "[[:alpha:]]", r"\p{L}", r"\Ax\Z", "[a-z&&[b]]", r"(a)\1", r"\u0041",
+    "(?#c)", "(?i:x)", "x(?i)", r"\h", "a{1001}", "a**", "a{2}{3}", r"[a-\d]", r"\C", "(", "[z-a]", "a++", "[[]", r"a\\\b",
+)  # fmt: skip
+
+
+def in_the_language(pattern: str) -> bool:
+    quoted = pattern.replace("'", "''")
+    try:
+        check(parse(f"mismatched(this.a, '{quoted}') == 0"))
+    except ExpressionError:
+        return False
+    return True
+
+
+def in_the_engines(pattern: str) -> bool:
+    try:
+        written(pattern, RE2)
+    except NotPortable:
+        return False
+    return True
+
+
+@pytest.mark.parametrize("pattern", TAKEN)
+def test_it_is_taken(pattern: str) -> None:
+    assert (in_the_language(pattern), in_the_engines(pattern)) == (True, True)
+
+
+@pytest.mark.parametrize("pattern", REFUSED)
+def test_it_is_refused(pattern: str) -> None:
+    assert (in_the_language(pattern), in_the_engines(pattern)) == (False, False)
