@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -26,6 +27,7 @@ LEASE = timedelta(seconds=30)
 """How long a worker that died keeps others from its units; a worker that lives extends it."""
 BATCH = 200
 READ_AHEAD = 20
+"""So many copies of the line are looked up at once; workers that meet spread over as many."""
 LOOK_AGAIN_S = 1.0
 """A worker that claims again and again goes by the same order for so long; what is more urgent waits no longer than that."""
 
@@ -64,7 +66,17 @@ class Line:
                 claimed = self._take(self._copies.popleft(), now, limit)
                 if claimed is not None:
                     return claimed
+                self._drop_taken(now)
         return None
+
+    def _drop_taken(self, now: datetime) -> None:
+        """What comes next without what other workers took meanwhile; among equals it goes on at another place than they."""
+        coming = [self._copies.popleft() for _ in range(min(READ_AHEAD, len(self._copies)))]
+        free = {one.copy for one in waiting(now, without=self._full, among=[one.copy for one in coming])}
+        left = [one for one in coming if one.copy in free]
+        equal = [one for one in left if (one.lane, one.tier) == (left[0].lane, left[0].tier)]
+        place = random.randrange(len(equal)) if equal else 0
+        self._copies.extendleft(reversed([*equal[place:], *equal[:place], *left[len(equal) :]]))
 
     def _look(self, now: datetime) -> None:
         self._looked, self._full = time.monotonic(), slots.full()
@@ -109,10 +121,11 @@ def due(now: datetime) -> QuerySet[Unit]:
     return Unit.objects.filter(Q(leased_until=None) | Q(leased_until__lt=Now()), due_at__lte=now)
 
 
-def waiting(now: datetime, *, without: Sequence[str] = ()) -> list[Waiting]:
+def waiting(now: datetime, *, without: Sequence[str] = (), among: Sequence[int] | None = None) -> list[Waiting]:
     """The copies with units that are due, free, and need nothing of what is full (`without`): one look into the index a copy."""
     first = due(now).filter(slots.not_on(without), copy=OuterRef("pk")).order_by("lane", "due_at").values("lane")[:1]
-    copies = DatasetCopy.objects.annotate(lane=Subquery(first)).exclude(lane=None)
+    chosen = DatasetCopy.objects.all() if among is None else DatasetCopy.objects.filter(pk__in=among)
+    copies = chosen.annotate(lane=Subquery(first)).exclude(lane=None)
     rows = copies.values_list(
         "pk",
         "lane",
