@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
-from django.db.models.functions import TruncHour
 
 from lakehub.kernel.outcome import Outcome
 from lakehub.pruning import prune
@@ -20,15 +19,29 @@ DELETED_AT_ONCE = 5_000
 
 
 def roll_up(*, now: datetime) -> int:
-    """Adds up the hours that are over and were not yet. Running it again changes nothing. The number of sums."""
+    """Adds up the hours that are over and were not yet, one after the other. Running it again changes nothing. The number of sums."""
     until = _floor(now - _LATE)
     newest = ResultHour.objects.aggregate(Max("hour"))["hour__max"]
+    begin, added = newest + _HOUR if newest is not None else None, 0
+    while (hour := _next_hour(begin, until)) is not None:
+        added += _add_up(hour)
+        begin = hour + _HOUR
+    return added
+
+
+def _next_hour(begin: datetime | None, until: datetime) -> datetime | None:
+    """The first hour from `begin` on in which anything was read."""
     fresh = Result.objects.filter(read_at__lt=until)
-    if newest is not None:
-        fresh = fresh.filter(read_at__gte=newest + _HOUR)
+    fresh = fresh if begin is None else fresh.filter(read_at__gte=begin)
+    first: datetime | None = fresh.aggregate(Min("read_at"))["read_at__min"]
+    return None if first is None else _floor(first)
+
+
+def _add_up(hour: datetime) -> int:
+    """One hour, all or nothing: what is held in memory is one row a unit, however long nobody added up."""
     sums = (
-        fresh.annotate(hour=TruncHour("read_at", tzinfo=UTC))
-        .values("unit_id", "hour")
+        Result.objects.filter(read_at__gte=hour, read_at__lt=hour + _HOUR)
+        .values("unit_id")
         .annotate(
             passed=_counted(Outcome.PASS),
             failed=_counted(Outcome.FAIL),
@@ -41,7 +54,7 @@ def roll_up(*, now: datetime) -> int:
         )
     )
     with transaction.atomic():
-        rows = [ResultHour(**one) for one in sums.order_by("hour", "unit_id")]
+        rows = [ResultHour(hour=hour, **one) for one in sums.order_by("unit_id")]
         ResultHour.objects.bulk_create(rows, ignore_conflicts=True, batch_size=1000)
     return len(rows)
 
