@@ -18,7 +18,10 @@ def console(world: World) -> Client:
     return client
 
 
-@pytest.mark.parametrize("table", ["test", "unit", "result", "flip", "skippedcheck", "coverage", "baselinetry", "watch"])
+TABLES = ["test", "unit", "result", "flip", "skippedcheck", "coverage", "baselinetry", "watch", "columnrule", "metric"]
+
+
+@pytest.mark.parametrize("table", TABLES)
 def test_each_list_can_be_looked_at_and_has_no_form(console: Client, table: str) -> None:
     assert console.get(f"/console/quality/{table}/").status_code == 200
     assert console.get(f"/console/quality/{table}/add/").status_code == 403
