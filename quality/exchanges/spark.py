@@ -17,11 +17,12 @@ from quality.domain.bloom_keys import NoKey
 from quality.engines.deadline import deadline
 from quality.engines.scan import CannotRead, HudiCopy, Limits, One, Part, Target
 from quality.engines.slices import snapshot
-from quality.exchanges.sides import MOST_NAMED, Probed
-from quality.spark.bloom import UnknownColumn, built, first_keys, present_keys, probed
+from quality.exchanges.sides import Probed
+from quality.spark.bloom import Held, UnknownColumn, built, built_and_probed, first_keys, present_keys, probed
 from quality.spark.session import quality_session
 
 T = TypeVar("T")
+_NOTHING = Held(0, 0, ())
 
 
 def side(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> OnSpark:
@@ -52,14 +53,15 @@ class OnSpark:
         return self._bounded(lambda rows: built(rows, self.columns, shape, share), Bloom(shape).text())
 
     def probe(self, filter_text: str, share: float) -> Probed:
-        def work(rows: DataFrame) -> Probed:
-            keys, matching, missing = probed(rows, self.columns, filter_text, share, MOST_NAMED)
-            return Probed(keys, matching, tuple(key.encode() for key in missing))
-
-        return self._bounded(work, Probed(0, 0))
+        held = self._bounded(lambda rows: probed(rows, self.columns, filter_text, share), _NOTHING)
+        return _told(held)
 
     def build_and_probe(self, shape: Shape, filter_text: str, share: float) -> tuple[str, Probed]:
-        return self.build(shape, share), self.probe(filter_text, share)
+        built_here, held = self._bounded(
+            lambda rows: built_and_probed(rows, self.columns, shape, filter_text, share),
+            (Bloom(shape).text(), _NOTHING),
+        )
+        return built_here, _told(held)
 
     def sample(self, size: int, salt: str) -> list[bytes]:
         nothing = list[str]()
@@ -84,3 +86,7 @@ class OnSpark:
             late = "cancelled" in str(failed)
             why = "it took longer than its timeout" if late else str(failed).strip().splitlines()[0]
             raise CannotRead(f"the exchange on Spark failed: {why}") from failed
+
+
+def _told(held: Held) -> Probed:
+    return Probed(held.keys, held.matching, tuple(key.encode() for key in held.missing))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -25,10 +26,11 @@ from pyspark.sql.types import (
 )
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.bloom import MOST_BITS, SPARK, Bloom, Shape, read
-from quality.domain.bloom import written as portable
+from quality.domain.bloom import MOST_BITS, SPARK, Bloom, Shape, read, written
 from quality.domain.bloom_keys import NULL, NoKey, below, salt_of
 
+MOST_NAMED = 100
+"""So many missing keys are named."""
 _CATALYST = "org.apache.spark.sql.catalyst.expressions"
 _MOST = {
     "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": MOST_BITS,
@@ -111,28 +113,62 @@ def has(spark: SparkSession, bits: Column, hashed: Column) -> Column:
     return _column(spark, _java(spark).BloomFilterMightContain(_expression(bits), _expression(hashed)))
 
 
+@dataclass(frozen=True)
+class Held:
+    """What came of holding keys against a filter: how many there are, how many it has, and the first others, each once."""
+
+    keys: int
+    matching: int
+    missing: tuple[str, ...]
+
+
 def built(frame: DataFrame, columns: Sequence[str], shape: Shape, share: float = 1) -> str:
     """The portable filter of a sample of the keys: one job."""
-    hashed = frame.select(F.xxhash64(key_of(frame, columns)).alias("hash")).where(in_sample(F.col("hash"), share))
+    hashed = _keys(frame, columns, share)
     found = hashed.agg(F.count(F.lit(1)), bits_of(frame.sparkSession, F.col("hash"), shape)).first()
     assert found is not None
-    return portable(SPARK, shape, found[0], bytes(found[1])) if found[1] is not None else Bloom(shape).text()
+    return _portable(shape, found[0], found[1])
 
 
 def probed(
-    frame: DataFrame, columns: Sequence[str], filter_text: str, share: float = 1, most: int = 100
-) -> tuple[int, int, list[str]]:
-    """How many keys of the sample there are, how many of them the filter has, and the first others, each once."""
-    keys = frame.select(key_of(frame, columns).alias("key"))
-    looked = keys.where(in_sample(F.xxhash64("key"), share)).withColumn(
-        "there", present(frame.sparkSession, filter_text, F.col("key"))
-    )
+    frame: DataFrame, columns: Sequence[str], filter_text: str, share: float = 1, most: int = MOST_NAMED
+) -> Held:
+    """The keys of the sample held against a filter: one job, and another where keys are missing."""
+    looked = _looked(frame, columns, filter_text, share)
     counts = looked.agg(F.count(F.lit(1)), F.count_if("there")).first()
     assert counts is not None
-    if counts[0] == counts[1]:
-        return counts[0], counts[1], []
-    missing = looked.where(~F.col("there")).select("key").limit(10 * most).distinct().limit(most)
-    return counts[0], counts[1], sorted(row[0] for row in missing.collect())
+    return Held(counts[0], counts[1], _missing(looked, most) if counts[0] > counts[1] else ())
+
+
+def built_and_probed(
+    frame: DataFrame, columns: Sequence[str], shape: Shape, filter_text: str, share: float = 1, most: int = MOST_NAMED
+) -> tuple[str, Held]:
+    """Both in one job, and another where keys are missing."""
+    looked = _looked(frame, columns, filter_text, share)
+    bits = bits_of(frame.sparkSession, F.col("hash"), shape)
+    found = looked.agg(F.count(F.lit(1)), F.count_if("there"), bits).first()
+    assert found is not None
+    held = Held(found[0], found[1], _missing(looked, most) if found[0] > found[1] else ())
+    return _portable(shape, found[0], found[2]), held
+
+
+def _keys(frame: DataFrame, columns: Sequence[str], share: float) -> DataFrame:
+    keys = frame.select(key_of(frame, columns).alias("key"))
+    return keys.withColumn("hash", F.xxhash64("key")).where(in_sample(F.col("hash"), share))
+
+
+def _looked(frame: DataFrame, columns: Sequence[str], filter_text: str, share: float) -> DataFrame:
+    there = present(frame.sparkSession, filter_text, F.col("key"), F.col("hash"))
+    return _keys(frame, columns, share).withColumn("there", there)
+
+
+def _missing(looked: DataFrame, most: int) -> tuple[str, ...]:
+    rows = looked.where(~F.col("there")).select("key").limit(10 * most).distinct().limit(most)
+    return tuple(sorted(row[0] for row in rows.collect()))
+
+
+def _portable(shape: Shape, items: int, bits: bytes | None) -> str:
+    return Bloom(shape).text() if bits is None else written(SPARK, shape, items, bytes(bits))
 
 
 def first_keys(frame: DataFrame, columns: Sequence[str], size: int, salt: str) -> list[str]:
@@ -150,11 +186,11 @@ def present_keys(frame: DataFrame, columns: Sequence[str], wanted: Sequence[str]
     return [row[0] for row in keys.collect()]
 
 
-def present(spark: SparkSession, filter_text: str, key: Column) -> Column:
+def present(spark: SparkSession, filter_text: str, key: Column, hashed: Column) -> Column:
     """Whether the filter has a key: inside the JVM for its own layout, in Python, by Arrow batches, for pybloom-live's."""
     held = read(filter_text)
     if isinstance(held, Bloom):
-        return has(spark, F.lit(bytearray(held.payload())), F.xxhash64(key))
+        return has(spark, F.lit(bytearray(held.payload())), hashed)
     there = F.udf(lambda key: bool(held.has([key.encode()])[0]), BooleanType(), useArrow=True)
     return there(key)
 

@@ -62,7 +62,7 @@ def _held(spark: SparkSession, given: Any, key: Sequence[Any]) -> Column:
     text = _key(spark, key)
     if given.foldable():
         value = given.eval(None)
-        return F.lit(False) if value is None else present(spark, str(value.toString()), text)
+        return F.lit(False) if value is None else present(spark, str(value.toString()), text, F.xxhash64(text))
     if given.getClass().getSimpleName() == "ScalarSubquery":
         return has(spark, _column(spark, _bits_within(spark, given)), F.xxhash64(text))
     raise BadCall(

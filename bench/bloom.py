@@ -1,0 +1,202 @@
+"""Two copies of a table compared by Bloom filter, by exact anti-join and by row count: time, bytes moved, records found.
+
+10 million keys a side (1 million with --quick). One copy lost 1,000 records and doubled 1,000 others, so that the row counts
+agree. A key is an opaque record id of 32 characters and a day. What a method has to move between the data centers: a number, the filters, or the columns of the key.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from hashlib import md5
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from pyspark.sql import DataFrame
+
+from bench.harness import Report, cached, run
+from ingestion.spark.session import close_session
+from quality.domain.bloom import Pybloom, Shape
+from quality.domain.bloom_keys import key_bytes
+from quality.domain.expression.measures import Measure
+from quality.engines.scan import HudiCopy, Limits, Whole
+from quality.exchanges.bloom import matching
+from quality.exchanges.sides import side_of
+from tests.lake import hudi_table
+
+KEY = ("record", "flight_date")
+KEYS, QUICK_KEYS = 10_000_000, 1_000_000
+PLANTED = 1_000
+PYBLOOM_KEYS = 100_000
+LIMITS = Limits()
+
+
+@dataclass(frozen=True)
+class Data:
+    """`here` lost records and doubled others, `there` has each once; their URIs, and the bytes of the columns of the key."""
+
+    keys: int
+    here: str
+    there: str
+    key_bytes: int
+
+    @property
+    def every(self) -> int:
+        return self.keys // PLANTED
+
+
+@dataclass(frozen=True)
+class Method:
+    """`found` records that are missing, of which `named` by their keys; `false` ones are not missing at all."""
+
+    name: str
+    seconds: float
+    moved: float
+    found: int
+    named: int
+    false: int = 0
+
+    def cells(self) -> list[object]:
+        moved = "8 B" if self.moved < 100 else f"{self.moved / 1e6:,.1f} MB"
+        return [self.name, f"{self.seconds:.2f}", moved, f"{self.found:,}", f"{self.named:,}"]
+
+
+def bench(report: Report) -> None:
+    data = made(QUICK_KEYS if report.quick else KEYS)
+    report.say(f"{data.keys:,} keys of {', '.join(KEY)} a side; {PLANTED:,} lost here, {PLANTED:,} doubled")
+    methods = [*without_a_jvm(data), *with_spark(data)]
+    headings = ["method", "s", "moved", f"found of {PLANTED:,}", "named"]
+    report.table("Missing records", headings, [method.cells() for method in methods])
+    for method in methods:
+        report.figure(f"{_slug(method.name)}_s", method.seconds)
+        report.figure(f"{_slug(method.name)}_bytes", method.moved)
+        report.figure(f"{_slug(method.name)}_found", method.found)
+    whole = [method for method in methods if "Bloom" in method.name and "10%" not in method.name]
+    report.at_least("missing records found by Bloom filter", min(one.found for one in whole) / PLANTED, 0.99)
+    report.at_most("records called missing that are not", sum(one.false for one in methods), 0)
+    report.at_most(
+        "bytes moved by Bloom filter, of those of the keys", max(one.moved for one in whole) / data.key_bytes, 1
+    )
+    _compare_builders(report)
+
+
+def made(keys: int) -> Data:
+    """Two Hudi tables, made once into the cache."""
+    folder = cached(f"bloom-records-{keys}")
+    number = f"i % {keys // PLANTED}"
+    rows = {
+        "here": f"{_rows(keys, f'{number} <> 7')} UNION ALL {_rows(keys, f'{number} = 8')}",
+        "there": _rows(keys, "true"),
+    }
+    with duckdb.connect() as connection:
+        for name, text in rows.items():
+            if not (folder / f"{name}.made").exists():
+                hudi_table(folder / name, {None: connection.sql(text).to_arrow_table()}, key=",".join(KEY))
+                (folder / f"{name}.made").touch()
+        size = _size_of_keys(connection, folder / "there")
+    return Data(keys, (folder / "here").as_uri(), (folder / "there").as_uri(), size)
+
+
+def _rows(keys: int, which: str) -> str:
+    return f"""
+        SELECT md5(i::VARCHAR) AS record, strftime(DATE '2013-01-01' + (i % 365)::INT, '%Y-%m-%d') AS flight_date,
+               i AS number, hash(i) % 1000 AS delay
+        FROM range({keys}) made(i) WHERE {which}
+    """  # noqa: S608  # our own numbers
+
+
+def _size_of_keys(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
+    """The compressed bytes of the columns of the key, which an anti-join has to bring over."""
+    query = (
+        f"SELECT sum(total_compressed_size) FROM parquet_metadata('{table}/*.parquet') WHERE path_in_schema IN {KEY}"  # noqa: S608
+    )
+    found = connection.execute(query).fetchone()
+    return int(found[0]) if found else 0
+
+
+def without_a_jvm(data: Data) -> list[Method]:
+    files = {name: f"read_parquet('{uri.removeprefix('file://')}/*.parquet')" for name, uri in _places(data).items()}
+    anti = f"SELECT {', '.join(KEY)} FROM {files['there']} AS there ANTI JOIN {files['here']} AS here USING ({', '.join(KEY)})"  # noqa: S608
+    with duckdb.connect(config={"threads": LIMITS.threads}) as connection:
+        counts, counted = _timed(
+            lambda: [connection.execute(f"SELECT count(*) FROM {one}").fetchone() for one in files.values()]  # noqa: S608
+        )
+        missing, joined = _timed(lambda: connection.execute(anti).fetchall())
+    here, there = (row[0] for row in counts if row is not None)
+    return [
+        Method("row counts", counted, 8, max(there - here, 0), 0),
+        Method("exact anti-join, DuckDB", joined, data.key_bytes, len(missing), len(missing)),
+        _by_filter(data, "duckdb", "Bloom, DuckDB and numpy", 1),
+        _by_filter(data, "duckdb", "Bloom of 10%, DuckDB and numpy", 0.1),
+    ]
+
+
+def with_spark(data: Data) -> list[Method]:
+    from quality.spark.session import quality_session
+
+    spark = quality_session()
+    try:
+        here, there = (spark.read.format("hudi").load(uri) for uri in _places(data).values())
+        here.limit(1).count()
+        filtered = _by_filter(data, "spark", "Bloom, Spark", 1)
+        missing, joined = _timed(lambda: _anti_join(here, there))
+        return [Method("exact anti-join, Spark", joined, data.key_bytes, missing, missing), filtered]
+    finally:
+        close_session(spark)
+
+
+def _anti_join(here: DataFrame, there: DataFrame) -> int:
+    return there.select(*KEY).join(here.select(*KEY), list(KEY), "left_anti").count()
+
+
+def _places(data: Data) -> dict[str, str]:
+    return {"here": data.here, "there": data.there}
+
+
+def _by_filter(data: Data, engine: str, name: str, share: float) -> Method:
+    """The exchange that the tests run: both ways, and with the measuring of its own false positives."""
+    here, there = (side_of(engine, HudiCopy(uri), Whole(), KEY, LIMITS) for uri in _places(data).values())
+    answer, seconds = _timed(lambda: matching(Measure("matching", KEY, values=(share,)), here, there))
+    assert isinstance(answer, Mapping), answer
+    lost = {md5(b"%d" % number, usedforsecurity=False).hexdigest() for number in range(7, data.keys, data.every)}
+    false = sum(one["record"] not in lost for one in answer["missing"])
+    found = answer["keys"] - answer["matching"]
+    return Method(name, seconds, answer["report"]["bytes_moved"], found, len(answer["missing"]), false)
+
+
+def _compare_builders(report: Report) -> None:
+    """Why numpy and not pybloom-live, where there is no JVM."""
+    from quality.domain.bloom import Bloom
+    from quality.domain.bloom_keys import hashes_of
+
+    keys = [key_bytes(["UA", number, "2013-01-01"]) for number in range(PYBLOOM_KEYS)]
+    ours, theirs = Bloom(Shape.for_keys(PYBLOOM_KEYS, 0.001)), Pybloom.for_keys(PYBLOOM_KEYS, 0.001)
+    rows = []
+    steps: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
+        ("numpy", lambda: ours.add(hashes_of(keys)), lambda: ours.has(keys)),
+        ("pybloom-live", lambda: theirs.add(keys), lambda: theirs.has(keys)),
+    ]
+    for name, build, probe in steps:
+        speeds = [PYBLOOM_KEYS / _timed(step)[1] for step in (build, probe)]
+        rows.append([name, *(f"{speed / 1e6:.2f}" for speed in speeds)])
+        report.figure(f"{_slug(name)}_keys_built_per_s", speeds[0])
+    report.table(f"Without a JVM: million keys a second, of {PYBLOOM_KEYS:,}", ["layout by", "built", "probed"], rows)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[Any, float]:
+    begun = time.perf_counter()
+    return work(), time.perf_counter() - begun
+
+
+def _slug(name: str) -> str:
+    return "_".join(name.lower().replace(",", "").replace("%", "").replace("-", " ").split())
+
+
+def main() -> int:
+    return run("bloom", bench, __doc__)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
