@@ -44,6 +44,24 @@ def test_bad_values_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None
         env.database("postgres://u@h/x")
 
 
+def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    known = ("duckdb", "spark")
+    assert env.limits("LAKEHUB_X", "spark=1", known) == {"spark": 1}
+    for said, problem in {
+        "sprak=1": "Did you mean `spark`",
+        "spark=0": "write spark=1 or more",
+        "spark": "or more",
+    }.items():
+        monkeypatch.setenv("LAKEHUB_X", said)
+        with pytest.raises(env.BadSetting, match=problem):
+            env.limits("LAKEHUB_X", "", known)
+    monkeypatch.setenv("LAKEHUB_X", "")
+    assert env.limits("LAKEHUB_X", "spark=1", known) == {}
+    monkeypatch.setenv("LAKEHUB_X", "0")
+    with pytest.raises(env.BadSetting, match="1 is the least"):
+        env.number("LAKEHUB_X", 2, least=1)
+
+
 def test_a_database_url_is_taken_apart() -> None:
     found = env.database("postgresql://u:p%40ss@db:5433/lakehub?sslmode=require")
     assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("u", "p@ss", "db", "5433")

@@ -122,6 +122,13 @@ def test_finding_what_is_due_uses_the_index() -> None:
         assert "SCAN quality_unit" not in plan
 
 
+def test_what_overlaps_a_range_is_found_by_the_index() -> None:
+    copy = due_unit().copy
+    overlapping = Unit.objects.filter(copy=copy, start__lt=NOW, end__gt=NOW - DAY)
+    (plan,) = plans_of(lambda: list(overlapping))
+    assert "unit_overlap" in plan
+
+
 def test_a_claim_takes_as_many_queries_whatever_its_size(world: World) -> None:
     world.monitored()
     counts = []
