@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from urllib.parse import urlencode
 
 from django.conf import settings
 
-from quality.reports import Gone, WeeklyReport
+from quality.reports import Gone, Skipped, WeeklyReport
 
 MOST = 20
 """Lines of one kind; the page has them all."""
@@ -31,7 +32,7 @@ def body(report: WeeklyReport) -> str:
         ),
         _part(
             "Tests that could not be made, and what is missing",
-            [f"{one.dataset} (tier {one.tier}): no {one.check} test: {one.missing}" for one in report.skipped],
+            list(_skipped(report.skipped)),
         ),
         _part(
             "Tests in error or without data for the whole week",
@@ -66,6 +67,16 @@ def _bounded(lines: Sequence[str]) -> Iterator[str]:
     yield from (f"- {' '.join(line.split())}" for line in lines[:MOST])
     if len(lines) > MOST:
         yield f"- and {len(lines) - MOST} more"
+
+
+def _skipped(skipped: Sequence[Skipped]) -> Iterator[str]:
+    """One line for what many datasets lack; the ones of the highest tier first."""
+    lacking: dict[tuple[str, str], list[str]] = defaultdict(list)
+    for one in skipped:
+        lacking[one.check, one.missing].append(one.dataset)
+    for (check, missing), datasets in lacking.items():
+        more = f" and {len(datasets) - MOST} more" if len(datasets) > MOST else ""
+        yield f"no {check} test: {missing}: {', '.join(datasets[:MOST])}{more}"
 
 
 def _outcome(outcome: str) -> str:

@@ -220,14 +220,17 @@ def _retire(tests: Iterable[Test], *, now: datetime) -> None:
 
 
 def _list_skipped(dataset: Dataset, skipped: Iterable[Skipped]) -> None:
-    reasons: dict[str, str] = {}
+    told: dict[str, tuple[str, bool]] = {}
     for one in skipped:
-        reasons[one.check] = "; ".join(filter(None, [reasons.get(one.check), one.reason]))
-    if dict(dataset.skipped_checks.values_list("check_name", "reason")) == reasons:
+        reason, mendable = told.get(one.check, ("", False))
+        told[one.check] = ("; ".join(filter(None, [reason, one.reason])), mendable or one.mendable)
+    known = dataset.skipped_checks.values_list("check_name", "reason", "mendable")
+    if {check: (reason, mendable) for check, reason, mendable in known} == told:
         return
     dataset.skipped_checks.all().delete()
     SkippedCheck.objects.bulk_create(
-        SkippedCheck(dataset=dataset, check_name=check, reason=reason) for check, reason in reasons.items()
+        SkippedCheck(dataset=dataset, check_name=check, reason=reason, mendable=mendable)
+        for check, (reason, mendable) in told.items()
     )
 
 

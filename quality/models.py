@@ -90,6 +90,8 @@ class SkippedCheck(models.Model):
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="skipped_checks")
     check_name = models.CharField(max_length=40)
     reason = models.TextField()
+    mendable = models.BooleanField(default=True)
+    """Its owners are asked for what is missing."""
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "check_name"], name="one_reason_a_check")]

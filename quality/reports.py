@@ -132,7 +132,9 @@ def contacts(team: Team) -> tuple[str, ...]:
 
 def _skipped(team: Team) -> Iterator[Skipped]:
     """The highest tiers first."""
-    found = SkippedCheck.objects.filter(dataset__team=team, dataset__offboarded_at=None).select_related("dataset")
+    found = SkippedCheck.objects.filter(mendable=True, dataset__team=team, dataset__offboarded_at=None).select_related(
+        "dataset"
+    )
     for one in found.order_by("dataset__tier", "dataset__name", "check_name"):
         yield Skipped(one.dataset.name, one.dataset.tier, one.check_name, one.reason)
 

@@ -39,6 +39,7 @@ class TestSerializer(serializers.Serializer[Test]):
 class SkippedSerializer(serializers.Serializer[SkippedCheck]):
     check_name = serializers.CharField()
     reason = serializers.CharField()
+    mendable = serializers.BooleanField()
 
 
 class NewTestSerializer(serializers.Serializer[Any]):

@@ -65,7 +65,7 @@ def fleet(*, now: datetime) -> Fleet:
     whole = coverage(TIERS, now=now)
     live = Dataset.objects.filter(offboarded_at=None, onboarded_at__lte=now)
     counts = dict(live.values_list("tier").annotate(n=Count("pk")).order_by("tier"))
-    skipped = SkippedCheck.objects.filter(dataset__offboarded_at=None).select_related("dataset__team")
+    skipped = SkippedCheck.objects.filter(mendable=True, dataset__offboarded_at=None).select_related("dataset__team")
     return Fleet(
         must=_of_tiers(whole, HIGHEST, sum(counts.get(tier, 0) for tier in HIGHEST)),
         tiers=_by_tier(whole, counts),

@@ -19,7 +19,7 @@ class BloomCrossDc:
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         lacking = "a copy in one data center only" if len(dataset.data_centers) < 2 else dataset.no_key
         if lacking:
-            yield Skipped("bloom_cross_dc", lacking)
+            yield Skipped("bloom_cross_dc", lacking, mendable=len(dataset.data_centers) > 1)
             return
         share = dataset.slas.compared
         sample = "" if share == 1 else f", {shown(share)}"

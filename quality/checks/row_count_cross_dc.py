@@ -15,7 +15,7 @@ class RowCountCrossDc:
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         if len(dataset.data_centers) < 2:
-            yield Skipped("row_count_cross_dc", "a copy in one data center only")
+            yield Skipped("row_count_cross_dc", "a copy in one data center only", mendable=False)
             return
         for center in dataset.data_centers:
             there = f"rows({formula(Name('this', center))})"

@@ -18,7 +18,7 @@ class Sampling:
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         why = _cannot(dataset)
         if why:
-            yield Skipped("sampling", why)
+            yield Skipped("sampling", why, mendable=dataset.upstream_outside)
             return
         yield Definition(
             key="sample",

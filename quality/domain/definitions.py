@@ -73,6 +73,8 @@ class Skipped:
 
     check: str
     reason: str
+    mendable: bool = True
+    """Its owners could say or do what is missing. False: the dataset is just so, and nobody is asked."""
 
 
 def runs_in(expression: Expression, data_center: str) -> bool:

@@ -40,6 +40,7 @@ def test_skipped_types_of_test_say_what_is_missing_highest_tier_first(team: Team
     generator.generate_missing(now=NOW)
     skipped = {one.check: one for one in weekly(team, now=NOW).skipped}
     assert skipped["duplicates"] == Skipped("planes", 1, "duplicates", "no primary key")
+    assert "row_count_cross_dc" not in skipped, "nobody is asked for another data center"
 
 
 def test_it_is_filed_under_its_monday_and_covers_the_week(team: Team, planes: Dataset) -> None:
