@@ -54,6 +54,11 @@ class Reused:
     measures: int
     of: int
 
+    @property
+    def whole(self) -> bool:
+        """Nothing was measured anew."""
+        return self.measures >= self.of
+
 
 @dataclass(frozen=True)
 class Band:

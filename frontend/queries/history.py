@@ -53,7 +53,7 @@ class Plot:
     """What is in view at first; None: all points."""
     steps: bool = False
     """A value holds until the next one."""
-    bands: tuple[Band | None, ...] = ()
+    bands: tuple[Band, ...] = ()
     """Of a test that compares with the past: what was usual at each point."""
 
     @property
@@ -77,8 +77,8 @@ class Plot:
             "from": _wall(self.window[0]) if self.window else None,
             "to": _wall(self.window[1]) if self.window else None,
             "steps": self.steps,
-            "low": [one and one.low for one in self.bands],
-            "high": [one and one.high for one in self.bands],
+            "low": [one.low for one in self.bands],
+            "high": [one.high for one in self.bands],
             "now": _wall(self.now) if self.now else None,
             "next": _wall(self.next_at) if self.next_at else None,
         }

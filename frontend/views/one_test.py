@@ -50,6 +50,8 @@ def page(request: HttpRequest, name: str, key: str) -> HttpResponse:
         "versions": history_of(test)[:VERSIONS],
         "runs": one_test.runs(test.version) if test.version else "",
         "measures": measures,
+        "ruled": key.startswith("rule:"),
+        "metric": key.removeprefix("metric:").partition(".")[0] if key.startswith("metric:") else "",
         "parameters": parameters,
         **_results(request, dataset, test),
         **(may := _may(request, dataset, test)),

@@ -63,9 +63,12 @@
       shapes.push(mark);
       annotations.push(note);
     }
-    const usual = [...spec.low ?? [], ...spec.high ?? []].filter((value) => value !== null);
-    const values = spec.points.map((point) => point.value).concat(spec.limit === null ? [] : [spec.limit], usual);
-    const low = Math.min(...values), high = Math.max(...values), room = (high - low || Math.abs(high) || 1) * 0.12;
+    const values = spec.points.map((point) => point.value).concat(spec.limit === null ? [] : [spec.limit]);
+    // A band may be very wide where little was known yet: it is shown as far as half the height beyond the values.
+    const least = Math.min(...values), most = Math.max(...values), beyond = (most - least) / 2 || Infinity;
+    const low = Math.max(Math.min(least, ...spec.low ?? []), least - beyond);
+    const high = Math.min(Math.max(most, ...spec.high ?? []), most + beyond);
+    const room = (high - low || Math.abs(high) || 1) * 0.12;
     const axis = { color: colour("quiet"), gridcolor: colour("line"), linecolor: colour("line"), zeroline: false, tickfont: { size: 11 } };
     const y = { ...axis, range: [low - room, high + room * (spec.shades.length ? 2.5 : 1)], fixedrange: true, tickformat: format[spec.unit] ?? "", nticks: 5 };
     if (spec.unit === "s") {
