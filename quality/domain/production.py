@@ -13,9 +13,6 @@ from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-import holidays as world
-from cronsim import CronSim, CronSimError
-
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.suggest import did_you_mean
 
@@ -66,6 +63,8 @@ class Production:
 
     def _times(self, start: datetime, end: datetime) -> Iterator[datetime]:
         """Fires between two times of the wall clock."""
+        from cronsim import CronSim
+
         off = holidays_of(self.holidays)
         # Naive times: what the library makes of changes of the clocks is meant for jobs, which never run twice.
         for wall in CronSim(self.calendar or _ALWAYS, start - _MINUTE):
@@ -85,6 +84,8 @@ class Production:
 
 def production(calendar: str, holidays: str, zone: ZoneInfo) -> Production:
     """The calendar that these texts say. Raises BadCalendar."""
+    from cronsim import CronSim, CronSimError
+
     calendar, holidays = " ".join(calendar.split()), holidays.strip()
     if calendar and len(calendar.split()) != 5:
         raise BadCalendar(
@@ -132,6 +133,8 @@ def _dates(words: Iterable[str]) -> Iterator[date]:
 
 def _country(word: str) -> Collection[date]:
     """The public holidays of `US` or `US-NY`; each year is worked out when it is first asked for."""
+    import holidays as world  # a quarter of a second, that most processes never need
+
     country, _, region = word.upper().partition("-")
     known = world.list_supported_countries()
     if country not in known:
