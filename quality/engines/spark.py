@@ -40,7 +40,7 @@ class Spark:
         if not rest:
             return Measured({**known, **asked}, listed.instant, len(asked))
         names = {one.other for one in rest if one.other is not None}
-        tables = {name: _frame(spark, scan.tables[name]) for name in names}
+        tables = {name: _looked_into(spark, scan.tables[name]) for name in names}
         found = measure(frame, replace(scan, measures=rest), tables, limits)
         return Measured({**known, **asked, **found.answers}, listed.instant, found.scans + len(asked), found.groups)
 
@@ -51,6 +51,13 @@ class Spark:
         except (BadQuery, CannotRead) as bad:
             return error(str(bad))
         return query(frame, measure, scan, tables, limits)
+
+
+def _looked_into(spark: SparkSession, target: Target) -> DataFrame | Failed:
+    try:
+        return _frame(spark, target)
+    except CannotRead as failed:
+        return error(str(failed))
 
 
 def _frame(spark: SparkSession, target: Target) -> DataFrame:

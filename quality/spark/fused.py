@@ -61,15 +61,16 @@ def _kind(native: T.DataType) -> Kind:
     return next((kind for theirs, kind in _KINDS if isinstance(native, theirs)), Kind.OTHER)
 
 
-def measure(frame: DataFrame, scan: Scan, tables: Mapping[Name, DataFrame], limits: Limits) -> Found:
-    """The answers of a scan over a frame that has its rows."""
+def measure(frame: DataFrame, scan: Scan, tables: Mapping[Name, DataFrame | Failed], limits: Limits) -> Found:
+    """The answers of a scan over a frame that has its rows; `tables` are those that are looked into."""
     spark = frame.sparkSession
-    rows = _rows(frame, scan)
-    with views(spark, [rows, *tables.values()]) as names, job_deadline(spark, limits):
-        source, *others = (_source(name, of) for name, of in zip(names, [rows, *tables.values()], strict=True))
-        return Reading(SparkSql(spark), scan, source, limits).found(
-            scan.measures, dict(zip(tables, others, strict=True))
-        )
+    frames = {name: table for name, table in tables.items() if isinstance(table, DataFrame)}
+    missing = {name: table for name, table in tables.items() if isinstance(table, Failed)}
+    read = [_rows(frame, scan), *frames.values()]
+    with views(spark, read) as names, job_deadline(spark, limits):
+        source, *others = (_source(name, of) for name, of in zip(names, read, strict=True))
+        known = dict(zip(frames, others, strict=True))
+        return Reading(SparkSql(spark), scan, source, limits).found(scan.measures, {**known, **missing})
 
 
 def query(

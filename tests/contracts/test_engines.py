@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -387,6 +388,18 @@ def test_a_scan_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     scan = Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (DISTINCT_ID,))
     answer = DuckDb().measure(scan, Limits(timeout=timedelta(milliseconds=20), threads=1)).answers[DISTINCT_ID]
     assert answer == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+
+
+def test_a_sum_that_overflows_while_it_runs_costs_only_itself(tmp_path: Path) -> None:
+    most = Decimal(10**38 - 1)
+    pq.write_table(
+        pa.table({"id": [1, 2], "much": pa.array([most, most], pa.decimal128(38, 0))}), tmp_path / "1.parquet"
+    )
+    much, ids = Measure("sum", ("much",)), Measure("sum", ("id",))
+    scan = Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (ROWS, much, ids))
+    measured = DuckDb().measure(scan, Limits())
+    assert (measured.answers[ROWS], measured.answers[ids], measured.scans) == (2, 3, 5)
+    assert "verflow" in str(measured.answers[much]) or "ut of range" in str(measured.answers[much]).lower()
 
 
 def test_a_password_is_never_shown() -> None:
