@@ -98,7 +98,7 @@ class Reading:
             return dict(zip(some, _plain(rows[0], kinds), strict=True))
         self._refuse_too_many(rows)
         self._groups = max(self._groups, rows[0][1] if rows else 0)
-        told = [(self._name(row[0]), _plain(row[2:], kinds)) for row in rows]
+        told = [(self._name(row[0]), _plain(row[3:], kinds)) for row in rows]
         return {one: {name: answers[place] for name, answers in told} for place, one in enumerate(some)}
 
     def _frequencies(self, measure: Measure) -> Answer | Failed:

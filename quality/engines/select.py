@@ -103,7 +103,7 @@ AGGREGATES: dict[str, Callable[[Dialect, _Term], str]] = {
 
 def select(dialect: Dialect, bound: Bound, rows: Rows, looked_into: Mapping[Name, Rows]) -> Statement:
     """One row of answers in the order of the measures. With a group, a row for each of its values: the value, how many
-    groups there are in all, and the answers."""
+    groups there are in all, how many rows this one has, and the answers."""
     joins, answers = [], []
     parameters: dict[str, object] = {**rows.table.parameters, **rows.parameters}
     for number, (measure, values) in enumerate(bound.items()):
@@ -118,18 +118,21 @@ def select(dialect: Dialect, bound: Bound, rows: Rows, looked_into: Mapping[Name
             parameters |= zip(names, _written(dialect, measure, values), strict=True)
             answers.append(AGGREGATES[measure.kind](dialect, _term(dialect, measure, rows.columns, names)))
     group = _column(dialect, rows.group, rows.columns) if rows.group else ""
+    selected = ", ".join(f"{answer} AS a{number}" for number, answer in enumerate(answers))
     text = _joined(
-        f"SELECT {', '.join([*([group, 'COUNT(*) OVER ()'] if group else []), *answers])} FROM {rows.table.text} AS scanned",  # noqa: S608  # quoted names only
+        f"SELECT {f'{group} AS g, COUNT(*) OVER () AS groups_, COUNT(*) AS size_, ' if group else ''}{selected}",
+        f"FROM {rows.table.text} AS scanned",
         *joins,
         f"WHERE {rows.where}" if rows.where else "",
-        f"GROUP BY {group} {_largest(group, rows)}" if group else "",
+        f"GROUP BY {group}" if group else "",
     )
-    return Statement(text, parameters)
+    return Statement(_largest(text, rows) if group else text, parameters)
 
 
-def _largest(group: str, rows: Rows) -> str:
-    order = f"ORDER BY COUNT(*) DESC, CASE WHEN {group} IS NULL THEN 0 ELSE 1 END, {group}" if rows.ranked else ""
-    return _joined(order, f"LIMIT {rows.most:d}")
+def _largest(text: str, rows: Rows) -> str:
+    """The largest groups; which of equal ones does not depend on the engine."""
+    order = "ORDER BY size_ DESC, CASE WHEN g IS NULL THEN 0 ELSE 1 END, g " if rows.ranked else ""
+    return f"SELECT * FROM ({text}) AS grouped {order}LIMIT {rows.most:d}"  # noqa: S608  # our own text
 
 
 def _joined(*parts: str) -> str:

@@ -267,24 +267,27 @@ def a_bad_measure_costs_only_itself(place: Place) -> None:
         assert why in failed.cause
 
 
+def _queries(*texts: str, bound: tuple[Any, ...] = (None, None, None)) -> tuple[Measure, ...]:
+    return tuple(measure("query", values=(text, *bound)) for text in texts)
+
+
 def a_query_of_a_person_has_one_number(place: Place) -> None:
-    moments = (_hour(1, 0), _hour(2, 0), "p1")
-    part = One(PART, "p1")
-    for sql, answer in {
+    expected = {
         "SELECT count(*) FROM this": 4,
         "SELECT sum(ratio) / count(*) FROM this -- the mean\n": -0.125,
         "SELECT count(*) FROM this WHERE zoned >= :start AND zoned < :end AND part = :partition": 3,
         "SELECT count(*) FROM this t WHERE EXISTS (SELECT 1 FROM words w WHERE w.word = t.word) AND t.id = 1": 1,
         "WITH big AS (SELECT id FROM this WHERE id > 100) SELECT count(*) FROM big": 2,
         "SELECT sum(ratio) FROM this WHERE id = -1": None,
-    }.items():
-        found = place.answer(measure("query", values=(sql, *moments)), part)
-        assert found == answer, sql
-    assert place.answer(measure("query", values=("SELECT count(*) FROM this", None, None, None))) == 7
+    }
+    asked = _queries(*expected, bound=(_hour(1, 0), _hour(2, 0), "p1"))
+    assert place.measured(*asked, part=One(PART, "p1")).answers == dict(zip(asked, expected.values(), strict=True))
+    (whole,) = _queries("SELECT count(*) FROM this")
+    assert place.measured(whole, ROWS).answers == {whole: 7, ROWS: 7}
 
 
 def a_query_that_is_wrong_says_so(place: Place) -> None:
-    for sql, why in {
+    wrong = {
         "SELECT count(*), 1 FROM this": "2 columns",
         "SELECT id FROM this": "more than one row",
         "SELECT id FROM this WHERE id = -1": "no row",
@@ -292,17 +295,20 @@ def a_query_that_is_wrong_says_so(place: Place) -> None:
         "SELECT count(*) FROM this WHERE part = :partition": "a table that is looked at as a whole has none",
         "SELECT count(tailnum) FROM this": "tailnum",
         "SELECT count(*) FROM other": "may not read `other`",
-    }.items():
-        failed = place.answer(measure("query", values=(sql, None, None, None)))
-        assert isinstance(failed, Failed), sql
+    }
+    asked = _queries(*wrong)
+    found = place.measured(*asked, ROWS).answers
+    assert found[ROWS] == 7
+    for one, why in zip(asked, wrong.values(), strict=True):
+        failed = found[one]
+        assert isinstance(failed, Failed), one
         assert why in failed.cause
-    assert isinstance(place.answer(measure("query", values=("SELECT 1 FROM this",)), Each(PART)), Failed)
+    assert isinstance(place.answer(asked[0], Each(PART)), Failed)
 
 
 def a_query_that_does_more_than_read_is_refused(place: Place) -> None:
-    for sql in ESCAPES:
-        failed = place.answer(measure("query", values=(sql, None, None, None)))
-        assert isinstance(failed, Failed), sql
+    for one, failed in place.measured(*_queries(*ESCAPES)).answers.items():
+        assert isinstance(failed, Failed), one
         assert failed.cause.startswith(("The query", "The function", "One SELECT", "WITH", "The name")), failed.cause
 
 
