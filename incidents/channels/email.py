@@ -27,6 +27,8 @@ class Email:
                 raise Refused(f"`{one}` is no e-mail address: write name@example.org.") from None
 
     def send(self, note: Note, address: str, *, now: datetime) -> None:
+        if settings.EMAIL_BACKEND.endswith("smtp.EmailBackend") and not settings.EMAIL_HOST:
+            raise CannotSend("No mail server is named: set LAKEHUB_SMTP_HOST.")
         domain = settings.DEFAULT_FROM_EMAIL.rpartition("@")[2].strip(">") or "lakehub"
         message = EmailMessage(
             subject=" ".join(note.subject.split()),

@@ -11,7 +11,7 @@ from lakehub.demo.settling import wait_until_quiet
 from lakehub.demo.stage import Stage
 from lakehub.demo.telling import Untrue
 
-DONE_WITHIN_S = 90
+DONE_WITHIN_S = 240
 ENDED = (JobState.SUCCEEDED, JobState.FAILED, JobState.CANCELLED)
 
 

@@ -10,7 +10,7 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.demo.stage import Stage
 
 LOOK_EVERY_S = 0.01
-RUN_AGAIN_WITHIN_S = 90
+RUN_AGAIN_WITHIN_S = 240
 
 
 def kill_halfway(stage: Stage, copy: DatasetCopy) -> JobRun:

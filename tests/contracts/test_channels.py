@@ -117,6 +117,12 @@ def test_a_mail_server_that_is_down_is_tried_again(settings: Settings) -> None:
     assert not caught.value.for_good
 
 
+def test_without_a_mail_server_it_says_which_setting_is_missing(settings: Settings) -> None:
+    settings.EMAIL_BACKEND, settings.EMAIL_HOST = "django.core.mail.backends.smtp.EmailBackend", ""
+    with pytest.raises(CannotSend, match="LAKEHUB_SMTP_HOST"):
+        channel("email").send(NOTE, "owner@example.org", now=NOW)
+
+
 def test_a_receiver_can_check_who_sent_a_webhook_and_when(receiver: Receiver, settings: Settings) -> None:
     settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = True
     channel("webhook").send(NOTE, receiver.url, now=NOW)

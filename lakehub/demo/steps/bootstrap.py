@@ -13,7 +13,7 @@ from lakehub.kernel.outcome import Outcome
 from quality.models import Result, SkippedCheck, Test, Unit
 
 TITLE = "Bootstrap into Hudi, and a baseline over the history"
-BOOTSTRAPPED_WITHIN_S = 240
+BOOTSTRAPPED_WITHIN_S = 600
 
 
 def play(stage: Stage) -> None:

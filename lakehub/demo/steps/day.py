@@ -21,7 +21,7 @@ KILLED_IN = 2
 RETESTED_WITHIN = timedelta(minutes=6)
 MOVING = ("flights", "weather")
 """The datasets that change; the others are looked at once a month."""
-INGESTED_WITHIN_S = 60
+INGESTED_WITHIN_S = 240
 
 
 def play(stage: Stage) -> None:
