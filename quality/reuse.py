@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import lru_cache
 from hashlib import sha256
+from typing import TypeAlias
 
 from django.conf import settings
 
@@ -27,6 +28,7 @@ from quality.scanning import Found
 
 _NOT_KEPT = frozenset({"query", "committed"})
 """A query may ask for the time; when the newest commit was made is what a state is made of."""
+_Key: TypeAlias = tuple[int, datetime, datetime, str]
 _WRITTEN = ("version", "instant", "answer", "groups", "read_at")
 
 
@@ -39,24 +41,27 @@ class Kept:
         self.found: dict[Wanted, Found] = dict(self._recalled())
 
     def _recalled(self) -> Iterable[tuple[Need, Found]]:
-        keys = {_key(need): (need, version) for need, version in self._versions.items()}
+        keys: dict[_Key, list[Need]] = defaultdict(list)
+        for need in self._versions:
+            keys[_key(need)].append(need)
         rows = Measurement.objects.filter(
             copy__in={key[0] for key in keys}, measure__in={key[3] for key in keys}, start__in={key[1] for key in keys}
         )
         for row in rows if keys else ():
-            need, version = keys.get((row.copy_id, row.start, row.end, row.measure), (None, ""))
-            if need is not None and row.version == version:
-                yield need, Found(from_json(row.answer), row.instant, row.groups, row.read_at)
+            for need in keys.get((row.copy_id, row.start, row.end, row.measure), ()):
+                if row.version == self._versions[need]:
+                    yield need, Found(from_json(row.answer), row.instant, row.groups, row.read_at)
 
     def keep(self, found: Mapping[Wanted, Found], *, now: datetime) -> None:
         """Stores what was measured just now. A state that changed meanwhile is looked for under its new name next time."""
-        rows = [
-            _row(need, self._versions[need], one, one.answer, now)
+        # Each once, though tests may ask for it with different timeouts.
+        by_key = {
+            _key(need): _row(need, self._versions[need], one, one.answer, now)
             for need, one in found.items()
             if isinstance(need, Need) and need in self._versions and not isinstance(one.answer, Failed)
-        ]
+        }
         # In one order, so that two workers do not wait for each other.
-        rows.sort(key=lambda row: (row.copy_id, row.start, row.end, row.measure))
+        rows = [by_key[key] for key in sorted(by_key)]
         if rows:
             Measurement.objects.bulk_create(
                 rows,
@@ -86,7 +91,7 @@ def _row(need: Need, version: str, one: Found, answer: Answer, now: datetime) ->
     )
 
 
-def _key(need: Need) -> tuple[int, datetime, datetime, str]:
+def _key(need: Need) -> _Key:
     assert need.copy is not None
     return need.copy, need.partition.start, need.partition.end, _digest(need)
 

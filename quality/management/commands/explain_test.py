@@ -14,6 +14,8 @@ from quality.domain.evaluation import asks
 from quality.domain.expression import ExpressionError, flattened, formula, readable, understand
 from quality.domain.tiers import BadOverride
 
+SHOWN = 12
+
 
 class Command(BaseCommand):
     help = "Says how an expression is understood for a dataset: its stored form and what would be measured."
@@ -29,5 +31,8 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"readable  {readable(understood)}")
         self.stdout.write(f"stored    {flattened(understood)}")
-        for ask in asks(understood):
+        measured = asks(understood)
+        for ask in measured[:SHOWN]:
             self.stdout.write(f"measures  {ask.measure} of {formula(ask.table)}, {ask.reach}")
+        if len(measured) > SHOWN:
+            self.stdout.write(f"measures  {len(measured) - SHOWN} more, in earlier partitions")

@@ -50,6 +50,7 @@ LOOKS = {
     "query": "query({0}, 'SELECT count(*) FROM this') >= 0",
     "matching": "matching({0}, this@dc2) >= 0%",
     "sampled": "sampled({0}, upstream) >= 0%",
+    "delay": "delay({0}) >= 0s",
     "deviation": "deviation(rows({0}), 8w) >= 0",
     "by": "rows({0}) >= 0 with by=tailnum, least=1",
 }  # fmt: skip
@@ -160,6 +161,13 @@ def test_what_no_commit_has_changed_is_not_measured_again(world: World, settings
     assert (changed.detail["behind"], "reused_from" in changed.detail) == ("9 of 900", False)
     other_day = run_only(world, "duplicates", day=DAYS[2], now=NOW + 4 * MINUTE)
     assert "reused_from" not in other_day["duplicates"].detail
+    ask(world, "patient", "rows(this) > 900 with timeout=5m")
+    ask(world, "hasty", "rows(this) > 900 with timeout=1m")
+    both = run_only(world, "patient", "hasty", day=DAYS[0], now=NOW + 4 * MINUTE)
+    assert [unit.latest_outcome for unit in both.values()] == ["pass", "pass"]
+    assert all("reused_from" not in unit.detail for unit in both.values())
+    both = run_only(world, "patient", "hasty", day=DAYS[0], now=NOW + 5 * MINUTE)
+    assert all("reused_from" in unit.detail for unit in both.values())
     settings.LAKEHUB_REUSE_RESULTS = False
     anew = run_only(world, "duplicates", day=DAYS[1], now=NOW + 5 * MINUTE)["duplicates"]
     assert "reused_from" not in anew.detail
