@@ -341,6 +341,7 @@ ESCAPES = (
     "WITH x AS (SELECT 1 FROM pg_authid), pg_authid AS (SELECT 1 FROM this) SELECT count(*) FROM x",
     "WITH pg_authid AS (SELECT 1 FROM pg_authid) SELECT count(*) FROM pg_authid",
     "SELECT (WITH pg_authid AS (SELECT 1) SELECT 1 FROM pg_authid) + count(*) FROM pg_authid",
+    "SELECT (WITH x AS (SELECT count(*) AS n FROM pg_authid) SELECT 1) FROM this",
     "WITH this AS (SELECT 1) SELECT count(*) FROM this",
     "SELECT length(pg_read_file('/etc/passwd')) FROM this",
     "SELECT length(load_file('/etc/passwd')) FROM this",

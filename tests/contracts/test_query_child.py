@@ -90,9 +90,8 @@ def test_it_has_no_more_memory_than_it_may(folder: Path) -> None:
     for sql in (
         "SELECT max(length(repeat(day, 2000000000))) FROM this",
         "SELECT length(list(a.id)::VARCHAR) FROM this a, this b",
-        "SELECT count(DISTINCT a.id::VARCHAR || b.id || repeat('x', 1000)) FROM this a, this b",
     ):
-        failed = in_child(_request(folder, sql))
+        failed = in_child(_request(folder, sql, seconds=60))
         assert isinstance(failed, Failed), sql
         assert "emory" in failed.cause
 
