@@ -13,6 +13,7 @@ from lakehub.kernel.outcome import Outcome
 from quality.domain.expression import Call, Expression, Literal, Node, formula, leaf_calls
 from quality.domain.expression.amounts import shown
 from quality.domain.expression.checker import kind_of, series_calls
+from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves import LEAVES
 from quality.domain.expression.measures import Answer, Ask
 from quality.domain.expression.nodes import Amount
@@ -123,7 +124,7 @@ def _judged(expression: Expression, holds: bool, values: Values) -> Evaluation:
         outcome=Outcome.PASS if holds else Outcome.FAIL,
         formula=formula(expression.assertion),
         observed=amount,
-        observed_text="" if amount is None else shown(amount, kind_of(observed)),
+        observed_text="" if amount is None else shown(amount, _kind_shown(observed, threshold)),
         threshold=threshold if isinstance(threshold, str) else _threshold(decisive, threshold, values),
         behind=_behind(observed, values),
         facts=_facts(expression, values),
@@ -151,6 +152,13 @@ def _sides(comparison: Node) -> tuple[Node, Node | str]:
         return comparison, ""
     left, right = comparison.args
     return (right, left) if isinstance(left, Literal) else (left, right)
+
+
+def _kind_shown(observed: Node, threshold: Node | str) -> Kind:
+    """A number that is held against a percentage is shown as one."""
+    kind = kind_of(observed)
+    as_share = kind is Kind.NUMBER and isinstance(threshold, Literal) and threshold.kind is Kind.RATIO
+    return Kind.RATIO if as_share else kind
 
 
 def _threshold(comparison: Node, threshold: Node, values: Values) -> str:

@@ -120,6 +120,13 @@ def test_a_share_of_matching_keys_has_its_counts_and_names_what_is_missing() -> 
     assert found.exchanged == answer
 
 
+def test_a_number_held_against_a_percentage_is_shown_as_one() -> None:
+    found = judged(
+        "abs(sum(this.a) - sum(this[-7d].a)) / sum(this[-7d].a) < 1%", lambda day: 1000 + 15 * (day.day == 16)
+    )
+    assert (found.outcome, found.observed_text, found.threshold) == (Outcome.FAIL, "1.50%", "< 1%")
+
+
 def test_the_worst_group_speaks() -> None:
     expression = parse("nulls(this.a) / rows(this) < 5% with by=origin, least=10")
     counts = {"nulls": {"EWR": 9, "JFK": 50, None: 8, "XXX": 3}, "rows": {"EWR": 100, "JFK": 90, None: 10, "XXX": 9}}
