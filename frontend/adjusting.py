@@ -30,6 +30,7 @@ LABELS = {
     "rerun_base": ("First rerun after", "of what fails"),
     "rerun_cap": ("Reruns at most every", "of what fails"),
     "debounce": ("Gathers changes for", "before a changed partition is tested again"),
+    "compared": ("Keys compared", "with other data centers, chosen by hash"),
     "severity": ("Urgency", "page, message or mail"),
 }
 """In the order of the page. The grace of a tier is for onboarding only."""

@@ -70,7 +70,7 @@ def fleet(*, now: datetime) -> Fleet:
         must=_of_tiers(whole, HIGHEST, sum(counts.get(tier, 0) for tier in HIGHEST)),
         tiers=_by_tier(whole, counts),
         lacking=[_lacking(one) for one in whole.uncovered[:MOST]],
-        skipped=list(skipped.order_by("dataset__tier", "dataset__name", "check_name")[:MOST]),
+        skipped=list(skipped.order_by("-mendable", "dataset__tier", "dataset__name", "check_name")[:MOST]),
         skipped_count=skipped.count(),
     )
 

@@ -15,10 +15,12 @@ from django.test.utils import CaptureQueriesContext
 
 from frontend import export
 from frontend.export import safe
+from frontend.queries import one_test
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.models import Dataset
 from quality.models import Category, Test, TestVersion, Unit
 from tests import factories as make
+from tests.plans import plans_of
 
 
 @pytest.fixture
@@ -195,3 +197,11 @@ def test_a_cause_that_is_a_formula_is_defused_in_the_file(page: Client, consiste
     unit = Unit.objects.get(test=consistency, verdict="fail")
     make.result(unit, "error", read_at=make.NOW, detail={"cause": '=HYPERLINK("http://x")'})  # type: ignore[arg-type]
     assert rows_of(page.get(at(consistency, "/results.csv?outcome=error")))[0]["why"] == '\'=HYPERLINK("http://x")'
+
+
+def test_the_results_of_one_test_are_found_by_their_units(flights: Dataset, consistency: Test) -> None:
+    """Of three million results that are kept, none but its own are read."""
+    (plan,) = plans_of(lambda: list(one_test.results(consistency, None)[:25]))
+    assert "result_newest_of_unit" in plan or "quality_result_unit" in plan
+    assert "result_by_age" not in plan
+    assert "SCAN quality_result" not in plan
