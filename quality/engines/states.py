@@ -6,6 +6,7 @@ their names, sizes and times. A database does not say what has changed.
 
 from __future__ import annotations
 
+import logging
 from collections import defaultdict
 from collections.abc import Collection, Mapping
 from hashlib import sha256
@@ -13,6 +14,8 @@ from hashlib import sha256
 from quality.engines.files import files_version
 from quality.engines.scan import CannotRead, Files, HudiCopy, One, Part, Target
 from quality.engines.slices import Slice, snapshot
+
+log = logging.getLogger(__name__)
 
 
 def states(target: Target, parts: Collection[Part]) -> Mapping[Part, str]:
@@ -23,6 +26,10 @@ def states(target: Target, parts: Collection[Part]) -> Mapping[Part, str]:
         found = files_version(target) if isinstance(target, Files) else ""
     except CannotRead:
         return {}  # its measures will say so
+    except Exception:
+        # Whatever a library raises, it is measured anew then, and no test is without a result.
+        log.exception("The state of %s is not known", target)
+        return {}
     return dict.fromkeys(parts, found) if found else {}
 
 

@@ -62,6 +62,14 @@ def test_what_does_not_say_has_no_state(target: SqlTable | HudiCopy) -> None:
     assert states(target, [Whole()]) == {}
 
 
+def test_a_library_that_fails_costs_no_result(table: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def broken(*_: object, **__: object) -> None:
+        raise OSError("stale file handle")
+
+    monkeypatch.setattr("quality.engines.states.snapshot", broken)
+    assert states(HudiCopy(table.as_uri()), [FIRST]) == {}
+
+
 def test_an_absent_partition_is_empty_whatever_the_newest_file_says_of_the_column(table: Path) -> None:
     """Of a file without rows the columns may be null by type: hudi-rs then lets every partition through its filter."""
     untyped = pa.table({"id": pa.array([], pa.null()), DAY: pa.array([], pa.null())})
