@@ -5,16 +5,27 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
-from threading import Timer
+from threading import Event, Thread
+
+AGAIN = timedelta(seconds=1)
 
 
 @contextmanager
 def deadline(timeout: timedelta, stop: Callable[[], object]) -> Iterator[None]:
-    """Calls `stop` in a thread of its own where the block has not ended in time."""
-    timer = Timer(timeout.total_seconds(), stop)
-    timer.daemon = True
-    timer.start()
+    """Calls `stop` in a thread of its own where the block has not ended in time.
+
+    And again, until it has: what was not at work yet at the first call could not be stopped by it.
+    """
+    ended = Event()
+
+    def watch() -> None:
+        wait = timeout
+        while not ended.wait(wait.total_seconds()):
+            stop()
+            wait = AGAIN
+
+    Thread(target=watch, daemon=True).start()
     try:
         yield
     finally:
-        timer.cancel()
+        ended.set()
