@@ -13,10 +13,12 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
 from quality import units as units_of
 from quality.described import slas
+from quality.domain.definitions import runs_in
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
 from quality.facts import facts_of, keep, settle
 from quality.lookers import lookers, meeting
+from quality.measuring import understood
 from quality.models import Lane, Unit
 
 CLAIMED_AT_ONCE = 500
@@ -54,7 +56,8 @@ def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now:
     units_of.plan_unexpected(copy, touched, now=now)
     retest_at = now + slas(copy.dataset).debounce
     chosen = (_reading(copy) & meeting(touched), *lookers(copy, touched))
-    units = list({unit.pk: unit for which in chosen for unit in _tested(which)}.values())
+    found = {unit.pk: unit for which in chosen for unit in _tested(which)}
+    units = [unit for unit in found.values() if _is_run(unit)]
     flips = []
     for unit in units:
         # The claim comes after the commit: whatever was read before may lack it.
@@ -72,8 +75,14 @@ def _tested(which: Q) -> QuerySet[Unit]:
     one whose first run is under way may not."""
     begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
     partitioned = Unit.objects.filter(which, begun, test__retired_at=None, test__version__cadence=None)
-    live = partitioned.exclude(test__check_name="finding").select_related("test__version")
+    live = partitioned.exclude(test__check_name="finding").select_related("test__version", "copy__data_center")
     return live.select_for_update(of=("self",))
+
+
+def _is_run(unit: Unit) -> bool:
+    """A version may name the only data center that it runs in."""
+    assert unit.test.version is not None
+    return runs_in(understood(unit.test.version.flattened), unit.copy.data_center.name)
 
 
 def _reading(copy: DatasetCopy) -> Q:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
-from django.db.models import OuterRef, Q, Subquery
+from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_at, partitions_within
@@ -147,11 +147,25 @@ def take_new_version(test: Test, *, now: datetime) -> None:
     running = ~Q(leased_by="")  # under the version that was: its result will not do
     tested = Unit.objects.filter(Q(latest_at__isnull=False) | running, test=test)
     tested.filter(Q(due_at=None) | Q(due_at__gt=now) | running).update(due_at=now, lane=Lane.LATE)
+    _stop(Unit.objects.filter(test=test, copy__in=_left(test)), now=now)
+
+
+def _left(test: Test) -> list[int]:
+    """The copies that the new version has nothing to say about."""
+    assert test.version is not None
+    expression = parse(test.version.flattened)
+    copies = test.dataset.copies.values_list("pk", "data_center__name")
+    return [copy for copy, center in copies if not runs_in(expression, center)]
 
 
 def stop(test: Test, *, now: datetime) -> None:
-    """The units of a retired test are run no more; what failed is waived, so that its incident ends with the test."""
-    Unit.objects.filter(test=test).update(due_at=None, judge_at=None)
-    failing = Unit.objects.filter(test=test, first_fail_at__isnull=False, waiver="").order_by("pk")
+    """The units of a retired test are run no more."""
+    _stop(Unit.objects.filter(test=test), now=now)
+
+
+def _stop(stopped: QuerySet[Unit], *, now: datetime) -> None:
+    """What failed is waived, so that its incident ends with the test."""
+    stopped.update(due_at=None, judge_at=None)
+    failing = stopped.filter(first_fail_at__isnull=False, waiver="").order_by("pk")
     units = list(failing.select_for_update(of=("self",)).select_related("test__version"))
     keep(units, [settle(unit, waive(facts_of(unit), Waiver.FALSE_POSITIVE, at=now), now=now) for unit in units])

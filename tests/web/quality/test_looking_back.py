@@ -185,3 +185,18 @@ def test_the_records_that_are_missing_are_named(world: World) -> None:
         assert (unit.latest_outcome, unit.detail["behind"]) == ("fail", "997 of 1,000")
         assert len(unit.detail["missing"]) == 3
     assert found["there"].detail["bloom"]["bytes_moved"] > 0
+
+
+def test_a_version_that_names_its_data_center_leaves_the_others(world: World) -> None:
+    world.planned()
+    ask(world, "few", "rows(this) < 10")
+    world.run(NOW)
+    there = [world.unit("few", day, "dc2") for day in DAYS]
+    assert {unit.latest_outcome for unit in there} == {"fail"}
+    ask(world, "few", "rows(this) < 10 with dc=dc1")
+    assert {world.unit("few", day, "dc2").waiver for day in DAYS} == {"false_positive"}
+    span, commit = factories.day(DAYS[1]), factories.commit(world.copy("dc2"), NOW)
+    TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=span.start, end=span.end, rows=1)
+    retests.claim_touched(now=NOW + MINUTE)
+    assert {world.unit("few", day, "dc2").due_at for day in DAYS} == {None}
+    assert {world.unit("few", day, "dc1").due_at for day in DAYS} == {NOW}
