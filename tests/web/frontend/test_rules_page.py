@@ -109,7 +109,9 @@ def test_what_was_not_proposed_sets_nothing(page: Client, watched: Dataset, carr
 def test_data_that_cannot_be_read_says_so(page: Client, watched: Dataset) -> None:
     watched.feed.connection.url = "sqlite:////nowhere/at/all.db"
     watched.feed.connection.save()
-    assert page.get(f"{WHERE}?propose=1").status_code == 200
+    text = text_of(page.get(f"{WHERE}?propose=1"))
+    assert "Nothing more to propose" not in text
+    assert "could not be read just now" in text or "cannot be read" in text
 
 
 def test_a_rule_is_taken_back(page: Client, watched: Dataset) -> None:
