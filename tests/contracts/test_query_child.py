@@ -115,15 +115,17 @@ def test_it_ends_by_itself_where_its_parent_has_died(folder: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("work", "ends"),
+    ("seconds", "work", "ends"),
     [
-        ("while True: pass", -signal.SIGXCPU),
-        ("bytearray(4 * 2**30)", 1),
-        ("open('{}', 'wb').write(bytes(2**20))", -signal.SIGXFSZ),
+        (0, "signal.pause()", -signal.SIGALRM),
+        (100, "while True: pass", -signal.SIGXCPU),
+        (100, "bytearray(4 * 2**30)", 1),
+        (100, "open('{}', 'wb').write(bytes(2**20))", -signal.SIGXFSZ),
     ],
 )
-def test_the_system_bounds_whatever_runs_in_it(tmp_path: Path, work: str, ends: int) -> None:
-    confined = "from quality.engines.child import confine; confine(seconds=100, memory=1000, threads=0)"
+def test_the_system_bounds_whatever_runs_in_it(tmp_path: Path, seconds: int, work: str, ends: int) -> None:
+    """A second of time on the clock, a second of processor time, 1 GB, 2 kB of a file."""
+    confined = f"from quality.engines.child import confine; confine(seconds={seconds}, memory=1000, threads=0)"
     unignored = "import signal; signal.signal(signal.SIGXFSZ, signal.SIG_DFL)"
     assert _python(f"{confined}; {unignored}\n{work.format(tmp_path / 'big')}").returncode == ends
 
