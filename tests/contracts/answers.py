@@ -338,6 +338,7 @@ ESCAPES = (
     "SELECT count(*) FROM pg_catalog.pg_authid",
     "SELECT count(*) FROM mysql.user",
     "SELECT count(*) FROM sqlite_master",
+    "SELECT count(*) FROM secret.this",
     "WITH x AS (SELECT 1 FROM pg_authid), pg_authid AS (SELECT 1 FROM this) SELECT count(*) FROM x",
     "WITH pg_authid AS (SELECT 1 FROM pg_authid) SELECT count(*) FROM pg_authid",
     "SELECT (WITH pg_authid AS (SELECT 1) SELECT 1 FROM pg_authid) + count(*) FROM pg_authid",

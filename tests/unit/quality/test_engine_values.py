@@ -33,6 +33,12 @@ def test_a_number_lies_within_the_bounds_that_name_its_bin(number: float) -> Non
     assert bin_of(-number) == -bin_of(number)
 
 
+def test_bins_are_numbered_as_documented() -> None:
+    """Distributions that were stored are compared with later ones."""
+    numbers = [bin_of(x) for x in (2.0**-32, 1.0, 1.25, 10.0, -10.0, 2.0**63 * 1.75)]
+    assert numbers == [1, 129, 130, 142, -142, 384]
+
+
 def test_there_are_fewer_bins_than_may_be() -> None:
     assert 2 * LAST + 2 < MOST
     assert [bin_name(bin_of(x)) for x in (0.0, -0.0, 1e-30, math.nan, math.inf, -math.inf, 10.0, -10.0)] == [
