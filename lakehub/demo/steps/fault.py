@@ -24,7 +24,10 @@ TITLE = "A fault: dc2 loses about 1% of a day"
 SHARE = 0.01
 A_MOMENT = timedelta(minutes=3)
 """Longer than changes of a partition are gathered."""
-LONGEST_STREAK = 12
+A_LITTLE = timedelta(seconds=10)
+"""Reruns that are due this close together are played in one go."""
+LONGEST_STREAK = 40
+"""So many reruns, of all the tests that see the fault."""
 
 
 def play(stage: Stage) -> None:
@@ -86,7 +89,7 @@ def _play_the_streak(stage: Stage, unit: Unit) -> None:
         coming = next_retest(stage.now(), timedelta(hours=1))
         if unit.verdict == Verdict.FAIL or coming is None:
             break
-        stage.play_to(coming)
+        stage.play_to(coming + A_LITTLE)
         wait_until_quiet(stage)
     since = unit.first_fail_at or stage.now()
     offsets = [
