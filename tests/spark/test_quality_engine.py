@@ -76,7 +76,7 @@ def test_the_jobs_do_not_grow_with_the_measures(spark: SparkSession, table: answ
 
 
 def test_a_scan_that_takes_too_long_is_cancelled(table: answers.Place) -> None:
-    slow = answers.measure("query", values=("SELECT count(*) FROM " + ", ".join(f"this t{n}" for n in range(20)),))
+    slow = answers.measure("query", values=("SELECT count(*) FROM " + ", ".join(f"this t{n}" for n in range(11)),))
     found = table.answer(slow, limits=Limits(timeout=timedelta(milliseconds=300)))
     assert found == Failed(Outcome.ERROR, "the scan took longer than its timeout")
 
