@@ -72,4 +72,4 @@ def test_a_child_that_fails_is_told_with_what_it_wrote() -> None:
 
 def test_a_child_that_takes_too_long_is_ended() -> None:
     with pytest.raises(ChildFailed, match=r"did not end within 0 s"):
-        child([sys.executable, "-c", "input()"], environ=os.environ, timeout_s=0.05)
+        child([sys.executable, "-c", "import threading; threading.Event().wait()"], environ=os.environ, timeout_s=0.05)
