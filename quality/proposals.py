@@ -44,11 +44,14 @@ class Proposed:
 
 
 def propose(dataset: Dataset, *, data_center: str = "", now: datetime) -> Proposed:
-    """Rules that the last complete partition keeps and that are not set yet. Raises Refused where it cannot be read."""
+    """Rules that the last complete partition keeps and that are not set yet. Raises Refused where it cannot be read.
+
+    None is about the partition column: it says which partition was looked at.
+    """
     copy = _copy(dataset, data_center)
     partition = _last_complete(copy, now=now)
     places = Places(copy)
-    columns = dataset.columns[:MOST_COLUMNS]
+    columns = [column for column in dataset.columns if column["name"] != dataset.partition_column][:MOST_COLUMNS]
     try:
         place = places.of(Name(THIS))
         tables = _keyed_tables(copy, places, columns)

@@ -71,13 +71,13 @@ def _nulls(column: ColumnProfile) -> Iterator[Proposal]:
 
 
 def _range(column: ColumnProfile) -> Iterator[Proposal]:
-    """A quarter of its width to either side; not of what numbers the rows."""
+    """A quarter of its width to either side; not of what numbers the rows, nor of a single number: see `_accepted`."""
     low, high = column.low, column.high
     if low is None or high is None or not column.filled or column.distinct == column.filled:
         return
-    if not (isfinite(low) and isfinite(high)):
+    margin = (high - low) / 4
+    if not (isfinite(margin) and margin):
         return
-    margin = (high - low) / 4 or abs(high) / 4 or 1.0
     wide = _down(low - margin, margin), _up(high + margin, margin)
     if low >= 0 > wide[0]:
         wide = 0, wide[1]
@@ -86,10 +86,11 @@ def _range(column: ColumnProfile) -> Iterator[Proposal]:
 
 
 def _accepted(column: ColumnProfile) -> Iterator[Proposal]:
-    few = 0 < len(column.values) <= MOST_VALUES and column.filled >= ROWS_A_VALUE * len(column.values)
+    """Not of a single value: within one partition it may well be a part of the date, and another one tomorrow."""
+    few = 1 < len(column.values) <= MOST_VALUES and column.filled >= ROWS_A_VALUE * len(column.values)
     if column.is_text and few:
         values = sorted(column.values)
-        why = f"is one of {len(values)} values" if len(values) > 1 else "is always the same"
+        why = f"is one of {len(values)} values"
         yield _proposal(column, "accepted", {"values": values}, column.filled, column.filled, why)
 
 
