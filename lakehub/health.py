@@ -51,6 +51,6 @@ def metrics(request: HttpRequest) -> HttpResponse:
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
     )
     for tier in coverage.HIGHEST:
-        found = coverage.coverage([tier], now=now)
+        found = coverage.lately([tier], now=now)
         share.labels(str(tier)).set(1.0 if found.share is None else found.share)
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

@@ -7,12 +7,13 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 
+from django.core.cache import cache
 from django.db.models import Exists, OuterRef, Prefetch, Q
 
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.checks import definitions_of
-from quality.described import Surroundings, described, together
+from quality.described import Surroundings, described, surroundings
 from quality.domain.definitions import Definition
 from quality.domain.tiers import BadOverride
 from quality.models import Category, Test, Unit
@@ -60,15 +61,25 @@ def coverage(tiers: Collection[int] = HIGHEST, *, team: Team | None = None, now:
     datasets = list(
         live.select_related("team", "coverage").prefetch_related(Prefetch("copies", copies)).order_by("tier", "name")
     )
-    around, tests = together(datasets), _live_tests(datasets)
+    around, tests = surroundings(datasets), _live_tests(datasets)
     lacking = ((dataset, tuple(_lacks(dataset, tests[dataset.pk], around))) for dataset in datasets)
     uncovered = tuple(Uncovered(dataset.name, dataset.tier, dataset.team.name, why) for dataset, why in lacking if why)
     return Coverage(tuple(sorted(tiers)), len(datasets), uncovered)
 
 
+def lately(tiers: Collection[int] = HIGHEST, *, now: datetime) -> Coverage:
+    """As it was at its first time within this minute: for what is looked at all the time."""
+    known = f"coverage:{','.join(map(str, sorted(tiers)))}:{now:%Y%m%d%H%M}"
+    found: Coverage | None = cache.get(known)
+    if found is None:
+        found = coverage(tiers, now=now)
+        cache.set(known, found, timeout=60)
+    return found
+
+
 def lacks(dataset: Dataset) -> tuple[str, ...]:
     """Why the dataset is not covered; empty where it is."""
-    return tuple(_lacks(dataset, _live_tests([dataset])[dataset.pk], None))
+    return tuple(_lacks(dataset, _live_tests([dataset])[dataset.pk], surroundings([dataset])))
 
 
 def _live_tests(datasets: Collection[Dataset]) -> dict[int, dict[str, Test]]:
@@ -79,7 +90,7 @@ def _live_tests(datasets: Collection[Dataset]) -> dict[int, dict[str, Test]]:
     return found
 
 
-def _lacks(dataset: Dataset, tests: dict[str, Test], around: Surroundings | None) -> Iterator[str]:
+def _lacks(dataset: Dataset, tests: dict[str, Test], around: Surroundings) -> Iterator[str]:
     made = getattr(dataset, "coverage", None)
     if made is None or made.generated_at is None:
         yield f"its tests could not be made: {made.problem}" if made else "its tests are not made yet"
@@ -94,7 +105,7 @@ def _lacks(dataset: Dataset, tests: dict[str, Test], around: Surroundings | None
     yield from _unmonitored(dataset)
 
 
-def _missing(dataset: Dataset, tests: dict[str, Test], around: Surroundings | None) -> Iterator[str]:
+def _missing(dataset: Dataset, tests: dict[str, Test], around: Surroundings) -> Iterator[str]:
     try:
         asked = [one for one in definitions_of(described(dataset, around)) if isinstance(one, Definition)]
     except BadOverride:

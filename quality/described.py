@@ -54,10 +54,14 @@ class Surroundings:
     """The columns of what each dataset's rows come from one to one, where lineage names it."""
     rules: Mapping[int, tuple[Rule, ...]]
     metrics: Mapping[int, tuple[BusinessMetric, ...]]
+    problems: Mapping[int, BadOverride]
+    """Why the metrics of a dataset cannot be described; it says so when that one is asked for, and costs no other."""
     grains: Mapping[str, Grain]
 
 
 def surroundings(datasets: Collection[Dataset]) -> Surroundings:
+    """For all of these at once."""
+    metrics, problems = _metrics(datasets)
     live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", "columns", "grain"))
     return Surroundings(
         tables={name: _names(columns) for name, columns, _ in live},
@@ -65,22 +69,17 @@ def surroundings(datasets: Collection[Dataset]) -> Surroundings:
         copies=_copies(datasets),
         upstream=_upstream(datasets),
         rules=_rules(datasets),
-        metrics=_metrics(datasets),
+        metrics=metrics,
+        problems=problems,
         grains={name: Grain(grain) for name, _, grain in live},
     )
-
-
-def together(datasets: Collection[Dataset]) -> Surroundings | None:
-    """For many at once. None where one of them cannot be described: then each is asked for alone, and that one says why."""
-    try:
-        return surroundings(datasets)
-    except BadOverride:
-        return None
 
 
 def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFacts:
     """Raises BadOverride. `among`: for many datasets at once."""
     around = among or surroundings([dataset])
+    if dataset.pk in around.problems:
+        raise around.problems[dataset.pk]
     own = _names(dataset.columns)
     tables = {**around.tables, THIS: own}
     # What Lakehub ingests comes row by row from its feed; anything else from the dataset that lineage names.
@@ -125,12 +124,19 @@ def _rules(datasets: Collection[Dataset]) -> dict[int, tuple[Rule, ...]]:
     return found
 
 
-def _metrics(datasets: Collection[Dataset]) -> dict[int, tuple[BusinessMetric, ...]]:
+def _metrics(
+    datasets: Collection[Dataset],
+) -> tuple[dict[int, tuple[BusinessMetric, ...]], dict[int, BadOverride]]:
+    """By dataset, with the first problem of those that have one."""
     found: dict[int, tuple[BusinessMetric, ...]] = defaultdict(tuple)
+    problems: dict[int, BadOverride] = {}
     registered = Metric.objects.filter(dataset__in=datasets).select_related("dataset").prefetch_related("inputs")
     for one in registered:
-        found[one.dataset_id] += (business_metric(one),)
-    return found
+        try:
+            found[one.dataset_id] += (business_metric(one),)
+        except BadOverride as problem:
+            problems.setdefault(one.dataset_id, problem)
+    return found, problems
 
 
 def business_metric(row: Metric) -> BusinessMetric:

@@ -15,7 +15,7 @@ from lakehub.kernel.errors import Refused
 from quality import units
 from quality.checks import definitions_of
 from quality.checks.custom import CUSTOM
-from quality.described import Surroundings, described, together
+from quality.described import Surroundings, described, surroundings
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
 from quality.domain.expression import Expression, ExpressionError, Parameters, flattened, parse, understand
 from quality.domain.tiers import BadOverride
@@ -34,7 +34,7 @@ def generate_missing(*, now: datetime, limit: int = 20) -> int:
     """
     waiting = list(_behind(now)[:limit])
     waiting += _unlooked_at(now)[: min(SWEPT_AT_ONCE, limit - len(waiting))]
-    among = together(waiting)
+    among = surroundings(waiting)
     for dataset in waiting:
         with apart(f"Making the tests of {dataset}"):
             _try(dataset, among, now=now)
@@ -55,7 +55,7 @@ def _unlooked_at(now: datetime) -> QuerySet[Dataset]:
     return current.order_by("coverage__tried_at")
 
 
-def _try(dataset: Dataset, among: Surroundings | None, *, now: datetime) -> None:
+def _try(dataset: Dataset, among: Surroundings, *, now: datetime) -> None:
     """Notes a failure and when to try again, and raises it; a new version of the metadata is tried at once."""
     try:
         generate(dataset, among, now=now)

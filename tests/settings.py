@@ -17,3 +17,5 @@ PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CELERY_BROKER_URL = os.environ.get("LAKEHUB_BROKER_URL", "memory://")
 CELERY_BROKER_TRANSPORT_OPTIONS: dict[str, object] = {}
 EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
+# What one test counted is not what the next one finds.
+CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}

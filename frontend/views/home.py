@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from frontend.live import render_live
 from frontend.queries import home as query
 from lakehub import wiring
-from quality.coverage import coverage
+from quality.coverage import lately
 
 FRAGMENTS = {"now": "frontend/home/now.html"}
 
@@ -28,6 +28,6 @@ def home(request: HttpRequest) -> HttpResponse:
         "behind": query.furthest_behind(fleet),
         "questions": questions,
         "answers": answers,
-        "covered": lambda: coverage(now=now),  # the live part does without
+        "covered": lambda: lately(now=now),  # the live part does without
     }
     return render_live(request, "frontend/home/page.html", context, FRAGMENTS)

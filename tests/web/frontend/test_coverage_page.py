@@ -67,7 +67,7 @@ def test_the_live_part_of_home_does_not_count_it(page: Client, monkeypatch: pyte
     def never(*, now: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("frontend.views.home.coverage", never)
+    monkeypatch.setattr("frontend.views.home.lately", never)
     assert page.get("/", headers={"X-Fragment": "now"}).status_code == 200
 
 

@@ -14,8 +14,8 @@ from django.test.utils import CaptureQueriesContext
 
 from lakehub.catalog import changes
 from lakehub.catalog.models import Dataset
-from quality import generator
-from quality.coverage import coverage, lacks
+from quality import generator, metrics
+from quality.coverage import coverage, lacks, lately
 from quality.models import Coverage, Test
 from tests import factories
 from tests.factories import MINUTE, NOW
@@ -111,6 +111,27 @@ def test_it_takes_as_many_queries_for_many_datasets() -> None:
             assert coverage(now=NOW).share == 1.0
         asked.append(len(queries))
     assert asked[0] == asked[1] == asked[2] < 15
+    metrics.put(
+        Dataset.objects.get(name="set0-0"),
+        metrics.Said("rows", "SELECT count(*) FROM this", low=1),
+        actor="ann",
+        now=NOW,
+    )
+    Dataset.objects.filter(name="set0-0").update(overrides={"sustin": "1m"})
+    with CaptureQueriesContext(connection) as queries:
+        assert coverage(now=NOW).datasets == 12, "one that cannot be described"
+    assert len(queries) <= asked[0] + 1, "the inputs of its metric"
+
+
+def test_what_is_looked_at_all_the_time_is_counted_once_a_minute(
+    flights: Dataset, settings: Any, django_assert_num_queries: Any
+) -> None:
+    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "coverage"}}
+    assert lately(now=NOW).share == 1.0
+    _lost(flights)
+    with django_assert_num_queries(0):
+        assert (lately(now=NOW).share, lately(now=NOW).datasets) == (1.0, 1)
+    assert coverage(now=NOW).share == lately([0], now=NOW).share == lately(now=NOW + MINUTE).share == 0.0
 
 
 def test_the_command_ends_with_one_where_a_tier_is_not_whole(
