@@ -313,6 +313,8 @@ def a_query_that_does_more_than_read_is_refused(place: Place) -> None:
 
 
 ESCAPES = (
+    "SELECT count(x) FROM (SELECT TRANSFORM(id) USING 'touch /tmp/lakehub-stolen; cat' AS (x) FROM this) AS t",
+    "SELECT MAP(id) USING 'cat' FROM this",
     "SELECT 1; DROP TABLE this",
     "DROP TABLE this",
     "UPDATE this SET id = 1",
