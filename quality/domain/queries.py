@@ -32,6 +32,10 @@ class Query:
     parameters: tuple[str, ...]
 
 
+STUMBLES = (RecursionError, LookupError, TypeError, ValueError, AttributeError)
+"""What the parser raises, besides its own errors, over some texts that make no sense."""
+
+
 @lru_cache(maxsize=1024)
 def understood(sql: str) -> Query:
     """Raises BadQuery."""
@@ -67,11 +71,15 @@ def _parsed(sql: str) -> list[exp.Expr]:
     for dialect in _DIALECTS:
         try:
             return [statement for statement in sqlglot.parse(sql, read=dialect) if statement is not None]
-        except sqlglot.errors.SqlglotError as problem:
+        except (sqlglot.errors.SqlglotError, *STUMBLES) as problem:
             first = first or problem
     said = getattr(first, "errors", None)
-    where = f"line {said[0]['line']}, column {said[0]['col']}: {said[0]['description']}" if said else str(first)
+    where = f"line {said[0]['line']}, column {said[0]['col']}: {said[0]['description']}" if said else _stumbled(first)
     raise BadQuery(f"The query cannot be understood: {where.rstrip('.')}.")
+
+
+def _stumbled(problem: Exception | None) -> str:
+    return "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
 
 
 def _named(table: exp.Table) -> str:

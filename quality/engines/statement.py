@@ -16,7 +16,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.queries import BOUND, BadQuery
+from quality.domain.queries import BOUND, STUMBLES, BadQuery
 from quality.engines.functions import FUNCTIONS, NAMES
 
 THIS = "this"
@@ -44,8 +44,7 @@ def _parsed(sql: str, dialect: str) -> tuple[exp.Expr | None, ...]:
 def _one_select(sql: str, dialect: str) -> exp.Query:
     try:
         statements = [one for one in _parsed(sql, dialect) if one is not None]
-    except (SqlglotError, RecursionError, LookupError, TypeError, ValueError, AttributeError) as bad:
-        # The parser stumbles over some texts in ways of its own.
+    except (SqlglotError, *STUMBLES) as bad:
         problem = "it is nested too deeply" if isinstance(bad, RecursionError) else str(bad).splitlines()[0]
         raise BadQuery(f"The query cannot be understood as {dialect}: {problem}") from None
     if len(statements) != 1:
