@@ -170,14 +170,16 @@ def put(
             "retired_at": None,
         },
     )
-    version = _version(test, facts, definition, understood, now=now)
+    version, anew = _version(test, facts, definition, understood, now=now), False
     if test.version is None or _asks(test.version) != _asks(version):
+        # Where the version before looked back, this one may have an answer for earlier partitions.
+        anew = test.version is not None and units.looked_back(test.version, dataset)
         version.number = (test.version.number if test.version else 0) + 1
         version.save()
         Test.objects.filter(pk=test.pk).update(version=version)
         test.version = version
         units.take_new_version(test, now=now)
-    units.plan(test, now=now)
+    units.plan(test, now=now, anew=anew)
     return test
 
 

@@ -75,14 +75,15 @@ def _tested(which: Q) -> QuerySet[Unit]:
     one whose first run is under way may not."""
     begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
     partitioned = Unit.objects.filter(which, begun, test__retired_at=None, test__version__cadence=None)
-    live = partitioned.exclude(test__check_name="finding").select_related("test__version", "copy__data_center")
+    live = partitioned.exclude(test__check_name="finding").select_related("test__version", "copy__data_center", "copy__dataset")
     return live.select_for_update(of=("self",))
 
 
 def _is_run(unit: Unit) -> bool:
-    """A version may name the only data center that it runs in."""
+    """A version may name the only data center that it runs in, and have too little past for the first partitions."""
     assert unit.test.version is not None
-    return runs_in(understood(unit.test.version.flattened), unit.copy.data_center.name)
+    is_here = runs_in(understood(unit.test.version.flattened), unit.copy.data_center.name)
+    return is_here and unit.start >= units_of.first_tested(unit.test, unit.copy)
 
 
 def _reading(copy: DatasetCopy) -> Q:

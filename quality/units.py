@@ -6,19 +6,22 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
+from django.db import transaction
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_at, partitions_within
-from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from quality.described import produced
 from quality.domain.definitions import runs_in
 from quality.domain.expression import parse
+from quality.domain.looking_back import first_answer, looks_back
 from quality.domain.production import Production
 from quality.domain.tiers import BadOverride
 from quality.domain.verdicts import Waiver, lift_waiver, waive
 from quality.facts import facts_of, keep, settle
-from quality.models import Lane, Test, Unit
+from quality.measuring import understood
+from quality.models import Lane, Test, TestVersion, Unit
 from quality.uses import uses
 
 _FURTHEST = timedelta(days=400)
@@ -41,25 +44,64 @@ def plan_on(test: Test, copy: DatasetCopy, *, now: datetime, anew: bool = False)
     assert test.version is not None
     assert copy.monitored_from is not None
     on = uses(parse(test.version.flattened), copy)
+    _leave_out(test, copy, now=now)
     Unit.objects.filter(test=test, copy=copy).exclude(uses=on).update(uses=on)
     if test.version.cadence is not None:
         whole = {"start": EVERYTHING.start, "end": EVERYTHING.end}
         _create([Unit(test=test, copy=copy, **whole, due_at=now, uses=on)])
     else:
         newest = None if anew else _newest(copy, [test]).get(test.pk)
-        _create(_missing(test, copy, newest or copy.monitored_from, on, now=now))
+        _create(_missing(test, copy, newest, on, now=now))
 
 
-def _missing(test: Test, copy: DatasetCopy, begin: datetime, on: str, *, now: datetime) -> list[Unit]:
-    """A unit for each partition from `begin` up to the one that is going on, or the next one that is produced at all."""
-    dataset = copy.dataset
-    end = partition_at(now, dataset.partition_grain, dataset.zone).end
+def _missing(test: Test, copy: DatasetCopy, begin: datetime | None, on: str, *, now: datetime) -> list[Unit]:
+    """A unit for each partition from `begin` up to the one that is going on, or the next one that is produced at all.
+
+    None before there is past enough for an answer; the first that has it is planned long before.
+    """
+    dataset, first = copy.dataset, first_tested(test, copy)
+    begin = first if begin is None else max(begin, first)
+    end = partition_at(max(now, first), dataset.partition_grain, dataset.zone).end
     if begin >= end:
         return []
     partitions: Iterable[Interval] = partitions_within(Interval(begin, end), dataset.partition_grain, dataset.zone)
     if (calendar := _calendar(dataset)) is not None:
         partitions = _produced(partitions, calendar, dataset, end)
     return [_unit(test, copy, partition, on, now=now) for partition in partitions]
+
+
+def first_tested(test: Test, copy: DatasetCopy) -> datetime:
+    """Where the first partition of the copy begins that the test can have an answer for."""
+    assert test.version is not None
+    since, grain = copy.monitored_from or BEGINNING, copy.dataset.partition_grain
+    if test.version.cadence is not None or since == BEGINNING:
+        return since
+    return first_answer(since, looks_back(understood(test.version.flattened), grain), grain, copy.dataset.zone)
+
+
+def looked_back(version: TestVersion, dataset: Dataset) -> bool:
+    return bool(looks_back(understood(version.flattened), dataset.partition_grain))
+
+
+def _in_front(test: Test, copies: Iterable[DatasetCopy]) -> Q:
+    """The units of partitions that another version of the test had, and this one has no answer for."""
+    found = Q(pk__in=[])
+    for copy in copies:
+        if (first := first_tested(test, copy)) > (copy.monitored_from or BEGINNING):
+            found |= Q(copy=copy, start__lt=first) & ~Q(end=EVERYTHING.end)
+    return found
+
+
+def _leave_out(test: Test, copy: DatasetCopy, *, now: datetime) -> None:
+    """Those in front go where they never had an answer. What had one stays and counts no more: no incident stays open."""
+    front = Unit.objects.filter(_in_front(test, [copy]), test=test)
+    front.filter(last_pass_at=None, first_fail_at=None).delete()
+    answered = list(front.filter(waiver="").values_list("pk", flat=True))
+    if answered:
+        with transaction.atomic():
+            stopped = Unit.objects.filter(pk__in=answered)
+            stopped.update(leased_by="", leased_until=None)  # what is under way will not do
+            _stop(stopped, now=now, which=Q())
 
 
 def _calendar(dataset: Dataset) -> Production | None:
@@ -135,17 +177,19 @@ def plan_unexpected(copy: DatasetCopy, touched: Iterable[tuple[datetime, datetim
         assert test.version is not None
         expression = parse(test.version.flattened)
         if runs_in(expression, copy.data_center.name):
-            on = uses(expression, copy)
-            _create(_unit(test, copy, span, on, now=now) for span in surprises)
+            on, first = uses(expression, copy), first_tested(test, copy)
+            _create(_unit(test, copy, span, on, now=now) for span in surprises if span.start >= first)
 
 
 def take_new_version(test: Test, *, now: datetime) -> None:
     """What was measured under another version is measured again; waivers of it end."""
-    waived = Unit.objects.filter(test=test).exclude(waiver="").order_by("pk")
+    front = _in_front(test, test.dataset.copies.select_related("dataset"))
+    counted = Unit.objects.filter(test=test).exclude(front)
+    waived = counted.exclude(waiver="").order_by("pk")
     units = list(waived.select_for_update(of=("self",)).select_related("test__version"))
     keep(units, [settle(unit, lift_waiver(facts_of(unit)), now=now) for unit in units])
     running = ~Q(leased_by="")  # under the version that was: its result will not do
-    tested = Unit.objects.filter(Q(latest_at__isnull=False) | running, test=test)
+    tested = counted.filter(Q(latest_at__isnull=False) | running)
     tested.filter(Q(due_at=None) | Q(due_at__gt=now) | running).update(due_at=now, lane=Lane.LATE)
     _stop(Unit.objects.filter(test=test, copy__in=_left(test)), now=now)
 
@@ -163,9 +207,12 @@ def stop(test: Test, *, now: datetime) -> None:
     _stop(Unit.objects.filter(test=test), now=now)
 
 
-def _stop(stopped: QuerySet[Unit], *, now: datetime) -> None:
-    """What failed is waived, so that its incident ends with the test."""
+_FAILING = Q(first_fail_at__isnull=False)
+
+
+def _stop(stopped: QuerySet[Unit], *, now: datetime, which: Q = _FAILING) -> None:
+    """What failed (or `which`) is waived, so that its incident ends with the test."""
     stopped.update(due_at=None, judge_at=None)
-    failing = stopped.filter(first_fail_at__isnull=False, waiver="").order_by("pk")
-    units = list(failing.select_for_update(of=("self",)).select_related("test__version"))
+    waived = stopped.filter(which, waiver="").order_by("pk")
+    units = list(waived.select_for_update(of=("self",)).select_related("test__version"))
     keep(units, [settle(unit, waive(facts_of(unit), Waiver.FALSE_POSITIVE, at=now), now=now) for unit in units])

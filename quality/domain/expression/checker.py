@@ -7,6 +7,7 @@ from dataclasses import replace
 from datetime import timedelta
 from fractions import Fraction
 
+from lakehub.kernel.calendar import Grain
 from quality.domain.expression.errors import NOWHERE, ExpressionError
 from quality.domain.expression.kinds import Kind, KindError
 from quality.domain.expression.leaves import LEAVES, BadArguments, Leaf
@@ -59,19 +60,34 @@ def asks_of(call: Call) -> tuple[Ask, ...]:
 
 def shifts_of(call: Call) -> tuple[timedelta, ...]:
     """How far back a series measures its first argument. Raises ExpressionError."""
-    series = SERIES.get(call.function)
+    kind, given = _series_arguments(call)
+    try:
+        return SERIES.get(call.function).shifts(kind, given)
+    except BadArguments as bad:
+        raise _placed(bad, call) from None
+
+
+def least_of(call: Call, grain: Grain) -> timedelta:
+    """How much past a series must have for an answer. Raises ExpressionError."""
+    kind, given = _series_arguments(call)
+    try:
+        return SERIES.get(call.function).least(kind, given, grain)
+    except BadArguments as bad:
+        raise _placed(bad, call) from None
+
+
+def _series_arguments(call: Call) -> tuple[Kind, list[Literal]]:
+    """The kind of what is looked at, and the values that are given besides."""
+    signature = SERIES.get(call.function).signature
     if not call.args:
-        raise ExpressionError(f"What is looked at is wanted: {series.signature}.", where=call.where)
+        raise ExpressionError(f"What is looked at is wanted: {signature}.", where=call.where)
     value, *given = call.args
     if any(isinstance(node, Call) and node.function in SERIES for node in post_order(value)):
         raise ExpressionError(f"`{call.function}` does not look at what itself looks back.", where=value.where)
     for arg in given:
         if not isinstance(arg, Literal):
-            raise ExpressionError(f"A value such as 8w is wanted: {series.signature}.", where=arg.where)
-    try:
-        return series.shifts(kind_of(value), [arg for arg in given if isinstance(arg, Literal)])
-    except BadArguments as bad:
-        raise _placed(bad, call) from None
+            raise ExpressionError(f"A value such as 8w is wanted: {signature}.", where=arg.where)
+    return kind_of(value), [arg for arg in given if isinstance(arg, Literal)]
 
 
 def _placed(bad: BadArguments, call: Call) -> ExpressionError:

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lakehub.kernel.calendar import Grain, partition_at, shifted
-from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
 from quality.domain.definitions import runs_in
 from quality.domain.evaluation import Evaluation, asks, evaluate
@@ -19,6 +19,7 @@ from quality.domain.expression.measures import Answer, Ask
 from quality.domain.expression.nodes import Parameters
 from quality.domain.expression.values import Failed, Moment, no_data
 from quality.domain.groups import MOST_GROUPS, chosen
+from quality.domain.looking_back import first_answer, looks_back
 
 NEW_YORK = ZoneInfo("America/New_York")
 NOW = datetime(2026, 11, 17, 15, tzinfo=UTC)
@@ -159,3 +160,42 @@ def test_a_test_runs_where_it_may() -> None:
     assert runs_in(parse("rows(this) > 1 with dc=dc1"), "dc1")
     assert not runs_in(parse("rows(this) > 1 with dc=dc1"), "dc2")
     assert not runs_in(parse("deviation(rows(this@dc2[-1d]), 8w) < 4"), "dc2")
+
+
+@pytest.mark.parametrize(
+    ("text", "grain", "days"),
+    [
+        ("rows(this) > 0", Grain.DAY, 0),
+        ("rows(this) - rows(this[-7d]) > 0", Grain.DAY, 7),
+        ("average(rows(this[-7d]), rows(this[-28d])) > rows(this[-1d])", Grain.DAY, 28),
+        ("drift(this.a, this[-7d].a) < 10%", Grain.DAY, 7),
+        ("deviation(rows(this), 8w) < 4", Grain.DAY, 4),
+        ("deviation(rows(this), 8w) < 4", Grain.HOUR, 4),
+        ("deviation(rows(this), 80w) < 4", Grain.MONTH, 107),
+        ("deviation(rows(this[-7d]), 8w) < 4 and rows(this[-9d]) > 0", Grain.DAY, 11),
+        # How far the past of other tables goes back is not known.
+        ("rows(this) > rows(flights[-7d]) and rows(this) > rows(this@dc2[-7d])", Grain.DAY, 0),
+        ("deviation(rows(flights), 8w) < 4", Grain.DAY, 0),
+    ],
+)
+def test_how_much_past_a_test_needs(text: str, grain: Grain, days: int) -> None:
+    assert looks_back(parse(text), grain) == timedelta(days=days)
+
+
+@pytest.mark.parametrize("grain", [Grain.HOUR, Grain.DAY, Grain.MONTH])
+@pytest.mark.parametrize("back", [timedelta(days=4), timedelta(days=7, hours=5), timedelta(days=107)])
+def test_the_first_answer_is_the_first_partition_that_has_its_past(grain: Grain, back: timedelta) -> None:
+    for since in (datetime(2026, 10, 30, 4, tzinfo=UTC), datetime(2026, 1, 1, 5, tzinfo=UTC), NOW):
+        oldest = partition_at(since, grain, NEW_YORK)
+        first = partition_at(first_answer(since, back, grain, NEW_YORK), grain, NEW_YORK)
+        assert shifted(first, -back, grain, NEW_YORK).start >= oldest.start
+        before = partition_at(first.start - timedelta(seconds=1), grain, NEW_YORK)
+        assert shifted(before, -back, grain, NEW_YORK).start < oldest.start
+    assert first_answer(BEGINNING, back, Grain.NONE, NEW_YORK) == BEGINNING
+
+
+def test_with_its_least_past_a_deviation_has_an_answer() -> None:
+    known: Mapping[bool, int | Failed] = {True: 1000, False: no_data("there are no rows")}
+    for days, outcome in ((4, Outcome.PASS), (3, Outcome.NO_DATA)):
+        since = date(2026, 11, 16 - days)
+        assert judged(USUAL, lambda day, since=since: known[day >= since]).outcome is outcome  # type: ignore[misc]

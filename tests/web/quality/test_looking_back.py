@@ -9,8 +9,11 @@ from typing import Any
 import pyarrow as pa
 
 from ingestion.models import TouchedPartition
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
 from quality import generator, retention, retests
+from quality.coverage import lacks
 from quality.domain.expression.leaves import LEAVES
 from quality.models import Lane, Measurement, Unit
 from tests import factories, lake
@@ -31,6 +34,11 @@ def run_only(world: World, *keys: str, day: str, where: str = "dc1", now: dateti
     chosen.update(due_at=now)
     world.run(now)
     return {key: world.unit(key, day, where) for key in keys}
+
+
+def watched_since(day: str) -> None:
+    """There was nothing then."""
+    DatasetCopy.objects.update(monitored_from=factories.day(day).start)
 
 
 LOOKS = {
@@ -63,6 +71,7 @@ def test_every_leaf_is_looked_at() -> None:
 def test_what_is_empty_or_absent_is_no_data_here_and_looked_back_to(make_world: Callable[..., World]) -> None:
     """DAYS[1] was written without a row, today and the day before DAYS[0] were never written."""
     world = make_world(counts=(100, 0, 100)).planned()
+    watched_since("2026-11-09")
     for key, look in LOOKS.items():
         ask(world, f"{key}-now", look.format("this"))
         ask(world, f"{key}-then", look.format("this[-1d]"))
@@ -74,12 +83,16 @@ def test_what_is_empty_or_absent_is_no_data_here_and_looked_back_to(make_world: 
 
 def test_a_commit_retests_the_partitions_that_look_back_to_it(world: World) -> None:
     world.planned()
+    watched_since("2026-11-10")
     ask(world, "yesterday", "rows(this) / rows(this[-1d]) > 50%")
     ask(world, "named", "rows(flights) > 0 and rows(this) > 0")
     ask(world, "there", "rows(this) / rows(flights@dc1[-1d]) > 50% with dc=dc2")
     ask(world, "usual", "deviation(rows(this), 8w) < 4")
     world.run(NOW)
-    assert world.outcomes("yesterday") == dict(zip(DAYS, ("no_data", "pass", "pass"), strict=True))
+    outcomes = world.outcomes("yesterday")
+    assert [outcomes[day] for day in DAYS] == ["no_data", "pass", "pass"]
+    assert "2026-11-11" in outcomes
+    assert "2026-11-10" not in outcomes
     Unit.objects.filter(latest_at__isnull=False).update(due_at=None)
     commit = factories.commit(world.copy("dc1"), NOW)
     there = factories.day(DAYS[1])
@@ -200,3 +213,53 @@ def test_a_version_that_names_its_data_center_leaves_the_others(world: World) ->
     retests.claim_touched(now=NOW + MINUTE)
     assert {world.unit("few", day, "dc2").due_at for day in DAYS} == {None}
     assert {world.unit("few", day, "dc1").due_at for day in DAYS} == {NOW}
+
+
+def test_no_unit_waits_for_a_past_that_there_never_was(world: World) -> None:
+    """The copies are watched from DAYS[0] on."""
+    world.planned()
+    ask(world, "yesterday", "rows(this) / rows(this[-1d]) > 50%")
+    ask(world, "week", "rows(this) / before(rows(this), 7d) > 50%")
+    ask(world, "usual", "deviation(rows(this), 8w) < 4")
+    for _ in range(2):
+        world.run(NOW)
+        assert days(world, "yesterday") == [*DAYS[1:], TODAY]
+        assert (days(world, "week"), days(world, "usual")) == (["2026-11-21"], ["2026-11-18"])
+        generator.generate(world.flights, now=NOW)
+    assert world.outcomes("yesterday") == dict.fromkeys(DAYS[1:], "pass")
+    assert not Unit.objects.filter(latest_outcome="no_data").exists()
+    assert lacks(world.flights) == (), "the first unit of each is planned long before"
+    then = world.unit("week", "2026-11-21").due_at
+    assert then is not None
+    run_only(world, "week", day="2026-11-21", now=then)
+    assert days(world, "week") == ["2026-11-21", "2026-11-22"]
+
+
+def test_a_version_that_looks_back_leaves_the_first_partitions(world: World) -> None:
+    world.planned()
+    back, ahead = "rows(this) - rows(this[-1d]) >= 0", "rows(this) < 10"
+    ask(world, "fails", ahead)
+    ask(world, "waits", ahead)
+    run_only(world, "fails", day=DAYS[0])
+    Unit.objects.filter(test__key="fails").update(sustain=timedelta(), verdict="fail")
+    for key in ("fails", "waits"):
+        ask(world, key, back)
+    first = world.unit("fails", DAYS[0])
+    assert (first.waiver, first.verdict, first.due_at) == ("false_positive", "pass", None)
+    assert first.flips.latest("pk").becomes == "pass"
+    assert days(world, "waits") == [*DAYS[1:], TODAY]
+    span, commit = factories.day(DAYS[0]), factories.commit(world.copy("dc1"), NOW)
+    TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=span.start, end=span.end, rows=1)
+    retests.claim_touched(now=NOW + MINUTE)
+    ask(world, "fails", f"{back} and rows(this) > 1")
+    assert world.unit("fails", DAYS[0]).due_at is None
+    assert world.unit("fails", DAYS[0]).waiver == "false_positive"
+    for key in ("fails", "waits"):
+        ask(world, key, ahead)
+    assert days(world, "waits") == [*DAYS, TODAY]
+    assert (world.unit("fails", DAYS[0]).waiver, world.unit("fails", DAYS[0]).due_at) == ("", NOW)
+
+
+def days(world: World, key: str) -> list[str]:
+    units = Unit.objects.filter(test__key=key, copy=world.copy()).order_by("start")
+    return [world.flights.partition_label(Interval(unit.start, unit.end)) for unit in units]

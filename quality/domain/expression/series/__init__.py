@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 from typing import Protocol
 
+from lakehub.kernel.calendar import Grain
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.registry import Registry
 from quality.domain.expression.kinds import Kind
@@ -34,6 +35,9 @@ class Series(Protocol):
 
     def shifts(self, kind: Kind, args: Sequence[Literal]) -> tuple[timedelta, ...]:
         """How far back x, which is of `kind`, is measured. Raises BadArguments."""
+
+    def least(self, kind: Kind, args: Sequence[Literal], grain: Grain) -> timedelta:
+        """How much past it must have for an answer, where the partitions are by `grain`."""
 
     def value(self, kind: Kind, present: Known, past: Sequence[Past], moment: Moment) -> Value:
         """Its worth for x, of `kind`, in the tested partition and before it."""

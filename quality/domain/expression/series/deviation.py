@@ -7,7 +7,8 @@ from datetime import timedelta
 from fractions import Fraction
 from functools import partial
 
-from quality.domain.anomaly import Point, TooFew, baseline, explained, shifts
+from lakehub.kernel.calendar import Grain
+from quality.domain.anomaly import FEWEST, Point, TooFew, baseline, explained, shifts
 from quality.domain.expression.amounts import shown
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.leaves import BadArguments
@@ -23,13 +24,19 @@ class Deviation:
     kind = Kind.NUMBER
 
     def shifts(self, kind: Kind, args: Sequence[Literal]) -> tuple[timedelta, ...]:
+        return shifts(self._window(kind, args))
+
+    def least(self, kind: Kind, args: Sequence[Literal], grain: Grain) -> timedelta:
+        return -shifts(self._window(kind, args), grain)[:FEWEST][-1]
+
+    def _window(self, kind: Kind, args: Sequence[Literal]) -> timedelta:
         if kind in (Kind.BOOLEAN, Kind.TEXT):
             raise BadArguments(f"What deviates is a number, a ratio or a duration, not a {kind}: {self.signature}.")
         if len(args) != 1 or not isinstance(window := args[0].value, timedelta):
             raise BadArguments(f"It takes a value and how far back it looks, as in {self.signature}.")
         if not SHORTEST <= window <= LONGEST:
             raise BadArguments(f"It looks back one week at least and {LONGEST.days // 7} weeks at most.", args[0])
-        return shifts(window)
+        return window
 
     def value(self, kind: Kind, present: Known, past: Sequence[Past], moment: Moment) -> Value:
         found = baseline(
