@@ -75,7 +75,9 @@ def _tested(which: Q) -> QuerySet[Unit]:
     one whose first run is under way may not."""
     begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
     partitioned = Unit.objects.filter(which, begun, test__retired_at=None, test__version__cadence=None)
-    live = partitioned.exclude(test__check_name="finding").select_related("test__version", "copy__data_center", "copy__dataset")
+    live = partitioned.exclude(test__check_name="finding").select_related(
+        "test__version", "copy__data_center", "copy__dataset"
+    )
     return live.select_for_update(of=("self",))
 
 
