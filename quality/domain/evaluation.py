@@ -93,7 +93,7 @@ def _failed(expression: Expression, outcome: Outcome, cause: str) -> Evaluation:
 def _by_group(
     expression: Expression, choice: Choice, answers: Mapping[Ask, Answer | Failed], moment: Moment
 ) -> Evaluation:
-    """The worst group speaks for all: one that fails, else one that cannot be read, else the nearest to failing."""
+    """The worst group speaks for all: one that fails, else one that could not be judged, else the nearest to failing."""
     found = {name: _evaluated(expression, Values(answers_of(name, answers), moment)) for name in choice.sizes}
     order = sorted(found, key=lambda name: (_SPEAKS.index(found[name].outcome), -found[name].margin))
     groups = grouped(
@@ -108,7 +108,7 @@ def _by_group(
     return replace(worst, behind=behind, cause=cause, groups=groups)
 
 
-_SPEAKS = (Outcome.FAIL, Outcome.ERROR, Outcome.PASS, Outcome.NO_DATA)
+_SPEAKS = (Outcome.FAIL, Outcome.ERROR, Outcome.NO_DATA, Outcome.PASS)
 
 
 def _group(name: str | None, rows: int, found: Evaluation) -> Group:

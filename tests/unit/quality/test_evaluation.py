@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
+from typing import Any
 
 import pytest
 
@@ -194,3 +195,23 @@ def test_a_share_never_looks_like_what_it_is_not(value: Fraction, says: str) -> 
 )
 def test_a_duration_is_shown_in_its_two_largest_units(value: timedelta, says: str) -> None:
     assert shown(value, Kind.DURATION) == says
+
+
+@pytest.mark.parametrize(
+    ("greatest", "outcome", "cause"),
+    [
+        ({"x": 0.5, "y": 0.7}, Outcome.PASS, ""),
+        ({"x": 0.5, "y": None}, Outcome.NO_DATA, "y: maximum(this.a): there are no values"),
+        ({"x": 0.5, "y": None, "z": error("gone")}, Outcome.ERROR, "z: maximum(this.a): gone"),
+        ({"x": 50, "y": None, "z": error("gone")}, Outcome.FAIL, ""),
+    ],
+)
+def test_a_group_that_cannot_be_judged_is_never_a_pass(
+    greatest: Mapping[str | None, Any], outcome: Outcome, cause: str
+) -> None:
+    expression = parse("maximum(this.a) < 10 with by=b")
+    answers: dict[Ask, Any] = {
+        ask: greatest if ask.measure.kind == "maximum" else dict.fromkeys(greatest, 100) for ask in asks(expression)
+    }
+    found = evaluate(expression, answers, Moment(NOW))
+    assert (found.outcome, found.cause) == (outcome, cause)
