@@ -11,6 +11,7 @@ from lakehub.kernel.interval import EVERYTHING, Interval
 from quality.domain.expression import Expression, Name
 from quality.domain.expression.measures import Ask, Measure, Reach
 from quality.domain.expression.naming import MOST_GROUPS, is_grouped
+from quality.domain.expression.parameters import LONGEST_TIMEOUT
 from quality.domain.groups import SIZES, most_of
 from quality.engines.scan import CannotRead, HudiCopy, One, Part, Target
 from quality.exchanges import EXCHANGES
@@ -65,7 +66,7 @@ def wanted(expression: Expression, ask: Ask, tested: Interval, places: Places) -
     given = expression.parameters
     place = places.of(ask.table)
     partition = _moved(ask.table, tested, place, places)
-    timeout = given.timeout or TIMEOUT
+    timeout = min(given.timeout or TIMEOUT, LONGEST_TIMEOUT)
     if ask.measure.kind in EXCHANGES:
         assert ask.measure.other is not None
         there = places.of(ask.measure.other)

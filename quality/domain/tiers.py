@@ -13,6 +13,7 @@ from quality.domain.expression.amounts import duration_text, literal_text
 from quality.domain.expression.errors import ExpressionError
 from quality.domain.expression.kinds import Kind
 from quality.domain.expression.nodes import Literal
+from quality.domain.expression.parameters import SHORTEST_WAIT
 from quality.domain.expression.parser import parse_literal
 
 
@@ -71,6 +72,8 @@ TIERS: dict[int, Slas] = {
 }  # fmt: skip
 
 
+WAITS = ("cadence", "rerun_base", "rerun_cap")
+"""What decides when a unit is due again: 30 seconds at least."""
 PRODUCTION = ("calendar", "holidays")
 """What a dataset may override besides: when it is produced (quality.domain.production)."""
 
@@ -100,6 +103,8 @@ def _duration(name: str, text: str) -> timedelta:
     literal = _literal(text)
     if literal is None or not isinstance(literal.value, timedelta):
         raise BadOverride(f"{name}={text!r} is not a duration: write 30m, 2h or 1d.")
+    if name in WAITS and literal.value < SHORTEST_WAIT:
+        raise BadOverride(f"{name}={text!r} is too short: write {duration_text(SHORTEST_WAIT)} or longer.")
     return literal.value
 
 

@@ -12,6 +12,7 @@ from quality.domain.expression.amounts import duration_text
 from quality.domain.expression.errors import ExpressionError, Where
 from quality.domain.expression.measures import Ask, Reach
 from quality.domain.expression.nodes import Call, Expression, Name
+from quality.domain.expression.parameters import LONGEST_TIMEOUT, SHORTEST_TIMEOUT, SHORTEST_WAIT
 from quality.domain.expression.scope import THIS, UPSTREAM, Scope
 
 Asked: TypeAlias = tuple[Call, Ask]
@@ -36,10 +37,26 @@ def check_parameters(expression: Expression, asked: Sequence[Asked], scope: Scop
             raise ExpressionError(
                 f"`{call.function}` looks at all partitions here: it has no shift.", where=ask.table.where
             )
+    _check_durations(expression)
     _check_groups(expression, asked, scope)
     if scope is not None and given.dc is not None and given.dc not in scope.data_centers:
         hint = did_you_mean(given.dc, scope.data_centers)
         raise ExpressionError(f"There is no data center `{given.dc}`.{hint}", where=expression.where("dc"))
+
+
+def _check_durations(expression: Expression) -> None:
+    given = expression.parameters
+    if given.timeout is not None and not SHORTEST_TIMEOUT <= given.timeout <= LONGEST_TIMEOUT:
+        raise ExpressionError(
+            f"`timeout` is {duration_text(SHORTEST_TIMEOUT)} to {duration_text(LONGEST_TIMEOUT)}, "
+            f"not {duration_text(given.timeout)}.",
+            where=expression.where("timeout"),
+        )
+    if given.cadence is not None and given.cadence < SHORTEST_WAIT:
+        raise ExpressionError(
+            f"`cadence` is {duration_text(SHORTEST_WAIT)} at least, not {duration_text(given.cadence)}.",
+            where=expression.where("cadence"),
+        )
 
 
 def _check_groups(expression: Expression, asked: Sequence[Asked], scope: Scope | None) -> None:

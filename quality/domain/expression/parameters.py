@@ -16,6 +16,11 @@ from quality.domain.production import BadCalendar, production
 ParameterValue: TypeAlias = str | int | timedelta
 _UTC = ZoneInfo("UTC")
 
+SHORTEST_TIMEOUT, LONGEST_TIMEOUT = timedelta(seconds=1), timedelta(minutes=30)
+"""A scan holds a slot of its engine and a worker for so long."""
+SHORTEST_WAIT = timedelta(seconds=30)
+"""Between two runs of a unit: one that is due again as soon as it was run would fill a worker by itself."""
+
 
 @dataclass(frozen=True)
 class Parameter:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
 
 from lakehub.kernel.calendar import Grain
@@ -107,6 +109,10 @@ def test_values_of_columns(text: str, says: str, at: str) -> None:
         ("rows(this) > 1 with by='origin'", "`by` wants a name, not `'origin'`.", "'origin'"),
         ("rows(this) > 1 with dc=dc3", "There is no data center `dc3`. Did you mean `dc", "dc3"),
         ("rows(this) > 1 with engine='spark'", "`engine` cannot be `'spark'`. Did you mean `spark`?", "'spark'"),
+        ("rows(this) > 1 with timeout=100000d", "`timeout` is 1s to 30m, not 14285w5d.", "100000d"),
+        ("rows(this) > 1 with timeout=999ms", "`timeout` is 1s to 30m, not 999ms.", "999ms"),
+        ("rows(this) > 1 with cadence=1ms", "`cadence` is 30s at least, not 1ms.", "1ms"),
+        ("rows(this) > 1 with cadence=0s", "`cadence` is 30s at least, not 0s.", "0s"),
         ("freshness(this, upstream) < 2h with by=tailnum", "`freshness` cannot be asked by the values of a column.", "freshness(this, upstream)"),
         ("query(this, 'SELECT 1 FROM this') > 1 with by=origin", "`query` cannot be asked", "query(this, 'SELECT 1 FROM this')"),
     ],
@@ -115,6 +121,12 @@ def test_parameters(text: str, says: str, at: str) -> None:
     error = error_of(text)
     assert says in str(error)
     assert text[error.where.start : error.where.end] == at
+
+
+def test_the_shortest_and_longest_waits_are_allowed() -> None:
+    given = understand("rows(this) > 1 with cadence=30s, timeout=30m", SCOPE).parameters
+    assert (given.cadence, given.timeout) == (timedelta(seconds=30), timedelta(minutes=30))
+    assert understand("rows(this) > 1 with timeout=1s", SCOPE).parameters.timeout == timedelta(seconds=1)
 
 
 @pytest.mark.parametrize(

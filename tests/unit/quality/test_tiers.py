@@ -42,6 +42,9 @@ def test_every_sla_may_be_overridden_by_what_is_shown(tier: int, name: str) -> N
         ({"sustain": "5"}, "sustain='5' is not a duration: write 30m, 2h or 1d."),
         ({"duplicates": "0.1"}, "is not a share: write it in percent"),
         ({"duplicates": "101%"}, "is not a share"),
+        ({"cadence": "0s"}, "cadence='0s' is too short: write 30s or longer."),
+        ({"rerun_base": "29s"}, "rerun_base='29s' is too short"),
+        ({"rerun_cap": "1ms"}, "rerun_cap='1ms' is too short"),
         ({"severity": "pag"}, "Did you mean `page`?"),
     ],
 )
@@ -49,6 +52,12 @@ def test_a_bad_override_is_refused_by_name(overrides: dict[str, str], says: str)
     with pytest.raises(BadOverride) as caught:
         slas_of(2, overrides)
     assert says in str(caught.value)
+
+
+def test_reruns_may_follow_each_other_every_half_minute() -> None:
+    half = timedelta(seconds=30)
+    slas = slas_of(0, {"cadence": "30s", "rerun_base": "30s", "rerun_cap": "30s"})
+    assert (slas.cadence, slas.rerun_base, slas.rerun_cap) == (half, half, half)
 
 
 def test_an_unknown_tier_is_refused() -> None:
