@@ -22,7 +22,7 @@ from ingestion.ports import InputAnswer
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.errors import NotFound, Refused
-from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality.described import produced
@@ -32,6 +32,7 @@ from quality.domain.production import Production
 from quality.domain.tiers import BadOverride
 from quality.facts import FIELDS, facts_of, judge_now
 from quality.models import Category, Test, Unit
+from quality.units import first_tested
 
 
 @dataclass(frozen=True)
@@ -118,7 +119,7 @@ def state_of(copy: DatasetCopy, wanted: Interval, *, now: datetime) -> CopyState
         grain=dataset.partition_grain,
         zone=dataset.zone,
         monitored_from=copy.monitored_from,
-        tests=tuple(_gating(test, units[test.pk]) for test in tests.values()),
+        tests=tuple(_gating(test, copy, units[test.pk]) for test in tests.values()),
         reports=tuple(_reports(copy, wanted)),
         grace_until=dataset.grace_until,
         produced=_produced(dataset),
@@ -179,7 +180,7 @@ def _judged(unit: Unit, incident: int | None, eta: datetime | None, *, now: date
     return _Judged(state, unit.affected_from)
 
 
-def _gating(test: Test, units: list[_Judged]) -> GatingTest:
+def _gating(test: Test, copy: DatasetCopy, units: list[_Judged]) -> GatingTest:
     version, label = test.version, test.title
     assert version is not None  # `_gating_tests` leaves out those without
     whole = next((unit for unit in units if unit.state.data == EVERYTHING), None)
@@ -191,7 +192,9 @@ def _gating(test: Test, units: list[_Judged]) -> GatingTest:
         return gate.FindingTest(label, test.category, states)
     if version.cadence is not None or whole or test.dataset.partition_grain is Grain.NONE:
         return gate.WholeTest(label, test.category, whole.state if whole else None)
-    return gate.PartitionTest(label, test.category, version.due_after, states)
+    since = first_tested(test, copy)
+    since = since if since > (copy.monitored_from or BEGINNING) else BEGINNING
+    return gate.PartitionTest(label, test.category, version.due_after, states, since)
 
 
 def _reports(copy: DatasetCopy, wanted: Interval) -> Iterator[Report]:

@@ -54,6 +54,8 @@ class PartitionTest:
     category: str
     due_after: timedelta
     units: tuple[UnitState, ...] = ()
+    since: datetime = BEGINNING
+    """It looks back, and says nothing of the partitions before this one: there is too little past."""
 
 
 @dataclass(frozen=True)
@@ -184,14 +186,22 @@ def _retry_at(blockers: tuple[Cause, ...], now: datetime) -> datetime:
 
 
 def _causes(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
-    if all(isinstance(test, FindingTest) for test in copy.tests):
-        yield Cause(Verdict.UNKNOWN, NO_TESTS, (asked,))
+    silent, _ = _cut(asked, min(map(_speaks_from, copy.tests), default=FOREVER))
+    if silent is not None:
+        yield Cause(Verdict.UNKNOWN, NO_TESTS, (silent,))
     for test in copy.tests:
         for cause in _of_test(test, asked, copy, now):
             yield _in_grace(replace(cause, test=test.key, category=test.category), copy, now)
     for report in copy.reports:
         if report.data.meets(asked):
             yield _of_report(report)
+
+
+def _speaks_from(test: GatingTest) -> datetime:
+    """Findings say what is wrong, never that all is well."""
+    if isinstance(test, FindingTest):
+        return FOREVER
+    return test.since if isinstance(test, PartitionTest) else BEGINNING
 
 
 def _of_test(test: GatingTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
@@ -230,7 +240,8 @@ def _of_partitions(test: PartitionTest, asked: Interval, copy: CopyState, now: d
     for unit in meeting:
         if unit.data.end > zones.monitored_from and (unit.streak or unit.data.start < zones.due_to):
             yield _of_unit(unit, unit.data)
-    untested = subtract(zones.due(), (unit.data for unit in meeting))
+    said = [unit.data for unit in meeting]
+    untested = subtract(zones.due(), said if test.since == BEGINNING else [Interval(BEGINNING, test.since), *said])
     not_expected = tuple(_not_expected(untested, copy))
     if not_expected:
         yield Cause(Verdict.PASS, NOT_EXPECTED, not_expected)

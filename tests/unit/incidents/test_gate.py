@@ -24,7 +24,7 @@ from incidents.domain.gate import (
     ask,
 )
 from lakehub.kernel.calendar import Grain, partitions_within
-from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.outcome import Verdict, worst
 from quality.domain.production import production
 
@@ -58,7 +58,8 @@ def unit_states(draw: st.DrawFn, data: Interval) -> UnitState:
 def partition_tests(draw: st.DrawFn) -> PartitionTest:
     days = sorted(draw(st.sets(st.integers(0, DAYS - 1))))
     units = tuple(draw(unit_states(between(day, day + 1))) for day in days)
-    return PartitionTest(draw(st.sampled_from("ab")), "duplicates", draw(st.integers(0, 30)) * HOUR, units)
+    since = draw(st.sampled_from([BEGINNING, BEGINNING, at(2), at(5)]))
+    return PartitionTest(draw(st.sampled_from("ab")), "duplicates", draw(st.integers(0, 30)) * HOUR, units, since)
 
 
 @st.composite
@@ -97,7 +98,7 @@ def _of_reports(asked: Interval, copy: CopyState) -> Iterator[Verdict]:
 
 
 def _of_tests(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Verdict]:
-    if not copy.tests:
+    if all(isinstance(test, PartitionTest) and asked.start < test.since for test in copy.tests):
         yield Verdict.UNKNOWN
     for test in copy.tests:
         if isinstance(test, WholeTest):
@@ -110,7 +111,8 @@ def _of_tests(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Verdi
                     yield from (unit.verdict for unit in test.units if unit.data.meets(asked))
                     yield from _of_gaps(test, asked)
                     continue
-                yield _of_partition(unit, partition, copy, test.due_after, now)
+                if verdict := _of_partition(unit, partition, copy, test, now):
+                    yield verdict
             else:
                 yield from _of_freshness(test, partition, asked, copy, now)
 
@@ -118,18 +120,20 @@ def _of_tests(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Verdi
 def _of_gaps(test: PartitionTest, asked: Interval) -> Iterator[Verdict]:
     hour = asked.start
     while hour < asked.end:
-        if not any(unit.data.contains(hour) for unit in test.units):
+        if hour >= test.since and not any(unit.data.contains(hour) for unit in test.units):
             yield Verdict.UNKNOWN
         hour += HOUR
 
 
 def _of_partition(
-    unit: UnitState | None, partition: Interval, copy: CopyState, due_after: timedelta, now: datetime
-) -> Verdict:
+    unit: UnitState | None, partition: Interval, copy: CopyState, test: PartitionTest, now: datetime
+) -> Verdict | None:
     if copy.monitored_from is None or partition.end <= copy.monitored_from:
         return Verdict.UNKNOWN
-    if now < partition.end + due_after and not (unit and unit.streak):
+    if now < partition.end + test.due_after and not (unit and unit.streak):
         return Verdict.UNKNOWN
+    if unit is None and partition.start < test.since:
+        return None
     if unit is None and copy.produced is not None and not copy.produced.expects(partition):
         return Verdict.PASS
     return unit.verdict if unit else Verdict.UNKNOWN
@@ -257,6 +261,14 @@ def test_a_day_that_is_due_and_was_never_tested_is_unknown() -> None:
         ("passing", (between(1, 2), between(4, 5))),
     ]
     assert answer.retry_at == NOON + ASK_AGAIN_AFTER
+
+
+def test_a_test_that_looks_back_says_nothing_of_the_days_before_it_can() -> None:
+    week = PartitionTest("volume", "others", SIX_HOURS, (passing(4),), since=at(4))
+    alone = replace(FLIGHTS, tests=(week,))
+    assert reasons(asked_for(replace(FLIGHTS, tests=(*FLIGHTS.tests, week)), 1, 3)) == [("pass", "passing")]
+    assert reasons(asked_for(alone, 2, 3)) == [("unknown", "no_tests")]
+    assert reasons(asked_for(alone, 2, 5)) == [("unknown", "no_tests"), ("pass", "passing")]
 
 
 def test_a_day_that_is_not_produced_is_no_gap_unless_something_is_written_there() -> None:

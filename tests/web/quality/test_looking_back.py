@@ -8,9 +8,11 @@ from typing import Any
 
 import pyarrow as pa
 
+from incidents.domain.gate import PartitionTest
+from incidents.gate import state_of
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.interval import BEGINNING, Interval
 from lakehub.kernel.outcome import Outcome
 from quality import generator, retention, retests
 from quality.coverage import lacks
@@ -229,6 +231,12 @@ def test_no_unit_waits_for_a_past_that_there_never_was(world: World) -> None:
     assert world.outcomes("yesterday") == dict.fromkeys(DAYS[1:], "pass")
     assert not Unit.objects.filter(latest_outcome="no_data").exists()
     assert lacks(world.flights) == (), "the first unit of each is planned long before"
+    asked = state_of(world.copy(), factories.day(DAYS[0]), now=NOW).tests
+    since = {test.key: test.since for test in asked if isinstance(test, PartitionTest) and test.since != BEGINNING}
+    assert since == {
+        key: factories.day(day).start
+        for key, day in (("yesterday", DAYS[1]), ("week", "2026-11-21"), ("usual", "2026-11-18"))
+    }, "and the gate does not ask them"
     then = world.unit("week", "2026-11-21").due_at
     assert then is not None
     run_only(world, "week", day="2026-11-21", now=then)
