@@ -13,7 +13,7 @@ from lakehub.kernel.apart import apart
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.errors import Refused
 from quality import units
-from quality.checks import definitions_of
+from quality.checks import definitions_of, is_reserved
 from quality.checks.custom import CUSTOM
 from quality.described import Surroundings, described, surroundings
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
@@ -120,7 +120,7 @@ def _made(
     for definition in definitions:
         try:
             tests.append(put(dataset, facts, definition, now=now))
-        except ExpressionError as problem:
+        except (ExpressionError, KeyTaken) as problem:
             problems[definition.key] = str(problem)
     return tests, problems
 
@@ -129,9 +129,7 @@ def write_test(
     dataset: Dataset, *, key: str, title: str, expression: str, actor: str, gating: bool = True, now: datetime
 ) -> Test:
     """A test that a person wrote, or a new version of it. Raises Refused with the place of what is wrong."""
-    taken = dataset.tests.filter(key=key, generated=True).exists()
-    if taken:
-        raise Refused.because({"key": f"`{key}` is a generated test of {dataset.name}: choose another key."})
+    _check_key(dataset, key)
     try:
         facts = described(dataset)
         definition = CUSTOM.of(
@@ -145,9 +143,22 @@ def write_test(
         return put(dataset, facts, definition, now=now, generated=False)
 
 
+def _check_key(dataset: Dataset, key: str) -> None:
+    """What is a person's test already may be written anew, whatever it is called. Raises Refused."""
+    known = dataset.tests.filter(key=key).first()
+    if known is not None and known.generated:
+        raise Refused.because({"key": f"`{key}` is a generated test of {dataset.name}: choose another key."})
+    if is_reserved(key) and (known is None or known.retired_at is not None):
+        raise Refused.because({"key": f"`{key}` is kept for tests that are generated: choose another key."})
+
+
 def retire_test(test: Test, *, now: datetime) -> None:
     """Ends a test; its results stay."""
     _retire([test], now=now)
+
+
+class KeyTaken(Exception):
+    """A person's test has the key of one that is to be generated."""
 
 
 def put(
@@ -155,8 +166,10 @@ def put(
 ) -> Test:
     """The test with this definition, in a new version where anything changed, with its units. Call it in a transaction.
 
-    Raises ExpressionError, before anything is written.
+    Raises ExpressionError or KeyTaken, before anything is written.
     """
+    if generated and dataset.tests.filter(key=definition.key, generated=False, retired_at=None).exists():
+        raise KeyTaken("a person's test has this key; write that one under another key and retire it.")
     understood = understand(definition.expression, facts.scope)
     test, _ = Test.objects.update_or_create(
         dataset=dataset,

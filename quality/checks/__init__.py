@@ -15,6 +15,8 @@ from quality.domain.definitions import DatasetFacts, Definition, Skipped
 
 class Check(Protocol):
     category: str
+    keys: tuple[str, ...]
+    """What the keys of its tests are, or begin with: `name`, also for `name@data_center`, and `kind:` for what people name."""
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         """The tests that the dataset gets, or why it gets none."""
@@ -37,6 +39,13 @@ CHECKS: Registry[Check] = Registry(
         "finding": "quality.checks.finding:FINDING",
     },
 )
+
+
+def is_reserved(key: str) -> bool:
+    """The keys of generated tests, those that there may be one day too: no test that a person writes is called so."""
+    name = key.partition("@")[0]
+    begins = [one for check in CHECKS for one in CHECKS.get(check).keys]
+    return name in {*CHECKS, *begins} or key.startswith(tuple(one for one in begins if one.endswith(":")))
 
 
 def definitions_of(dataset: DatasetFacts) -> Iterator[Definition | Skipped]:

@@ -10,6 +10,7 @@ from quality.domain.definitions import DatasetFacts, Definition, Skipped
 
 class Anomaly:
     category = "others"
+    keys = ("rule:", "metric:")
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         yield from of_rules("anomaly", dataset, gating=False)

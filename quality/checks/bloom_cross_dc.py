@@ -15,6 +15,7 @@ from quality.domain.tiers import shown
 
 class BloomCrossDc:
     category = "consistency"
+    keys = ("bloom",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         lacking = "a copy in one data center only" if len(dataset.data_centers) < 2 else dataset.no_key

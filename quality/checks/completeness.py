@@ -10,6 +10,7 @@ from quality.domain.tiers import shown
 
 class Completeness:
     category = "completeness"
+    keys = ("completeness",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         if not dataset.scope.has_upstream or not dataset.one_to_one:

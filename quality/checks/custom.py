@@ -11,6 +11,7 @@ from quality.domain.expression import Expression, leaf_calls, understand
 
 class Custom:
     category = "others"
+    keys = ()
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         yield from ()

@@ -10,6 +10,7 @@ from quality.domain.definitions import DatasetFacts, Definition, Skipped
 
 class Dimension:
     category = "others"
+    keys = ("rule:",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         yield from of_rules("dimension", dataset)

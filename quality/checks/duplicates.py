@@ -10,6 +10,7 @@ from quality.domain.tiers import shown
 
 class Duplicates:
     category = "duplicates"
+    keys = ("duplicates",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         if not dataset.scope.primary_key:

@@ -12,6 +12,7 @@ from quality.domain.expression.nodes import Name
 
 class Finding:
     category = "ingestion"
+    keys = ("finding:",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         yield from ()

@@ -12,6 +12,7 @@ from quality.domain.tiers import shown
 
 class Freshness:
     category = "freshness"
+    keys = ("freshness",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         # Without buckets the data may be exactly as old as the SLA; with them the first incomplete one may not.

@@ -13,6 +13,7 @@ _HINTS = ("freshness", "week_over_week")
 
 class Metric:
     category = "others"
+    keys = ("metric:",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         for metric in dataset.metrics:

@@ -12,6 +12,7 @@ from quality.domain.tiers import shown
 
 class RowCountCrossDc:
     category = "consistency"
+    keys = ("row_count",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         if len(dataset.data_centers) < 2:

@@ -14,6 +14,7 @@ from quality.domain.tiers import shown
 
 class Sampling:
     category = "completeness"
+    keys = ("sample",)
 
     def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
         why = _cannot(dataset)

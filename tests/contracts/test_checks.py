@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from lakehub.kernel.calendar import Grain
-from quality.checks import CHECKS, definitions_of
+from quality.checks import CHECKS, definitions_of, is_reserved
 from quality.checks.custom import CUSTOM
 from quality.checks.finding import FINDING
 from quality.domain.definitions import DatasetFacts, Definition, Skipped, runs_in
@@ -134,6 +134,15 @@ def test_a_sample_needs_an_upstream_outside_the_lake_that_has_the_key() -> None:
 def test_keys_are_unique_and_definitions_repeat() -> None:
     assert made(FLIGHTS) == made(FLIGHTS)
     assert len({one.key for one in made(FLIGHTS)}) == len(made(FLIGHTS))
+
+
+@pytest.mark.parametrize("name", list(CHECKS))
+def test_what_its_tests_are_called_is_reserved(name: str) -> None:
+    check = CHECKS.get(name)
+    found = [one.key for one in check.definitions(FLIGHTS) if isinstance(one, Definition)]
+    assert all(key.partition("@")[0] in check.keys or key.startswith(check.keys) for key in found)
+    assert all(is_reserved(key) for key in [name, f"{name}@dc3", *found, *check.keys, FINDING.of("audit_refused").key])
+    assert not any(is_reserved(f"my-{key}") or is_reserved(f"{key.rstrip(':')}s") for key in check.keys)
 
 
 def test_each_says_which_metadata_made_it() -> None:

@@ -122,6 +122,8 @@ def test_what_a_person_writes_survives_generating(world: World) -> None:
         ("mine", "rows(this) >> 5", "expression", "line 1, column 13"),
         ("mine", "rows(flihgts) > 5", "expression", "Did you mean `flights`?"),
         ("duplicates", "rows(this) > 5", "key", "is a generated test"),
+        ("sampling", "rows(this) > 5", "key", "is kept for tests that are generated"),
+        ("bloom@dc7", "rows(this) > 5", "key", "is kept for tests that are generated"),
     ],
 )
 def test_what_is_wrong_is_refused_by_field(world: World, key: str, expression: str, field: str, says: str) -> None:
@@ -130,6 +132,28 @@ def test_what_is_wrong_is_refused_by_field(world: World, key: str, expression: s
         generator.write_test(world.flights, key=key, title="t", expression=expression, actor="ann", now=NOW)
     assert says in caught.value.fields[field]
     assert not Test.objects.filter(generated=False).exists()
+
+
+def test_a_test_that_a_person_wrote_is_not_taken_over(world: World) -> None:
+    """As it may be called where it was written before the key was reserved."""
+    said = {"key": "tails", "title": "Mine", "expression": "rows(this) > 5", "actor": "ann"}
+    generator.write_test(world.flights, **said, now=NOW)
+    Test.objects.filter(key="tails").update(key="completeness")
+    generator.generate(world.flights, now=NOW)
+    mine = world.test("completeness")
+    assert (mine.generated, mine.title, mine.version.expression if mine.version else "") == (
+        False,
+        "Mine",
+        "rows(this) > 5",
+    )
+    assert "completeness: a person's test has this key" in Coverage.objects.get().problem
+    assert world.test("freshness").generated
+
+    changed = generator.write_test(world.flights, **{**said, "key": "completeness", "title": "Still mine"}, now=NOW)
+    generator.retire_test(changed, now=NOW)
+    generator.generate(world.flights, now=NOW)
+    assert world.test("completeness").generated
+    assert not Coverage.objects.get().problem
 
 
 def test_a_copy_that_was_not_bootstrapped_has_no_baseline_yet(world: World) -> None:
