@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields
 from datetime import datetime
+from math import isfinite
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -103,6 +104,9 @@ def _problems(said: Said) -> Iterator[tuple[str, str]]:
         yield "name", f"`{said.name}` cannot be the name of a metric: {' '.join(problem.messages)}"
     if not said.sql:
         yield "sql", "The query is missing: one SELECT that gives one number, as in SELECT avg(delay) FROM this."
+    for field, bound in (("low", said.low), ("high", said.high)):
+        if bound is not None and not isfinite(bound):
+            yield field, f"The {field} bound {bound} is no finite number: give one such as 0.5, or none."
     if said.low is not None and said.high is not None and said.low >= said.high:
         yield "low", f"The low bound {said.low} is not below the high bound {said.high}."
     for field, share in _shares(said):

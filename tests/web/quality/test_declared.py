@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -169,6 +171,15 @@ def test_a_metric_that_makes_no_sense_is_refused_by_field(
 ) -> None:
     factories.dataset("planes")
     assert why in str(send(owner, METRICS, expect=422, **{**PUNCTUAL, **said})["error"]["fields"][field])
+
+
+@pytest.mark.parametrize(("field", "bound"), [("low", math.nan), ("high", math.nan), ("high", math.inf)])
+def test_the_bounds_of_a_metric_are_finite(world: World, field: str, bound: float) -> None:
+    """JSON has no such numbers, forms do."""
+    said = replace(metrics.Said("late", "SELECT count(*) FROM this"), **{field: bound})
+    with pytest.raises(Refused) as caught:
+        metrics.put(world.flights, said, actor="ann", now=NOW)
+    assert "is no finite number" in caught.value.fields[field]
 
 
 def test_a_metric_of_another_dataset_is_not_taken_over(world: World, owner: Client) -> None:
