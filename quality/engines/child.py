@@ -41,8 +41,14 @@ def _paths(request: dict[str, Any]) -> list[str]:
     return [path for table in request["tables"].values() for path in table["paths"]]
 
 
+UNFIT = "the query meets a value that it cannot convert or compute with; TRY_CAST gives NULL for such a one"
+"""In place of what the database says: it shows the value."""
+
+
 def _said(failed: Exception) -> str:
     """Also what it spilled to disk was bounded."""
+    if isinstance(failed, duckdb.DataError | duckdb.InvalidInputException):
+        return UNFIT
     spilled = isinstance(failed, duckdb.IOException) and _SPILL in str(failed)
     return "the query needs more memory than it may have" if spilled or not str(failed) else str(failed).splitlines()[0]
 
@@ -112,7 +118,8 @@ def number(rows: list[Any]) -> object:
         raise ValueError(f"the query answers {shown}; one row with one number is wanted")
     value = rows[0][0]
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float | Decimal)):
-        raise ValueError(f"the query answers {value!r:.80}, which is no number")
+        # Not the value: who may read the error need not be one who may read the data.
+        raise ValueError(f"the query answers a {type(value).__name__}, which is no number")
     return value
 
 

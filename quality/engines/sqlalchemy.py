@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
+from sqlalchemy.exc import DataError, DBAPIError, NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 from sqlglot import exp
 
 from lakehub.kernel import addresses
@@ -23,6 +23,7 @@ from quality.domain.expression.measures import Answer, Measure
 from quality.domain.expression.values import Failed, error
 from quality.domain.queries import BadQuery
 from quality.engines import databases, queries
+from quality.engines.child import UNFIT
 from quality.engines.databases import Database
 from quality.engines.deadline import deadline
 from quality.engines.fusion import Refused
@@ -81,7 +82,8 @@ def _query(backend: Sql, measure: Measure, scan: Scan, this: Rows, target: SqlTa
     try:
         return queries.one_number(backend.rows(_with_tables(backend, measure, statement, tables)))
     except Refused as refused:
-        return refused.failed
+        # What a database says of a value that does not fit shows the value.
+        return error(UNFIT) if isinstance(refused.__cause__, DataError) else refused.failed
 
 
 def _with_tables(backend: Sql, measure: Measure, statement: exp.Query, tables: Mapping[str, Rows]) -> Statement:

@@ -86,6 +86,22 @@ _REFUSALS = (
 )
 
 
+@pytest.mark.parametrize(
+    ("sql", "says"),
+    [
+        ("SELECT min(day) FROM this", "the query answers a str, which is no number"),
+        ("SELECT min('k7' || day)::INTEGER FROM this", "the query meets a value that it cannot convert"),
+        ("SELECT max(strptime('k7' || day, '%Y') - now()::TIMESTAMP) FROM this", "the query meets a value"),
+        ("SELECT max(('k7' || day)::DATE) FROM this", "the query meets a value"),
+    ],
+)
+def test_its_errors_show_no_value(folder: Path, sql: str, says: str) -> None:
+    failed = in_child(_request(folder, sql))
+    assert isinstance(failed, Failed)
+    assert failed.cause.startswith(says)
+    assert "k7" not in failed.cause
+
+
 def test_it_has_no_more_memory_than_it_may(folder: Path) -> None:
     for sql in (
         "SELECT max(length(repeat(day, 2000000000))) FROM this",
