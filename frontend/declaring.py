@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from django.http import QueryDict
+from django.utils.text import capfirst
 
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
@@ -32,18 +33,8 @@ HINTS = {
     "least": "rows of a group that is judged; empty: 30",
     "most": "groups, the largest; empty: 100",
 }
-KIND_WORDS = {
-    "nulls": "Nulls",
-    "range": "Range",
-    "pattern": "Pattern",
-    "accepted": "Accepted values",
-    "referential": "Known elsewhere",
-    "drift": "Drift",
-    "volume": "Rows against before",
-    "rows_anomaly": "Rows out of the ordinary",
-    "nulls_anomaly": "Nulls out of the ordinary",
-    "mean_anomaly": "Mean out of the ordinary",
-}
+KIND_WORDS = {name: capfirst(kind.title.format(column="a column")) for name, kind in KINDS.items()}
+"""The kinds to choose from."""
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,7 @@ import pytest
 from django.test import Client
 
 from lakehub.catalog.models import Dataset
+from quality.domain.rules import KINDS
 from quality.models import ColumnRule
 from tests import factories as make
 
@@ -39,6 +40,13 @@ def watched(page: Client, tmp_path: Path) -> Dataset:
 
 def text_of(answer: Any) -> str:
     return entities.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", answer.content.decode())))
+
+
+def test_every_kind_can_be_chosen(page: Client, watched: Dataset) -> None:
+    html = page.get(WHERE).content.decode()
+    assert set(re.findall(r'href="\?kind=(\w+)#add"', html)) == set(KINDS)
+    for kind in KINDS:
+        assert f'name="kind" value="{kind}"' in page.get(f"{WHERE}?kind={kind}").content.decode()
 
 
 def test_each_kind_has_its_fields_with_what_is_usual(page: Client, watched: Dataset) -> None:
