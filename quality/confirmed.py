@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import EVERYTHING, Interval, union
@@ -24,10 +24,19 @@ def left_out(copy: DatasetCopy, units: Iterable[Unit]) -> tuple[Interval, ...]:
 def confirmed(copy: DatasetCopy) -> tuple[Interval, ...]:
     """The ranges of the copy that were FAIL, unless a person said that the alarm was wrong.
 
-    Of partitions only: that a table was late as a whole says nothing about the values that it holds.
+    Of partitions only: that a table was late as a whole says nothing about the values that it holds. That something is
+    unusual is no proof that it is wrong: a level that has shifted for good becomes what is usual. So the failures of
+    tests that compare with the past are left out only once they ended with a PASS, or were accepted as true.
     """
     failed = Flip.objects.filter(unit=OuterRef("pk"), becomes=Verdict.FAIL)
     taken_back = Flip.objects.filter(unit=OuterRef("pk"), reason=Reason.FALSE_POSITIVE)
     units = Unit.objects.filter(Exists(failed), ~Exists(taken_back), copy=copy).exclude(end=EVERYTHING.end)
-    ranges = units.exclude(waiver=Waiver.FALSE_POSITIVE).values_list("start", "end").distinct()
+    unproven = Q(test__in=_of_the_usual(copy), first_fail_at__isnull=False) & ~Q(waiver=Waiver.ACCEPTED)
+    ranges = units.exclude(waiver=Waiver.FALSE_POSITIVE).exclude(unproven).values_list("start", "end").distinct()
     return union(Interval(start, end) for start, end in ranges)
+
+
+def _of_the_usual(copy: DatasetCopy) -> list[int]:
+    """The tests that compare with the past."""
+    texts = copy.dataset.tests.filter(retired_at=None).values_list("pk", "version__flattened")
+    return [pk for pk, text in texts if text and any(series_calls(understood(text)))]
