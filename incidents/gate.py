@@ -22,7 +22,7 @@ from ingestion.ports import InputAnswer
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.errors import NotFound, Refused
-from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality.described import produced
@@ -31,7 +31,7 @@ from quality.domain.expression import parse
 from quality.domain.production import Production
 from quality.domain.tiers import BadOverride
 from quality.facts import FIELDS, facts_of, judge_now
-from quality.models import Category, Test, Unit
+from quality.models import Category, Test, Unit, Watch
 from quality.units import first_tested
 
 
@@ -85,7 +85,7 @@ def input_gate(*, dataset: str, data_center: str, wanted: Interval, consumer: st
 
 def find_copy(dataset: str, data_center: str = "") -> DatasetCopy:
     """The copy that is asked about. Raises NotFound with the nearest name, Refused where a data center must be said."""
-    copies = DatasetCopy.objects.select_related("dataset__team", "data_center")
+    copies = DatasetCopy.objects.select_related("dataset__team", "data_center", "watch")
     found = list(copies.filter(dataset__name=dataset, dataset__offboarded_at=None))
     if not found:
         known = Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True)
@@ -123,6 +123,7 @@ def state_of(copy: DatasetCopy, wanted: Interval, *, now: datetime) -> CopyState
         reports=tuple(_reports(copy, wanted)),
         grace_until=dataset.grace_until,
         produced=_produced(dataset),
+        looked_at=_looked_at(copy),
     )
 
 
@@ -132,6 +133,14 @@ def _produced(dataset: Dataset) -> Production | None:
         return produced(dataset)
     except BadOverride:
         return None
+
+
+def _looked_at(copy: DatasetCopy) -> datetime:
+    """What is ingested says itself what it writes; what is only watched is not known before the first look."""
+    if copy.dataset.ingested:
+        return FOREVER
+    watch: Watch | None = getattr(copy, "watch", None)
+    return BEGINNING if watch is None or watch.looked_at is None else watch.looked_at
 
 
 def _gating_tests(copy: DatasetCopy) -> Iterator[Test]:

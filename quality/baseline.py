@@ -3,24 +3,24 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
 from ingestion.models import JobKind, JobRun, JobState
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.apart import apart
 from lakehub.kernel.backoff import Backoff
-from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_named
+from lakehub.kernel.calendar import Grain, floor_to_bucket
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from quality import units
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Reach
 from quality.engines import read
 from quality.engines.scan import CannotRead, Limits, Scan
+from quality.held import named
 from quality.models import BaselineTry
 from quality.places import Places
 
@@ -74,45 +74,38 @@ def _waiting(now: datetime) -> QuerySet[DatasetCopy]:
 
 def start(copy: DatasetCopy, *, now: datetime) -> bool:
     """Sets `monitored_from` and makes the units of history due, behind what is due now. False: another worker was faster."""
-    begin = _begin(copy, now=now)
+    rows = {} if copy.dataset.partition_grain is Grain.NONE else _rows(copy)
+    begin = _begin(copy.dataset, named(rows, copy), now=now)
     with transaction.atomic():
         if not DatasetCopy.objects.filter(pk=copy.pk, monitored_from=None).update(monitored_from=begin):
             return False
+        copy.monitored_from = begin
         for test in copy.dataset.tests.filter(retired_at=None).select_related("version", "dataset"):
             units.plan(test, now=now)
+        units.plan_unexpected(copy, named([name for name, many in rows.items() if many], copy), now=now)
     return True
 
 
-def _begin(copy: DatasetCopy, *, now: datetime) -> datetime:
-    """Where the oldest partition of the copy starts; without partitions the table is tested whole, whatever its age.
+def _begin(dataset: Dataset, there: Iterable[Interval], *, now: datetime) -> datetime:
+    """Where the oldest partition that is there starts; without partitions the table is tested whole, whatever its age.
 
     A copy that is empty, or cannot be read, has no history to test: it is watched from the present partition on, and the
     results of its tests say what is wrong.
     """
-    dataset = copy.dataset
     grain, zone = dataset.partition_grain, dataset.zone
     if grain is Grain.NONE:
         return BEGINNING
     oldest = floor_to_bucket(now - LONGEST[grain], grain, zone)
-    starts = [partition.start for partition in _partitions(copy, grain, zone)]
-    return max(min(starts, default=floor_to_bucket(now, grain, zone)), oldest)
+    return max(min((one.start for one in there), default=floor_to_bucket(now, grain, zone)), oldest)
 
 
-def _partitions(copy: DatasetCopy, grain: Grain, zone: ZoneInfo) -> Iterator[Interval]:
-    """The partitions that the copy has; a value that names none has no place in time, and is left out."""
-    for name in _names(copy):
-        try:
-            yield partition_named(name, grain, zone)
-        except ValueError as problem:
-            log.warning("%s holds rows that no test of partitions looks at: %s", copy, problem)
-
-
-def _names(copy: DatasetCopy) -> list[str]:
+def _rows(copy: DatasetCopy) -> dict[str, int]:
+    """How many each partition holds, by its name."""
     place = Places(copy).of(Name(THIS))
     scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
     try:
         rows = read(place.engine, scan, Limits()).answers[ROWS]
     except CannotRead as problem:
         log.warning("%s has no baseline: %s", copy, problem)
-        return []
-    return [name for name in rows if name is not None] if isinstance(rows, Mapping) else []
+        return {}
+    return {name: many for name, many in rows.items() if name is not None} if isinstance(rows, Mapping) else {}

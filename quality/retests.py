@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
+from lakehub.kernel.interval import Interval
 from quality import units as units_of
 from quality.described import slas
 from quality.domain.definitions import runs_in
@@ -53,7 +54,7 @@ def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now:
     """
     copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
     copy = copies.get(pk=copy_id)
-    units_of.plan_unexpected(copy, touched, now=now)
+    units_of.plan_unexpected(copy, (Interval(start, end) for start, end in touched), now=now)
     retest_at = now + slas(copy.dataset).debounce
     chosen = (_reading(copy) & meeting(touched), *lookers(copy, touched))
     found = {unit.pk: unit for which in chosen for unit in _tested(which)}

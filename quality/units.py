@@ -20,6 +20,7 @@ from quality.domain.production import Production
 from quality.domain.tiers import BadOverride
 from quality.domain.verdicts import Waiver, lift_waiver, waive
 from quality.facts import facts_of, keep, settle
+from quality.held import held
 from quality.measuring import understood
 from quality.models import Lane, Test, TestVersion, Unit
 from quality.uses import uses
@@ -50,8 +51,9 @@ def plan_on(test: Test, copy: DatasetCopy, *, now: datetime, anew: bool = False)
         whole = {"start": EVERYTHING.start, "end": EVERYTHING.end}
         _create([Unit(test=test, copy=copy, **whole, due_at=now, uses=on)])
     else:
-        newest = None if anew else _newest(copy, [test]).get(test.pk)
+        newest = None if anew else _newest(copy, [test], now=now).get(test.pk)
         _create(_missing(test, copy, newest, on, now=now))
+        _create(_surprises(test, copy, held(copy) or (), on, now=now) if _calendar(copy.dataset) else ())
 
 
 def _missing(test: Test, copy: DatasetCopy, begin: datetime | None, on: str, *, now: datetime) -> list[Unit]:
@@ -131,9 +133,9 @@ def _unit(test: Test, copy: DatasetCopy, partition: Interval, on: str, *, now: d
     return Unit(test=test, copy=copy, start=partition.start, end=partition.end, due_at=due_at, lane=lane, uses=on)
 
 
-def _newest(copy: DatasetCopy, tests: Iterable[Test]) -> dict[int, datetime]:
-    """Until when the partitions of each test are planned on the copy."""
-    planned = Unit.objects.filter(test=OuterRef("pk"), copy=copy).exclude(end=EVERYTHING.end)
+def _newest(copy: DatasetCopy, tests: Iterable[Test], *, now: datetime) -> dict[int, datetime]:
+    """Until when the partitions of each test are planned on the copy; what was written ahead of time plans nothing before it."""
+    planned = Unit.objects.filter(test=OuterRef("pk"), copy=copy, start__lt=now).exclude(end=EVERYTHING.end)
     newest = Subquery(planned.order_by("-start").values("end")[:1])
     found = Test.objects.filter(pk__in={test.pk for test in tests}).annotate(newest=newest)
     return {pk: end for pk, end in found.values_list("pk", "newest") if end is not None}
@@ -149,36 +151,49 @@ def plan_next(copy: DatasetCopy, run: Sequence[Unit], *, now: datetime) -> None:
     `run`: units of the copy that have just been run for the first time.
     """
     over = [unit for unit in run if unit.end < now and unit.test.check_name != "finding"]
-    newest = _newest(copy, [unit.test for unit in over]) if over else {}
+    newest = _newest(copy, [unit.test for unit in over], now=now) if over else {}
     last = [unit for unit in over if unit.end == newest[unit.test_id]]
     _create([one for unit in last for one in _missing(unit.test, copy, unit.end, unit.uses, now=now)])
 
 
 def replan(dataset: Dataset, *, now: datetime) -> None:
-    """After the calendar changed: the units of what is expected now; of what is not, those go that were not run."""
-    waiting = Unit.objects.filter(test__dataset=dataset, latest_at=None, leased_by="").exclude(end=EVERYTHING.end)
-    if (calendar := _calendar(dataset)) is not None:
-        for start, end in waiting.values_list("start", "end").distinct():
-            if not calendar.expects(Interval(start, end)):
-                waiting.filter(start=start, end=end).delete()
+    """After the calendar changed: the units of what is expected now; of what is not, those go that were not run and hold no rows."""
+    for copy in dataset.copies.select_related("dataset", "data_center"):
+        _drop_unexpected(copy)
     for test in dataset.tests.filter(retired_at=None, version__cadence=None).select_related("version", "dataset"):
         plan(test, now=now, anew=True)
 
 
-def plan_unexpected(copy: DatasetCopy, touched: Iterable[tuple[datetime, datetime]], *, now: datetime) -> None:
-    """Units of partitions that are not expected, but that a commit wrote to: what is there is tested."""
-    calendar, since = _calendar(copy.dataset), copy.monitored_from
-    if calendar is None or since is None:
+def _drop_unexpected(copy: DatasetCopy) -> None:
+    calendar, full = _calendar(copy.dataset), held(copy)
+    if calendar is None or full is None:
         return
-    spans = {Interval(start, end) for start, end in touched if start >= since}
-    surprises = [span for span in spans if not calendar.expects(span)]
-    tests = copy.dataset.tests.filter(retired_at=None, version__cadence=None) if surprises else Test.objects.none()
-    for test in tests.exclude(check_name="finding").select_related("version"):
+    waiting = Unit.objects.filter(copy=copy, latest_at=None, leased_by="").exclude(end=EVERYTHING.end)
+    for start, end in waiting.values_list("start", "end").distinct():
+        partition = Interval(start, end)
+        if partition not in full and not calendar.expects(partition):
+            waiting.filter(start=start, end=end).delete()
+
+
+def plan_unexpected(copy: DatasetCopy, written: Iterable[Interval], *, now: datetime) -> None:
+    """Units of partitions that are not expected, but hold rows: what is there is tested."""
+    calendar, full = _calendar(copy.dataset), set(written)
+    if calendar is None or copy.monitored_from is None or all(calendar.expects(span) for span in full):
+        return
+    tests = copy.dataset.tests.filter(retired_at=None, version__cadence=None)
+    for test in tests.exclude(check_name="finding").select_related("version", "dataset"):
         assert test.version is not None
         expression = parse(test.version.flattened)
         if runs_in(expression, copy.data_center.name):
-            on, first = uses(expression, copy), first_tested(test, copy)
-            _create(_unit(test, copy, span, on, now=now) for span in surprises if span.start >= first)
+            _create(_surprises(test, copy, full, uses(expression, copy), now=now))
+
+
+def _surprises(test: Test, copy: DatasetCopy, written: Iterable[Interval], on: str, *, now: datetime) -> Iterator[Unit]:
+    """For each of these that the calendar does not expect."""
+    calendar, first = _calendar(copy.dataset), first_tested(test, copy)
+    for span in written:
+        if calendar is not None and span.start >= first and not calendar.expects(span):
+            yield _unit(test, copy, span, on, now=now)
 
 
 def take_new_version(test: Test, *, now: datetime) -> None:

@@ -17,8 +17,8 @@ from django.db.models import Q
 
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
-from lakehub.kernel.calendar import Grain, partition_named
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.calendar import Grain
+from quality import units
 from quality.described import slas
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Measure
@@ -26,6 +26,7 @@ from quality.domain.expression.values import Failed
 from quality.engines import read
 from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Scan
 from quality.engines.slices import snapshot
+from quality.held import named
 from quality.models import Watch
 from quality.places import Place, Places
 from quality.retests import retest
@@ -64,12 +65,14 @@ def _look_at(copy: DatasetCopy, *, now: datetime) -> int:
     except CannotRead as problem:
         log.warning("%s cannot be looked at: %s", copy, problem)
         return 0
-    # The baseline tests what was there before the first look.
+    # The baseline tests what was there before the first look; of what no calendar expects that is known from here on.
     before = seen if watch.looked_at is None else watch.seen
     changed = {name for name in seen.keys() | before.keys() if seen.get(name) != before.get(name)}
     with transaction.atomic():
         Watch.objects.filter(pk=watch.pk).update(seen=seen, looked_at=now)
-        touched = [(over.start, over.end) for over in _intervals(changed, copy)]
+        if watch.looked_at is None:
+            units.plan_unexpected(copy, named(seen, copy), now=now)
+        touched = [(over.start, over.end) for over in named(changed, copy)]
         if touched:
             retest(copy.pk, touched, now=now)
     return len(changed)
@@ -104,12 +107,3 @@ def _states_of_rows(place: Place, copy: DatasetCopy) -> Iterator[tuple[str, str]
     for name in told[0]:
         if name is not None:
             yield name, " ".join(str(each.get(name)) for each in told)
-
-
-def _intervals(names: set[str], copy: DatasetCopy) -> Iterator[Interval]:
-    """A value that names no partition has no place in time, and no test looks at it."""
-    for name in sorted(names):
-        try:
-            yield partition_named(name, copy.dataset.partition_grain, copy.dataset.zone)
-        except ValueError as problem:
-            log.warning("%s changed where no test looks: %s", copy, problem)

@@ -29,7 +29,7 @@ IN_GRACE = "in_grace"
 REPORTED = "reported"
 REPORT_WAITS = "report_waits"
 NOT_EXPECTED = "not_expected"
-"""The calendar of the dataset says that nothing is produced there, and nothing was written: known, and nothing is missing."""
+"""The calendar of the dataset says that nothing is produced there, and it is known that nothing was written: nothing is missing."""
 PASSING = "passing"
 
 
@@ -115,6 +115,8 @@ class CopyState:
     grace_until: datetime | None = None
     produced: Production | None = None
     """When partitions are produced; None: all of them are."""
+    looked_at: datetime = FOREVER
+    """When it was seen last which partitions hold rows, of a copy that Lakehub only reads: what ended later may hold some."""
 
 
 @dataclass(frozen=True)
@@ -250,10 +252,11 @@ def _of_partitions(test: PartitionTest, asked: Interval, copy: CopyState, now: d
 
 
 def _not_expected(untested: Iterable[Interval], copy: CopyState) -> Iterator[Interval]:
-    """What is written there nevertheless is tested, so that it is none of the untested."""
+    """What is known to hold rows nevertheless is tested, so that it is none of the untested."""
     for gap in untested if copy.produced is not None and copy.grain is not Grain.NONE else ():
         for partition in partitions_within(gap, copy.grain, copy.zone):
-            if copy.produced is not None and not copy.produced.expects(partition):
+            is_known = partition.end <= copy.looked_at
+            if copy.produced is not None and is_known and not copy.produced.expects(partition):
                 yield partition
 
 

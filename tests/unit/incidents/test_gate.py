@@ -24,7 +24,7 @@ from incidents.domain.gate import (
     ask,
 )
 from lakehub.kernel.calendar import Grain, partitions_within
-from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
 from lakehub.kernel.outcome import Verdict, worst
 from quality.domain.production import production
 
@@ -83,6 +83,7 @@ copies = st.builds(
     st.lists(reports, max_size=2).map(tuple),
     st.none(),
     st.sampled_from([None, production("0 6 * * mon-fri", "2026-11-03", ZONE)]),
+    st.just(FOREVER) | whole_days.map(at),
 )
 nows = st.integers(0, DAYS * 24).map(lambda hours: at(hours / 24))
 
@@ -134,7 +135,8 @@ def _of_partition(
         return Verdict.UNKNOWN
     if unit is None and partition.start < test.since:
         return None
-    if unit is None and copy.produced is not None and not copy.produced.expects(partition):
+    is_seen = partition.end <= copy.looked_at
+    if unit is None and is_seen and copy.produced is not None and not copy.produced.expects(partition):
         return Verdict.PASS
     return unit.verdict if unit else Verdict.UNKNOWN
 

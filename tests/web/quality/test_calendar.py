@@ -9,8 +9,9 @@ import pytest
 from incidents.gate import Question, ask
 from ingestion.models import TouchedPartition
 from lakehub.catalog.changes import change
+from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import Interval
-from quality import generator, retests
+from quality import generator, retests, units
 from quality.models import Coverage, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NEW_YORK, NOW, day
@@ -60,6 +61,49 @@ def test_what_is_written_at_a_weekend_is_tested(world: World) -> None:
     assert verdict(SUNDAY, SUNDAY)[0] == "unknown"
     world.run(NOW + MINUTE)
     assert world.unit("duplicates", SUNDAY).latest_outcome == "no_data"
+
+
+def touch(world: World, *days: str) -> None:
+    factories.commit(world.copy(), NOW, touched=[day(one) for one in days]).touched.update(claimed_at=None)
+
+
+def test_a_weekend_that_holds_rows_at_the_baseline_is_tested(make_world: Callable[..., World]) -> None:
+    world = make_world(counts=(0, 1000, 1000), where=("dc1",), overrides=WORKDAYS).planned()
+    assert planned() == ["Sun 15", "Mon 16", "Tue 17"]
+    assert verdict(SUNDAY, SUNDAY)[0] == "unknown"
+    world.run(NOW)
+    assert verdict(SUNDAY, SUNDAY) == ("pass", {"passing"})
+
+
+def test_what_was_claimed_before_it_was_monitored_is_tested(world: World) -> None:
+    generator.generate(world.flights, now=NOW)
+    touch(world, SATURDAY, SUNDAY)
+    retests.claim_touched(now=NOW)
+    assert planned() == []
+    DatasetCopy.objects.update(monitored_from=day(SUNDAY).start)
+    units.plan(world.test("duplicates"), now=NOW)
+    assert planned() == ["Sun 15", "Mon 16", "Tue 17"]
+
+
+def test_a_change_of_the_calendar_keeps_what_holds_rows(make_world: Callable[..., World]) -> None:
+    world = make_world(counts=(1000, 0, 1000), where=("dc1",)).planned()
+    touch(world, SATURDAY, MONDAY)
+    changed = change(world.flights, {"overrides": WORKDAYS}, actor="ann", now=NOW)
+    generator.generate(changed, now=NOW)
+    assert planned() == ["Sat 14", "Mon 16", "Tue 17"]
+    assert verdict(SATURDAY, SATURDAY)[0] == "unknown"
+    assert verdict(SUNDAY, SUNDAY)[1] == {"not_expected", "never_passed"}, "of freshness"
+    world.run(NOW)
+    assert verdict(SUNDAY, SUNDAY) == ("pass", {"not_expected", "passing"})
+
+
+def test_rows_far_ahead_of_time_do_not_end_the_planning(world: World) -> None:
+    world.monitored()
+    touch(world, "2027-01-02")
+    retests.claim_touched(now=NOW)
+    for night in range(1, 3):
+        world.run(day("2026-11-16").end + night * DAY + 3 * HOUR)
+    assert planned() == ["Mon 16", "Tue 17", "Wed 18", "Thu 19", "Sat 02"]
 
 
 def test_a_change_of_the_calendar_plans_what_it_lacks_and_drops_what_never_ran(world: World) -> None:

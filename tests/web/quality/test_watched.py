@@ -7,12 +7,15 @@ from __future__ import annotations
 import csv
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import datetime
 from itertools import count
 from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
 
+from incidents.gate import Question, ask
+from lakehub.catalog.changes import change
 from lakehub.catalog.models import DatasetCopy
 from lakehub.catalog.onboarding import Application, onboard
 from quality import baseline, execution, generator, watching
@@ -144,3 +147,24 @@ def test_a_table_that_cannot_be_read_keeps_what_was_seen(kept: Kept, monkeypatch
     assert watching.look_due(now=NOW + DAY) == 0
     watch = Watch.objects.get()
     assert (watch.seen, watch.looked_at, watch.due_at) == (before, NOW, NOW + DAY + 30 * MINUTE)
+
+
+def reasons(name: str, now: datetime) -> set[str]:
+    return {cause.reason for cause in ask(Question("flights", day(name), "pricing"), now=now).answer.causes}
+
+
+def test_nothing_is_known_of_a_weekend_before_the_first_look_and_after_the_last(kept: Kept) -> None:
+    sunday, monday, saturday = DAYS[1], DAYS[2], "2026-11-21"
+    workdays = {"overrides": {"calendar": "0 6 * * mon-fri"}}
+    flights = change(DatasetCopy.objects.get().dataset, workdays, actor="ann", now=NOW)
+    Unit.objects.filter(start__lt=day(monday).start).delete()  # as if the calendar alone had planned them
+    generator.generate(flights, now=NOW)
+    assert reasons(sunday, NOW) >= {"never_tested"}
+    watching.look_due(now=NOW)
+    execution.run_due(now=NOW, worker="test", most=100)
+    assert units()[sunday].latest_outcome == "pass", "it holds rows: it is tested, whatever the calendar says"
+    assert reasons(sunday, NOW).isdisjoint({"never_tested", "not_expected"})
+    asked_at = day(saturday).end + 5 * HOUR
+    assert reasons(saturday, asked_at).isdisjoint({"not_expected"})
+    watching.look_due(now=asked_at)
+    assert reasons(saturday, asked_at) >= {"not_expected"}
