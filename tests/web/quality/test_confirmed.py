@@ -84,7 +84,12 @@ def with_table(folder: Path, days: dict[str | None, pa.Table]) -> Dataset:
 
 def outcome_of(test: Test, name: str) -> str:
     span = day(name)
-    facts = {"test": test, "copy": factories.copy_of(test.dataset), "start": span.start, "end": span.end}
+    facts: dict[str, Any] = {
+        "test": test,
+        "copy": factories.copy_of(test.dataset),
+        "start": span.start,
+        "end": span.end,
+    }
     unit, _ = Unit.objects.update_or_create(**facts, defaults={"due_at": span.end + HOUR})
     execution.run_due(now=span.end + HOUR, worker="test")
     unit.refresh_from_db()
