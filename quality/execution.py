@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
-from django.db import transaction
+from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F
 
 from lakehub.kernel import failpoint
@@ -19,16 +20,21 @@ from quality import slots, units
 from quality.confirmed import left_out
 from quality.detail import detail_of
 from quality.domain.evaluation import Evaluation, evaluate
+from quality.domain.expression import ExpressionError
 from quality.domain.expression.values import Moment
 from quality.domain.rerun import RerunAt, next_rerun
 from quality.domain.verdicts import UnitFacts, observe
 from quality.facts import facts_of, keep, settle
-from quality.measuring import Answers, Reused, measure, understood
+from quality.measuring import Answers, Reused, is_understood, measure, understood
 from quality.models import Flip, Lane, Result, Test, Unit
 from quality.retests import OVERDUE_AFTER
-from quality.scheduling import Claim, Line, held, mine
+from quality.scheduling import Claim, Line, held, mine, release
+
+logger = logging.getLogger(__name__)
 
 _TICK = timedelta(microseconds=1)
+_GIVES_UP_AFTER = 3
+_SEE = "see the worker's log"
 SEEN = ("observed", "threshold", "detail", "tested_instant", "affected_from")
 SCHEDULE = ("due_at", "lane", "attempt", "leased_by", "leased_until")
 
@@ -44,32 +50,65 @@ class Run:
 
 
 def run_due(*, now: datetime, worker: str, most: int = 20, budget: timedelta = timedelta(hours=1)) -> int:
-    """Runs what is due, up to `most` claims, and begins none after `budget`. The number of results stored."""
+    """Runs what is due, up to `most` claims, and begins none after `budget`. The number of results stored.
+
+    A claim that fails keeps the others from nothing: it is raised at the end, or where one after the other fails.
+    """
     line, stored, begun = Line(worker), 0, time.monotonic()
+    failed: list[Exception] = []
     for _ in range(most):
-        if time.monotonic() - begun > budget.total_seconds():
+        if time.monotonic() - begun > budget.total_seconds() or len(failed) == _GIVES_UP_AFTER:
             break
         claimed = line.claim(now=now)
         if claimed is None:
             break
-        stored += len(execute(claimed, now=now))
+        try:
+            stored += len(execute(claimed, now=now))
+        except Exception as problem:
+            logger.exception("A claim of %s failed", claimed.units[0].copy)
+            failed.append(problem)
+    if failed:
+        raise failed[0]
     return stored
 
 
 def execute(claimed: Claim, *, now: datetime) -> list[Result]:
-    """The results of the claim's units; of those whose lease was lost meanwhile there is none."""
+    """The results of the claim's units; of those whose lease was lost meanwhile there is none.
+
+    What fails with one unit is its ERROR and no other's; where all fail together, they are others' to claim at once.
+    """
     begun = time.monotonic()
-    with held(claimed):
-        runs = _run(claimed.units, now=now)
-        failpoint.reach("quality.before_result")
-        took = timedelta(seconds=time.monotonic() - begun)
-        return _store(claimed, runs, now=now, took=took)
+    try:
+        with held(claimed):
+            runs = _run(claimed.units, now=now)
+            failpoint.reach("quality.before_result")
+            took = timedelta(seconds=time.monotonic() - begun)
+            return _stored(claimed, runs, now=now, took=took)
+    except BaseException:
+        release(claimed)
+        raise
 
 
 def _run(claimed: Sequence[Unit], *, now: datetime) -> list[Run]:
     answers = measure(claimed[0].copy, claimed, now=now)
-    excluded = left_out(claimed[0].copy, claimed)
-    return [_evaluated(unit, answers[unit.pk], excluded, now=now) for unit in claimed]
+    excluded = left_out(claimed[0].copy, [unit for unit in claimed if is_understood(unit)])
+    return [_tried(unit, answers[unit.pk], excluded, now=now) for unit in claimed]
+
+
+def _tried(unit: Unit, answers: Answers, excluded: tuple[Interval, ...], *, now: datetime) -> Run:
+    try:
+        return _evaluated(unit, answers, excluded, now=now)
+    except ExpressionError as problem:
+        return _failed(unit, f"The test is not understood: {problem.problem}", answers.instant)
+    except Exception as problem:
+        logger.exception("Unit %s cannot be evaluated", unit.pk)
+        return _failed(unit, f"The evaluation failed ({type(problem).__name__}): {_SEE}", answers.instant)
+
+
+def _failed(unit: Unit, cause: str, instant: str) -> Run:
+    """Only the log has an unforeseen message: nobody has looked what of the data is in it."""
+    assert unit.test.version is not None
+    return Run(unit, Evaluation(Outcome.ERROR, unit.test.version.expression, cause=cause), instant)
 
 
 def _evaluated(unit: Unit, answers: Answers, excluded: tuple[Interval, ...], *, now: datetime) -> Run:
@@ -88,6 +127,39 @@ def _evaluated(unit: Unit, answers: Answers, excluded: tuple[Interval, ...], *, 
     return Run(unit, found, answers.instant, answers.reused)
 
 
+def _stored(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelta) -> list[Result]:
+    """All together; where that fails, one by one, and what cannot be stored as it came out is stored as an ERROR."""
+    try:
+        return _store(claimed, runs, now=now, took=took)
+    except (OperationalError, InterfaceError):
+        raise  # nothing is wrong with what is stored
+    except Exception:
+        logger.exception("The %s results of a claim cannot be stored together", len(runs))
+    results, alone, lost = list[Result](), replace(claimed, has_slots=False), list[Exception]()
+    for run in runs:
+        try:
+            results += _store_one(alone, run, now=now, took=took)
+        except (OperationalError, InterfaceError):
+            raise
+        except Exception as problem:
+            lost.append(problem)
+    if lost:
+        raise lost[0]
+    slots.give_back(claimed.token)
+    return results
+
+
+def _store_one(alone: Claim, run: Run, *, now: datetime, took: timedelta) -> list[Result]:
+    try:
+        return _store(alone, [run], now=now, took=took)
+    except (OperationalError, InterfaceError):
+        raise
+    except Exception as problem:
+        logger.exception("The result of unit %s cannot be stored", run.unit.pk)
+        cause = f"The result cannot be stored ({type(problem).__name__}): {_SEE}"
+        return _store(alone, [_failed(run.unit, cause, run.instant)], now=now, took=took)
+
+
 def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelta) -> list[Result]:
     """Reads the rows anew under lock: a commit, a waiver or a person may have changed them during the scan.
 
@@ -99,7 +171,7 @@ def _store(claimed: Claim, runs: Sequence[Run], *, now: datetime, took: timedelt
         results = Result.objects.bulk_create([_result(row, run, now=now, took=took) for row, run in kept])
         flips = [_settle(row, run, result, now=now) for (row, run), result in zip(kept, results, strict=True)]
         keep([row for row, _ in kept], flips, also=(*SEEN, *SCHEDULE))
-        begun = [row for row, run in kept if run.unit.latest_at is None and _is_of_partitions(run.unit)]
+        begun = [row for row, run in kept if run.unit.latest_at is None and _has_a_next(run.unit)]
         units.plan_next(claimed.units[0].copy, begun, now=now)
         if claimed.has_slots:
             slots.give_back(claimed.token)
@@ -123,8 +195,9 @@ def _state(test: Test) -> tuple[int | None, datetime | None]:
     return test.version_id, test.retired_at
 
 
-def _is_of_partitions(unit: Unit) -> bool:
-    return unit.test.version is not None and unit.test.version.cadence is None
+def _has_a_next(unit: Unit) -> bool:
+    """It is of a partition, of a test that is understood."""
+    return unit.test.version is not None and unit.test.version.cadence is None and is_understood(unit)
 
 
 def _read_at(row: Unit, now: datetime) -> datetime:

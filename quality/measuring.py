@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 
+from django.db import DatabaseError, transaction
 from django.db.models import Max
 
 from ingestion.models import Commit, Finding
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.apart import apart
 from lakehub.kernel.calendar import shifted
 from lakehub.kernel.interval import Interval
+from quality.allowance import UNBOUNDED, Allowance
 from quality.arrivals import arrivals
 from quality.domain.backtest import complete_at
 from quality.domain.evaluation import asks
@@ -26,6 +30,8 @@ from quality.needs import Need, Wanted, wanted
 from quality.places import Places
 from quality.reuse import Kept
 from quality.scanning import Found, found
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
@@ -57,21 +63,44 @@ def understood(flattened: str) -> Expression:
     return parse(flattened)
 
 
+def is_understood(unit: Unit) -> bool:
+    """False for what an older grammar stored: its result is an ERROR that says why."""
+    try:
+        understood(_text(unit))
+    except Exception:
+        return False
+    return True
+
+
 @lru_cache(maxsize=4096)
 def _asks(flattened: str) -> tuple[Ask, ...]:
     return asks(understood(flattened))
 
 
-def measure(copy: DatasetCopy, units: Sequence[Unit], *, now: datetime) -> dict[int, Answers]:
-    """The answers for each unit by its id. What cannot be read is a Failed among them, never an exception."""
+def measure(
+    copy: DatasetCopy, units: Sequence[Unit], allowance: Allowance = UNBOUNDED, *, now: datetime
+) -> dict[int, Answers]:
+    """The answers for each unit by its id. What cannot be read is a Failed among them, never an exception.
+
+    A test that is not understood asks for nothing: whoever evaluates it finds out why.
+    """
     places = Places(copy)
-    sources = {unit.pk: {ask: _source(unit, ask, places, now) for ask in _asks(_text(unit))} for unit in units}
+    sources = {unit.pk: {ask: _source(unit, ask, places, now) for ask in _asked(unit)} for unit in units}
     needs = list(dict.fromkeys(one for each in sources.values() for one in each.values() if not isinstance(one, Found)))
     kept = Kept(needs)
-    measured = found(one for one in needs if one not in kept.found)
-    kept.keep(measured, now=now)
+    measured = found((one for one in needs if one not in kept.found), allowance)
+    with apart("keeping what was measured"), transaction.atomic():
+        kept.keep(measured, now=now)
     known = {**measured, **kept.found}
     return {pk: _answers(each, known) for pk, each in sources.items()}
+
+
+def _asked(unit: Unit) -> tuple[Ask, ...]:
+    try:
+        return _asks(_text(unit))
+    except Exception:
+        logger.exception("Unit %s asks what is not understood: %s", unit.pk, _text(unit))
+        return ()
 
 
 def _text(unit: Unit) -> str:
@@ -80,14 +109,19 @@ def _text(unit: Unit) -> str:
 
 
 def _source(unit: Unit, ask: Ask, places: Places, now: datetime) -> Wanted | Found:
-    """Where the answer comes from: a table, our own database, or there is none."""
-    known = _from_database(unit, ask)
-    if known is not None:
-        return Found(known(unit, ask, now))
+    """Where the answer comes from: a table, our own database, or there is none. What raises costs this answer only."""
     try:
+        known = _from_database(unit, ask)
+        if known is not None:
+            return Found(known(unit, ask, now))
         return wanted(understood(_text(unit)), ask, Interval(unit.start, unit.end), places)
     except CannotRead as failed:
         return Found(error(str(failed)))
+    except DatabaseError:
+        raise
+    except Exception as problem:
+        logger.exception("What unit %s asks for cannot be looked up", unit.pk)
+        return Found(error(f"it cannot be looked up ({type(problem).__name__}): see the worker's log"))
 
 
 def _answers(sources: Mapping[Ask, Wanted | Found], known: Mapping[Wanted, Found]) -> Answers:

@@ -16,6 +16,7 @@ from typing import TypeAlias
 
 from django.conf import settings
 
+from lakehub.kernel.apart import apart
 from quality.domain.expression import formula
 from quality.domain.expression.measures import Answer
 from quality.domain.expression.values import Failed
@@ -50,7 +51,9 @@ class Kept:
         for row in rows if keys else ():
             for need in keys.get((row.copy_id, row.start, row.end, row.measure), ()):
                 if row.version == self._versions[need]:
-                    yield need, Found(from_json(row.answer), row.instant, row.groups, row.read_at)
+                    with apart(f"reading measurement {row.pk}"):  # what cannot be read is measured anew
+                        answer = from_json(row.answer)
+                        yield need, Found(answer, row.instant, row.groups, row.read_at)
 
     def keep(self, found: Mapping[Wanted, Found], *, now: datetime) -> None:
         """Stores what was measured just now. A state that changed meanwhile is looked for under its new name next time."""

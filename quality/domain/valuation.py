@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import timedelta
+from fractions import Fraction
 from functools import lru_cache
 
 from lakehub.kernel.calendar import shifted
@@ -18,6 +19,8 @@ from quality.domain.expression.operators import OPERATORS, EmptyDenominator
 from quality.domain.expression.series import SERIES, Past
 from quality.domain.expression.values import Failed, Known, Moment, Value, error, no_data
 
+_MOST = Fraction(10) ** 300
+"""Some room is left to the greatest float: a share is shown in percent."""
 _asks_of = lru_cache(maxsize=8192)(asks_of)
 
 
@@ -43,7 +46,7 @@ class Values:
 
     def of(self, node: Node, shift: timedelta = NO_SHIFT) -> Value:
         if (node, shift) not in self._known:
-            self._known[node, shift] = self._work_out(node, shift)
+            self._known[node, shift] = _bounded(node, self._work_out(node, shift))
         return self._known[node, shift]
 
     def answers_of(self, call: Call, shift: timedelta = NO_SHIFT) -> list[Answer | Failed]:
@@ -95,6 +98,13 @@ class Values:
             return no_data(f"{formula(call.args[1])} is 0, so there is nothing to compare with")
         except OverflowError:
             return error(f"{formula(call)} is too large")
+
+
+def _bounded(node: Node, value: Value) -> Value:
+    """What no float holds is kept and plotted by nobody."""
+    if isinstance(value, Known) and isinstance(value.amount, Fraction) and abs(value.amount) > _MOST:
+        return error(f"{formula(node)} is too large" if isinstance(node, Call) else "a number is too large")
+    return value
 
 
 def _of(call: Call, failed: Failed) -> Failed:
