@@ -27,6 +27,8 @@ from quality.models import Measurement
 from quality.needs import Need, Wanted
 from quality.scanning import Found
 
+MEASURED_AS = 1
+"""Raise it with every change of what a measure answers of the same data: what was kept before is measured anew."""
 _NOT_KEPT = frozenset({"query", "committed"})
 """A query may ask for the time; when the newest commit was made is what a state is made of."""
 _Key: TypeAlias = tuple[int, datetime, datetime, str]
@@ -56,12 +58,21 @@ class Kept:
                         yield need, Found(answer, row.instant, row.groups, row.read_at)
 
     def keep(self, found: Mapping[Wanted, Found], *, now: datetime) -> None:
-        """Stores what was measured just now. A state that changed meanwhile is looked for under its new name next time."""
-        # Each once, though tests may ask for it with different timeouts.
-        by_key = {
-            _key(need): _row(need, self._versions[need], one, one.answer, now)
+        """Stores what was measured just now of what is in the same state as before the scan.
+
+        Of what changed meanwhile nobody knows which state was read; and one that was rolled back may come again.
+        """
+        measured = {
+            need: (one, one.answer)
             for need, one in found.items()
             if isinstance(need, Need) and need in self._versions and not isinstance(one.answer, Failed)
+        }
+        after = _versions(measured)
+        # Each once, though tests may ask for it with different timeouts.
+        by_key = {
+            _key(need): _row(need, self._versions[need], one, answer, now)
+            for need, (one, answer) in measured.items()
+            if after.get(need) == self._versions[need]
         }
         # In one order, so that two workers do not wait for each other.
         rows = [by_key[key] for key in sorted(by_key)]
@@ -103,6 +114,7 @@ def _digest(need: Need) -> str:
     """What is measured, whoever asks for it."""
     measure = need.measure
     return _hashed(
+        MEASURED_AS,
         measure.kind,
         measure.columns,
         formula(measure.other) if measure.other is not None else "",

@@ -1,0 +1,58 @@
+"""An answer is kept for the state that it was measured in, and for no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from quality import engines, reuse, scanning
+from quality.engines.scan import Limits, Measured, Scan
+from quality.models import Unit
+from tests import lake
+from tests.factories import MINUTE, NOW
+from tests.web.quality.conftest import DAYS, World, rows
+
+LATER = "20261117120000000"
+
+
+def run(world: World, test_key: str, number: int) -> Unit:
+    """The unit of DAYS[1] at the `number`-th minute, and nothing else."""
+    Unit.objects.update(due_at=None)
+    Unit.objects.filter(pk=world.unit(test_key, DAYS[1]).pk).update(due_at=NOW)
+    world.run(NOW + number * MINUTE)
+    return world.unit(test_key, DAYS[1])
+
+
+def short(world: World) -> None:
+    lake.overwrite(world.table(), DAYS[1], rows(DAYS[1], 900, doubled=9), column="flight_date", instant=LATER)
+
+
+def rolled_back(world: World) -> None:
+    for file in world.table().rglob(f"*{LATER}*"):
+        file.unlink()
+
+
+def test_what_a_commit_changed_during_the_scan_is_not_kept_for_the_state_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.planned()
+    landing = [short]
+
+    def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+        if landing:
+            landing.pop()(world)
+        return engines.read(engine, scan, limits)
+
+    monkeypatch.setattr(scanning, "read", read)
+    assert run(world, "duplicates", 0).detail["behind"] == "9 of 900"
+    rolled_back(world)
+    again = run(world, "duplicates", 1)
+    assert (again.detail["behind"], "reused_from" in again.detail) == ("0 of 1,000", False)
+    assert "reused_from" in run(world, "duplicates", 2).detail
+
+
+def test_an_answer_of_older_code_is_measured_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.planned()
+    run(world, "duplicates", 0)
+    monkeypatch.setattr(reuse, "MEASURED_AS", reuse.MEASURED_AS + 1)
+    assert "reused_from" not in run(world, "duplicates", 1).detail
+    assert "reused_from" in run(world, "duplicates", 2).detail
