@@ -17,7 +17,17 @@ from quality.engines.fitting import Columns, answer_kind, cannot_look_up, fits, 
 from quality.engines.fusion import Answers, Fusion, Refused
 from quality.engines.kinds import Kind, named, plain
 from quality.engines.scan import CannotRead, Each, Limits, Scan
-from quality.engines.select import AGGREGATES, Bound, Dialect, Rows, Statement, Table, frequencies, select
+from quality.engines.select import (
+    AGGREGATES,
+    Bound,
+    Dialect,
+    Rows,
+    Statement,
+    Table,
+    counted_apart,
+    frequencies,
+    select,
+)
 
 Row: TypeAlias = Sequence[Any]
 _FUSED = frozenset(AGGREGATES) | {"unmatched"}
@@ -70,6 +80,7 @@ class Reading:
         self._source = source
         self._limits = limits
         self._groups = 0
+        self._more_scans = 0
 
     def found(self, measures: Sequence[Measure], tables: Mapping[Name, Source | Failed]) -> Found:
         bound, bad = fits(measures, self._source.columns)
@@ -84,7 +95,7 @@ class Reading:
         fusion = Fusion(lambda some: self._bind(some, fused, lookups), lambda some: self._run(some, fused, lookups))
         answers = fusion.answers(list(fused))
         answers |= {one: self._frequencies(one) for one in apart}
-        return Found({**answers, **bad, **unknown}, fusion.scans + len(apart), self._groups)
+        return Found({**answers, **bad, **unknown}, fusion.scans + self._more_scans + len(apart), self._groups)
 
     def _bind(self, some: Sequence[Measure], fused: Bound, lookups: Mapping[Name, Source]) -> None:
         tables = {name: Rows(source.empty, source.columns) for name, source in lookups.items()}
@@ -92,7 +103,9 @@ class Reading:
 
     def _run(self, some: Sequence[Measure], fused: Bound, lookups: Mapping[Name, Source]) -> dict[Measure, Answer]:
         tables = {name: Rows(source.table, source.columns) for name, source in lookups.items()}
-        rows = self._backend.rows(select(self._backend.dialect, {one: fused[one] for one in some}, self._rows, tables))
+        bound = {one: fused[one] for one in some}
+        self._more_scans += len(counted_apart(self._backend.dialect, bound, self._rows))
+        rows = self._backend.rows(select(self._backend.dialect, bound, self._rows, tables))
         kinds = [answer_kind(one, self._source.columns) for one in some]
         if not self._group:
             return dict(zip(some, _plain(rows[0], kinds), strict=True))

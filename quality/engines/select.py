@@ -34,6 +34,8 @@ class Dialect:
     is_nan: Callable[[str], str] = "isnan({})".format
     bins: Callable[[str], str] | None = None
     """A function of the engine's own for the bin of a number."""
+    counts_keys_apart: bool = False
+    """Several keys that are counted beside other measures are counted in queries within the query."""
 
 
 @dataclass(frozen=True)
@@ -106,6 +108,7 @@ def select(dialect: Dialect, bound: Bound, rows: Rows, looked_into: Mapping[Name
     groups there are in all, how many rows this one has, and the answers."""
     joins, answers = [], []
     parameters: dict[str, object] = {**rows.table.parameters, **rows.parameters}
+    apart = counted_apart(dialect, bound, rows)
     for number, (measure, values) in enumerate(bound.items()):
         if measure.kind == "unmatched":
             assert measure.other is not None
@@ -113,6 +116,8 @@ def select(dialect: Dialect, bound: Bound, rows: Rows, looked_into: Mapping[Name
             joins.append(_join(dialect, measure, number, rows.columns, other))
             answers.append(_missed(dialect, measure, number, rows.columns))
             parameters |= other.table.parameters
+        elif measure in apart:
+            answers.append(_counted_apart(dialect, measure, rows))
         else:
             names = [f"v{number}_{position}" for position in range(len(values))]
             parameters |= zip(names, _written(dialect, measure, values), strict=True)
@@ -127,6 +132,20 @@ def select(dialect: Dialect, bound: Bound, rows: Rows, looked_into: Mapping[Name
         f"GROUP BY {group}" if group else "",
     )
     return Statement(_largest(text, rows) if group else text, parameters)
+
+
+def counted_apart(dialect: Dialect, bound: Bound, rows: Rows) -> set[Measure]:
+    """The counts of keys that are queries of their own. One aggregate stays: without it the query has a row for each row."""
+    keys = [measure for measure in bound if measure.kind == "distinct"]
+    if not dialect.counts_keys_apart or rows.group:
+        return set()
+    return set(keys if len(keys) < len(bound) else keys[1:])
+
+
+def _counted_apart(dialect: Dialect, measure: Measure, rows: Rows) -> str:
+    key = ", ".join(_column(dialect, name, rows.columns) for name in measure.columns)
+    where = f"WHERE {rows.where}" if rows.where else ""
+    return f"(SELECT COUNT(*) FROM (SELECT DISTINCT {key} FROM {rows.table.text} AS scanned {where}) AS keys)"  # noqa: S608
 
 
 def _largest(text: str, rows: Rows) -> str:

@@ -39,6 +39,8 @@ DIALECT = Dialect(
     key=lambda columns: f"struct({', '.join(columns)})",
     matches=lambda column, pattern: f"{column} RLIKE {pattern}",
     flavour=JAVA,
+    # Else it aggregates by each key, once for each of them: half as fast, or less.
+    counts_keys_apart=True,
     # Else what does not fit 64 bits starts again at the bottom.
     total=lambda column, kind: f"SUM(CAST({column} AS DECIMAL(20, 0)))" if kind is Kind.INTEGER else f"SUM({column})",
 )

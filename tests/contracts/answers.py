@@ -183,7 +183,9 @@ def each_part_is_answered_in_one_go(place: Place) -> None:
 
 
 def however_many_measures_are_one_scan(place: Place) -> None:
-    assert [place.measured(*ALL[:count]).scans for count in (2, 20, len(ALL))] == [1, 1, 1]
+    # Keys are no state that merges: Spark counts them beside the scan.
+    states = [one for one in ALL if one.kind != "distinct"]
+    assert [place.measured(*states[:count]).scans for count in (2, 20, len(states))] == [1, 1, 1]
 
 
 def numbers_have_the_same_bins(place: Place) -> None:

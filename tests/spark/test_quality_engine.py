@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -65,14 +65,23 @@ def test_times_are_utc_wherever_the_process_lives(table: answers.Place, monkeypa
 
 
 def test_the_jobs_do_not_grow_with_the_measures(spark: SparkSession, table: answers.Place) -> None:
-    jobs = []
-    plain = tuple(one for one in answers.ALL if one.other is None)  # a lookup is a join, with a job of its own
-    for count in (1, 20, len(plain)):
-        before = _jobs(spark)
-        table.measured(*plain[:count])
-        jobs.append(_jobs(spark) - before)
+    # A lookup is a join, with a job of its own; keys are counted in queries of their own.
+    plain = tuple(one for one in answers.ALL if one.other is None and one.kind != "distinct")
+    jobs = [_jobs_of(spark, table, plain[:count]) for count in (1, 20, len(plain))]
     assert len(plain) > 20
     assert len(set(jobs)) == 1
+
+
+def test_keys_are_counted_beside_the_one_scan_and_said_to_be(table: answers.Place) -> None:
+    keys = [one for one in answers.ALL if one.kind == "distinct"]
+    others = [one for one in answers.ALL if one.kind == "nulls"]
+    assert [table.measured(*some).scans for some in (others, keys[:1], [*others, *keys])] == [1, 1, 1 + len(keys)]
+
+
+def _jobs_of(spark: SparkSession, table: answers.Place, measures: Sequence[Measure]) -> int:
+    before = _jobs(spark)
+    table.measured(*measures)
+    return _jobs(spark) - before
 
 
 def test_a_scan_that_takes_too_long_is_cancelled(table: answers.Place) -> None:
