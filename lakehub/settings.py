@@ -205,8 +205,9 @@ LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 
 LAKEHUB_PORTS = {
     "ingestion.InputGate": "incidents.gate:input_gate",
+    "catalog.OverridesCheck": "quality.overrides:problems",
 }
-"""Which function stands behind each port: `module:attribute`, imported on first use by lakehub.wiring."""
+"""Which function stands behind each port: `module:attribute`, imported on first use by lakehub.wiring, or by lakehub.catalog.ports."""
 
 LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
 """Woken when a change of the catalog is committed, so that its tests follow at once."""

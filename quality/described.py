@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
@@ -21,6 +22,14 @@ from quality.models import ColumnRule, Metric
 def slas(dataset: Dataset) -> Slas:
     """The promises of the dataset: its tier's, with what it overrides. Raises BadOverride."""
     return slas_of(dataset.tier, dataset.overrides, freshness=dataset.freshness_sla)
+
+
+def slas_anyway(dataset: Dataset) -> Slas:
+    """Those of its tier where what it overrides cannot be read; its coverage says what is wrong."""
+    try:
+        return slas(dataset)
+    except BadOverride:
+        return slas_of(dataset.tier, freshness=dataset.freshness_sla)
 
 
 def produced(dataset: Dataset) -> Production | None:
@@ -107,6 +116,16 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
         metrics=around.metrics.get(dataset.pk, ()),
         produced=produced(dataset),
     )
+
+
+def described_anyway(dataset: Dataset) -> DatasetFacts:
+    """As if it overrode nothing, and without its metrics, where what it overrides cannot be read."""
+    try:
+        return described(dataset)
+    except BadOverride:
+        plain = copy(dataset)
+        plain.overrides = {}
+        return described(plain, replace(surroundings([plain]), problems={}))
 
 
 def _copies(datasets: Collection[Dataset]) -> dict[int, tuple[str, ...]]:

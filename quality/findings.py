@@ -13,7 +13,7 @@ from lakehub.catalog.models import Dataset
 from lakehub.kernel.apart import apart
 from lakehub.kernel.outcome import Outcome
 from quality.checks.finding import FINDING
-from quality.described import described
+from quality.described import described_anyway
 from quality.domain.verdicts import observe
 from quality.facts import facts_of, keep, settle
 from quality.generator import put
@@ -81,4 +81,4 @@ def _observe(finding: Finding, outcome: Outcome, *, at: datetime, now: datetime)
 def _test(dataset: Dataset, kind: str, *, now: datetime) -> Test:
     definition = FINDING.of(kind)
     found = dataset.tests.filter(key=definition.key, retired_at=None).select_related("version").first()
-    return found or put(dataset, described(dataset), definition, now=now)
+    return found or put(dataset, described_anyway(dataset), definition, now=now)

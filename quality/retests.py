@@ -13,7 +13,7 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
 from lakehub.kernel.interval import Interval
 from quality import units as units_of
-from quality.described import slas
+from quality.described import slas_anyway
 from quality.domain.definitions import runs_in
 from quality.domain.expression import THIS, Name, formula
 from quality.domain.verdicts import touch
@@ -55,7 +55,7 @@ def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now:
     copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
     copy = copies.get(pk=copy_id)
     units_of.plan_unexpected(copy, (Interval(start, end) for start, end in touched), now=now)
-    retest_at = now + slas(copy.dataset).debounce
+    retest_at = now + slas_anyway(copy.dataset).debounce
     chosen = (_reading(copy) & meeting(touched), *lookers(copy, touched))
     found = {unit.pk: unit for which in chosen for unit in _tested(which)}
     units = [unit for unit in found.values() if _is_run(unit)]

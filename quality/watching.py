@@ -19,7 +19,7 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
 from lakehub.kernel.calendar import Grain
 from quality import units
-from quality.described import slas
+from quality.described import slas_anyway
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Measure
 from quality.domain.expression.values import Failed
@@ -54,7 +54,7 @@ def _waiting(now: datetime, limit: int) -> list[DatasetCopy]:
 
 def _look_at(copy: DatasetCopy, *, now: datetime) -> int:
     """The turn is claimed by putting it off: whoever dies at it loses this one look."""
-    next_at = now + slas(copy.dataset).cadence
+    next_at = now + slas_anyway(copy.dataset).cadence
     watch, is_new = Watch.objects.get_or_create(copy=copy, defaults={"due_at": next_at})
     if not is_new and not Watch.objects.filter(pk=watch.pk, due_at=watch.due_at, due_at__lte=now).update(
         due_at=next_at

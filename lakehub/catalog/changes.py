@@ -9,7 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from lakehub.accounts import audit
-from lakehub.catalog.checking import Problems, check_evidence, check_length, find_table
+from lakehub.catalog.checking import Problems, check_evidence, check_length, check_overrides, find_table
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import TIERS, Dataset, Feed
 from lakehub.catalog.pushing import metadata_changed
@@ -116,6 +116,8 @@ def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
         problems.add("tier", f"There is no tier {changes['tier']}: tiers go from 0 (highest) to 5.")
     check_length(problems, "freshness_sla", changes.get("freshness_sla"))
     check_length(problems, "every", changes.get("every"), least=timedelta(seconds=1))
+    if "overrides" in changes:
+        check_overrides(problems, changes["overrides"], changes.get("tier", dataset.tier), dataset.partition_tz)
     known = [column["name"] for column in dataset.columns]
     named = {"primary_key": changes.get("primary_key", ()), "event_time": [changes.get("event_time") or known[0]]}
     for name, columns in named.items():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import timedelta
 from typing import TYPE_CHECKING, TypeVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
@@ -17,6 +17,7 @@ from lakehub.catalog.metadata import (
     TableMetadata,
 )
 from lakehub.catalog.models import Connection, DataCenter, Dataset
+from lakehub.catalog.ports import overrides_check
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import UnknownPlugin
@@ -55,6 +56,12 @@ def find(problems: Problems, name: str, model: type[Named], wanted: str) -> Name
 
 def reader(connection: Connection) -> MetadataReader:
     return READERS.get(connection.plugin)(connection.url)
+
+
+def check_overrides(problems: Problems, overrides: Mapping[str, object], tier: int, zone: str) -> None:
+    """What cannot be read would be noticed by whoever reads it later, and not by whoever wrote it."""
+    for why in overrides_check()(overrides, tier=tier, zone=zone):
+        problems.add("overrides", why)
 
 
 LONGEST = timedelta(days=3660)

@@ -15,7 +15,15 @@ from django.db import IntegrityError, transaction
 
 from lakehub.accounts import audit
 from lakehub.accounts.models import Team
-from lakehub.catalog.checking import Problems, check_keys, check_length, check_partition, find, find_table
+from lakehub.catalog.checking import (
+    Problems,
+    check_keys,
+    check_length,
+    check_overrides,
+    check_partition,
+    find,
+    find_table,
+)
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.models import (
     TIERS,
@@ -150,6 +158,7 @@ def _check_choices(problems: Problems, application: Application) -> None:
         )
     if not application.data_centers:
         problems.add("data_centers", "Name at least one data center.")
+    check_overrides(problems, application.overrides, application.tier, application.partition_tz)
     check_length(problems, "every", application.every, least=timedelta(seconds=1))
     check_length(problems, "freshness_sla", application.freshness_sla)
     check_length(problems, "grace", application.grace)

@@ -19,8 +19,8 @@ from tests.web.quality.conftest import DAYS, World, rows
 
 @pytest.fixture
 def broken(world: World) -> Dataset:
-    """Its promise means nothing."""
-    return factories.dataset("weather", tier=0, overrides={"debounce": "soon"})
+    """What it overrides is not even named."""
+    return factories.dataset("weather", tier=0, overrides=["soon"])
 
 
 def touched(dataset: Dataset, name: str) -> TouchedPartition:
@@ -105,3 +105,17 @@ def test_a_partition_with_no_place_in_time_keeps_no_copy_from_its_baseline(world
     world.monitored()
     assert world.copy("dc1").monitored_from == day(DAYS[0]).start
     assert world.unit("duplicates", DAYS[0]).verdict == "pass"
+
+
+def test_overrides_that_cannot_be_read_leave_the_promises_of_the_tier(world: World) -> None:
+    """They came in before they were checked where they are written."""
+    world.monitored()
+    type(world.flights).objects.update(overrides={"debounce": "soon"}, metadata_version=2)
+    touched(world.flights, DAYS[1])
+    found(world.flights)
+    assert retests.claim_touched(now=NOW + MINUTE) == 7
+    assert world.unit("duplicates", DAYS[1]).due_at == NOW + 3 * MINUTE
+    assert findings.observe_findings(now=NOW) == 1
+    assert world.unit("finding:job_failing").verdict == "fail"
+    generator.generate_missing(now=NOW)
+    assert "debounce='soon' is not a duration" in Coverage.objects.get().problem

@@ -119,7 +119,8 @@ def test_a_change_of_the_calendar_plans_what_it_lacks_and_drops_what_never_ran(w
 
 def test_a_calendar_that_cannot_be_read_is_reported_and_changes_nothing(world: World) -> None:
     world.monitored()
-    changed = change(world.flights, {"overrides": {"calendar": "0 6 * mon-fri"}}, actor="ann", now=NOW)
-    generator.generate(changed, now=NOW)
+    type(world.flights).objects.update(overrides={"calendar": "0 6 * mon-fri"})  # of an older version
+    world.flights.refresh_from_db()
+    generator.generate(world.flights, now=NOW)
     assert "has 4 fields; five are wanted" in Coverage.objects.get().problem
     assert planned() == ["Mon 16", "Tue 17"]

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import call_command
 from django.db import connection
+from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
@@ -72,7 +73,7 @@ def _no_freshness(flights: Dataset) -> None:
 
 
 def _problem(flights: Dataset) -> None:
-    changes.change(flights, {"overrides": {"sustin": "1m"}}, actor="ann", now=NOW)
+    Dataset.objects.filter(pk=flights.pk).update(overrides={"sustin": "1m"}, metadata_version=F("metadata_version") + 1)
     generator.generate_missing(now=NOW)
 
 

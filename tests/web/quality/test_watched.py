@@ -16,7 +16,7 @@ import sqlalchemy as sa
 
 from incidents.gate import Question, ask
 from lakehub.catalog.changes import change
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.onboarding import Application, onboard
 from quality import baseline, execution, generator, watching
 from quality.models import Lane, Unit, Watch
@@ -168,3 +168,10 @@ def test_nothing_is_known_of_a_weekend_before_the_first_look_and_after_the_last(
     assert reasons(saturday, asked_at).isdisjoint({"not_expected"})
     watching.look_due(now=asked_at)
     assert reasons(saturday, asked_at) >= {"not_expected"}
+
+
+def test_overrides_that_cannot_be_read_are_looked_at_as_their_tier_says(kept: Kept) -> None:
+    Dataset.objects.update(overrides={"cadence": "often"})
+    assert watching.look_due(now=NOW) == 0
+    watch = Watch.objects.get()
+    assert (watch.looked_at, watch.due_at) == (NOW, NOW + 30 * MINUTE)

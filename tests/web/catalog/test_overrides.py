@@ -1,0 +1,89 @@
+"""What a dataset overrides is checked where it is written, whoever writes it, and costs no test where it came in before."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from lakehub.accounts.models import Role
+from lakehub.catalog import changes
+from lakehub.catalog.bulk import Result, onboard_many
+from lakehub.catalog.models import Dataset
+from lakehub.catalog.onboarding import Application, onboard
+from lakehub.kernel.errors import Refused
+from tests import factories as make
+from tests.factories import NOW
+
+pytestmark = pytest.mark.django_db
+WRONG = {"sustain": "banana", "cadnce": "1h", "calendar": "0 6 * mon-fri"}
+TOLD = ("sustain='banana' is not a duration: write 30m", "no SLA `cadnce`", "calendar='0 6 * mon-fri' has 4 fields")
+WATCHED = Application(
+    name="raw", team="flight-ops", tier=3, connection="ops", table="raw", data_centers=("dc1",), ingested=False,
+    kind="append-only", overrides=WRONG,
+)  # fmt: skip
+
+
+@pytest.fixture
+def ops(tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ops.db") as db:
+        db.execute("CREATE TABLE raw (id INTEGER PRIMARY KEY, day TEXT)")
+    make.data_center()
+    make.connection(url=f"sqlite:///{tmp_path / 'ops.db'}")
+    make.team()
+
+
+def says_all(text: str) -> bool:
+    return all(told in text for told in TOLD)
+
+
+def test_onboarding_refuses_them_by_name_value_and_remedy(ops: None) -> None:
+    with pytest.raises(Refused) as refused:
+        onboard(WATCHED, actor="ann", now=NOW)
+    assert says_all(refused.value.fields["overrides"])
+    (line,) = onboard_many([WATCHED], actor="ann", now=NOW)
+    assert (line.result, says_all(line.why["overrides"])) == (Result.REFUSED, True)
+    assert not Dataset.objects.exists()
+
+
+def test_a_zone_that_there_is_not_is_told_by_its_own_field(ops: None) -> None:
+    wrong = replace(WATCHED, overrides={"sustain": "45m"}, partition_column="day", grain="day", partition_tz="Mars")
+    with pytest.raises(Refused) as refused:
+        onboard(wrong, actor="ann", now=NOW)
+    assert refused.value.fields.keys() == {"partition_tz"}
+
+
+def test_the_api_refuses_them_and_changes_nothing() -> None:
+    flights = make.dataset("flights")
+    ann = make.user("ann")
+    make.member(ann, flights.team, Role.OWNER)
+    client = Client()
+    client.force_login(ann)
+    address = "/api/v1/datasets/flights"
+    body = {"overrides": WRONG, "metadata_version": flights.metadata_version}
+    said = client.patch(address, body, content_type="application/json")
+    assert said.status_code == 422, said.content
+    assert says_all(str(said.json()))
+    assert Dataset.objects.get().overrides == {}
+
+
+def test_the_command_refuses_them(ops: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    one = {"name": "raw", "team": "flight-ops", "tier": 3, "connection": "ops", "table": "raw", "data_centers": ["dc1"]}
+    list_of_all = tmp_path / "all.json"
+    list_of_all.write_text(json.dumps([{**one, "kind": "append-only", "ingested": False, "overrides": WRONG}]))
+    with pytest.raises(CommandError):
+        call_command("onboard", str(list_of_all))
+    assert "sustain='banana'" in capsys.readouterr().out
+
+
+def test_what_came_in_before_keeps_nobody_from_changing_something_else() -> None:
+    flights = make.dataset("flights", overrides=WRONG)
+    assert changes.change(flights, {"tier": 0}, actor="ann", now=NOW).tier == 0
+    assert (
+        changes.change(flights, {"overrides": {"sustain": "45m"}}, actor="ann", now=NOW).overrides["sustain"] == "45m"
+    )
