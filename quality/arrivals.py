@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
+
+from django.conf import settings
 
 from ingestion.models import Commit, TouchedPartition
 from lakehub.catalog.models import DatasetCopy
@@ -15,6 +17,17 @@ from quality.domain.backtest import Arrival, Limit
 def first_commit(copy: DatasetCopy) -> datetime | None:
     """The bootstrap, which brought history in one piece."""
     return Commit.objects.filter(copy=copy).order_by("completed_at").values_list("completed_at", flat=True).first()
+
+
+def known_since(copy: DatasetCopy, first: datetime, *, now: datetime) -> datetime | None:
+    """From when on it is known which partitions the commits touched, where older ones were forgotten; None: all is known."""
+    if first >= now - timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS):
+        return None
+    kept = TouchedPartition.objects.filter(copy=copy).order_by("commit__completed_at")
+    oldest = kept.values_list("commit__completed_at", flat=True).first()
+    if oldest is None:
+        return now
+    return oldest if oldest > first else None
 
 
 def arrivals(
@@ -43,8 +56,9 @@ def cannot_replay(copy: DatasetCopy, limit: Limit | None, first: datetime | None
     return "" if first is not None else "no commit of this copy is known."
 
 
-def said_of_commits(before: int, first: datetime) -> Iterator[str]:
-    """What a replay by commits cannot know, in words. `before`: partitions that were over before the first commit."""
+def said_of_commits(before: int, first: datetime, forgotten: int, since: datetime | None) -> Iterator[str]:
+    """What a replay by commits cannot know, in words. `before`: partitions that were over before the first commit;
+    `forgotten`: those that began before `since`."""
     yield (
         "Told by the commits: how late each partition had 99.9% of the rows that it should have. "
         "Inserts and updates are counted together, so one may have been complete a little later."
@@ -53,4 +67,9 @@ def said_of_commits(before: int, first: datetime) -> Iterator[str]:
         yield (
             f"The {before:,} partitions before the first commit at {first:%Y-%m-%d %H:%M} UTC "
             "came in one piece: when their rows were there is not known."
+        )
+    if forgotten and since is not None:
+        yield (
+            f"{forgotten:,} partitions before {since:%Y-%m-%d %H:%M} UTC are not replayable: "
+            f"when their rows came is remembered for {settings.LAKEHUB_HISTORY_KEPT_DAYS} days."
         )

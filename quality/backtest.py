@@ -18,7 +18,7 @@ from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.suggest import did_you_mean
-from quality.arrivals import arrivals, cannot_replay, first_commit, said_of_commits
+from quality.arrivals import arrivals, cannot_replay, first_commit, known_since, said_of_commits
 from quality.asking import test_of
 from quality.confirmed import left_out
 from quality.described import described, produced
@@ -290,12 +290,15 @@ def _of_freshness(asked: _Asked, copy: DatasetCopy, days: int, *, now: datetime)
         return CopyTest(copy.data_center.name, (), (), (f"Freshness cannot be replayed: {why}",))
     asked = replace(asked, due_after=limit.most)
     everything = _partitions(asked, copy, days, now=now)
-    seen = [one for one in everything if one.end > first]
+    after_first = [one for one in everything if one.end > first]
+    since = known_since(copy, first, now=now)
+    seen = [one for one in after_first if since is None or one.start >= since]
     named = [(one, copy.dataset.partition_label(one)) for one in seen]
     expected = _rows(asked, copy, seen, now=now)
     runs = tuple(late_runs(named, arrivals(copy, seen), expected, limit, now=now))
     found = late_pages(runs, sustain=asked.sustain, now=now)
-    notes = tuple(said_of_commits(len(everything) - len(seen), first))
+    before, forgotten = len(everything) - len(after_first), len(after_first) - len(seen)
+    notes = tuple(said_of_commits(before, first, forgotten, since))
     return CopyTest(copy.data_center.name, runs, found, notes)
 
 

@@ -8,8 +8,9 @@ from typing import Any
 from django.db import transaction
 from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
 
-from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.pruning import prune
+from quality.domain.verdicts import Reason
 from quality.models import Flip, Measurement, Result, ResultHour
 
 _HOUR = timedelta(hours=1)
@@ -81,9 +82,17 @@ def _delete(old: QuerySet[Any, Any]) -> int:
 
 
 def forget_flips(*, now: datetime, kept: timedelta) -> int:
-    """Deletes changes of verdicts that incidents have taken in longer ago than `kept`, but for the newest of each unit."""
+    """Deletes changes of verdicts that incidents have taken in longer ago than `kept`, but for the newest of each unit.
+
+    That a unit was FAIL, and that somebody said that it was a false alarm, stays as long as the unit: baselines look back
+    for years, and leave out what was confirmed.
+    """
     newer = Flip.objects.filter(unit=OuterRef("unit"), pk__gt=OuterRef("pk"))
-    return prune(Flip.objects.all(), age="claimed_at", before=now - kept, where=Q(Exists(newer)))
+    alike = newer.filter(becomes=OuterRef("becomes"), reason=OuterRef("reason"))
+    remembered = Q(becomes=Verdict.FAIL) | Q(reason=Reason.FALSE_POSITIVE)
+    return prune(
+        Flip.objects.all(), age="claimed_at", before=now - kept, where=Q(Exists(newer)) & (~remembered | Exists(alike))
+    )
 
 
 def _counted(outcome: Outcome) -> Count:

@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from ingestion.models import TouchedPartition
+from ingestion.retention import forget_touched
 from lakehub import wiring
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset
@@ -165,6 +166,23 @@ def test_freshness_is_replayed_from_the_commits(flights: Dataset, scans: list[Sc
     assert "partitions before the first commit" in found.copies[0].notes[1]
     # How many rows of ours there are; upstream cannot be read here.
     assert len([scan for scan in scans if "flights" in str(scan.target)]) <= 2
+
+
+def test_what_was_forgotten_of_the_commits_is_not_replayable(flights: Dataset, settings: Any) -> None:
+    """The commits stay, the partitions that they touched do not."""
+    for number in range(6, 17):
+        commit(flights, f"2026-11-{number:02}", 1)
+    for row in TouchedPartition.objects.select_related("commit"):
+        TouchedPartition.objects.filter(pk=row.pk).update(claimed_at=row.commit.completed_at)
+    settings.LAKEHUB_HISTORY_KEPT_DAYS = 5
+    assert forget_touched(now=NOW, kept=5 * DAY) == 6
+    (copy,) = tried(flights, "freshness(this) < 2h").copies
+    assert (failing(tried(flights, "freshness(this) < 2h")), copy.pages) == ({}, ())
+    assert [run.name for run in copy.runs] == [f"2026-11-{number}" for number in range(14, 17)]
+    assert "7 partitions before 2026-11-13 06:00 UTC are not replayable" in copy.notes[-1]
+    TouchedPartition.objects.all().delete()
+    (copy,) = tried(flights, "freshness(this) < 2h").copies
+    assert (copy.runs, copy.pages) == ((), ())
 
 
 def test_freshness_that_nobody_saw_cannot_be_replayed_and_says_why(flights: Dataset) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from lakehub.kernel.outcome import Outcome
 from quality import retention
+from quality.confirmed import confirmed
 from quality.models import Flip, Result, ResultHour
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW
@@ -59,7 +60,7 @@ def test_old_changes_of_a_verdict_go_but_for_the_newest_and_those_not_taken_in()
     flips = [
         Flip.objects.create(unit=unit, was="pass", becomes=becomes, at=THEN, claimed_at=claimed_at)
         for unit, becomes, claimed_at in (
-            (quiet, "fail", THEN),
+            (quiet, "warn", THEN),
             (quiet, "pass", THEN),
             (busy, "warn", THEN),
             (busy, "fail", None),
@@ -68,3 +69,32 @@ def test_old_changes_of_a_verdict_go_but_for_the_newest_and_those_not_taken_in()
     ]
     assert retention.forget_flips(now=NOW, kept=30 * DAY) == 2
     assert list(Flip.objects.order_by("pk")) == [flips[1], flips[3], flips[4]]
+
+
+def test_what_baselines_leave_out_is_not_forgotten() -> None:
+    """The newest FAIL of a unit stays, and that it was a false alarm."""
+    dataset = factories.dataset()
+    test, copy = factories.test(dataset), factories.copy_of(dataset)
+    repaired, alarmed = (factories.unit(test, over=factories.day(name)) for name in ("2026-10-01", "2026-10-03"))
+    for unit, becomes, reason in (
+        (repaired, "fail", "sustained"),
+        (repaired, "pass", "passing"),
+        (repaired, "warn", "in_sustain"),
+        (repaired, "fail", "sustained"),
+        (repaired, "pass", "passing"),
+        (repaired, "unknown", "retest_overdue"),
+        (alarmed, "fail", "sustained"),
+        (alarmed, "pass", "false_positive"),
+        (alarmed, "unknown", "retest_overdue"),
+        (alarmed, "pass", "passing"),
+    ):
+        Flip.objects.create(unit=unit, was="warn", becomes=becomes, reason=reason, at=THEN, claimed_at=THEN)
+    known = confirmed(copy)
+    assert known == (factories.day("2026-10-01"),)
+    assert retention.forget_flips(now=NOW, kept=30 * DAY) == 5
+    assert confirmed(copy) == known
+    assert list(alarmed.flips.order_by("pk").values_list("reason", flat=True)) == [
+        "sustained",
+        "false_positive",
+        "passing",
+    ]
