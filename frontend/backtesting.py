@@ -10,9 +10,9 @@ from frontend import words
 from frontend.observed import limit, unit_named
 from frontend.queries.history import Plot, Point
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.outcome import Outcome
-from quality.backtest import BUDGET, DAYS, Backtest, CopyTest, run_backtest
+from quality.backtest import BUDGET, DAYS, Backtest, CopyTest, one_at_a_time, run_backtest
 from quality.domain.backtest import PastRun
 
 MOST_DAYS_LISTED = 40
@@ -68,27 +68,36 @@ class Tried:
         return "never" if not pages else words.count(pages, "time")
 
 
-def tried(
+def tried(dataset: Dataset, *, expression: str = "", test: str = "", person: str, now: datetime) -> Tried:
+    """Takes as long as the budget of a request."""
+    try:
+        with one_at_a_time(person):
+            return _tried(dataset, expression=expression, test=test, now=now)
+    except Conflict as problem:
+        return Tried(problem=str(problem))
+
+
+def all_tried(dataset: Dataset, tests: list[str], *, person: str, now: datetime) -> Mapping[str, Tried]:
+    """Each of the tests in turn, within the time of one; what it does not reach is left out. Raises Conflict."""
+    left, found = BUDGET, {}
+    with one_at_a_time(person):
+        for key in tests:
+            if left <= timedelta():
+                break
+            found[key] = _tried(dataset, test=key, budget=left, now=now)
+            backtest = found[key].backtest
+            left -= backtest.took if backtest else timedelta()
+    return found
+
+
+def _tried(
     dataset: Dataset, *, expression: str = "", test: str = "", budget: timedelta = BUDGET, now: datetime
 ) -> Tried:
-    """Takes as long as `budget` and a batch."""
     try:
         found = run_backtest(dataset, expression=expression, test=test, days=DAYS, budget=budget, now=now)
     except (Refused, NotFound) as problem:
         return Tried(problem=str(problem).partition("\n")[0])
     return Tried(found, [Copy(copy, _plot(copy)) for copy in found.copies])
-
-
-def all_tried(dataset: Dataset, tests: list[str], *, now: datetime) -> Mapping[str, Tried]:
-    """Each of the tests in turn, within the time of one; what it does not reach is left out."""
-    left, found = BUDGET, {}
-    for key in tests:
-        if left <= timedelta():
-            break
-        found[key] = tried(dataset, test=key, budget=left, now=now)
-        backtest = found[key].backtest
-        left -= backtest.took if backtest else timedelta()
-    return found
 
 
 def _plot(copy: CopyTest) -> Plot:

@@ -6,18 +6,23 @@ are used again, and what is measured of many partitions is one scan.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
+from uuid import uuid4
+
+from django.db import transaction
 
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partitions_within
-from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.suggest import did_you_mean
+from quality import slots
+from quality.allowance import Allowance
 from quality.arrivals import arrivals, cannot_replay, first_commit, known_since, said_of_commits
 from quality.asking import test_of
 from quality.confirmed import left_out
@@ -41,7 +46,11 @@ AT_ONCE_APART = 5
 """Where each partition takes a scan of its own: dimension tests, queries, drift, exchanges between places."""
 _APART = frozenset({"query", "drift", "matching", "sampled"})
 BUDGET = timedelta(seconds=20)
-"""How long a request may take, and one batch longer."""
+"""How long a request may take."""
+MOST_QUERIES = 200
+"""In one request: each is a process of its own, or a statement of its own in a database."""
+_LEASED = timedelta(minutes=2)
+"""Whose request has died waits so long for the next."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +111,8 @@ def run_backtest(
     if not 1 <= days <= MOST_DAYS:
         raise Refused.because({"days": f"{days} days cannot be tried: give 1 to {MOST_DAYS}."})
     asked = _asked(dataset, expression, test)
+    if budget is not None and asked.expression.parameters.engine == "spark":
+        raise Refused.because({"expression": "No request starts Spark: try it by `manage.py backtest`, or on duckdb."})
     clock = _Clock(budget, cancelled)
     copies = [_on_copy(asked, copy, days, clock, now=now) for copy in _copies(dataset, asked, data_center)]
     return Backtest(
@@ -112,9 +123,23 @@ def run_backtest(
         sustain=asked.sustain,
         severity=asked.facts.slas.severity,
         copies=tuple(copies),
-        took=clock.spent,
+        took=clock.allowance.spent,
         cut=clock.is_over,
     )
+
+
+@contextmanager
+def one_at_a_time(person: str) -> Iterator[None]:
+    """Around what a person asks for. Raises Conflict while something else that they tried is running."""
+    token = uuid4().hex
+    with transaction.atomic():
+        is_free = slots.take(f"backtest of {person}"[:130], token, until=_LEASED)
+    if not is_free:
+        raise Conflict("Another backtest of yours is running: wait until it has ended.")
+    try:
+        yield
+    finally:
+        slots.give_back(token)
 
 
 @dataclass(frozen=True)
@@ -172,17 +197,12 @@ class _Clock:
     """Says when it is enough."""
 
     def __init__(self, budget: timedelta | None, cancelled: Callable[[], bool]) -> None:
-        self._begun = time.monotonic()
-        self._budget = budget
+        self.allowance = Allowance(budget, None if budget is None else MOST_QUERIES)
         self._cancelled = cancelled
         self.is_over = False
 
-    @property
-    def spent(self) -> timedelta:
-        return timedelta(seconds=time.monotonic() - self._begun)
-
     def has_rung(self) -> bool:
-        self.is_over = self.is_over or self._cancelled() or (self._budget is not None and self.spent > self._budget)
+        self.is_over = self.is_over or self._cancelled() or self.allowance.is_used_up
         return self.is_over
 
 
@@ -197,16 +217,16 @@ def _copies(dataset: Dataset, asked: _Asked, data_center: str) -> list[DatasetCo
 
 def _on_copy(asked: _Asked, copy: DatasetCopy, days: int, clock: _Clock, *, now: datetime) -> CopyTest:
     if asked.is_of_freshness:
-        return _of_freshness(asked, copy, days, now=now)
+        return _of_freshness(asked, copy, days, clock.allowance, now=now)
     if asked.is_of_the_whole:
-        return _of_the_whole(asked, copy, now=now)
+        return _of_the_whole(asked, copy, clock.allowance, now=now)
     newest_first = list(reversed(_partitions(asked, copy, days, now=now)))
     runs: list[PastRun] = []
     batches = iter(newest_first)
     while batch := list(islice(batches, AT_ONCE_APART if asked.is_apart else AT_ONCE)):
         if clock.has_rung():
             break
-        runs += _tried(asked, copy, batch, now=now)
+        runs += _tried(asked, copy, batch, clock.allowance, now=now)
     runs.reverse()
     found = pages(runs, sustain=asked.sustain, grain=asked.facts.grain, zone=copy.dataset.zone, now=now)
     untried = len(newest_first) - len(runs)
@@ -230,9 +250,11 @@ def _partitions(asked: _Asked, copy: DatasetCopy, days: int, *, now: datetime) -
     return [one for one in within if calendar is None or calendar.expects(one)][-MOST_PARTITIONS:]
 
 
-def _tried(asked: _Asked, copy: DatasetCopy, partitions: Sequence[Interval], *, now: datetime) -> Iterator[PastRun]:
+def _tried(
+    asked: _Asked, copy: DatasetCopy, partitions: Sequence[Interval], allowance: Allowance, *, now: datetime
+) -> Iterator[PastRun]:
     units = [asked.unit(copy, partition, number) for number, partition in enumerate(partitions, start=1)]
-    answers = measure(copy, units, now=now)
+    answers = measure(copy, units, allowance, now=now)
     excluded = left_out(copy, units[:1])
     dataset = copy.dataset
     for unit, partition in zip(units, partitions, strict=True):
@@ -271,10 +293,10 @@ def _number(found: Evaluation) -> float | None:
     return value.total_seconds() if isinstance(value, timedelta) else float(value)
 
 
-def _of_the_whole(asked: _Asked, copy: DatasetCopy, *, now: datetime) -> CopyTest:
+def _of_the_whole(asked: _Asked, copy: DatasetCopy, allowance: Allowance, *, now: datetime) -> CopyTest:
     """The past of a table that has no partitions is gone: it is tried once, as it is."""
     unit = asked.unit(copy, EVERYTHING, 1)
-    answers = measure(copy, [unit], now=now)[unit.pk]
+    answers = measure(copy, [unit], allowance, now=now)[unit.pk]
     moment = Moment(now, asked.facts.grain, copy.dataset.zone, copy.monitored_from)
     found = evaluate(asked.expression, answers.of, moment, groups=answers.groups)
     run = _past_run(EVERYTHING, "the whole table", now, found)
@@ -282,7 +304,7 @@ def _of_the_whole(asked: _Asked, copy: DatasetCopy, *, now: datetime) -> CopyTes
     return CopyTest(copy.data_center.name, (run,), (), (note,))
 
 
-def _of_freshness(asked: _Asked, copy: DatasetCopy, days: int, *, now: datetime) -> CopyTest:
+def _of_freshness(asked: _Asked, copy: DatasetCopy, days: int, allowance: Allowance, *, now: datetime) -> CopyTest:
     """From when the commits came: the data as it is today is all there."""
     limit, first = freshness_limit(asked.expression), first_commit(copy)
     why = cannot_replay(copy, limit, first)
@@ -294,7 +316,7 @@ def _of_freshness(asked: _Asked, copy: DatasetCopy, days: int, *, now: datetime)
     since = known_since(copy, first, now=now)
     seen = [one for one in after_first if since is None or one.start >= since]
     named = [(one, copy.dataset.partition_label(one)) for one in seen]
-    expected = _rows(asked, copy, seen, now=now)
+    expected = _rows(asked, copy, seen, allowance, now=now)
     runs = tuple(late_runs(named, arrivals(copy, seen), expected, limit, now=now))
     found = late_pages(runs, sustain=asked.sustain, now=now)
     before, forgotten = len(everything) - len(after_first), len(after_first) - len(seen)
@@ -302,20 +324,28 @@ def _of_freshness(asked: _Asked, copy: DatasetCopy, days: int, *, now: datetime)
     return CopyTest(copy.data_center.name, runs, found, notes)
 
 
-def _rows(asked: _Asked, copy: DatasetCopy, partitions: Sequence[Interval], *, now: datetime) -> dict[str, int]:
+def _rows(
+    asked: _Asked, copy: DatasetCopy, partitions: Sequence[Interval], allowance: Allowance, *, now: datetime
+) -> dict[str, int]:
     """How many rows each partition has today; upstream, where the test goes by it and it can be read."""
     by_upstream = any(len(call.args) == 2 for call in leaf_calls(asked.expression))
-    own = _counted(asked, copy, partitions, "this", now=now)
-    return own | _counted(asked, copy, partitions, "upstream", now=now) if by_upstream else own
+    own = _counted(asked, copy, partitions, "this", allowance, now=now)
+    return own | _counted(asked, copy, partitions, "upstream", allowance, now=now) if by_upstream else own
 
 
 def _counted(
-    asked: _Asked, copy: DatasetCopy, partitions: Sequence[Interval], table: str, *, now: datetime
+    asked: _Asked,
+    copy: DatasetCopy,
+    partitions: Sequence[Interval],
+    table: str,
+    allowance: Allowance,
+    *,
+    now: datetime,
 ) -> dict[str, int]:
     """One scan of all partitions, or none where they have not changed."""
     counting = replace(asked, expression=parse(f"rows({table}) >= 0"))
     units = [counting.unit(copy, partition, number) for number, partition in enumerate(partitions, start=1)]
-    answers = measure(copy, units, now=now)
+    answers = measure(copy, units, allowance, now=now)
     counted = [next(iter(answers[unit.pk].of.values())) for unit in units]
     labels = [copy.dataset.partition_label(partition) for partition in partitions]
     return {label: rows for label, rows in zip(labels, counted, strict=True) if isinstance(rows, int)}

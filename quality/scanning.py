@@ -8,9 +8,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import TypeAlias, cast
 
+from quality.allowance import UNBOUNDED, Allowance
 from quality.domain.expression.measures import Answer, of_no_rows
 from quality.domain.expression.values import Failed, error
 from quality.engines import read
+from quality.engines.queries import KIND
 from quality.engines.scan import CannotRead, Each, Limits, Measured, One, Part, Scan
 from quality.exchanges import exchange
 from quality.needs import Need, Table, Trade, Wanted
@@ -35,32 +37,36 @@ _Pass: TypeAlias = tuple[Table, str, int]
 """What one pass over a part may share: the table, the column that it is grouped by, and how many groups."""
 
 
-def found(wanted: Iterable[Wanted]) -> dict[Wanted, Found]:
-    """An answer for each; what cannot be read is a Failed among them, never an exception."""
+def found(wanted: Iterable[Wanted], allowance: Allowance = UNBOUNDED) -> dict[Wanted, Found]:
+    """An answer for each; what cannot be read, or is not allowed any more, is a Failed among them, never an exception."""
     passes: dict[_Pass, list[Need]] = defaultdict(list)
     answers: dict[Wanted, Found] = {}
     for one in wanted:
         if isinstance(one, Trade):
-            answers[one] = _traded(one)
+            answers[one] = _traded(one, allowance)
         else:
             passes[one.table, one.by, one.most].append(one)
     for key, needs in passes.items():
-        answers.update(_passed(key, needs))
+        answers.update(_passed(key, needs, allowance))
     return answers
 
 
-def _traded(one: Trade) -> Found:
-    limits = Limits(timeout=one.timeout)
+def _traded(one: Trade, allowance: Allowance) -> Found:
+    try:
+        limits = Limits(timeout=allowance.take(one.timeout, [one.measure]))
+    except CannotRead as failed:
+        return Found(error(str(failed)))
     answer = exchange(one.measure, one.here, one.there, one.partition, limits, engine=one.engine)
     return Found(cast("Answer | Failed", answer))
 
 
-def _passed(key: _Pass, needs: Sequence[Need]) -> Iterator[tuple[Need, Found]]:
+def _passed(key: _Pass, needs: Sequence[Need], allowance: Allowance) -> Iterator[tuple[Need, Found]]:
     table, by, most = key
-    for part, sharing in _parts(needs, by):
+    parts = _parts(needs, by)
+    for part, sharing in _queries_alone(parts) if allowance.is_bounded else parts:
         measures = tuple(dict.fromkeys(one.measure for one in sharing))
         tables = {name: target for one in sharing for name, target in one.others}
-        measured = _read(table, Scan(table.target, measures, part, tables, by, most))
+        measured = _read(table, Scan(table.target, measures, part, tables, by, most), allowance)
         yield from ((one, _found(one, part, measured)) for one in sharing)
 
 
@@ -82,9 +88,17 @@ def _parts(needs: Sequence[Need], by: str) -> Iterator[tuple[Part, list[Need]]]:
     yield from ((part, sharing) for part, sharing in parts.items() if sharing)
 
 
-def _read(table: Table, scan: Scan) -> Measured | CannotRead:
+def _queries_alone(parts: Iterable[tuple[Part, list[Need]]]) -> Iterator[tuple[Part, list[Need]]]:
+    """Each query has a timeout of its own: what is left is looked at before each."""
+    for part, sharing in parts:
+        yield from ((part, [one]) for one in sharing if one.measure.kind == KIND)
+        if rest := [one for one in sharing if one.measure.kind != KIND]:
+            yield part, rest
+
+
+def _read(table: Table, scan: Scan, allowance: Allowance) -> Measured | CannotRead:
     try:
-        return read(table.engine, scan, Limits(timeout=table.timeout))
+        return read(table.engine, scan, Limits(timeout=allowance.take(table.timeout, scan.measures)))
     except CannotRead as failed:
         return failed
 

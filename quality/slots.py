@@ -47,6 +47,11 @@ def fitting(units: Collection[Unit], token: str, *, until: timedelta) -> tuple[l
     return [unit for unit in units if able[unit.uses]], any(needed(uses) for uses, has in able.items() if has)
 
 
+def take(resource: str, token: str, *, until: timedelta) -> bool:
+    """The only slot of a resource that none but its caller knows of. Call it in a transaction of its own."""
+    return _take_all({resource: 1}, token, until)
+
+
 def _take_all(limits: dict[str, int], token: str, until: timedelta) -> bool:
     held = (
         set(Slot.objects.filter(leased_by=token, resource__in=limits).values_list("resource", flat=True))

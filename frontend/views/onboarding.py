@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,8 +12,8 @@ from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 
 from frontend import onboarding as form
-from frontend.acting import actor_of
-from frontend.backtesting import all_tried
+from frontend.acting import actor_of, explained
+from frontend.backtesting import Tried, all_tried
 from frontend.live import render_live
 from frontend.queries.dataset import running
 from frontend.views.dataset import find
@@ -59,7 +60,11 @@ def made(request: HttpRequest, name: str) -> HttpResponse:
     dataset, now = find(name), wiring.clock.now()
     tests = list(dataset.tests.filter(retired_at=None).select_related("version").order_by("category", "title"))
     may_try = can(actor_of(request), "rerun", dataset.team)
-    tried = all_tried(dataset, [test.key for test in tests], now=now) if may_try and "backtest" in request.GET else {}
+    tried: Mapping[str, Tried] = {}
+    if may_try and "backtest" in request.GET:
+        with explained(request):
+            person = actor_of(request).get_username()
+            tried = all_tried(dataset, [test.key for test in tests], person=person, now=now)
     for test in tests:
         test.tried = tried.get(test.key)  # type: ignore[attr-defined]  # for the template
     context = {

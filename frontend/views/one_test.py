@@ -10,7 +10,7 @@ from django.http import Http404, HttpRequest, HttpResponse, StreamingHttpRespons
 from django.shortcuts import render
 
 from frontend.acting import actor_of
-from frontend.backtesting import tried
+from frontend.backtesting import Tried, tried
 from frontend.export import as_csv
 from frontend.expressions import asked
 from frontend.numbers import whole
@@ -55,9 +55,13 @@ def page(request: HttpRequest, name: str, key: str) -> HttpResponse:
         "parameters": parameters,
         **_results(request, dataset, test),
         **(may := _may(request, dataset, test)),
-        "tried": tried(dataset, test=key, now=now) if may["may_run"] and "backtest" in request.GET else None,
+        "tried": _tried(request, dataset, key, now) if may["may_run"] and "backtest" in request.GET else None,
     }
     return render(request, "frontend/test/page.html", context)
+
+
+def _tried(request: HttpRequest, dataset: Dataset, key: str, now: datetime) -> Tried:
+    return tried(dataset, test=key, person=actor_of(request).get_username(), now=now)
 
 
 def results_csv(request: HttpRequest, name: str, key: str) -> StreamingHttpResponse:

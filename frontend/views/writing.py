@@ -105,7 +105,8 @@ def _tried(request: HttpRequest, dataset: Dataset, draft: Draft) -> Tried | None
     """Where it was asked for."""
     if request.POST.get("act") != "backtest" or not draft.expression:
         return None
-    return tried(dataset, expression=draft.expression, now=wiring.clock.now())
+    person = actor_of(request).get_username()
+    return tried(dataset, expression=draft.expression, person=person, now=wiring.clock.now())
 
 
 def _examples(dataset: Dataset) -> list[tuple[str, str]]:

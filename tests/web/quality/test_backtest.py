@@ -20,7 +20,7 @@ from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality import engines, execution, scanning
+from quality import backtest, engines, execution, generator, scanning
 from quality.backtest import Backtest, run_backtest
 from quality.domain.expression import flattened, parse
 from quality.engines.scan import Limits, Measured, Scan
@@ -106,6 +106,64 @@ def test_what_has_not_changed_is_not_measured_again(flights: Dataset, scans: lis
 def test_nothing_of_it_is_stored_as_a_verdict(flights: Dataset) -> None:
     tried(flights, "rows(this) > 900")
     assert not any(model.objects.exists() for model in (Unit, Result, Flip, Test))
+
+
+@pytest.fixture
+def allowed(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
+    """How long each scan may take."""
+    seen: list[Limits] = []
+
+    def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+        seen.append(limits)
+        return engines.read(engine, scan, limits)
+
+    monkeypatch.setattr(scanning, "read", read)
+    return seen
+
+
+def test_no_scan_may_take_longer_than_what_is_left(flights: Dataset, allowed: list[Limits]) -> None:
+    tried(flights, "rows(this) > 900 with timeout=20m")
+    assert all(limits.timeout <= timedelta(seconds=20) for limits in allowed)
+    tried(flights, "nulls(this.id) < 901 with timeout=2s")
+    assert allowed[-1].timeout == timedelta(seconds=2)
+    tried(flights, "nulls(this.tailnum) < 901 with timeout=20m", budget=None)
+    assert allowed[-1].timeout == timedelta(minutes=20)
+
+
+def test_a_request_runs_so_many_queries_and_no_more(
+    flights: Dataset, scans: list[Scan], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(backtest, "MOST_QUERIES", 3)
+    found = tried(flights, "query(this, 'SELECT count(*) FROM this') > 900", days=9)
+    assert (sum(one.kind == "query" for scan in scans for one in scan.measures), found.cut) == (3, True)
+    causes = [run.cause for run in found.copies[0].runs]
+    assert sum("more queries than one request may run" in cause for cause in causes) == len(causes) - 3 == 2
+
+
+def test_a_request_starts_no_spark(flights: Dataset) -> None:
+    with pytest.raises(Refused) as caught:
+        tried(flights, "rows(this) > 900 with engine=spark")
+    assert "No request starts Spark" in caught.value.fields["expression"]
+
+
+def test_each_person_tries_one_at_a_time(flights: Dataset) -> None:
+    generator.write_test(flights, key="enough", title="E", expression="rows(this) > 900", actor="ann", now=NOW)
+    clients = {}
+    for name in ("ann", "bob"):
+        factories.member(person := factories.user(name), flights.team, Role.ON_CALL)
+        (client := Client()).force_login(person)
+        clients[name] = client
+
+    def status(name: str) -> int:
+        asked = {"expression": "rows(this) > 900", "days": 5}
+        return clients[name].post("/api/v1/datasets/flights/backtest", asked, "application/json").status_code
+
+    with backtest.one_at_a_time("ann"):
+        assert (status("ann"), status("bob")) == (409, 200)
+        for page in ("/datasets/flights/tests/enough", "/onboarding/flights"):
+            said = clients["ann"].get(f"{page}?backtest=").content.decode()
+            assert "Another backtest of yours is running" in said
+    assert status("ann") == 200
 
 
 def test_a_stored_test_is_tried_by_its_key_with_its_own_sustain_period(flights: Dataset) -> None:
