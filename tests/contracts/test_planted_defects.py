@@ -339,7 +339,7 @@ def test_a_metric_is_good_on_a_good_day(world: World) -> None:
 
 @pytest.mark.parametrize(
     ("standard", "day", "observed"),
-    [("bounds", SATURDAY, "510"), ("week_over_week", SATURDAY, "0.286"), ("agreement", TUESDAY, "0.0201")],
+    [("bounds", SATURDAY, "510"), ("week_over_week", SATURDAY, "28.57%"), ("agreement", TUESDAY, "2.01%")],
 )
 def test_a_metric_is_bad_on_a_bad_day(world: World, standard: str, day: str, observed: str) -> None:
     found = judged(world, generated()[METRIC.key(standard)], day)
