@@ -6,6 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from quality.domain.evaluation import Evaluation
+from quality.domain.stored import storable
 from quality.measuring import Reused
 
 
@@ -24,7 +25,7 @@ def detail_of(found: Evaluation, reused: Reused | None) -> dict[str, Any]:
         "bloom": exchanged.get("report"),
         "reused_from": _reused(reused) if reused else None,
     }
-    return {name: value for name, value in said.items() if value}
+    return {name: storable(value) for name, value in said.items() if value}
 
 
 def _reused(reused: Reused) -> dict[str, Any]:

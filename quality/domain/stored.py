@@ -1,7 +1,12 @@
-"""Answers as JSON and back, with their types: what is kept is worth the same as what was measured."""
+"""Answers as JSON and back, with their types: what is kept is worth the same as what was measured.
+
+Texts of the data may hold what a database does not take, though Parquet does: PostgreSQL knows no NUL, and nothing that
+writes UTF-8 a lone surrogate. Whatever is stored of them goes through here.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from datetime import date, datetime
 from decimal import Decimal
@@ -12,19 +17,21 @@ from quality.domain.expression.measures import Answer
 
 Json: TypeAlias = Any
 
+_NOT_STORABLE = re.compile("[\x00\ud800-\udfff]")
 _READ: dict[str, Callable[[Json], Any]] = {
     "decimal": Decimal,
     "float": float,
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
-    "map": lambda pairs: {name: from_json(value) for name, value in pairs},
+    "map": lambda pairs: {from_json(name): from_json(value) for name, value in pairs},
+    "text": lambda escaped: escaped.encode("ascii").decode("unicode_escape"),
 }
 """By the one name in an object; whatever is no object stands for itself."""
 
 
 def to_json(answer: Answer) -> Json:
     if isinstance(answer, Mapping):
-        return {"map": [[name, to_json(value)] for name, value in answer.items()]}
+        return {"map": [[to_json(name), to_json(value)] for name, value in answer.items()]}
     if isinstance(answer, Decimal):
         return {"decimal": str(answer)}
     if isinstance(answer, datetime):
@@ -33,6 +40,8 @@ def to_json(answer: Answer) -> Json:
         return {"date": answer.isoformat()}
     if isinstance(answer, float) and not isfinite(answer):
         return {"float": str(answer)}
+    if isinstance(answer, str) and _NOT_STORABLE.search(answer):
+        return {"text": answer.encode("unicode_escape").decode("ascii")}
     return answer
 
 
@@ -41,3 +50,16 @@ def from_json(stored: Json) -> Any:
         return stored
     ((kind, value),) = stored.items()
     return _READ[kind](value)
+
+
+def storable(said: Json) -> Json:
+    """The same JSON for people, in which what no database takes is written out: a NUL as `\\x00`."""
+    if isinstance(said, str):
+        return _NOT_STORABLE.sub(lambda found: found[0].encode("unicode_escape").decode("ascii"), said)
+    if isinstance(said, Mapping):
+        return {storable(name): storable(value) for name, value in said.items()}
+    if isinstance(said, list | tuple):
+        return [storable(value) for value in said]
+    if isinstance(said, float) and not isfinite(said):
+        return str(said)
+    return said

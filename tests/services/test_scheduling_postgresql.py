@@ -54,6 +54,23 @@ for name, code in {
         print(name, " ".join(plan.replace("\\n", " ") for plan in plans_of(code)))
 """
 
+WRITTEN_BY_C = """
+import json
+from quality.models import Measurement
+from tests.web.quality.conftest import rows
+from tests import lake
+world = build_world(Path(settings.LAKEHUB_HOME))
+named = rows("2026-11-16", 100, first=5000).set_column(2, "tailnum", [["N1\\x00"] * 100])
+lake.commit(world.table(), {"2026-11-16": named}, column="flight_date", instant="20261117120000000")
+for key, text in {"seen": "unexpected(this.tailnum, 'N1') == 0", "by": "rows(this) > 5000 with by=tailnum"}.items():
+    generator.write_test(world.flights, key=key, title=key, expression=text, actor="ann", now=NOW)
+world.monitored()
+assert any("N1" in json.dumps(row.answer) for row in Measurement.objects.all())
+units = Unit.objects.filter(test__key="by", copy=world.copy("dc1"), latest_at__isnull=False)
+print(json.dumps(units.filter(latest_outcome="fail").latest("start").detail["groups"]["failing"][0]["name"]))
+print(Unit.objects.filter(latest_outcome="error").count(), Unit.objects.exclude(leased_by="").count())
+"""
+
 
 @pytest.fixture(scope="module")
 def server(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
@@ -121,3 +138,10 @@ def test_the_queries_of_the_schedule_use_their_indexes(tmp_path: Path) -> None:
     used = {"claim": "unit_due", "judge": "unit_judge", "touched": "touched_unclaimed", "overlap": "unit_overlap"}
     assert {name: plans[name] for name, index in used.items() if index not in plans[name]} == {}
     assert "Seq Scan on quality_unit" not in " ".join(plans.values())
+
+
+@pytest.mark.usefixtures("database")
+def test_texts_with_a_nul_are_stored_with_what_they_say_written_out(tmp_path: Path) -> None:
+    names, counts = said(tmp_path, WRITTEN_BY_C)[0].splitlines()
+    assert names == r'"N1\\x00"'
+    assert counts == "0 0"
