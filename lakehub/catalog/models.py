@@ -86,7 +86,9 @@ class Dataset(models.Model):
     metadata_version = models.PositiveIntegerField(default=1)
     """Grows with each change of tier, keys or schema; tests are generated for one version."""
     missing_since = models.DateTimeField(null=True, blank=True)
-    """Since when the daily look found its table gone; off-boarded when that lasts."""
+    """Since when the daily look found its table gone; off-boarded when that lasts. A look that could not reach it begins anew."""
+    missing_looks = models.PositiveIntegerField(default=0)
+    """So many looks have found it gone since then, each of them."""
 
     class Meta:
         ordering: ClassVar = ["name"]
@@ -217,7 +219,7 @@ class LineageDay(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     report = models.JSONField(default=dict, blank=True)
-    """By kind of change (added, pruned, changed, missing, offboarded, unreadable), what it was."""
+    """By kind of change (added, pruned, changed, missing, offboarded, refused, unreadable), what it was."""
     error = models.TextField(blank=True)
 
     class Meta:

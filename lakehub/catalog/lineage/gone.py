@@ -1,22 +1,34 @@
 """Looks at the tables of all datasets: columns that changed are taken in, a table that is gone is noted, and off-boarded
-when it stays gone. A storage that is out of reach says nothing about its tables.
+when it stays gone. A storage that is out of reach says nothing about its tables, and one that lost many at once rather looks
+like an empty mount, another schema or a grant that went than like tables that were dropped: nobody is off-boarded then.
 """
 
 from __future__ import annotations
 
+import logging
+from collections import defaultdict
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.conf import settings
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
 
+from lakehub.accounts import audit
 from lakehub.catalog import changes
 from lakehub.catalog.checking import reader
 from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Connection, Dataset
 from lakehub.kernel.apart import apart
 from lakehub.kernel.errors import Conflict
 
+log = logging.getLogger(__name__)
 ACTOR = "daily look"
+LEAST_LOOKS = 3
+"""So many looks in a row must have found a table gone, however long ago the first was."""
+FEW = 3
+SHARE = 0.2
+"""More than a few, and more than this share of a connection's datasets, do not go in one look."""
 
 
 def patience() -> timedelta | None:
@@ -35,6 +47,8 @@ class Looked:
     unreadable: dict[str, str] = field(default_factory=dict)
     offboarded: dict[str, str] = field(default_factory=dict)
     """With the reason."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """The connections of which too many would have been off-boarded at once."""
 
 
 def look(*, offboard_after: timedelta | None, now: datetime) -> Looked:
@@ -54,22 +68,60 @@ def _look_at(dataset: Dataset, looked: Looked, *, now: datetime) -> None:
         table = reader(dataset.feed.connection).describe(dataset.feed.object)
     except NoSuchTable as problem:
         looked.missing[dataset.name] = str(problem)
-        Dataset.objects.filter(pk=dataset.pk, missing_since=None).update(missing_since=now)
+        since = Coalesce(F("missing_since"), now)
+        Dataset.objects.filter(pk=dataset.pk).update(missing_since=since, missing_looks=F("missing_looks") + 1)
         return
     except MetadataUnavailable as problem:
         looked.unreadable[dataset.name] = str(problem)
+        _forget(dataset)
         return
     if dataset.missing_since is not None:
         looked.found_again.append(dataset.name)
-        Dataset.objects.filter(pk=dataset.pk).update(missing_since=None)
+        _forget(dataset)
     before = dataset.metadata_version
     if changes.see_columns(dataset, table, actor=ACTOR, now=now).metadata_version != before:
         looked.changed.append(dataset.name)
 
 
+def _forget(dataset: Dataset) -> None:
+    Dataset.objects.filter(pk=dataset.pk).update(missing_since=None, missing_looks=0)
+
+
 def _offboard(looked: Looked, *, since: datetime, now: datetime) -> None:
     """Only what was looked for just now and not found."""
-    for dataset in Dataset.objects.filter(name__in=looked.missing, offboarded_at=None, missing_since__lte=since):
+    stays_gone = Q(name__in=looked.missing, missing_since__lte=since, missing_looks__gte=LEAST_LOOKS)
+    leaving: dict[Connection, list[Dataset]] = defaultdict(list)
+    for dataset in Dataset.objects.filter(stays_gone, offboarded_at=None).select_related("feed__connection"):
+        leaving[dataset.feed.connection].append(dataset)
+    for connection, datasets in leaving.items():
+        if why := _too_many(connection, datasets, looked):
+            log.warning("Nothing of %s is off-boarded: %s", connection, why)
+            looked.refused[connection.name] = why
+            names = [dataset.name for dataset in datasets]
+            audit.record(
+                ACTOR, "off-boarding refused", f"connection:{connection.name}", now=now, why=why, datasets=names
+            )
+        else:
+            _let_go(datasets, looked, now=now)
+
+
+def _too_many(connection: Connection, leaving: list[Dataset], looked: Looked) -> str:
+    """Why these do not go; empty where they may."""
+    live = set(Dataset.objects.filter(feed__connection=connection, offboarded_at=None).values_list("name", flat=True))
+    if live <= looked.missing.keys():
+        seen = f"all of its {len(live)} tables are gone"
+    elif len(leaving) > max(FEW, SHARE * len(live)):
+        seen = f"{len(leaving)} of its {len(live)} tables are gone"
+    else:
+        return ""
+    return (
+        f"{seen}, as if it were out of reach. Look at its address, mounts and grants; "
+        "where they are gone indeed, off-board them by `manage.py offboard`."
+    )
+
+
+def _let_go(datasets: list[Dataset], looked: Looked, *, now: datetime) -> None:
+    for dataset in datasets:
         why = f"its table is gone since {dataset.missing_since:%Y-%m-%d %H:%M} UTC"
         try:
             changes.offboard(dataset, actor=ACTOR, now=now, why=why)

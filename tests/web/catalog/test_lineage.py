@@ -16,7 +16,7 @@ from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.lineage import LINEAGE, Link, Reading, TableName, daily, edges, gone
 from lakehub.catalog.lineage.events import FolderOfEvents
 from lakehub.catalog.lineage.resolving import address_of
-from lakehub.catalog.models import Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
+from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 from tests.events import event, table
@@ -178,6 +178,54 @@ def test_a_database_that_is_out_of_reach_says_nothing_of_its_tables(ops: Path) -
     ops.unlink()
     looked = gone.look(offboard_after=timedelta(), now=NOW)
     assert (set(looked.unreadable), looked.missing, looked.offboarded) == (set(TABLES), {}, {})
+
+
+def looks(ops: Path, days: range) -> gone.Looked:
+    """One a day; the last of them."""
+    return [gone.look(offboard_after=2 * DAY, now=NOW + day * DAY) for day in days][-1]
+
+
+def test_a_look_that_could_not_reach_the_table_begins_the_count_anew(ops: Path) -> None:
+    drop(ops, "delays")
+    assert looks(ops, range(2)).missing.keys() == {"delays"}
+    away = ops.rename(ops.with_suffix(".away"))
+    assert looks(ops, range(2, 9)).unreadable.keys() == set(TABLES)
+    away.rename(ops)
+    assert looks(ops, range(9, 11)).offboarded == {}
+    assert looks(ops, range(11, 12)).offboarded.keys() == {"delays"}
+
+
+def test_two_looks_far_apart_are_too_few(ops: Path) -> None:
+    drop(ops, "delays")
+    gone.look(offboard_after=14 * DAY, now=NOW)
+    assert gone.look(offboard_after=14 * DAY, now=NOW + 60 * DAY).offboarded == {}
+
+
+def test_where_all_tables_are_gone_it_is_the_storage_that_is_gone(ops: Path) -> None:
+    for one in TABLES:
+        drop(ops, one)
+    refused = looks(ops, range(30)).refused["ops"]
+    assert f"all of its {len(TABLES)} tables are gone" in refused
+    assert "manage.py offboard" in refused
+    assert not Dataset.objects.exclude(offboarded_at=None).exists()
+    entry = AuditEntry.objects.filter(action="off-boarding refused").first()
+    assert entry is not None
+    assert (entry.subject, entry.detail["datasets"]) == ("connection:ops", sorted(TABLES))
+
+
+@pytest.mark.parametrize(("dropped", "leave"), [(4, 0), (3, 3)])
+def test_more_than_a_few_do_not_go_in_one_look(ops: Path, dropped: int, leave: int) -> None:
+    more = [f"more{number}" for number in range(5)]
+    for one in more:
+        with sqlite3.connect(ops) as db:
+            db.execute(f"CREATE TABLE {one} (id INTEGER PRIMARY KEY)")
+        made = make.dataset(one, ingested=False, by_day=False)
+        make.feed(made, connection=Connection.objects.get())
+    for one in more[:dropped]:
+        drop(ops, one)
+    looked = looks(ops, range(5))
+    assert Dataset.objects.exclude(offboarded_at=None).count() == leave
+    assert bool(looked.refused) is not bool(leave)
 
 
 def test_nothing_is_off_boarded_where_that_is_turned_off(ops: Path) -> None:
