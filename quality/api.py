@@ -27,6 +27,7 @@ from quality.domain.expression import ExpressionError, flattened, readable, unde
 from quality.domain.tiers import TIERS, BadOverride, told
 from quality.models import Coverage, Result, SkippedCheck, Test, Unit
 from quality.serializers import (
+    AskExpressionSerializer,
     CheckedSerializer,
     CoverageSerializer,
     DatasetCoverageSerializer,
@@ -158,11 +159,12 @@ class Results(ListAPIView[Result]):
 class Expression(APIView):
     scopes: ClassVar = {"POST": "quality:read"}
 
-    @extend_schema(request={"application/json": {"type": "object"}}, responses=CheckedSerializer)
+    @extend_schema(request=AskExpressionSerializer, responses=CheckedSerializer)
     def post(self, request: Request, name: str) -> Response:
         """How an expression is understood for this dataset: its stored form, or where it is wrong."""
-        text = request.data.get("expression", "") if isinstance(request.data, dict) else ""
-        return Response(_understood(name, str(text)))
+        asked = AskExpressionSerializer(data=request.data)
+        asked.is_valid(raise_exception=True)
+        return Response(_understood(name, asked.validated_data["expression"]))
 
 
 class Versions(APIView):

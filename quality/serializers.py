@@ -64,6 +64,12 @@ class RanSerializer(serializers.Serializer[Any]):
     units = serializers.IntegerField()
 
 
+class AskExpressionSerializer(serializers.Serializer[Any]):
+    """What `POST /datasets/{name}/expression` takes."""
+
+    expression = serializers.CharField(max_length=4000, default="", allow_blank=True)
+
+
 class CheckedSerializer(serializers.Serializer[Any]):
     """An expression that is understood, in the form that is stored."""
 

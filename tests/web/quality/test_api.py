@@ -126,6 +126,12 @@ def test_skipped_checks_are_listed(owner: Client) -> None:
     assert owner.get("/api/v1/datasets/flights/skipped").json()["results"] == []
 
 
+def test_an_expression_has_an_end(owner: Client) -> None:
+    long = {"expression": "rows(this) > " + "1" * 4000}
+    refused = owner.post("/api/v1/datasets/flights/expression", long, content_type="application/json")
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (400, ["expression"])
+
+
 def test_an_expression_is_explained(owner: Client) -> None:
     answer = owner.post(
         "/api/v1/datasets/flights/expression", {"expression": "duplicates(this) < 1%"}, content_type="application/json"
