@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from pathlib import PurePosixPath
 from zoneinfo import ZoneInfo
+
+from django.db.models import QuerySet
 
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed, LineageEdge
 from lakehub.kernel.calendar import Grain, partition_name
@@ -65,6 +68,12 @@ class Places:
             self._known[table] = self._find(name)
         return self._known[table]
 
+    def know(self, datasets: Collection[str]) -> None:
+        """Looks up the places of these in the copy's own data center at once; those that have none there are left out."""
+        here = self._copy.data_center
+        for copy in _live_copies().filter(dataset__name__in=datasets, data_center=here):
+            self._known[copy.dataset.name, ""] = _place(copy)
+
     def _find(self, name: Name) -> Place:
         center = name.data_center or self._copy.data_center.name
         if name.dataset == UPSTREAM:
@@ -90,13 +99,16 @@ class Places:
 
 
 def _copy_in(dataset: str, center: str) -> Place:
-    found = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center").filter(
-        dataset__name=dataset, data_center__name=center, dataset__offboarded_at=None
-    )
-    copy = found.first()
+    copy = _live_copies().filter(dataset__name=dataset, data_center__name=center).first()
     if copy is None:
         raise CannotRead(f"{dataset} has no copy in {center}.")
     return _place(copy)
+
+
+def _live_copies() -> QuerySet[DatasetCopy]:
+    return DatasetCopy.objects.select_related("dataset__feed__connection", "data_center").filter(
+        dataset__offboarded_at=None
+    )
 
 
 def _place(copy: DatasetCopy) -> Place:

@@ -7,8 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.db.models import Q
+
 from lakehub.catalog.metadata import ColumnType
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
@@ -27,6 +29,8 @@ MOST_COLUMNS = 100
 COUNTED_BY_VALUE = 8
 """So many columns at most: each is one more query, over that column only."""
 FEW_VALUES = 1000
+MOST_LOOKED_INTO = 5
+"""So many other tables at most, each read as a whole."""
 LIMITS = Limits(timeout=timedelta(seconds=20))
 _NUMBERS = (ColumnType.INTEGER, ColumnType.FLOAT, ColumnType.DECIMAL)
 _TICK = timedelta(microseconds=1)
@@ -97,17 +101,23 @@ def _last_complete(copy: DatasetCopy, *, now: datetime) -> Interval:
 
 
 def _keyed_tables(copy: DatasetCopy, places: Places, columns: Iterable[Mapping[str, Any]]) -> dict[Name, Target]:
-    """The datasets that are keyed by one column which this one has too, where they can be looked into."""
+    """A few of the datasets here that are keyed by one column which this one has too: each is read as a whole.
+
+    Those that lineage ties to this one come first.
+    """
     names = {column["name"] for column in columns}
-    found: dict[Name, Target] = {}
-    for other in Dataset.objects.filter(offboarded_at=None).exclude(pk=copy.dataset_id).only("name", "primary_key"):
-        if len(other.primary_key) == 1 and other.primary_key[0] in names:
-            name = Name(other.name, column=other.primary_key[0])
-            try:
-                found[name] = places.of(name.table).target
-            except CannotRead:
-                continue  # not in this data center
-    return found
+    live = Dataset.objects.filter(offboarded_at=None, copies__data_center=copy.data_center_id)
+    known = live.exclude(pk=copy.dataset_id).values_list("pk", "name", "primary_key")
+    keyed = [(pk, Name(name, column=key[0])) for pk, name, key in known if len(key) == 1 and key[0] in names]
+    near = _neighbours(copy.dataset) if len(keyed) > MOST_LOOKED_INTO else frozenset[int]()
+    chosen = sorted(keyed, key=lambda one: (one[0] not in near, one[1].dataset))[:MOST_LOOKED_INTO]
+    places.know([name.dataset for _, name in chosen])
+    return {name: places.of(name.table).target for _, name in chosen}
+
+
+def _neighbours(dataset: Dataset) -> frozenset[int]:
+    edges = LineageEdge.objects.filter(Q(upstream=dataset) | Q(downstream=dataset))
+    return frozenset(pk for ends in edges.values_list("upstream", "downstream") for pk in ends)
 
 
 def _lookup(name: Name) -> Measure:

@@ -12,9 +12,11 @@ from django.test import Client
 
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry, Role
+from lakehub.catalog.models import LineageEdge
 from lakehub.kernel.errors import Refused
-from quality import metrics, rules
+from quality import metrics, proposals, rules
 from quality.models import Coverage, SkippedCheck, Test, Unit
+from quality.places import Places
 from quality.proposals import propose
 from tests import factories
 from tests.factories import NOW
@@ -202,6 +204,21 @@ def test_rules_are_proposed_from_the_last_complete_partition_in_one_scan(make_wo
     assert found.scans <= 3
     for one in found.proposals:
         rules.check(world.flights, one.rule)
+
+
+def test_few_other_tables_are_looked_into_and_neighbours_first(
+    make_world: Callable[..., World], django_assert_max_num_queries: Any
+) -> None:
+    world = make_world().monitored()
+    here = world.copy()
+    for number in range(12):
+        other = factories.dataset(f"other{number:02}", copies=("dc1",), primary_key=["tailnum"], ingested=True)
+    factories.dataset("elsewhere", copies=("dc2",), primary_key=["tailnum"])
+    LineageEdge.objects.create(upstream=other, downstream=world.flights)
+    columns = [{"name": "tailnum", "type": "string"}]
+    with django_assert_max_num_queries(3):
+        found = proposals._keyed_tables(here, Places(here), columns)
+    assert [name.dataset for name in found] == ["other11", "other00", "other01", "other02", "other03"]
 
 
 def test_what_is_proposed_is_told_over_rest(world: World, owner: Client) -> None:
