@@ -1,4 +1,4 @@
-"""Running tests on request: what is asked for goes ahead of everything else."""
+"""Running tests on request: what is asked for goes ahead of everything else, within bounds (`quality.waivers.AT_ONCE`)."""
 
 from __future__ import annotations
 

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from quality.domain.verdicts import UnitFacts, Waiver, lift_waiver
 from quality.domain.verdicts import waive as waived
 from quality.facts import facts_of, keep, settle
 from quality.models import Lane, Unit
+
+AT_ONCE = 50
+"""So many units of one request go ahead of what is due."""
+_SOON = timedelta(hours=1)
+"""What is due by then keeps its turn: behind the late ones it might come later than that."""
 
 
 def waive(units: Collection[int], waiver: Waiver, *, now: datetime) -> list[Unit]:
@@ -29,9 +34,26 @@ def lift(units: Collection[int], *, now: datetime) -> list[Unit]:
 
 
 def ask_rerun(units: Collection[int], *, now: datetime, lane: Lane = Lane.ASKED) -> int:
-    """Makes the units due now; what a person asked for goes ahead of everything else. The number that was not due already."""
-    waiting = Unit.objects.filter(pk__in=units).exclude(lane__lte=lane, due_at__lte=now)
-    return waiting.update(due_at=now, lane=lane)
+    """Makes the units due now; what a person asked for goes ahead of everything else. The number that was not due already.
+
+    Of one request so many do as are soon over, the newest ranges first. The others wait behind what is due, so that
+    whoever asks for years of history keeps nobody's alarms waiting.
+    """
+    if lane is not Lane.ASKED or len(units) <= AT_ONCE:
+        return _due_now(Unit.objects.filter(pk__in=units), lane, now)
+    newest = Unit.objects.filter(pk__in=units).order_by("-end", "-start", "pk").values_list("pk", flat=True)
+    first = list(newest[:AT_ONCE])
+    others = Unit.objects.filter(pk__in=set(units).difference(first))
+    soon = others.filter(lane=Lane.DUE, due_at__gt=now, due_at__lte=now + _SOON)
+    return (
+        _due_now(Unit.objects.filter(pk__in=first), lane, now)
+        + soon.count()
+        + _due_now(others.exclude(pk__in=soon.values("pk")), Lane.LATE, now)
+    )
+
+
+def _due_now(units: QuerySet[Unit], lane: Lane, now: datetime) -> int:
+    return units.exclude(lane__lte=lane, due_at__lte=now).update(due_at=now, lane=lane)
 
 
 def _change(units: Collection[int], which: Q, change: Callable[[UnitFacts], UnitFacts], *, now: datetime) -> list[Unit]:

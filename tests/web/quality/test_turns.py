@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 from pytest_django import Settings
 
-from lakehub.kernel.interval import Interval
-from quality import execution, generator, scheduling, slots
+from lakehub.kernel.interval import EVERYTHING, Interval
+from quality import asking, execution, generator, scheduling, slots
 from quality.models import Lane, Slot, Test, Unit
 from quality.scheduling import Claim, Line
 from tests import factories
@@ -171,3 +172,32 @@ def test_a_copy_that_was_never_served_goes_first_and_then_in_its_turn() -> None:
     assert served(line, 1, limit=1) == ["old"]
     due(a_test(name="new"), 2)
     assert served(line, 3, limit=1) == ["new", "old", "new"]
+
+
+def test_whoever_asks_for_years_of_history_keeps_tier_0_waiting_for_one_claim_only() -> None:
+    history = a_test(tier=5, name="history")
+    due(history, 800)
+    Unit.objects.update(due_at=None)
+    due(a_test(tier=0, name="urgent"))
+    ask = partial(asking.run_now, history.dataset, tests=(), data_center="", over=EVERYTHING, now=NOW)
+    assert ask() == 800
+    newest = Unit.objects.filter(test=history).order_by("-end")
+    assert [unit.lane for unit in newest] == [Lane.ASKED] * 50 + [Lane.LATE] * 750
+    assert ask() == 0
+    assert newest.filter(lane=Lane.ASKED).count() == 50
+    line = Line("a")
+    first = line.claim(now=NOW)
+    assert first is not None
+    assert {unit.pk for unit in first.units} == {unit.pk for unit in newest[:50]}
+    assert served(line, 2) == ["urgent", "history"]
+
+
+def test_what_is_due_within_the_hour_is_not_put_behind_the_late_ones() -> None:
+    history = a_test(name="history")
+    due(history, 60)
+    oldest = Unit.objects.order_by("end")[0]
+    Unit.objects.update(due_at=None)
+    Unit.objects.filter(pk=oldest.pk).update(due_at=NOW + HOUR / 2)
+    assert asking.run_now(history.dataset, tests=(), data_center="", over=EVERYTHING, now=NOW) == 60
+    oldest.refresh_from_db()
+    assert (oldest.lane, oldest.due_at) == (Lane.DUE, NOW + HOUR / 2)
