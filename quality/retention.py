@@ -90,9 +90,8 @@ def forget_flips(*, now: datetime, kept: timedelta) -> int:
     newer = Flip.objects.filter(unit=OuterRef("unit"), pk__gt=OuterRef("pk"))
     alike = newer.filter(becomes=OuterRef("becomes"), reason=OuterRef("reason"))
     remembered = Q(becomes=Verdict.FAIL) | Q(reason=Reason.FALSE_POSITIVE)
-    return prune(
-        Flip.objects.all(), age="claimed_at", before=now - kept, where=Q(Exists(newer)) & (~remembered | Exists(alike))
-    )
+    gone = Q(Exists(newer)) & (~remembered | Q(Exists(alike)))
+    return prune(Flip.objects.all(), age="claimed_at", before=now - kept, where=gone)
 
 
 def _counted(outcome: Outcome) -> Count:
