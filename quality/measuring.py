@@ -14,11 +14,9 @@ from django.db.models import Max
 from ingestion.models import Commit, Finding
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.apart import apart
-from lakehub.kernel.calendar import shifted
 from lakehub.kernel.interval import Interval
 from quality.allowance import UNBOUNDED, Allowance
-from quality.arrivals import arrivals
-from quality.domain.backtest import complete_at
+from quality.delays import Delays
 from quality.domain.evaluation import asks
 from quality.domain.expression import THIS, Expression, Name, parse
 from quality.domain.expression.measures import COMMITTED, Answer, Ask, Reach
@@ -85,7 +83,9 @@ def measure(
     A test that is not understood asks for nothing: whoever evaluates it finds out why.
     """
     places = Places(copy)
-    sources = {unit.pk: {ask: _source(unit, ask, places, now) for ask in _asked(unit)} for unit in units}
+    asked = {unit: _asked(unit) for unit in units}
+    delays = Delays(copy, ((unit, ask) for unit, each in asked.items() for ask in each))
+    sources = {unit.pk: {ask: _source(unit, ask, places, delays, now) for ask in each} for unit, each in asked.items()}
     needs = list(dict.fromkeys(one for each in sources.values() for one in each.values() if not isinstance(one, Found)))
     kept = Kept(needs)
     measured = found((one for one in needs if one not in kept.found), allowance)
@@ -108,10 +108,10 @@ def _text(unit: Unit) -> str:
     return unit.test.version.flattened
 
 
-def _source(unit: Unit, ask: Ask, places: Places, now: datetime) -> Wanted | Found:
+def _source(unit: Unit, ask: Ask, places: Places, delays: Delays, now: datetime) -> Wanted | Found:
     """Where the answer comes from: a table, our own database, or there is none. What raises costs this answer only."""
     try:
-        known = _from_database(unit, ask)
+        known = _from_database(unit, ask, delays)
         if known is not None:
             return Found(known(unit, ask, now))
         return wanted(understood(_text(unit)), ask, Interval(unit.start, unit.end), places)
@@ -154,27 +154,15 @@ def _reused(each: Sequence[Found]) -> Reused | None:
 # What the database knows better than an engine
 
 
-def _from_database(unit: Unit, ask: Ask) -> Callable[[Unit, Ask, datetime], Answer] | None:
+def _from_database(unit: Unit, ask: Ask, delays: Delays) -> Callable[[Unit, Ask, datetime], Answer] | None:
     """Findings are rows of ours; so are the commits of what Lakehub ingests. A copy that it only watches is asked itself."""
     if ask.measure.kind == "delay":
-        return _delay
+        return delays.answer
     if ask.measure.kind == "findings":
         return _open_findings
     if ask.measure == COMMITTED and (unit.test.dataset.ingested or unit.test.dataset.feed.connection.plugin != "hudi"):
         return _last_commit
     return None
-
-
-def _delay(unit: Unit, ask: Ask, now: datetime) -> Answer:
-    """In seconds; what came to an earlier partition later than the tested one is old now does not count."""
-    dataset, tested = unit.copy.dataset, Interval(unit.start, unit.end)
-    try:
-        partition = shifted(tested, ask.table.shift, dataset.partition_grain, dataset.zone)
-    except ValueError:
-        return None
-    came = arrivals(unit.copy, [partition], until=partition.end + (now - tested.end))[partition]
-    complete = complete_at(came, sum(one.rows for one in came))
-    return None if complete is None else max(0.0, (complete - partition.end).total_seconds())
 
 
 def _open_findings(unit: Unit, ask: Ask, now: datetime) -> Answer:

@@ -11,7 +11,9 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from ingestion.models import TouchedPartition
 from ingestion.retention import forget_touched
@@ -266,6 +268,15 @@ def test_a_day_that_came_later_than_it_uses_to_is_out_of_the_ordinary(flights: D
     assert (unit.latest_outcome, unit.detail["facts"]["delay(this)"]) == ("fail", "9 h")
     assert unit.detail["facts"]["compared with"] == "the last 10 workdays"
     assert unit.detail["facts"]["usual"].startswith("1 h 6 min")
+
+
+def test_the_arrivals_of_all_days_are_read_at_once(flights: Dataset) -> None:
+    for number in range(20, 0, -1):
+        commit(flights, (NOW - number * DAY).astimezone(NEW_YORK).date().isoformat(), 1 + number % 3 / 10)
+    with CaptureQueriesContext(connection) as asked:
+        found = tried(flights, "deviation(delay(this), 2w) < 4", days=12)
+    assert found.copies[0].count(Outcome.PASS) >= 5
+    assert len([query for query in asked if "ingestion_touchedpartition" in query["sql"]]) == 1
 
 
 def test_what_is_wrong_is_refused_by_field(flights: Dataset) -> None:
