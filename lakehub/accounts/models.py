@@ -85,7 +85,10 @@ class SignInTries(models.Model):
     locked_until = models.DateTimeField(null=True, blank=True)
 
     class Meta:
-        indexes: ClassVar = [models.Index(fields=["last_at"], name="sign_in_tries_by_age")]
+        indexes: ClassVar = [
+            models.Index(fields=["last_at"], name="sign_in_tries_by_age"),
+            models.Index(fields=["locked_until"], name="sign_in_tries_by_lock"),
+        ]
         verbose_name_plural = "sign in tries"
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from hashlib import sha256
 
 from django.db import transaction
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from lakehub.accounts.models import SignInTries
 from lakehub.kernel.backoff import Backoff
@@ -48,8 +48,8 @@ class Attempt:
 
 def begin(attempt: Attempt, *, now: datetime) -> None:
     """Counts the attempt. Raises Locked where it must wait: then the password is not looked at, and nothing is counted."""
-    SignInTries.objects.filter(last_at__lt=now - FORGOTTEN_AFTER, locked_until=None).delete()
-    SignInTries.objects.filter(locked_until__lt=now - FORGOTTEN_AFTER).delete()
+    for over in forgotten(now=now):
+        over.delete()
     with transaction.atomic():
         found = _counted(attempt.keys, now)
         locked = [one.locked_until for one in found if one.locked_until is not None and one.locked_until > now]
@@ -60,6 +60,15 @@ def begin(attempt: Attempt, *, now: datetime) -> None:
             beyond = one.failures - FREE[attempt.keys[one.key]]
             one.locked_until = now + WAITS.delay(beyond, 0) if beyond >= 0 else None
             one.save(update_fields=["failures", "last_at", "locked_until"])
+
+
+def forgotten(*, now: datetime) -> tuple[QuerySet[SignInTries], QuerySet[SignInTries]]:
+    """What was not locked, and what was: an index for each, as anybody can have these looked for."""
+    since = now - FORGOTTEN_AFTER
+    return (
+        SignInTries.objects.filter(last_at__lt=since, locked_until=None),
+        SignInTries.objects.filter(locked_until__lt=since),
+    )
 
 
 def succeeded(attempt: Attempt) -> None:

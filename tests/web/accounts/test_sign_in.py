@@ -14,6 +14,7 @@ from lakehub.accounts.models import SignInTries
 from lakehub.accounts.throttle import FREE, Attempt, Locked
 from tests import factories
 from tests.factories import MINUTE, NOW
+from tests.plans import plans_of
 
 pytestmark = pytest.mark.django_db
 INES = Attempt("ines", "192.0.2.1")
@@ -76,6 +77,12 @@ def test_after_hours_without_an_attempt_all_is_forgotten() -> None:
     fail()
     fail(at=4 * throttle.FORGOTTEN_AFTER, times=4)
     assert SignInTries.objects.count() == 3
+
+
+def test_what_is_forgotten_is_found_by_an_index() -> None:
+    free, locked = plans_of(lambda: [list(over) for over in throttle.forgotten(now=NOW)])
+    assert "sign_in_tries_by" in free
+    assert "sign_in_tries_by_lock" in locked
 
 
 def test_others_and_other_places_do_not_wait() -> None:
