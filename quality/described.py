@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Mapping
+from collections import ChainMap, defaultdict
+from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
@@ -71,17 +72,56 @@ class Surroundings:
 def surroundings(datasets: Collection[Dataset]) -> Surroundings:
     """For all of these at once."""
     metrics, problems = _metrics(datasets)
-    live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", "columns", "grain"))
+    tables, grains = _of_one() if len(datasets) == 1 else _of_many()
     return Surroundings(
-        tables={name: _names(columns) for name, columns, _ in live},
+        tables=tables,
         data_centers=frozenset(DataCenter.objects.values_list("name", flat=True)),
         copies=_copies(datasets),
         upstream=_upstream(datasets),
         rules=_rules(datasets),
         metrics=metrics,
         problems=problems,
-        grains={name: Grain(grain) for name, _, grain in live},
+        grains=grains,
     )
+
+
+class Columns(Mapping[str, "frozenset[str] | None"]):
+    """The columns of the live datasets, by name. Those of one are read when it is asked for: most are never named."""
+
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+        self._read: dict[str, frozenset[str] | None] = {}
+
+    def __getitem__(self, name: str) -> frozenset[str] | None:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._read:
+            found = Dataset.objects.filter(name=name, offboarded_at=None).values_list("columns", flat=True).first()
+            self._read[name] = _names(found or [])
+        return self._read[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+_Tables: TypeAlias = tuple[Mapping[str, frozenset[str] | None], dict[str, Grain]]
+"""The live datasets by name: their columns, and how they are cut."""
+
+
+def _of_one() -> _Tables:
+    live = dict(Dataset.objects.filter(offboarded_at=None).values_list("name", "grain"))
+    return Columns(live), {name: Grain(grain) for name, grain in live.items()}
+
+
+def _of_many() -> _Tables:
+    live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", "columns", "grain"))
+    return {name: _names(columns) for name, columns, _ in live}, {name: Grain(grain) for name, _, grain in live}
 
 
 def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFacts:
@@ -90,7 +130,7 @@ def described(dataset: Dataset, among: Surroundings | None = None) -> DatasetFac
     if dataset.pk in around.problems:
         raise around.problems[dataset.pk]
     own = _names(dataset.columns)
-    tables = {**around.tables, THIS: own}
+    tables: ChainMap[str, frozenset[str] | None] = ChainMap({THIS: own}, around.tables)  # type: ignore[arg-type]  # only the first is written to
     # What Lakehub ingests comes row by row from its feed; anything else from the dataset that lineage names.
     one_to_one = dataset.ingested or dataset.pk in around.upstream
     if one_to_one:

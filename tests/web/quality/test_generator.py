@@ -6,10 +6,14 @@ from collections.abc import Callable
 from datetime import timedelta
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from lakehub.catalog import changes
 from lakehub.kernel.errors import Refused
 from quality import baseline, generator
+from quality.described import described
+from quality.domain.expression import ExpressionError, understand
 from quality.domain.verdicts import Waiver
 from quality.engines import Engine
 from quality.engines.duckdb import DuckDb
@@ -154,6 +158,24 @@ def test_a_test_that_a_person_wrote_is_not_taken_over(world: World) -> None:
     generator.generate(world.flights, now=NOW)
     assert world.test("completeness").generated
     assert not Coverage.objects.get().problem
+
+
+def test_one_dataset_is_described_without_the_columns_of_the_others(world: World) -> None:
+    columns = [{"name": "tailnum", "type": "string"}]
+    for name in ("planes", "airlines"):
+        factories.dataset(name, columns=columns)
+    with CaptureQueriesContext(connection) as asked:
+        scope = described(world.flights).scope
+    of_datasets = [one["sql"] for one in asked if one["sql"].startswith('SELECT "catalog_dataset"')]
+    assert of_datasets
+    assert not any('"columns"' in sql for sql in of_datasets)
+    with CaptureQueriesContext(connection) as asked:
+        understand("unmatched(this.tailnum, planes.tailnum) < 1", scope)
+    assert len(asked) == 1
+    with pytest.raises(ExpressionError, match="Did you mean `airlines`"):
+        understand("rows(airlnes) > 1", scope)
+    with pytest.raises(ExpressionError, match="Did you mean `tailnum`"):
+        understand("unmatched(this.tailnum, planes.tialnum) < 1", scope)
 
 
 def test_a_copy_that_was_not_bootstrapped_has_no_baseline_yet(world: World) -> None:
