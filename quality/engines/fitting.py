@@ -11,7 +11,7 @@ from lakehub.kernel.suggest import did_you_mean
 from quality.domain.expression.measures import Measure, Scalar
 from quality.domain.expression.values import Failed, error
 from quality.engines.kinds import Kind
-from quality.engines.patterns import RE2, NotPortable, written
+from quality.engines.patterns import RE2, Flavour, NotPortable, written
 
 Columns: TypeAlias = Mapping[str, Kind]
 """The columns of a table by name."""
@@ -22,14 +22,17 @@ class _Misfit(ValueError):
     pass
 
 
-def fitted(measure: Measure, columns: Columns) -> tuple[Scalar, ...] | Failed:
+def fitted(measure: Measure, columns: Columns, flavour: Flavour = RE2) -> tuple[Scalar, ...] | Failed:
     """The values to bind, or why the measure cannot be answered by a table with these columns."""
     unknown = next((one for one in measure.columns if one not in columns), None)
     if unknown is not None:
         return error(f"There is no column `{unknown}`.{did_you_mean(unknown, columns)}")
     check = _CHECKS.get(measure.kind)
     try:
-        return check(measure, columns[measure.columns[0]]) if check else measure.values
+        values = check(measure, columns[measure.columns[0]]) if check else measure.values
+        if measure.kind == "mismatched":
+            written(str(values[0]), flavour)
+        return values
     except (_Misfit, NotPortable) as misfit:
         return error(str(misfit))
 
@@ -56,7 +59,6 @@ def _pattern(measure: Measure, kind: Kind) -> tuple[Scalar, ...]:
         raise _Misfit(
             f"`{measure.columns[0]}` is a {kind}, and a pattern is for texts; bound numbers with outside(...)"
         )
-    written(str(measure.values[0]), RE2)
     return measure.values
 
 
@@ -122,9 +124,9 @@ def group_kind(name: str, columns: Columns) -> Kind | Failed:
 
 
 def fits(
-    measures: Sequence[Measure], columns: Columns
+    measures: Sequence[Measure], columns: Columns, flavour: Flavour
 ) -> tuple[dict[Measure, tuple[Scalar, ...]], dict[Measure, Failed]]:
     """The measures that fit with what they bind, and those that do not with the reason."""
-    found = {one: fitted(one, columns) for one in measures}
+    found = {one: fitted(one, columns, flavour) for one in measures}
     good = {one: values for one, values in found.items() if not isinstance(values, Failed)}
     return good, {one: why for one, why in found.items() if isinstance(why, Failed)}

@@ -5,6 +5,9 @@ is read once, in RE2's syntax, and written again for each engine; what they do n
 
 Allowed: literals, `.`, classes such as [a-z0-9_] and \\d \\w \\s (ASCII), groups, |, * + ? {m,n}, ^ $, and (?i) at the start.
 `.` is any character but a line feed. The whole value must match.
+
+Java's and PCRE try one way after the other: a repetition within a repetition, such as (a+)+, may take them for ever on a short
+value, and what takes Java for ever cannot be stopped. There it is refused; RE2 and PostgreSQL go through a value once.
 """
 
 from __future__ import annotations
@@ -19,6 +22,7 @@ import pyarrow.compute as pc
 
 _CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": r"\t\n\f\r "}
 _CONTROLS = frozenset("tnrf")
+_ATOM = re.compile(r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|\(\?:|\{\d+(?:,\d*)?\}|.", re.DOTALL)
 _TOKEN = re.compile(r"\\x[0-9A-Fa-f]{2}|\\.|\(\?[^:]?|\[\^?\]?|.", re.DOTALL)
 
 
@@ -33,11 +37,12 @@ class Flavour:
     start: str = r"\A"
     end: str = r"\z"
     ignore_case: str = "(?i)"
+    backtracks: bool = False
 
 
 RE2 = Flavour()
-JAVA = Flavour(ignore_case="(?iu)")
-PCRE = Flavour()
+JAVA = Flavour(ignore_case="(?iu)", backtracks=True)
+PCRE = Flavour(backtracks=True)
 POSTGRESQL = Flavour(end=r"\Z")
 
 
@@ -47,7 +52,34 @@ def written(pattern: str, flavour: Flavour) -> str:
     _parsed_by_re2(pattern)
     ignore_case = pattern.startswith("(?i)")
     body = "".join(_rewritten(pattern.removeprefix("(?i)"), flavour))
+    if flavour.backtracks and (nested := _nested(pattern.removeprefix("(?i)"))):
+        raise NotPortable(
+            f"`{pattern}` repeats a group that repeats something itself (`{nested}`): this engine may try that for ever. "
+            "Write it with one repetition, or read a table of the lake with engine=duckdb."
+        )
     return f"{flavour.ignore_case if ignore_case else ''}{flavour.start}(?:{body}){flavour.end}"
+
+
+def _nested(pattern: str) -> str:
+    """The first group that is repeated and holds a repetition of no fixed number; empty: there is none. RE2 has read the pattern."""
+    starts, varies, group = [0], [False], ""
+    """Of each open group where it starts and whether it holds such a repetition; the group that has just ended with one."""
+    for found in _ATOM.finditer(pattern):
+        atom = found.group()
+        if atom in ("(", "(?:"):
+            starts.append(found.start())
+            varies.append(False)
+            group = ""
+        elif atom == ")":
+            group = pattern[starts.pop() : found.end()] if varies.pop() else ""
+            varies[-1] |= bool(group)
+        elif atom in ("*", "+", "?") or (atom[0] == "{" and len(atom) > 1):
+            if group and atom != "?":
+                return group + atom
+            varies[-1] |= atom[0] != "{" or "," in atom
+        else:
+            group = ""
+    return ""
 
 
 def _parsed_by_re2(pattern: str) -> None:

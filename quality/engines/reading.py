@@ -83,7 +83,7 @@ class Reading:
         self._more_scans = 0
 
     def found(self, measures: Sequence[Measure], tables: Mapping[Name, Source | Failed]) -> Found:
-        bound, bad = fits(measures, self._source.columns)
+        bound, bad = fits(measures, self._source.columns, self._backend.dialect.flavour)
         bad |= {one: why for one in bound if one.other is not None and (why := _cannot_look_up(one, tables[one.other]))}
         good = {one: values for one, values in bound.items() if one not in bad}
         fused = {one: values for one, values in good.items() if one.kind in _FUSED}

@@ -6,7 +6,7 @@ import pytest
 
 from quality.domain.expression import ExpressionError, parse
 from quality.domain.expression.checker import check
-from quality.engines.patterns import RE2, NotPortable, written
+from quality.engines.patterns import JAVA, PCRE, POSTGRESQL, RE2, Flavour, NotPortable, written
 
 TAKEN = (
     "N[0-9]+", "(?i)n[a-z]*", r"\d{3}", "a*?", "(?:a|b)", r"[^\d]", "a{2,}", r"\x41", "é+", r"[\]]", "[]a]", r"\/", "",
@@ -43,3 +43,23 @@ def test_it_is_taken(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", REFUSED)
 def test_it_is_refused(pattern: str) -> None:
     assert (in_the_language(pattern), in_the_engines(pattern)) == (False, False)
+
+
+@pytest.mark.parametrize(
+    "pattern", ["(a+)+b", "(?:a*b?)*", "((a|b)+c){2}", "(x(y[a-z]{1,3}))+", "(?i)(a{2,})*", "((a+)?)*", r"(\(+)+"]
+)
+@pytest.mark.parametrize("flavour", [JAVA, PCRE])
+def test_a_repetition_of_repetitions_is_refused_where_it_may_be_tried_for_ever(pattern: str, flavour: Flavour) -> None:
+    assert in_the_language(pattern)
+    for once in (RE2, POSTGRESQL):
+        assert written(pattern, once)
+    with pytest.raises(NotPortable, match=r"repeats a group that repeats something itself.*engine=duckdb"):
+        written(pattern, flavour)
+
+
+@pytest.mark.parametrize(
+    "pattern", [*TAKEN, "(a|b)+c*", "([A-Z]{2},)*[A-Z]{2}", "(a+)?", "[(+]+", r"(\+)+", "([+])+", "(a+b)c+", "{+"]
+)
+@pytest.mark.parametrize("flavour", [JAVA, PCRE])
+def test_one_repetition_is_not(pattern: str, flavour: Flavour) -> None:
+    assert written(pattern, flavour)
