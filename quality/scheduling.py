@@ -31,6 +31,9 @@ READ_AHEAD = 20
 LOOK_AGAIN_S = 1.0
 """A worker that claims again and again goes by the same order for so long; what is more urgent waits no longer than that."""
 
+_LOOKS = 10
+"""Where each look is in vain for so long, others are at work."""
+
 
 @dataclass(frozen=True)
 class Claim:
@@ -58,16 +61,40 @@ class Line:
         self._looked = 0.0
 
     def claim(self, *, now: datetime, limit: int = BATCH) -> Claim | None:
-        """The next claim. Where others have taken all that was in the line it looks once more."""
-        for _ in range(2):
-            if not self._copies or time.monotonic() - self._looked > LOOK_AGAIN_S:
+        """The next claim. Where others have taken what was in the line, or it has become old, it looks again."""
+        for _ in range(_LOOKS):
+            if not self._copies or self._is_old():
                 self._look(now)
-            while self._copies:
-                claimed = self._take(self._copies.popleft(), now, limit)
-                if claimed is not None:
-                    return claimed
-                self._drop_taken(now)
+            if not self._copies:
+                return None
+            claimed = self._first(now, limit)
+            if claimed is not None:
+                return claimed
         return None
+
+    def _first(self, now: datetime, limit: int) -> Claim | None:
+        """What can be claimed first in the line as it is; it is left where it becomes old."""
+        while self._copies:
+            claimed = self._take(self._copies.popleft(), now, limit)
+            if claimed is not None:
+                return claimed
+            full = slots.full()
+            if set(full) != set(self._full):
+                self._drop_blocked(full, now)
+            else:
+                self._drop_taken(now)
+            if self._is_old():
+                break
+        return None
+
+    def _is_old(self) -> bool:
+        return time.monotonic() - self._looked > LOOK_AGAIN_S
+
+    def _drop_blocked(self, full: list[str], now: datetime) -> None:
+        """The line without all that needs a slot of what is full now, and what is taken: else each would be tried."""
+        self._full = full
+        free = {one.copy for one in waiting(now, without=full)}
+        self._copies = deque(one for one in self._copies if one.copy in free)
 
     def _drop_taken(self, now: datetime) -> None:
         """What comes next without what other workers took meanwhile; among equals it goes on at another place than they."""

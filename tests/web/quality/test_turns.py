@@ -4,8 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from lakehub.kernel.interval import EVERYTHING, Interval
@@ -129,10 +133,44 @@ def test_a_slot_comes_back_when_the_results_are_stored_or_its_worker_is_dead(set
     assert slots.full() == []
 
 
+def test_slots_that_fill_up_meanwhile_are_noticed_once_not_at_each_copy(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(scheduling, "LOOK_AGAIN_S", 3600)
+    settings.LAKEHUB_ENGINE_LIMITS = {"sqlalchemy": 1}
+    due(a_test(tier=0, name="first"))
+    for number in range(60):
+        due(a_test(tier=1, name=f"set{number}"), uses="sqlalchemy")
+    due(a_test(tier=5, name="duck"))
+    line = Line("a")
+    assert served(line, 1) == ["first"]
+    assert scheduling.claim(now=NOW, worker="b") is not None
+    with CaptureQueriesContext(connection) as capture:
+        assert served(line, 1) == ["duck"]
+    assert sum(query["sql"].startswith("SAVEPOINT") for query in capture.captured_queries) == 2
+
+
+def test_what_is_more_urgent_is_seen_while_a_worker_walks_past_what_others_took(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    seconds = count(step=0.2)
+    monkeypatch.setattr(scheduling, "LOOK_AGAIN_S", 1.0)
+    monkeypatch.setattr(scheduling, "time", SimpleNamespace(monotonic=lambda: next(seconds)))
+    monkeypatch.setattr(scheduling, "READ_AHEAD", 1)
+    for number in range(20):
+        due(a_test(tier=1, name=f"set{number}"))
+    due(a_test(tier=5, name="last"))
+    line = Line("a")
+    assert served(line, 1) == ["set0"]
+    Unit.objects.filter(test__dataset__tier=1).update(leased_by="b", leased_until=NOW + 9999 * DAY)
+    due(a_test(tier=0, name="urgent"))
+    assert served(line, 2) == ["urgent", "last"]
+
+
 def test_one_connection_serves_so_many_workers_and_no_more(settings: Settings) -> None:
     settings.LAKEHUB_CONNECTION_LIMIT = 1
-    for number, connection in enumerate(("ops", "ops", "noaa")):
-        due(a_test(name=f"set{number}"), uses=f"sqlalchemy:{connection}")
+    for number, name in enumerate(("ops", "ops", "noaa")):
+        due(a_test(name=f"set{number}"), uses=f"sqlalchemy:{name}")
     assert served(Line("a"), 9) == ["set0", "set2"]
 
 
