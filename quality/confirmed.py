@@ -11,14 +11,14 @@ from lakehub.kernel.interval import EVERYTHING, Interval, union
 from lakehub.kernel.outcome import Verdict
 from quality.domain.expression.checker import series_calls
 from quality.domain.verdicts import Reason, Waiver
-from quality.measuring import understood
+from quality.measuring import is_understood, understood
 from quality.models import Flip, Unit
 
 
 def left_out(copy: DatasetCopy, units: Iterable[Unit]) -> tuple[Interval, ...]:
     """What the tests of these units leave out; nothing is looked up where none compares itself with the past."""
     tests = {unit.test.version.flattened for unit in units if unit.test.version is not None}
-    return confirmed(copy) if any(any(series_calls(understood(text))) for text in tests) else ()
+    return confirmed(copy) if any(map(_compares, tests)) else ()
 
 
 def confirmed(copy: DatasetCopy) -> tuple[Interval, ...]:
@@ -39,4 +39,9 @@ def confirmed(copy: DatasetCopy) -> tuple[Interval, ...]:
 def _of_the_usual(copy: DatasetCopy) -> list[int]:
     """The tests that compare with the past."""
     texts = copy.dataset.tests.filter(retired_at=None).values_list("pk", "version__flattened")
-    return [pk for pk, text in texts if text and any(series_calls(understood(text)))]
+    return [pk for pk, text in texts if text and _compares(text)]
+
+
+def _compares(flattened: str) -> bool:
+    """What is not understood compares nothing; its result says so."""
+    return is_understood(flattened) and any(series_calls(understood(flattened)))

@@ -91,7 +91,7 @@ def execute(claimed: Claim, *, now: datetime) -> list[Result]:
 
 def _run(claimed: Sequence[Unit], *, now: datetime) -> list[Run]:
     answers = measure(claimed[0].copy, claimed, now=now)
-    excluded = left_out(claimed[0].copy, [unit for unit in claimed if is_understood(unit)])
+    excluded = left_out(claimed[0].copy, claimed)
     return [_tried(unit, answers[unit.pk], excluded, now=now) for unit in claimed]
 
 
@@ -197,7 +197,8 @@ def _state(test: Test) -> tuple[int | None, datetime | None]:
 
 def _has_a_next(unit: Unit) -> bool:
     """It is of a partition, of a test that is understood."""
-    return unit.test.version is not None and unit.test.version.cadence is None and is_understood(unit)
+    version = unit.test.version
+    return version is not None and version.cadence is None and is_understood(version.flattened)
 
 
 def _read_at(row: Unit, now: datetime) -> datetime:

@@ -61,10 +61,10 @@ def understood(flattened: str) -> Expression:
     return parse(flattened)
 
 
-def is_understood(unit: Unit) -> bool:
+def is_understood(flattened: str) -> bool:
     """False for what an older grammar stored: its result is an ERROR that says why."""
     try:
-        understood(_text(unit))
+        understood(flattened)
     except Exception:
         return False
     return True

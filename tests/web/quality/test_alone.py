@@ -8,6 +8,7 @@ import pytest
 
 from lakehub.kernel.interval import EVERYTHING
 from quality import execution, reuse, slots
+from quality.confirmed import confirmed
 from quality.detail import detail_of
 from quality.domain.evaluation import evaluate
 from quality.domain.expression import formula
@@ -153,3 +154,8 @@ def test_a_claim_that_fails_keeps_no_other_copy_waiting(others: World, monkeypat
     with pytest.raises(RuntimeError):
         others.run(NOW)
     assert (outcomes(), Unit.objects.exclude(leased_by="").count()) == (["pass"] * 3, 0)
+
+
+def test_a_test_that_is_not_understood_takes_no_baseline_from_the_others(others: World) -> None:
+    broken(others, "rows(this) > > 0")
+    assert confirmed(others.copy("dc1")) == ()
