@@ -93,7 +93,9 @@ def restore(dataset: Dataset, *, actor: str, now: datetime) -> None:
     """Onboards again what was let go: it is fed from where it stood, or bootstrapped if its copies were dropped since."""
     with transaction.atomic():
         left = Dataset.objects.filter(pk=dataset.pk, offboarded_at__isnull=False)
-        if not left.update(offboarded_at=None, missing_since=None, missing_looks=0, metadata_version=F("metadata_version") + 1):
+        if not left.update(
+            offboarded_at=None, missing_since=None, missing_looks=0, metadata_version=F("metadata_version") + 1
+        ):
             raise Conflict(f"Dataset `{dataset.name}` is onboarded already; nothing was changed.")
         _neighbour_changed(dataset)
         audit.record(actor, "restore", f"dataset:{dataset.name}", now=now)
