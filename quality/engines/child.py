@@ -45,9 +45,12 @@ UNFIT = "the query meets a value that it cannot convert or compute with; TRY_CAS
 """In place of what the database says: it shows the value."""
 
 
+_OF_SETTINGS = "Invalid Input Error: Cannot "
+
+
 def _said(failed: Exception) -> str:
     """Also what it spilled to disk was bounded."""
-    if isinstance(failed, duckdb.DataError | duckdb.InvalidInputException):
+    if isinstance(failed, duckdb.DataError | duckdb.InvalidInputException) and not str(failed).startswith(_OF_SETTINGS):
         return UNFIT
     spilled = isinstance(failed, duckdb.IOException) and _SPILL in str(failed)
     return "the query needs more memory than it may have" if spilled or not str(failed) else str(failed).splitlines()[0]
