@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from lakehub.catalog import changes
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset
 from quality import baseline, generator
 from quality.checks.duplicates import Duplicates
 from quality.domain.definitions import DatasetFacts, Definition
@@ -61,8 +61,8 @@ def test_what_failed_is_tried_again_later_and_later(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_copy_whose_baseline_always_fails_starves_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    def begin(copy: DatasetCopy, **known: object) -> object:
-        if copy.dataset.name == "bad":
+    def begin(dataset: Dataset, *there: object, **known: object) -> object:
+        if dataset.name == "bad":
             raise OSError("the disk is gone")
         return NOW
 
