@@ -59,6 +59,7 @@ import json
 from quality.models import Measurement
 from tests.web.quality.conftest import rows
 from tests import lake
+call_command("flush", interactive=False, verbosity=0)  # what the tests before left
 world = build_world(Path(settings.LAKEHUB_HOME))
 named = rows("2026-11-16", 100, first=5000).set_column(2, "tailnum", [["N1\\x00"] * 100])
 lake.commit(world.table(), {"2026-11-16": named}, column="flight_date", instant="20261117120000000")

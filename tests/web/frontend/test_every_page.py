@@ -105,7 +105,7 @@ def test_queries_are_few_and_do_not_grow_with_the_fleet(page: Client, template: 
             bad = make.unit(test, make.copy_of(one, "dc2"), verdict="fail", observed=9.0, threshold="< 1 h")  # type: ignore[arg-type]
             make.incident(one, category, bad)
     assert _queries(page, where) == few
-    assert few <= MOST_QUERIES[template]
+    assert few == MOST_QUERIES[template]
 
 
 def _queries(page: Client, where: str) -> int:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
+from django.core.cache.backends.locmem import LocMemCache
 from django.core.management import call_command
 from django.db import connection
 from django.db.models import F
@@ -125,9 +126,10 @@ def test_it_takes_as_many_queries_for_many_datasets() -> None:
 
 
 def test_what_is_looked_at_all_the_time_is_counted_once_a_minute(
-    flights: Dataset, settings: Any, django_assert_num_queries: Any
+    flights: Dataset, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
-    settings.CACHES = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache", "LOCATION": "coverage"}}
+    # A cache set by the settings would outlive the test: the proxy keeps it for its thread.
+    monkeypatch.setattr("quality.coverage.cache", LocMemCache("coverage", {}))
     assert lately(now=NOW).share == 1.0
     _lost(flights)
     with django_assert_num_queries(0):
