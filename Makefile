@@ -8,7 +8,6 @@ VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := $(VENV)/bin/python
 PACKAGES := lakehub ingestion quality incidents frontend
-export DJANGO_SETTINGS_MODULE ?= lakehub.settings
 
 .PHONY: help setup demo test dev up check bench-peers format clean
 
