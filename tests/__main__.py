@@ -96,13 +96,20 @@ def run(suite: str, *, shown: bool = True) -> Run:
             command += ["-n", str(SIDE_BY_SIDE[suite])]
         output = None if shown else subprocess.PIPE
         errors = None if shown else subprocess.STDOUT
-        done = subprocess.run(command, check=False, stdin=subprocess.DEVNULL, stdout=output, stderr=errors, text=True)
+        done = subprocess.run(
+            command, check=False, env=environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=errors, text=True
+        )
         exit_code = done.returncode
         seconds = time.monotonic() - began
         passed, failed, skipped = _counts(report)
     if not shown:
         print(f"\n── {suite}, beside the others ──\n{done.stdout}", flush=True)
     return Run(suite, seconds, passed, failed or int(exit_code not in (0, NOTHING_COLLECTED)), skipped, exit_code)
+
+
+def environment() -> dict[str, str]:
+    """Compiled modules are kept: the tests start hundreds of processes, and each would compile the whole house again."""
+    return {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
 
 
 def _counts(report: Path) -> tuple[int, int, int]:

@@ -18,7 +18,7 @@ pytest.register_assert_rewrite("tests.contracts.answers")
 settings.register_profile(
     "repeatable",
     derandomize=True,
-    max_examples=40,  # the suite is run at every change; LAKEHUB_HYPOTHESIS=search looks long and at random
+    max_examples=25,  # the suite is run at every change; LAKEHUB_HYPOTHESIS=search looks long and at random
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
