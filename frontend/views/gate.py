@@ -13,7 +13,7 @@ from django.urls import reverse
 from django.utils import timezone
 
 from frontend.queries import gate as query
-from incidents.serializers import AnswerSerializer, answer_of
+from incidents.shapes.gate import AnswerSerializer, answer_of
 from lakehub import wiring
 from lakehub.catalog.changes import live_dataset
 from lakehub.catalog.models import Dataset

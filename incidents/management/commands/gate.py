@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from incidents import gate
 from incidents.instants import wanted_range
-from incidents.serializers import AnswerSerializer, answer_of
+from incidents.shapes.gate import AnswerSerializer, answer_of
 from incidents.wording import data_range
 from lakehub import wiring
 from lakehub.kernel.errors import NotFound, Refused

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from incidents.models import Incident
-from incidents.serializers import IncidentSerializer
+from incidents.shapes.incidents import IncidentSerializer
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import NotFound
 

@@ -1,4 +1,4 @@
-"""Incidents and the spans they are made of, everything that happened to them, and the messages about them."""
+"""Incidents, the spans they are made of, what users report, and everything that happened to them."""
 
 from __future__ import annotations
 
@@ -8,10 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
-from incidents.policies import check_blocks
-from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.kernel.addresses import host_of
 from quality.models import Category, Unit
 
 
@@ -162,117 +159,3 @@ class IncidentEvent(models.Model):
 
     def __str__(self) -> str:
         return f"#{self.incident_id} {self.kind}"
-
-
-class MessageState(models.TextChoices):
-    PENDING = "pending"
-    HELD = "held"
-    SENT = "sent"
-    DROPPED = "dropped"
-    FAILED = "failed"
-
-
-class Message(models.Model):
-    """The outbox: written with the change that caused it, sent afterwards, once more at worst."""
-
-    incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="messages")
-    occasion = models.CharField(max_length=20)
-    """opened, acknowledged, resolved, reopened"""
-    channel = models.CharField(max_length=20)
-    address = models.CharField(max_length=500)
-    subject = models.CharField(max_length=300)
-    body = models.TextField()
-    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
-    held_by = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
-    why = models.CharField(max_length=200, blank=True)
-    """Why it is held or was dropped."""
-    held_since = models.DateTimeField(null=True, blank=True)
-    """Since when stale data holds it."""
-    released_at = models.DateTimeField(null=True, blank=True)
-    """When what held it was over; reruns asked for then decide whether it goes out."""
-    created_at = models.DateTimeField()
-    due_at = models.DateTimeField()
-    attempt = models.PositiveSmallIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
-
-    class Meta:
-        indexes: ClassVar = [
-            models.Index(fields=["due_at"], condition=Q(state__in=["pending", "held"]), name="message_due"),
-            models.Index(fields=["incident", "created_at"], name="message_of_incident"),
-        ]
-
-    @property
-    def shown_address(self) -> str:
-        """A webhook's path is often its secret, and everybody who is signed in reads the timeline."""
-        return host_of(self.address) if self.channel == "webhook" else self.address
-
-    def __str__(self) -> str:
-        return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"
-
-
-class WeeklyLetter(models.Model):
-    """The weekly report of a team, as it was written and mailed: one a team and week, however often the task runs."""
-
-    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="weekly_letters")
-    week = models.DateField()
-    """The Monday it begins with."""
-    address = models.CharField(max_length=500, blank=True)
-    """Empty: the team has named none; the page has the report all the same."""
-    subject = models.CharField(max_length=300)
-    body = models.TextField()
-    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
-    created_at = models.DateTimeField()
-    due_at = models.DateTimeField()
-    attempt = models.PositiveSmallIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
-
-    class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["team", "week"], name="one_letter_a_week")]
-        indexes: ClassVar = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="letter_due")]
-
-    def __str__(self) -> str:
-        return f"report of {self.week} to {self.team}"
-
-
-class GatePolicy(models.Model):
-    """What a consumer's jobs do with a verdict, by tier. No row: fail and unknown block, warn and pass do not."""
-
-    consumer = models.CharField(max_length=63)
-    tier = models.PositiveSmallIntegerField()
-    blocks = models.JSONField(default=list, blank=True, validators=[check_blocks])
-    """Verdicts (`unknown`) or reasons of one (`unknown:not_due`) that block."""
-
-    class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["consumer", "tier"], name="one_policy_a_tier")]
-        verbose_name_plural = "gate policies"
-
-    def __str__(self) -> str:
-        return f"{self.consumer}, tier {self.tier}"
-
-
-class GateQuestion(models.Model):
-    """A question that the gate was asked and what it answered; the query-level score is computed from these."""
-
-    at = models.DateTimeField()
-    consumer = models.CharField(max_length=63)
-    request_id = models.CharField(max_length=100)
-    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="+")
-    start = models.DateTimeField()
-    end = models.DateTimeField()
-    verdict = models.CharField(max_length=10)
-    allowed = models.BooleanField()
-
-    class Meta:
-        constraints: ClassVar = [
-            models.UniqueConstraint(
-                fields=["consumer", "request_id", "copy", "start", "end"], name="one_question_a_request"
-            )
-        ]
-        indexes: ClassVar = [models.Index(fields=["-at"], name="question_newest")]
-
-    def __str__(self) -> str:
-        return f"{self.consumer} about {self.copy}: {self.verdict}"

@@ -1,0 +1,85 @@
+"""Incidents over REST: the list, one of them, and reports by users."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from incidents import gate, moves, reports
+from incidents.api.common import known, person, valid
+from incidents.instants import wanted_range
+from incidents.models import Incident, State
+from incidents.shapes.actions import ReportSerializer
+from incidents.shapes.incidents import IncidentDetailSerializer, IncidentSerializer
+from lakehub import wiring
+from lakehub.catalog.changes import live_dataset
+from quality.models import Category
+
+
+class Incidents(ListAPIView[Incident]):
+    """Incidents, newest first; `state`, `dataset`, `category` and `open=1` narrow the list."""
+
+    scopes: ClassVar = {"GET": "incidents:read", "POST": "incidents:write"}
+    serializer_class = IncidentSerializer
+
+    def get_queryset(self) -> QuerySet[Incident]:
+        rows = Incident.objects.select_related("dataset", "assignee").order_by("-opened_at", "-pk")
+        asked = self.request.query_params
+        if asked.get("open") == "1":
+            rows = rows.filter(resolved_at=None)
+        for name, field, words in (
+            ("state", "state", State.values),
+            ("category", "category", Category.values),
+        ):
+            if value := asked.get(name):
+                rows = rows.filter(**{field: known(name, value, words)})
+        if asked.get("dataset"):
+            rows = rows.filter(dataset__name=asked["dataset"])
+        return rows
+
+    @extend_schema(
+        parameters=[OpenApiParameter(name, str) for name in ("state", "category", "dataset", "open")],
+        responses=IncidentSerializer(many=True),
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
+
+    @extend_schema(request=ReportSerializer, responses={201: IncidentDetailSerializer})
+    def post(self, request: Request) -> Response:
+        """Reports what no test saw. Everybody who is signed in may."""
+        said = valid(ReportSerializer, request)
+        dataset = live_dataset(said["dataset"])
+        made = reports.report(
+            dataset,
+            said["category"],
+            wanted_range(said["from"], said["to"], dataset),
+            text=said["text"],
+            reporter=person(request),
+            now=wiring.clock.now(),
+            copy=gate.find_copy(dataset.name, said["dc"]) if said["dc"] else None,
+            occurred_at=said["occurred_at"],
+        )
+        return shown(made.pk, status.HTTP_201_CREATED)
+
+
+class OneIncident(APIView):
+    scopes: ClassVar = {"GET": "incidents:read"}
+
+    @extend_schema(responses=IncidentDetailSerializer)
+    def get(self, request: Request, number: int) -> Response:
+        """The incident with its spans, its timeline and its messages."""
+        return shown(number)
+
+
+def shown(number: int, code: int = status.HTTP_200_OK) -> Response:
+    moves.find(number)
+    related = ("spans__copy__data_center", "spans__unit__test", "events", "messages")
+    incident = Incident.objects.select_related("dataset", "assignee").prefetch_related(*related).get(pk=number)
+    return Response(IncidentDetailSerializer(incident).data, code)
