@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 
 from incidents import wording
+from incidents.domain.routing import Recipient
 from incidents.models import Incident, Message, Span
-from lakehub.accounts.models import Team
 
 OPENING = ("opened", "reopened")
 """Occasions that may be held; the others are told only to whom one of these was sent."""
 
 
-def recipients(team: Team) -> Iterator[tuple[str, str]]:
-    """(channel, address) of those who are told; a team that named none has its messages in the log."""
+def recipients(incident: Incident, occasion: str) -> list[Recipient]:
+    """Who is told of it; a team that named no address has its messages in the log."""
+    team = incident.dataset.team
     addresses = [("email", team.email), ("webhook", team.webhook_url)]
-    known = [(channel, address) for channel, address in addresses if address]
-    yield from known or [("log", team.name)]
+    known = [Recipient(channel, address, f"team {team.name}") for channel, address in addresses if address]
+    return known or [Recipient("log", team.name, f"team {team.name}")]
 
 
 def enqueue(
@@ -30,14 +31,14 @@ def enqueue(
         Message(
             incident=incident,
             occasion=occasion,
-            channel=channel,
-            address=address,
+            channel=told.channel,
+            address=told.address,
             subject=subject,
             body=body,
             created_at=now,
             due_at=now,
         )
-        for channel, address in recipients(incident.dataset.team)
+        for told in recipients(incident, occasion)
     )
 
 
