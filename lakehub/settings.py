@@ -44,6 +44,7 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
+    "lakehub.parsing.PlainAddress",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "frontend.csp.ContentSecurityPolicy",
     "django.contrib.sessions.middleware.SessionMiddleware",
@@ -121,7 +122,8 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["lakehub.accounts.permissions.HasScope"],
-    "DEFAULT_SCHEMA_CLASS": "drf_spectacular.openapi.AutoSchema",
+    "DEFAULT_SCHEMA_CLASS": "lakehub.openapi.Described",
+    "DEFAULT_PARSER_CLASSES": ["lakehub.parsing.PlainJSON"],
     "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "lakehub.api.explain",

@@ -1,0 +1,51 @@
+"""How the REST API describes itself: to what a view answers, every operation adds how it refuses. In one place, so that none forgets."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.openapi import AutoSchema
+from rest_framework import serializers
+
+_ALWAYS = {
+    400: "The request cannot be read: its address, a parameter, or a field of the body.",
+    401: "No sign-in, or a token that is unknown, expired or revoked.",
+    403: "The scope, or the role in the team, is missing; or a form of a browser without its CSRF token.",
+    404: "There is nothing by that name, or no such page of the list.",
+    422: "It was understood and cannot be done; `fields` says why, field by field.",
+}
+_BODIES = {
+    413: "The body is too large.",
+    415: "The body is not JSON.",
+}
+_CHANGES = {409: "Somebody was faster; nothing was changed."}
+_LIMITED = {429: "Too many requests; `Retry-After` says in how many seconds the next is answered."}
+
+
+class WhatWentWrong(serializers.Serializer[Any]):
+    code = serializers.CharField(help_text="A word for programs: refused, not_found, conflict, invalid ...")
+    message = serializers.CharField(help_text="A sentence for people: what, which value, what would do.")
+    fields = serializers.JSONField(required=False, help_text="The same for each field.")  # type: ignore[assignment]
+
+
+class ErrorSerializer(serializers.Serializer[Any]):
+    """How every refusal reads."""
+
+    error = WhatWentWrong()
+
+
+class Described(AutoSchema):
+    """What a view says of its answers, and the refusals that `lakehub.api.explain` makes for all."""
+
+    def _get_response_bodies(self, direction: Any = "response") -> Any:
+        answers = super()._get_response_bodies(direction)
+        for code, why in self._refusals().items():
+            if str(code) not in answers:
+                answers[str(code)] = self._get_response_for_code(ErrorSerializer, str(code)) | {"description": why}
+        return dict(sorted(answers.items()))
+
+    def _refusals(self) -> dict[int, str]:
+        changes = self.method not in ("GET", "HEAD", "OPTIONS")
+        reads_a_body = self.method in ("POST", "PUT", "PATCH")
+        limited = bool(self.view.get_throttles())
+        return _ALWAYS | (_BODIES if reads_a_body else {}) | (_CHANGES if changes else {}) | (_LIMITED if limited else {})

@@ -1,0 +1,80 @@
+"""What is read of a request before anything knows what it means: plain JSON of a bounded size, and text without NUL.
+
+A database refuses NUL and half characters in the middle of a query, and a parser gives up on nesting without end: both would be our
+error. Here they are the caller's, by name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import IO, Any
+
+from django.conf import settings
+from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
+from rest_framework import status
+from rest_framework.exceptions import APIException, ParseError
+from rest_framework.parsers import JSONParser
+
+_NUL = "A NUL character (%00) is in {where}: take it out."
+
+
+class TooLarge(APIException):
+    status_code = status.HTTP_413_REQUEST_ENTITY_TOO_LARGE
+    default_code = "too_large"
+
+
+class PlainJSON(JSONParser):
+    """JSON that every database can hold."""
+
+    def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> Any:
+        said = str(getattr(stream, "META", {}).get("CONTENT_LENGTH", ""))
+        length = int(said) if said.isdecimal() else 0
+        if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
+            raise TooLarge(f"A body of {length:,} bytes: {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} at most.")
+        try:
+            data = super().parse(stream, media_type, parser_context)
+        except RecursionError:
+            raise ParseError("The body is nested too deeply.") from None
+        for text in _texts(data):
+            if "\0" in text:
+                raise ParseError(_NUL.format(where="the body"))
+            if not text.isascii() and any("\ud800" <= letter <= "\udfff" for letter in text):
+                raise ParseError("Half of a surrogate pair (\\ud800 to \\udfff) is in the body: send whole characters.")
+        return data
+
+
+def _texts(data: Any) -> Iterator[str]:
+    """Every text of a parsed body, keys too."""
+    waiting = [data]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            yield one
+        elif isinstance(one, dict):
+            waiting.extend((*one.keys(), *one.values()))
+        elif isinstance(one, list):
+            waiting.extend(one)
+
+
+class PlainAddress:
+    """Refuses NUL in an address, its parameters, or the fields of a page's form."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
+            return _refused("the address")
+        return self.get_response(request)
+
+    def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
+        match = request.resolver_match
+        if request.method != "POST" or (match and match.namespace == "api"):
+            return None
+        if any("\0" in text for name, values in request.POST.lists() for text in (name, *values)):
+            return _refused("the form")
+        return None
+
+
+def _refused(where: str) -> HttpResponse:
+    return JsonResponse({"error": {"code": "invalid", "message": _NUL.format(where=where)}}, status=400)
