@@ -1,5 +1,6 @@
 """The rows of the incident manager, one file a subject."""
 
+from incidents.models.following import BulkAction, BulkLine, Subscription
 from incidents.models.gate import GatePolicy, GateQuestion
 from incidents.models.incident import (
     Backfill,
@@ -7,6 +8,7 @@ from incidents.models.incident import (
     Incident,
     IncidentEvent,
     Resolution,
+    RootCause,
     Span,
     State,
     UserReport,
@@ -15,6 +17,8 @@ from incidents.models.message import Message, MessageState, WeeklyLetter
 
 __all__ = [
     "Backfill",
+    "BulkAction",
+    "BulkLine",
     "FalsePositive",
     "GatePolicy",
     "GateQuestion",
@@ -23,8 +27,10 @@ __all__ = [
     "Message",
     "MessageState",
     "Resolution",
+    "RootCause",
     "Span",
     "State",
+    "Subscription",
     "UserReport",
     "WeeklyLetter",
 ]

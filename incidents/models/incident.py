@@ -8,6 +8,7 @@ from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from ingestion.models import JobRun
 from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.models import Category, Unit
 
@@ -49,6 +50,20 @@ class Backfill(models.TextChoices):
     DONE = "done"
 
 
+class RootCause(models.TextChoices):
+    """Why it went wrong, as far as the owners know."""
+
+    UPSTREAM_LATE = "upstream_late", "upstream late"
+    UPSTREAM_DATA = "upstream_data", "wrong data from upstream"
+    SCHEMA_CHANGE = "schema_change", "schema change"
+    CODE_CHANGE = "code_change", "code change"
+    CONFIGURATION = "configuration", "configuration"
+    REPLICATION = "replication", "replication"
+    INFRASTRUCTURE = "infrastructure", "infrastructure"
+    WRONG_TEST = "wrong_test", "wrong test or threshold"
+    OTHER = "other", "something else"
+
+
 class Incident(models.Model):
     """What is wrong with one dataset in one category, made of spans; its range is theirs."""
 
@@ -67,9 +82,11 @@ class Incident(models.Model):
         settings.AUTH_USER_MODEL, on_delete=models.SET_NULL, null=True, blank=True, related_name="assigned_incidents"
     )
     eta = models.DateTimeField(null=True, blank=True)
-    root_cause = models.CharField(max_length=40, blank=True)
+    root_cause = models.CharField(max_length=40, choices=RootCause.choices, blank=True)
     root_cause_text = models.TextField(blank=True)
     backfill = models.CharField(max_length=16, choices=Backfill.choices, blank=True)
+    backfill_run = models.ForeignKey(JobRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    """The job that repairs it; how it ends becomes the state of the backfill."""
     snoozed_until = models.DateTimeField(null=True, blank=True)
     merged_into = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="merged")
     revision = models.PositiveIntegerField(default=0)
@@ -105,10 +122,15 @@ class UserReport(models.Model):
     fixed_at = models.DateTimeField(null=True, blank=True)
     matched = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="reports")
     """The detected incident that explains it."""
+    reminders = models.PositiveSmallIntegerField(default=0)
+    """How often the producers were asked again."""
+    remind_at = models.DateTimeField(null=True, blank=True)
+    """When they are asked again; None: they have answered."""
 
     class Meta:
         indexes: ClassVar = [
-            models.Index(fields=["start", "end"], condition=Q(fixed_at=None), name="report_open_overlap")
+            models.Index(fields=["start", "end"], condition=Q(fixed_at=None), name="report_open_overlap"),
+            models.Index(fields=["remind_at"], condition=Q(remind_at__isnull=False), name="report_to_remind_of"),
         ]
 
     def __str__(self) -> str:
