@@ -44,7 +44,10 @@ class GateQuestion(models.Model):
                 fields=["consumer", "request_id", "copy", "start", "end"], name="one_question_a_request"
             )
         ]
-        indexes: ClassVar = [models.Index(fields=["-at"], name="question_newest")]
+        indexes: ClassVar = [
+            models.Index(fields=["-at"], name="question_newest"),
+            models.Index(fields=["copy", "at"], name="question_of_copy"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.consumer} about {self.copy}: {self.verdict}"

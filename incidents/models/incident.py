@@ -156,6 +156,8 @@ class Span(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["copy", "start", "end"], condition=Q(ended_at=None), name="span_active_overlap"),
             models.Index(fields=["incident"], name="span_of_incident"),
+            # The lives that reach into a window of time: those that ended after its start, with what began before its end.
+            models.Index(fields=["ended_at", "began_at"], name="span_life"),
         ]
 
     def __str__(self) -> str:
