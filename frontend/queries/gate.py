@@ -12,8 +12,8 @@ from frontend import svg, words
 from frontend.states import STATES
 from incidents.domain.gate import Cause
 from incidents.gate import Question, Reply, ask
-from incidents.instants import instant
 from incidents.models import GatePolicy, GateQuestion
+from lakehub.catalog.instants import instant
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.calendar import Grain, partition_at, partitions_within
 from lakehub.kernel.errors import Refused

@@ -12,10 +12,10 @@ from rest_framework.views import APIView
 
 from incidents import gate
 from incidents.api.common import person, valid
-from incidents.instants import wanted_range
 from incidents.shapes import gate as shapes
 from lakehub import wiring
 from lakehub.accounts.models import Token
+from lakehub.catalog.instants import wanted_range
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.outcome import Verdict, worst
 

@@ -14,12 +14,12 @@ from rest_framework.views import APIView
 
 from incidents import gate, moves, reports
 from incidents.api.common import known, person, valid
-from incidents.instants import wanted_range
 from incidents.models import Incident, State
 from incidents.shapes.actions import ReportSerializer
 from incidents.shapes.incidents import IncidentDetailSerializer, IncidentSerializer
 from lakehub import wiring
 from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.instants import wanted_range
 from quality.models import Category
 
 

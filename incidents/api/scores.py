@@ -10,10 +10,10 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from incidents import scoring
-from incidents.instants import wanted_range
 from incidents.shapes import scores as shapes
 from lakehub import wiring
 from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.instants import wanted_range
 
 
 class ScoresOfWindow(APIView):

@@ -10,10 +10,10 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from incidents import gate
-from incidents.instants import wanted_range
 from incidents.shapes.gate import AnswerSerializer, answer_of
 from incidents.wording import data_range
 from lakehub import wiring
+from lakehub.catalog.instants import wanted_range
 from lakehub.kernel.errors import NotFound, Refused
 
 BLOCKED = 3
