@@ -1,5 +1,6 @@
 """The rows of the incident manager, one file a subject."""
 
+from incidents.models.alerts import Alert, Digest, DigestState, Route, SuppressionRule
 from incidents.models.following import BulkAction, BulkLine, Subscription
 from incidents.models.gate import GatePolicy, GateQuestion
 from incidents.models.incident import (
@@ -16,9 +17,12 @@ from incidents.models.incident import (
 from incidents.models.message import Message, MessageState, WeeklyLetter
 
 __all__ = [
+    "Alert",
     "Backfill",
     "BulkAction",
     "BulkLine",
+    "Digest",
+    "DigestState",
     "FalsePositive",
     "GatePolicy",
     "GateQuestion",
@@ -28,9 +32,11 @@ __all__ = [
     "MessageState",
     "Resolution",
     "RootCause",
+    "Route",
     "Span",
     "State",
     "Subscription",
+    "SuppressionRule",
     "UserReport",
     "WeeklyLetter",
 ]

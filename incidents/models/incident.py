@@ -88,6 +88,12 @@ class Incident(models.Model):
     backfill_run = models.ForeignKey(JobRun, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     """The job that repairs it; how it ends becomes the state of the backfill."""
     snoozed_until = models.DateTimeField(null=True, blank=True)
+    """It is snoozed until then, at the latest; what ends it sooner stands below."""
+    snoozed_at = models.DateTimeField(null=True, blank=True)
+    snoozed_until_worse = models.BooleanField(default=False)
+    """More data fails, or it matters more."""
+    snoozed_failures = models.PositiveSmallIntegerField(null=True, blank=True)
+    """So many more runs fail."""
     merged_into = models.ForeignKey("self", on_delete=models.SET_NULL, null=True, blank=True, related_name="merged")
     revision = models.PositiveIntegerField(default=0)
     """Grows with each move: an update names the revision that it saw, so of two at once one wins."""

@@ -7,6 +7,7 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
+from incidents.models.alerts import SECRET_ADDRESSES, Digest, Route
 from incidents.models.incident import Incident
 from lakehub.accounts.models import Team
 from lakehub.kernel.addresses import host_of
@@ -15,6 +16,7 @@ from lakehub.kernel.addresses import host_of
 class MessageState(models.TextChoices):
     PENDING = "pending"
     HELD = "held"
+    COLLECTED = "collected", "collected for a digest"
     SENT = "sent"
     DROPPED = "dropped"
     FAILED = "failed"
@@ -25,9 +27,14 @@ class Message(models.Model):
 
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="messages")
     occasion = models.CharField(max_length=20)
-    """opened, acknowledged, resolved, reopened"""
+    """opened, worse, acknowledged, resolved, reopened, reported, eta, ..."""
     channel = models.CharField(max_length=20)
     address = models.CharField(max_length=500)
+    told_because = models.CharField(max_length=200, blank=True)
+    """What made the address one that is told: a route, a subscription."""
+    route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
+    """It decides when the message goes out; None: at once."""
+    digest = models.ForeignKey(Digest, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
     subject = models.CharField(max_length=300)
     body = models.TextField()
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
@@ -49,12 +56,15 @@ class Message(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["due_at"], condition=Q(state__in=["pending", "held"]), name="message_due"),
             models.Index(fields=["incident", "created_at"], name="message_of_incident"),
+            models.Index(
+                fields=["route", "due_at"], condition=Q(state="collected", digest=None), name="message_for_digest"
+            ),
         ]
 
     @property
     def shown_address(self) -> str:
         """A webhook's path is often its secret, and everybody who is signed in reads the timeline."""
-        return host_of(self.address) if self.channel == "webhook" else self.address
+        return host_of(self.address) if self.channel in SECRET_ADDRESSES else self.address
 
     def __str__(self) -> str:
         return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"

@@ -1,0 +1,163 @@
+"""How alerts are set up: what each dataset's categories are worth, where a team wants to hear of it, what suppresses what."""
+
+from __future__ import annotations
+
+from datetime import time
+from typing import ClassVar
+from zoneinfo import ZoneInfo
+
+from django.db import models
+from django.db.models import F, Q
+
+from incidents.domain import alerting, quiet, routing
+from incidents.domain.alerting import Severity
+from incidents.domain.quiet import WEEK, QuietHours
+from lakehub.accounts.models import Team
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.addresses import host_of
+from quality.models import Category
+
+SEVERITIES = [(one.value, one.value) for one in Severity]
+DIGESTS = [(one.value, one.value) for one in quiet.Digest]
+MORNING = time(8)
+SECRET_ADDRESSES = ("webhook", "slack", "pagerduty", "apprise")
+"""Channels whose address is often a secret."""
+
+
+class Alert(models.Model):
+    """What a failure of one category of a dataset is worth. Made from a template; what a person set in its place stays."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="alerts")
+    category = models.CharField(max_length=20, choices=Category.choices)
+    severity = models.CharField(max_length=10, choices=SEVERITIES)
+    """Of the template."""
+    because = models.CharField(max_length=200)
+    override = models.JSONField(default=dict, blank=True)
+    """`severity`, `muted` and `why`, as a person set them; empty: the template counts."""
+    overridden_by = models.CharField(max_length=150, blank=True)
+    overridden_at = models.DateTimeField(null=True, blank=True)
+    metadata_version = models.PositiveIntegerField()
+    """Of the dataset when the template was applied; behind the dataset's own, it is again."""
+    generated_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["dataset__name", "category"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["dataset", "category"], name="one_alert_a_category")]
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: {self.category}"
+
+    @property
+    def tone(self) -> alerting.Tone:
+        """What counts."""
+        return alerting.tone(Severity(self.severity), self.override)
+
+
+class Route(models.Model):
+    """One address of a team, which messages it takes, and when."""
+
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="routes")
+    channel = models.CharField(max_length=20)
+    address = models.CharField(max_length=500)
+    enabled = models.BooleanField(default=True)
+    tiers = models.JSONField(default=list, blank=True)
+    """Empty: all."""
+    categories = models.JSONField(default=list, blank=True)
+    """Empty: all."""
+    least = models.CharField(max_length=10, choices=SEVERITIES, default=Severity.LOW)
+    """The least severity that it takes."""
+    zone = models.CharField(max_length=64, default="UTC")
+    quiet_from = models.TimeField(null=True, blank=True)
+    quiet_to = models.TimeField(null=True, blank=True)
+    quiet_days = models.JSONField(default=list, blank=True)
+    """The days on which they begin, Monday is 0. Empty: every day."""
+    digest = models.CharField(max_length=10, choices=DIGESTS, default=quiet.Digest.NONE)
+    digest_at = models.TimeField(default=MORNING)
+    """Of a daily digest."""
+
+    class Meta:
+        ordering: ClassVar = ["team__name", "pk"]
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(quiet_from__isnull=True, quiet_to__isnull=True)
+                | Q(quiet_from__isnull=False, quiet_to__isnull=False),
+                name="quiet_hours_have_both_ends",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.team}: {self.channel} {self.shown_address}"
+
+    @property
+    def shown_address(self) -> str:
+        """As everybody may see it."""
+        return host_of(self.address) if self.channel in SECRET_ADDRESSES else self.address
+
+    @property
+    def filter(self) -> routing.Filter:
+        return routing.Filter(frozenset(self.tiers), frozenset(self.categories), Severity(self.least))
+
+    @property
+    def quiet(self) -> QuietHours | None:
+        if self.quiet_from is None or self.quiet_to is None:
+            return None
+        return QuietHours(self.quiet_from, self.quiet_to, ZoneInfo(self.zone), frozenset(self.quiet_days) or WEEK)
+
+    @property
+    def waits(self) -> bool:
+        """It may tell later."""
+        return self.digest != quiet.Digest.NONE or self.quiet_from is not None
+
+
+class SuppressionRule(models.Model):
+    """Where a dataset differs from the default (freshness holds the messages of all other categories)."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="suppression_rules")
+    by_category = models.CharField(max_length=20, choices=Category.choices)
+    suppresses = models.CharField(max_length=20, choices=Category.choices)
+    enabled = models.BooleanField(default=True)
+    """False: a default that does not count here."""
+    set_by = models.CharField(max_length=150)
+    set_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["dataset", "by_category", "suppresses"], name="one_suppression_rule_a_pair"
+            ),
+            models.CheckConstraint(condition=~Q(by_category=F("suppresses")), name="nothing_suppresses_itself"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.dataset}: {self.by_category} {'suppresses' if self.enabled else 'does not suppress'} {self.suppresses}"
+
+
+class DigestState(models.TextChoices):
+    PENDING = "pending"
+    SENT = "sent"
+    FAILED = "failed"
+
+
+class Digest(models.Model):
+    """One message that lists what a route collected; written together with the claim of what it lists, sent afterwards."""
+
+    route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, related_name="digests")
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="digests")
+    channel = models.CharField(max_length=20)
+    address = models.CharField(max_length=500)
+    subject = models.CharField(max_length=300)
+    body = models.TextField()
+    state = models.CharField(max_length=10, choices=DigestState.choices, default=DigestState.PENDING)
+    created_at = models.DateTimeField()
+    due_at = models.DateTimeField()
+    attempt = models.PositiveSmallIntegerField(default=0)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    sent_at = models.DateTimeField(null=True, blank=True)
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-created_at", "-pk"]
+        indexes: ClassVar = [models.Index(fields=["due_at"], condition=Q(state="pending"), name="digest_due")]
+
+    def __str__(self) -> str:
+        return f"digest of {self.created_at:%Y-%m-%d %H:%M} to {self.team}"
