@@ -59,7 +59,7 @@ def bench(report: Report) -> None:
     size = QUICK if report.quick else FULL
     size = Size(asked.datasets or size.datasets, asked.executions or size.executions)
     one_table()  # in the cache before the fleet is made
-    with _instance(asked.database) as home:
+    with instance(asked.database) as home:
         rounds = _Rounds(home, size, report)
         with _workers(asked.workers, asked.profile) as (processes, counted):
             seconds = rounds.run(processes)
@@ -67,12 +67,12 @@ def bench(report: Report) -> None:
 
 
 @contextmanager
-def _instance(database: str) -> Iterator[Path]:
+def instance(database: str, *, settings: str = "lakehub.settings") -> Iterator[Path]:
     """An empty instance of its own. Settings are read from the environment, so this comes before Django."""
     home = Path(tempfile.mkdtemp(prefix="lakehub-bench-"))
     os.environ |= {
         "LAKEHUB_HOME": str(home),
-        "DJANGO_SETTINGS_MODULE": "lakehub.settings",
+        "DJANGO_SETTINGS_MODULE": settings,
         "LAKEHUB_REUSE_RESULTS": "0",
     }
     with _database(database, home) as url:

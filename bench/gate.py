@@ -1,0 +1,210 @@
+"""The gate under load, beside a plain Django view with the same authentication and one SELECT, on the server that `up` runs.
+
+Closed loop: as many answers as the server can give, in turns so that both meet the same machine. Open loop: 200 questions
+a second, whatever comes back; a latency runs from the moment at which the question was meant to go.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shlex
+import signal
+import socket
+import statistics
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.harness import ChildFailed, Report, run
+from bench.schedule import instance
+from bench.serving.load import Load
+
+RATE = 200
+GATE, PLAIN, API = "/api/v1/gate", "/yardstick/plain", "/yardstick/api"
+SETTINGS = "bench.serving.settings"
+
+
+@dataclass(frozen=True)
+class Size:
+    datasets: int
+    incidents: int
+    turns: int
+    """Of each address, in the closed loop."""
+    turn_s: float
+    open_s: float
+
+
+FULL, QUICK = Size(2_000, 100_000, 5, 6.0, 60.0), Size(200, 5_000, 3, 2.0, 10.0)
+
+
+def main() -> int:
+    return run("gate", bench, __doc__, options=_options)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--database", choices=("sqlite", "postgresql"), default="sqlite")
+    parser.add_argument("--connections", type=int, default=4, help="of the closed loop")
+
+
+def bench(report: Report) -> None:
+    size = QUICK if report.quick else FULL
+    with instance(report.asked.database, settings=SETTINGS) as home:
+        from bench.serving import fleet
+
+        begun, now = time.monotonic(), datetime.now(UTC)
+        tokens = fleet.build(size.datasets, size.incidents, now=now)
+        _analyze()
+        report.say(f"{size.datasets:,} datasets, {size.incidents:,} incidents made in {time.monotonic() - begun:.0f} s")
+        with _server(home) as address:
+            questions = _questions(size.datasets, tokens, now)
+            _check(address, questions[GATE])
+            _closed(report, address, questions, size)
+            _open(report, address, questions, size)
+
+
+def _analyze() -> None:
+    """Statistics for the planner, as autovacuum would have made them."""
+    from django.db import connection
+
+    with connection.cursor() as cursor:
+        cursor.execute("ANALYZE")
+
+
+@contextmanager
+def _server(home: Path) -> Iterator[tuple[str, int]]:
+    """The `web` line of the Procfile, as `manage.py up` runs it."""
+    from lakehub import processes
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address: tuple[str, int] = free.getsockname()
+    env = processes.environment(f"127.0.0.1:{address[1]}")
+    line = os.path.expandvars(_defaults(processes.commands(["web"])["web"], env))
+    with (home / "web.log").open("wb") as log:
+        process = subprocess.Popen(shlex.split(line), env=env, stdout=log, stderr=log)
+    try:
+        _wait(address, process, home / "web.log")
+        yield address
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(30)
+
+
+def _defaults(line: str, env: dict[str, str]) -> str:
+    """`${NAME:-default}` as a shell reads it."""
+    out = subprocess.run(["sh", "-c", f"echo {line}"], env=env, capture_output=True, text=True, check=True)
+    return out.stdout.strip()
+
+
+def _wait(address: tuple[str, int], process: subprocess.Popen[bytes], log: Path) -> None:
+    deadline = time.monotonic() + 30
+    while time.monotonic() < deadline and process.poll() is None:
+        try:
+            with urllib.request.urlopen(f"http://127.0.0.1:{address[1]}/ready", timeout=5):
+                return
+        except OSError:
+            time.sleep(0.1)
+    raise ChildFailed(f"The server did not answer:\n{log.read_text()[-2000:]}")
+
+
+def _questions(datasets: int, tokens: Sequence[str], now: datetime) -> dict[str, list[str]]:
+    """Whole requests by address: one to seven of the last days of some dataset, by some consumer."""
+    chance = random.Random(7)
+    asked: dict[str, list[str]] = {GATE: [], PLAIN: [], API: []}
+    for number in range(2_000):
+        end = now - timedelta(days=chance.randrange(1, 20))
+        start = end - timedelta(days=chance.randrange(1, 8))
+        query = f"dataset=flights_{chance.randrange(datasets):04}&from={start:%Y-%m-%d}&to={end:%Y-%m-%d}"
+        for address, texts in asked.items():
+            texts.append(
+                f"GET {address}?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
+                f"Authorization: Bearer {tokens[number % len(tokens)]}\r\n\r\n"
+            )
+    return asked
+
+
+def _check(address: tuple[str, int], questions: Sequence[str]) -> None:
+    """The answers are right: every verdict that there is to expect comes back, with reasons."""
+    seen: set[str] = set()
+    for text in questions[:300]:
+        path, _, rest = text.removeprefix("GET ").partition(" ")
+        token = rest.partition("Authorization: ")[2].strip()
+        request = urllib.request.Request(f"http://127.0.0.1:{address[1]}{path}", headers={"Authorization": token})
+        with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - an address of our own
+            said = json.load(answer)
+        assert said["reasons"]
+        assert said["allowed"] == (said["verdict"] == "pass"), said
+        seen.add(said["verdict"])
+    assert seen == {"pass", "fail"}, seen
+
+
+def _load(load: Load) -> dict[str, Any]:
+    """Sent by a process of its own."""
+    done = subprocess.run(
+        [sys.executable, "-m", "bench.serving.load"],
+        input=json.dumps(vars(load)),
+        capture_output=True,
+        text=True,
+        timeout=load.seconds + 60,
+        check=False,
+    )
+    if done.returncode:
+        raise ChildFailed(done.stderr[-2000:])
+    said: dict[str, Any] = json.loads(done.stdout)
+    if set(said["statuses"]) != {"200"}:
+        raise ChildFailed(f"Not every question was answered: {said['statuses']}")
+    return said
+
+
+def _closed(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> None:
+    rates: dict[str, list[float]] = {where: [] for where in questions}
+    for _ in range(size.turns):
+        for where, texts in questions.items():
+            said = _load(Load(address, texts, size.turn_s, report.asked.connections))
+            rates[where].append(len(said["latencies"]) / said["seconds"])
+    median = {where: statistics.median(found) for where, found in rates.items()}
+    names = {GATE: "the gate", PLAIN: "a Django view", API: "a view of the API"}
+    rows = [
+        [names[where], f"{median[where]:.0f}", f"{max(rates[where]):.0f}", f"{median[GATE] / median[where]:.2f}"]
+        for where in (PLAIN, API, GATE)
+    ]
+    report.table(
+        f"Closed loop, {report.asked.connections} connections", ["", "answers/s", "best turn", "gate's share"], rows
+    )
+    for where, name in ((GATE, "gate"), (PLAIN, "django"), (API, "api")):
+        report.figure(f"{name}_per_s", median[where])
+    report.at_least(
+        "gate over a Django view with the same authentication and one SELECT",
+        median[GATE] / median[PLAIN],
+        0.5,
+        unit="x",
+    )
+
+
+def _open(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> None:
+    said = _load(Load(address, questions[GATE], size.open_s, 32, RATE))
+    latencies = [1000 * one for one in said["latencies"]]
+    cuts = statistics.quantiles(latencies, n=1000, method="inclusive")
+    shown = {"p50": cuts[499], "p90": cuts[899], "p99": cuts[989], "p99.9": cuts[998], "most": latencies[-1]}
+    report.table(
+        f"Open loop, {RATE} questions a second for {size.open_s:.0f} s, from the intended send",
+        ["", "ms"],
+        [[name, f"{value:.1f}"] for name, value in shown.items()],
+    )
+    for name, value in shown.items():
+        report.figure(f"open_{name}_ms", value)
+    report.at_most(f"p99 at {RATE}/s", cuts[989], 25, unit=" ms")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
