@@ -20,6 +20,7 @@ from lakehub.kernel.apart import apart
 from quality.domain.expression import formula
 from quality.domain.expression.measures import Answer
 from quality.domain.expression.values import Failed
+from quality.domain.queries import BadQuery, understood
 from quality.domain.stored import from_json, to_json
 from quality.engines.scan import Each, Part, Target, Whole
 from quality.engines.states import states
@@ -29,8 +30,8 @@ from quality.scanning import Found
 
 MEASURED_AS = 1
 """Raise it with every change of what a measure answers of the same data: what was kept before is measured anew."""
-_NOT_KEPT = frozenset({"query", "committed"})
-"""A query may ask for the time; when the newest commit was made is what a state is made of."""
+_NOT_KEPT = frozenset({"committed"})
+"""When the newest commit was made is what a state is made of."""
 _Key: TypeAlias = tuple[int, datetime, datetime, str]
 _WRITTEN = ("version", "instant", "answer", "groups", "read_at")
 
@@ -87,7 +88,18 @@ class Kept:
 
 
 def _can_be_kept(need: Need) -> bool:
-    return need.copy is not None and not isinstance(need.part, Each) and need.measure.kind not in _NOT_KEPT
+    measure = need.measure
+    if measure.kind == "query" and not _is_repeatable(str(measure.values[0])):
+        return False
+    return need.copy is not None and not isinstance(need.part, Each) and measure.kind not in _NOT_KEPT
+
+
+def _is_repeatable(sql: str) -> bool:
+    """A query may ask for the time; what cannot be understood is asked for its error."""
+    try:
+        return understood(sql).repeatable
+    except BadQuery:
+        return False
 
 
 def _row(need: Need, version: str, one: Found, answer: Answer, now: datetime) -> Measurement:

@@ -26,10 +26,14 @@ class BadQuery(ValueError):
 
 @dataclass(frozen=True)
 class Query:
-    """`tables` are the names that it reads, `this` among them; `parameters` those that it uses."""
+    """`tables` are the names that it reads, `this` among them; `parameters` those that it uses.
+
+    `repeatable`: of the same data it gives the same answer, whenever it is asked; it does not look at the clock.
+    """
 
     tables: tuple[str, ...]
     parameters: tuple[str, ...]
+    repeatable: bool = False
 
 
 STUMBLES = (RecursionError, LookupError, TypeError, ValueError, AttributeError)
@@ -47,7 +51,20 @@ def understood(sql: str) -> Query:
     tables = dict.fromkeys(name for name in names if name.lower() not in known)
     if not tables:
         raise BadQuery("The query reads no table: name `this`, as in SELECT count(*) FROM this.")
-    return Query(tuple(tables), _parameters(select))
+    return Query(tuple(tables), _parameters(select), _is_repeatable(select))
+
+
+_MOMENTS = frozenset({"now", "today", "yesterday", "tomorrow"})
+"""Texts that some databases take for a time that moves."""
+
+
+def _is_repeatable(select: exp.Query) -> bool:
+    """By a list of what is known to stay: a function that the parser has no class for may be anything."""
+    from sqlglot import exp
+
+    moving = (exp.CurrentDate, exp.CurrentTime, exp.CurrentTimestamp, exp.CurrentDatetime, exp.Rand, exp.Anonymous)
+    said = {str(one.this).strip().lower() for one in select.find_all(exp.Literal) if one.is_string}
+    return select.find(*moving) is None and said.isdisjoint(_MOMENTS)
 
 
 def _select(sql: str) -> exp.Query:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quality import engines, reuse, scanning
+from quality import engines, metrics, reuse, scanning
 from quality.engines.scan import Limits, Measured, Scan
 from quality.models import Unit
 from tests import lake
@@ -56,3 +56,18 @@ def test_an_answer_of_older_code_is_measured_anew(world: World, monkeypatch: pyt
     monkeypatch.setattr(reuse, "MEASURED_AS", reuse.MEASURED_AS + 1)
     assert "reused_from" not in run(world, "duplicates", 1).detail
     assert "reused_from" in run(world, "duplicates", 2).detail
+
+
+def test_the_answer_to_a_query_is_kept_unless_the_query_looks_at_the_clock(world: World) -> None:
+    world.monitored()
+    said = {
+        "still": "SELECT count(*) FROM this",
+        "moving": "SELECT count(*) FROM this WHERE current_date > DATE '2020-01-01'",
+    }
+    for name, sql in said.items():
+        metrics.put(world.flights, metrics.Said(name, sql, low=1), actor="ann", now=NOW)
+    for minute in (0, 1):
+        found = {name: run(world, f"metric:{name}.bounds", minute) for name in said}
+    assert {name: unit.latest_outcome for name, unit in found.items()} == {"still": "pass", "moving": "pass"}
+    # The other measure of both is how many rows there are.
+    assert {name: unit.detail["reused_from"]["measures"] for name, unit in found.items()} == {"still": 2, "moving": 1}
