@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partitions_within
-from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, subtract, union
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, clip_all, subtract, union
 from lakehub.kernel.outcome import Verdict, worst
 from quality.domain.production import Production
 
@@ -133,15 +133,22 @@ class Cause:
     eta: datetime | None = None
 
 
+STRICT = frozenset({Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN})
+LENIENT = frozenset({Verdict.FAIL})
+DEFAULT = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
+
+
 @dataclass(frozen=True)
 class Policy:
     """What a consumer does with a verdict: `blocks` names verdicts (`unknown`) or one reason of one (`unknown:not_due`).
 
-    What is in grace does not count yet: it blocks only where it is named, as in `fail:in_grace`.
+    What is in grace does not count yet: it blocks only where it is named, as in `fail:in_grace`. A policy in the shadow
+    never blocks: the answer says what it would have done.
     """
 
     name: str = "default"
-    blocks: frozenset[str] = frozenset({Verdict.FAIL, Verdict.UNKNOWN})
+    blocks: frozenset[str] = DEFAULT
+    shadow: bool = False
 
     def is_blocked_by(self, cause: Cause) -> bool:
         if f"{cause.verdict}:{cause.reason}" in self.blocks:
@@ -150,31 +157,57 @@ class Policy:
 
 
 @dataclass(frozen=True)
+class Override:
+    """A person's word that `data` may be read whatever the verdict: why, and until when."""
+
+    number: int
+    data: Interval
+    by: str
+    reason: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
 class Answer:
-    """Worst first in `causes`; `retry_at` is None where it is allowed."""
+    """Worst first in `causes`; `retry_at` is None where it is allowed. `overrides`: those in force that meet the question."""
 
     verdict: Verdict
     allowed: bool
     causes: tuple[Cause, ...]
     blockers: tuple[Cause, ...] = field(default=())
     retry_at: datetime | None = None
+    would_allow: bool = True
+    """What the policy makes of it; `allowed` is the same but for one in the shadow."""
+    overrides: tuple[Override, ...] = ()
 
     def retry_after(self, *, now: datetime) -> timedelta | None:
         """How long to wait before asking again; at least a second."""
         return None if self.retry_at is None else max(AT_LEAST, self.retry_at - now)
 
 
-def ask(asked: Interval, copy: CopyState, policy: Policy, *, now: datetime) -> Answer:
-    """The gate's answer about `asked`."""
+def ask(
+    asked: Interval, copy: CopyState, policy: Policy, *, now: datetime, overrides: Iterable[Override] = ()
+) -> Answer:
+    """The gate's answer about `asked`. An override changes no verdict: it takes what blocks within its range out of the way."""
     causes = tuple(sorted(_grouped(_causes(asked, copy, now)), key=_worst_first))
-    blockers = tuple(cause for cause in causes if policy.is_blocked_by(cause))
+    in_force = tuple(one for one in overrides if now < one.expires_at and one.data.meets(asked))
+    excused = [one.data for one in in_force]
+    blockers = tuple(cause for cause in causes if policy.is_blocked_by(cause) and _is_left(cause, asked, excused))
+    allowed = not blockers or policy.shadow
     return Answer(
         verdict=worst(cause.verdict for cause in causes),
-        allowed=not blockers,
+        allowed=allowed,
         causes=causes,
         blockers=blockers,
-        retry_at=_retry_at(blockers, now) if blockers else None,
+        retry_at=None if allowed else _retry_at(blockers, now),
+        would_allow=not blockers,
+        overrides=in_force,
     )
+
+
+def _is_left(cause: Cause, asked: Interval, excused: list[Interval]) -> bool:
+    """Something of what was asked for, and that the cause is about, lies outside the overrides."""
+    return not excused or bool(subtract(clip_all(cause.ranges, asked), excused))
 
 
 def _retry_at(blockers: tuple[Cause, ...], now: datetime) -> datetime:

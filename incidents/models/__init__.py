@@ -2,7 +2,7 @@
 
 from incidents.models.alerts import Alert, Digest, DigestState, Route, SuppressionRule
 from incidents.models.following import BulkAction, BulkLine, Subscription
-from incidents.models.gate import GatePolicy, GateQuestion
+from incidents.models.gate import GateCount, GateOverride, GatePolicy, GateQuestion, Preset
 from incidents.models.incident import (
     Backfill,
     FalsePositive,
@@ -24,12 +24,15 @@ __all__ = [
     "Digest",
     "DigestState",
     "FalsePositive",
+    "GateCount",
+    "GateOverride",
     "GatePolicy",
     "GateQuestion",
     "Incident",
     "IncidentEvent",
     "Message",
     "MessageState",
+    "Preset",
     "Resolution",
     "RootCause",
     "Route",

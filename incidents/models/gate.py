@@ -1,29 +1,90 @@
-"""What the gate was asked, and what its consumers do with an answer."""
+"""What the gate was asked, what its consumers do with an answer, and what people allowed in spite of it."""
 
 from __future__ import annotations
 
 from typing import ClassVar
 
+from django.core.exceptions import ValidationError
 from django.db import models
+from django.db.models import F, Q
 
+from incidents.domain import gate
 from incidents.policies import check_blocks
-from lakehub.catalog.models import DatasetCopy
+from lakehub.accounts.models import SLUG
+from lakehub.catalog.models import TIERS, Dataset, DatasetCopy
+
+
+class Preset(models.TextChoices):
+    """Which verdicts block."""
+
+    STRICT = "strict", "strict: fail, unknown and warn"
+    LENIENT = "lenient", "lenient: fail only"
+    CUSTOM = "custom", "custom: what `blocks` names"
 
 
 class GatePolicy(models.Model):
     """What a consumer's jobs do with a verdict, by tier. No row: fail and unknown block, warn and pass do not."""
 
-    consumer = models.CharField(max_length=63)
-    tier = models.PositiveSmallIntegerField()
+    consumer = models.CharField(max_length=63, validators=[SLUG])
+    tier = models.PositiveSmallIntegerField(null=True, blank=True, choices=[(tier, str(tier)) for tier in TIERS])
+    """None: every tier that has no policy of its own."""
+    preset = models.CharField(max_length=10, choices=Preset.choices, default=Preset.CUSTOM)
     blocks = models.JSONField(default=list, blank=True, validators=[check_blocks])
-    """Verdicts (`unknown`) or reasons of one (`unknown:not_due`) that block."""
+    """Verdicts (`unknown`) or reasons of one (`unknown:not_due`) that block; of a custom policy."""
+    shadow = models.BooleanField(default=False)
+    """Answers and keeps the question, and never blocks: the answer says what it would have done."""
 
     class Meta:
-        constraints: ClassVar = [models.UniqueConstraint(fields=["consumer", "tier"], name="one_policy_a_tier")]
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["consumer", "tier"], name="one_policy_a_tier"),
+            models.UniqueConstraint(fields=["consumer"], condition=Q(tier=None), name="one_policy_for_other_tiers"),
+        ]
         verbose_name_plural = "gate policies"
 
     def __str__(self) -> str:
-        return f"{self.consumer}, tier {self.tier}"
+        return f"{self.consumer}, {'every tier' if self.tier is None else f'tier {self.tier}'}"
+
+    def clean(self) -> None:
+        if self.blocks and self.preset != Preset.CUSTOM:
+            raise ValidationError({"blocks": f"A {self.preset} policy says itself what blocks: leave this empty."})
+
+    @property
+    def words(self) -> frozenset[str]:
+        """What blocks, whether it is a preset or custom."""
+        presets = {Preset.STRICT.value: gate.STRICT, Preset.LENIENT.value: gate.LENIENT}
+        return presets.get(self.preset, frozenset(self.blocks))
+
+
+class GateOverride(models.Model):
+    """A person's decision that a range may be read in spite of the verdict, with the reason; it ends by itself."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="gate_overrides")
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, null=True, blank=True, related_name="+")
+    """None: every copy."""
+    consumer = models.CharField(max_length=63, blank=True)
+    """Empty: every consumer."""
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    reason = models.TextField()
+    created_by = models.CharField(max_length=150)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    """A person ended it before its time."""
+    ended_by = models.CharField(max_length=150, blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(end__gt=F("start")), name="an_override_has_a_range"),
+            models.CheckConstraint(condition=~Q(reason=""), name="an_override_has_a_reason"),
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["dataset", "expires_at"], condition=Q(ended_at=None), name="override_in_force"),
+            models.Index(fields=["-created_at"], name="override_newest"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.consumer or 'everybody'} may read {self.dataset} [{self.start}, {self.end})"
 
 
 class GateQuestion(models.Model):
@@ -37,6 +98,8 @@ class GateQuestion(models.Model):
     end = models.DateTimeField()
     verdict = models.CharField(max_length=10)
     allowed = models.BooleanField()
+    would_allow = models.BooleanField(default=True)
+    """What the policy made of it; only one in the shadow allows what it would not."""
 
     class Meta:
         constraints: ClassVar = [
@@ -51,3 +114,13 @@ class GateQuestion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.consumer} about {self.copy}: {self.verdict}"
+
+
+class GateCount(models.Model):
+    """What the web processes counted together, such as questions that could not be kept."""
+
+    name = models.CharField(max_length=40, primary_key=True)
+    count = models.PositiveBigIntegerField(default=0)
+
+    def __str__(self) -> str:
+        return f"{self.name}: {self.count}"
