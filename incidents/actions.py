@@ -8,9 +8,10 @@ from typing import Any
 
 from django.db import transaction
 
-from incidents import moves, outbox
+from incidents import moves, outbox, snoozing
 from incidents.domain.lifecycle import Move
 from incidents.models import Backfill, Incident, IncidentEvent, Span
+from incidents.snoozing import Snooze
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
 from lakehub.kernel.errors import Conflict, Refused
@@ -75,15 +76,24 @@ def assign(number: int, username: str, *, actor: User, now: datetime, seen: int 
     return incident
 
 
-def snooze(number: int, until: datetime | None, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
-    """Holds the messages of the incident until then (None: no longer). Its verdict and the gate's answer stay."""
-    if until is not None and until <= now:
-        raise Refused.because({"until": f"A snooze ends in the future, and {until:%Y-%m-%d %H:%M} UTC has passed."})
+def snooze(
+    number: int,
+    until: datetime | None,
+    *,
+    actor: User,
+    now: datetime,
+    seen: int | None = None,
+    until_worse: bool = False,
+    failures: int | None = None,
+) -> Incident:
+    """Holds the messages of the incident until the first of these; none of them: no longer. Verdict and gate stay."""
+    wanted = Snooze(until, until_worse, failures)
+    snoozing.check(wanted, now=now)
     with transaction.atomic():
         incident = _open(number)
-        moves.update(incident, {"snoozed_until": until}, seen=seen)
-        text = f"until {until:%Y-%m-%d %H:%M} UTC" if until else "no longer"
-        moves.note(incident, "snoozed", now=now, actor=actor.get_username(), text=text)
+        moves.update(incident, wanted.fields(now=now), seen=seen)
+        moves.note(incident, "snoozed", now=now, actor=actor.get_username(), text=str(wanted))
+        snoozing.look_again(incident, now=now)
     return incident
 
 

@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from incidents import moves, outbox, reports, wording
+from incidents import moves, outbox, reports, wording, worsening
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FalsePositive, Resolution, of_pass
@@ -59,6 +59,8 @@ class Ledger:
                 self._rename(row, [span for span in told if span.ended_at is None])
                 if changes.occasion:
                     outbox.enqueue(row, changes.occasion, told, now=self.now)
+                elif more := _more(told, changes, self.dataset):
+                    worsening.tell(row, why=f"more data fails: {more}", told=told, now=self.now)
 
     # A unit begins to fail
 
@@ -159,6 +161,20 @@ class Ledger:
         if title != row.title:
             Incident.objects.filter(pk=row.pk).update(title=title)
             row.title = title
+
+
+def _more(told: list[Span], changes: Changes, dataset: Dataset) -> str:
+    """The data that fails besides, where more partitions or copies fail than did before the batch; else nothing."""
+    began = {span.pk for span in changes.began}
+    after = [span for span in told if span.ended_at is None]
+    before = {_place(span) for span in (*after, *changes.ended) if span.pk not in began}
+    if len(set(map(_place, after))) <= len(before):
+        return ""
+    return wording.ranges([span for span in after if _place(span) not in before], dataset)
+
+
+def _place(span: Span) -> tuple[int, datetime, datetime]:
+    return span.copy_id, span.start, span.end
 
 
 _ENDINGS = {

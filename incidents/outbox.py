@@ -3,42 +3,59 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from incidents import wording
-from incidents.domain.routing import Recipient
-from incidents.models import Incident, Message, Span
+from django.db.models import Max, Q, QuerySet
+from django.db.models.functions import Now
+
+from incidents import moves, wording
+from incidents.addressees import of_team
+from incidents.domain.routing import Recipient, once_each
+from incidents.models import Incident, Message, MessageState, Span
+from incidents.tones import matter_of, tone_of
 
 OPENING = ("opened", "reopened")
 """Occasions that may be held; the others are told only to whom one of these was sent."""
+WORSE = "worse"
+UNSENT = (MessageState.PENDING, MessageState.HELD)
+GATHERED = timedelta(minutes=5)
+"""After what was told last, what gets worse is gathered for so long: a storm is one message."""
 
 
 def recipients(incident: Incident, occasion: str) -> list[Recipient]:
-    """Who is told of it; a team that named no address has its messages in the log."""
-    team = incident.dataset.team
-    addresses = [("email", team.email), ("webhook", team.webhook_url)]
-    known = [Recipient(channel, address, f"team {team.name}") for channel, address in addresses if address]
-    return known or [Recipient("log", team.name, f"team {team.name}")]
+    """Who is told of it; of an end also those who heard of the beginning, by whatever route it was."""
+    dataset = incident.dataset
+    tone = tone_of(dataset, incident.category)
+    told = [] if tone.muted else of_team(dataset.team, matter_of(dataset, incident.category, tone))
+    return once_each([*told, *(_told_before(incident) if occasion == "resolved" else ())])
 
 
 def enqueue(
     incident: Incident, occasion: str, spans: Sequence[Span], *, now: datetime, actor: str = "", text: str = ""
 ) -> None:
     """Call it inside the transaction of the change. `spans` come with their units, tests and copies."""
-    subject = wording.subject(incident, occasion)
+    told = recipients(incident, occasion)
+    if not told and occasion in (*OPENING, WORSE):
+        moves.note(incident, "not_told", now=now, text=f"{occasion}: {_why_nobody(incident)}")
     body = wording.body(incident, spans, actor=actor, text=text)
+    due_at = now
+    if occasion == WORSE:
+        told = _not_yet_told(incident, told, body)
+        due_at = _gathered(incident, now)
     Message.objects.bulk_create(
         Message(
             incident=incident,
             occasion=occasion,
-            channel=told.channel,
-            address=told.address,
-            subject=subject,
+            channel=one.channel,
+            address=one.address,
+            told_because=one.why[:200],
+            route_id=one.route,
+            subject=wording.subject(incident, occasion),
             body=body,
             created_at=now,
-            due_at=now,
+            due_at=due_at,
         )
-        for told in recipients(incident, occasion)
+        for one in told
     )
 
 
@@ -46,3 +63,42 @@ def spans_to_tell(incident: Incident) -> list[Span]:
     """The spans of an incident with all that a message says of them."""
     related = ("unit__test__version", "copy__data_center")
     return list(Span.objects.filter(incident=incident).select_related(*related).order_by("began_at", "start"))
+
+
+def _told_before(incident: Incident) -> list[Recipient]:
+    told = Message.objects.filter(incident=incident, occasion__in=OPENING).exclude(state=MessageState.DROPPED)
+    rows = told.order_by("pk").values_list("channel", "address", "told_because", "route_id")
+    return [Recipient(*row) for row in rows]
+
+
+def _why_nobody(incident: Incident) -> str:
+    dataset = incident.dataset
+    tone = tone_of(dataset, incident.category)
+    if tone.muted:
+        return f"alerts of {dataset.name} in {incident.category} are muted: {tone.why}"
+    matter = matter_of(dataset, incident.category, tone)
+    return f"no route of team {dataset.team.name} takes {matter}"
+
+
+# Worse
+
+
+def _not_yet_told(incident: Incident, told: Sequence[Recipient], body: str) -> list[Recipient]:
+    """Who waits for a message anyway gets the news with it; the others get one of their own."""
+    waiting = _waiting(incident)
+    for message in waiting:
+        Message.objects.filter(pk=message.pk).update(body=body, subject=wording.subject(incident, message.occasion))
+    there = {(message.channel, message.address) for message in waiting}
+    return [one for one in told if (one.channel, one.address) not in there]
+
+
+def _waiting(incident: Incident) -> QuerySet[Message]:
+    """That it began or got worse, not said yet and in no sender's hands."""
+    free = Q(leased_until=None) | Q(leased_until__lt=Now())
+    return Message.objects.filter(free, incident=incident, state__in=UNSENT, occasion__in=(*OPENING, WORSE))
+
+
+def _gathered(incident: Incident, now: datetime) -> datetime:
+    said = Message.objects.filter(incident=incident, occasion__in=(*OPENING, WORSE))
+    last: datetime | None = said.aggregate(at=Max("created_at"))["at"]
+    return now if last is None else max(now, last + GATHERED)

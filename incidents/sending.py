@@ -17,9 +17,10 @@ from django.db.models.functions import Now
 from incidents import moves, wording
 from incidents.channels import CannotSend, Note, channel
 from incidents.domain.suppression import AwaitRerun, Decision, Drop, Hold, Rerun, Send, StaleCopy, decide
-from incidents.holding import stale_among, subject_of
+from incidents.holding import explanations, subject_of
 from incidents.models import Message, MessageState, Span
-from incidents.outbox import OPENING
+from incidents.outbox import OPENING, UNSENT, WORSE
+from incidents.timing import Collect, Quiet, timing_of
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
 from quality import waivers
@@ -28,11 +29,12 @@ from quality.models import Lane
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
+TOLD = (MessageState.SENT, MessageState.COLLECTED)
+"""What is collected for a digest is told with it."""
 LOOK_AGAIN = timedelta(seconds=30)
 """At a message that is held; a change of freshness makes it due at once."""
 RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
 ATTEMPTS = 10
-UNSENT = (MessageState.PENDING, MessageState.HELD)
 
 
 def send_due(*, now: datetime, limit: int = 50) -> int:
@@ -49,9 +51,11 @@ def _due(now: datetime) -> QuerySet[Message]:
 def _handle(number: int, *, now: datetime) -> bool:
     if _due(now).filter(pk=number).update(leased_until=Now() + LEASE) != 1:
         return False
-    message = Message.objects.select_related("incident__dataset__team", "held_by").get(pk=number)
+    message = Message.objects.select_related("incident__dataset__team", "held_by", "route__team").get(pk=number)
     if message.occasion in OPENING:
         _carry_out(_decide(message, now), message, now)
+    elif message.occasion == WORSE:
+        _tell_worse(message, now)
     else:
         _follow_up(message, now)
     return True
@@ -59,14 +63,14 @@ def _handle(number: int, *, now: datetime) -> bool:
 
 def _decide(message: Message, now: datetime) -> Decision:
     subject = subject_of(message.incident, now=now)
-    stale = stale_among(subject.copies, now=now)
+    stale = explanations(message.incident, subject, now=now)
     return decide(subject, stale, was_held=message.held_since is not None, released_at=message.released_at, now=now)
 
 
 def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
     match decision:
         case Send():
-            _send(message, now)
+            _in_time(message, now)
         case Hold(why, by, until):
             _hold(message, why, by, until, now)
         case Rerun():
@@ -79,23 +83,48 @@ def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
 
 def _follow_up(message: Message, now: datetime) -> None:
     """Who was told that it began is told how it goes on."""
-    opening = Message.objects.filter(
-        incident=message.incident,
-        occasion__in=OPENING,
-        channel=message.channel,
-        address=message.address,
-        pk__lt=message.pk,
-    ).order_by("-pk")
-    first = opening.first()
-    if first is None or first.state == MessageState.SENT:
-        _send(message, now)
+    first = _opening(message)
+    if first is None or first.state in TOLD:
+        _in_time(message, now)
     elif first.state in UNSENT:
-        _set(message, due_at=min(now + LOOK_AGAIN, max(now + timedelta(seconds=1), first.due_at)))
+        _await(first, message, now)
     else:
         _drop(message, "nobody was told that it began")
 
 
+def _tell_worse(message: Message, now: datetime) -> None:
+    """Held as the message that opened it would be; told also to whom its severity was too low before."""
+    first = _opening(message)
+    if first is not None and first.state in UNSENT:
+        _await(first, message, now)
+    elif first is not None and first.state == MessageState.DROPPED:
+        _drop(message, "nobody was told that it began")
+    else:
+        _carry_out(_decide(message, now), message, now)
+
+
+def _opening(message: Message) -> Message | None:
+    """The message by which the same address was told, or will be, that it began."""
+    same = Message.objects.filter(incident=message.incident, channel=message.channel, address=message.address)
+    return same.filter(occasion__in=OPENING, pk__lt=message.pk).order_by("-pk").first()
+
+
+def _await(first: Message, message: Message, now: datetime) -> None:
+    _set(message, due_at=min(now + LOOK_AGAIN, max(now + timedelta(seconds=1), first.due_at)))
+
+
 # Carrying out
+
+
+def _in_time(message: Message, now: datetime) -> None:
+    """Sends it now, after the quiet hours of its route, or with the route's digest."""
+    match timing_of(message.route, now=now):
+        case Quiet(until, why):
+            _hold(message, why, None, until, now)
+        case Collect(at, why):
+            _set(message, state=MessageState.COLLECTED, why=why[:200], due_at=at)
+        case _:
+            _send(message, now)
 
 
 def _send(message: Message, now: datetime) -> None:
@@ -125,12 +154,25 @@ def _failed(message: Message, error: Exception, now: datetime) -> None:
 def _hold(message: Message, why: str, by: StaleCopy | None, until: datetime | None, now: datetime) -> None:
     sets: dict[str, Any] = {
         "state": MessageState.HELD,
-        "why": why,
+        "why": why[:200],
         "due_at": min(until or now + LOOK_AGAIN, now + LOOK_AGAIN),
     }
     if by is not None:
         sets |= {"held_by_id": by.incident, "held_since": message.held_since or now, "released_at": None}
-    _set(message, **sets)
+    with transaction.atomic():
+        if by is not None and (message.held_since is None or message.held_by_id != by.incident):
+            _note_suppressed(message, by, now)
+        _set(message, **sets)
+
+
+def _note_suppressed(message: Message, by: StaleCopy, now: datetime) -> None:
+    """Once for all messages of the incident that one other holds."""
+    incident = message.incident
+    last = incident.events.filter(kind__in=("suppressed", "message_released", "reopened")).first()
+    if last is not None and (last.kind, last.detail) == ("suppressed", {"by": by.incident}):
+        return
+    words = f"by #{by.incident}: {by}" if by.incident else f"because {by}"
+    moves.note(incident, "suppressed", now=now, text=words, by=by.incident)
 
 
 def _release(message: Message, now: datetime) -> None:

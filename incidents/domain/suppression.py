@@ -1,8 +1,10 @@
 """Messages that are held: late data explains a failure, so its message waits until the data is there.
 
 The message of an incident of any category but freshness is held while the freshness of a copy involved is failing (WARN
-counts) and what is stale meets what the incident affects. A grace period and a snooze hold messages too. What is held
-never changes a verdict. When freshness recovers, the incident's units are rerun; the message goes out if they still fail.
+counts) and what is stale meets what the incident affects. A dataset may have other rules (incidents.domain.precedence):
+then a category in the place of freshness holds, on the copies of the dataset itself. A grace period and a snooze hold
+messages too. What is held never changes a verdict. When what held it recovers, the incident's units are rerun; the
+message goes out if they still fail.
 """
 
 from __future__ import annotations
@@ -11,24 +13,29 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from incidents.domain.precedence import DEFAULT, FRESHNESS, suppressors_of
 from lakehub.kernel.interval import Interval
 
-FRESHNESS = "freshness"
 RERUN_PATIENCE = timedelta(minutes=30)
 """How long a message waits for the reruns asked for at its release; a test that cannot run must not keep it back."""
 
 
 @dataclass(frozen=True)
 class StaleCopy:
-    """The freshness of `copy` is failing (WARN or FAIL); `data` is what is stale; `incident` where one is open."""
+    """The freshness of `copy` is failing (WARN or FAIL); `data` is what is stale; `incident` where one is open.
+
+    With another category: what that says is wrong.
+    """
 
     copy: int
     data: Interval
     incident: int | None = None
     name: str = ""
+    category: str = FRESHNESS
 
     def __str__(self) -> str:
-        return f"{self.name or 'its data'} is stale" + (f": #{self.incident}" if self.incident else "")
+        what = "is stale" if self.category == FRESHNESS else f"fails in {self.category}"
+        return f"{self.name or 'its data'} {what}" + (f": #{self.incident}" if self.incident else "")
 
 
 @dataclass(frozen=True)
@@ -44,6 +51,12 @@ class Subject:
     grace_until: datetime | None = None
     retested_at: datetime | None = None
     """When the last of its active units was tested: the oldest of their latest results."""
+    suppressors: frozenset[str] | None = None
+    """The categories that hold its messages; None: those of the default."""
+
+    @property
+    def held_by(self) -> frozenset[str]:
+        return suppressors_of(self.category, DEFAULT) if self.suppressors is None else self.suppressors
 
 
 @dataclass(frozen=True)
@@ -84,9 +97,8 @@ Decision = Hold | Rerun | AwaitRerun | Send | Drop
 
 def suppressor(subject: Subject, stale: Iterable[StaleCopy]) -> StaleCopy | None:
     """The stale copy that explains the incident, if there is one."""
-    if subject.category == FRESHNESS:
-        return None
-    return next((late for late in stale if late.copy in subject.copies and _meets(late.data, subject.affected)), None)
+    explains = (late for late in stale if late.category in subject.held_by and late.copy in subject.copies)
+    return next((late for late in explains if _meets(late.data, subject.affected)), None)
 
 
 def decide(
