@@ -21,6 +21,7 @@ from frontend.views import (
     rules,
     settings,
     test_actions,
+    together,
     writing,
 )
 from frontend.views.dataset_actions import rerun
@@ -54,7 +55,8 @@ urlpatterns = [
     path("incidents", incidents.incidents, name="incidents"),
     path("incidents/report", report.report, name="incident-report"),
     path("incidents/<int:pk>/answer", incident_actions.answer, name="incident-answer"),
-    path("incidents/together", incident_actions.together, name="incidents-together"),
+    path("incidents/together", together.together, name="incidents-together"),
+    path("incidents/together/<int:number>/undo", together.take_back, name="incidents-undo"),
     path("incidents/<int:pk>", incident.incident, name="incident"),
     path("incidents/<int:pk>/acknowledge", incident_actions.acknowledge, name="incident-acknowledge"),
     path("incidents/<int:pk>/rerun", incident_actions.rerun, name="incident-rerun"),

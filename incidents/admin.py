@@ -1,13 +1,17 @@
-"""The console for on-call: everything can be read; what changes an incident goes through its page or the API."""
+"""The console for on-call: everything can be read; what changes incidents goes through the use cases, by the role in their team."""
 
 from __future__ import annotations
 
 from typing import Any, ClassVar
 
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
+from incidents import bulk
+from incidents.forms import ResolveForm, SnoozeForm
 from incidents.models import (
     GatePolicy,
     GateQuestion,
@@ -21,6 +25,8 @@ from incidents.models import (
 )
 from lakehub import wiring
 from lakehub.accounts.console import ReadOnly
+from lakehub.accounts.models import User
+from lakehub.kernel.errors import Refused
 
 
 class SpanInline(ReadOnly, admin.TabularInline[Span, Incident]):
@@ -48,6 +54,57 @@ class IncidentAdmin(ReadOnly, admin.ModelAdmin[Incident]):
     date_hierarchy = "opened_at"
     list_select_related = ("dataset", "assignee")
     inlines: ClassVar = [ReportInline, SpanInline, EventInline]
+    actions = ("acknowledge", "rerun", "snooze", "resolve")
+
+    # Whoever sees the list may try; what each of them may is decided by their role in the team that owns the dataset.
+
+    @admin.action(description="Acknowledge", permissions=["view"])
+    def acknowledge(self, request: HttpRequest, chosen: QuerySet[Incident]) -> None:
+        self._do(request, chosen, bulk.Ask("acknowledge"))
+
+    @admin.action(description="Rerun now", permissions=["view"])
+    def rerun(self, request: HttpRequest, chosen: QuerySet[Incident]) -> None:
+        self._do(request, chosen, bulk.Ask("rerun"))
+
+    @admin.action(description="Snooze…", permissions=["view"])
+    def snooze(self, request: HttpRequest, chosen: QuerySet[Incident]) -> HttpResponse | None:
+        return self._ask_first(request, chosen, "snooze", SnoozeForm)
+
+    @admin.action(description="Resolve by force…", permissions=["view"])
+    def resolve(self, request: HttpRequest, chosen: QuerySet[Incident]) -> HttpResponse | None:
+        return self._ask_first(request, chosen, "resolve", ResolveForm)
+
+    def _ask_first(
+        self, request: HttpRequest, chosen: QuerySet[Incident], action: str, kind: type[SnoozeForm | ResolveForm]
+    ) -> HttpResponse | None:
+        form = kind(request.POST) if "apply" in request.POST else kind()
+        if form.is_bound and form.is_valid():
+            self._do(request, chosen, form.ask())
+            return None
+        context = {
+            **self.admin_site.each_context(request),
+            "title": {"snooze": "Snooze", "resolve": "Resolve by force"}[action],
+            "hint": kind.__doc__,
+            "action": action,
+            "checkbox": ACTION_CHECKBOX_NAME,
+            "chosen": chosen,
+            "form": form,
+        }
+        return TemplateResponse(request, "incidents/console/ask.html", context)
+
+    def _do(self, request: HttpRequest, chosen: QuerySet[Incident], ask: bulk.Ask) -> None:
+        numbers = list(chosen.values_list("pk", flat=True)[: bulk.MOST + 1])
+        assert isinstance(request.user, User)  # the console is for people who are signed in
+        try:
+            report = bulk.together(numbers, ask, actor=request.user, now=wiring.clock.now())
+        except Refused as refused:
+            self.message_user(request, f"{refused} Nothing was changed.", messages.ERROR)
+            return
+        if report.done:
+            what = f"{ask.action}: {', '.join(f'#{number}' for number in report.done)}"
+            self.message_user(request, what, messages.SUCCESS)
+        for kept in report.kept:
+            self.message_user(request, f"#{kept.incident}: {kept.why}", messages.WARNING)
 
 
 @admin.register(Message)

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from incidents import moves, wording
+from incidents import moves, reports, wording
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
@@ -54,6 +54,7 @@ def split(number: int, units: Collection[int], *, actor: str, now: datetime) -> 
         moves.note(row, "split", now=now, actor=actor, text=f"{len(go)} units to #{made.pk}", other=made.pk)
         _rename(row)
         _rename(made)
+        reports.follow_split(row, now=now)
     return made
 
 

@@ -61,6 +61,8 @@ class Ledger:
                     outbox.enqueue(row, changes.occasion, told, now=self.now)
                 elif more := _more(told, changes, self.dataset):
                     worsening.tell(row, why=f"more data fails: {more}", told=told, now=self.now)
+            if changes.began:
+                reports.match_waiting(row, now=self.now)
 
     # A unit begins to fail
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from datetime import datetime
 
 from django.db import transaction
+from django.db.models import Q, QuerySet
 
-from incidents import moves, outbox
+from incidents import moves, outbox, reminding
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
 from incidents.models import Incident, Span, UserReport
@@ -32,7 +33,7 @@ def report(
     copy: DatasetCopy | None = None,
     occurred_at: datetime | None = None,
 ) -> Incident:
-    """Takes a report in. Where a detected incident explains it the two are matched; else the owners are asked."""
+    """Takes a report in. Where a detected incident explains it the two are matched; else the owners must answer."""
     _check(category, text, occurred_at, now)
     with transaction.atomic():
         incident = Incident.objects.create(
@@ -65,8 +66,19 @@ def reject(number: int, *, why: str, actor: User, now: datetime, seen: int | Non
 
 
 def dispute(number: int, *, why: str, actor: User, now: datetime, seen: int | None = None) -> Incident:
-    """Somebody insists: the producer is asked again."""
-    return _move(number, Move.DISPUTE, actor, now, seen, why, resolved_why="")
+    """Somebody insists, after a rejection or after what was said to be its end: the producer is asked again."""
+    with transaction.atomic():
+        incident = moves.find(number)
+        over = incident.state == State.RESOLVED and incident.reported
+        sets = {
+            "resolved_why": "",
+            **({"resolved_at": None, "resolution": "", "acknowledged_at": None} if over else {}),
+        }
+        move = Move.REOPEN if over else Move.DISPUTE
+        moves.make(incident, move, sets, now=now, actor=actor.get_username(), text=why, seen=seen)
+        UserReport.objects.filter(pk=number).update(fixed_at=None, matched=None)
+        _ask(incident, now, text=why)
+    return incident
 
 
 def declare_fixed(number: int, *, why: str, actor: User, now: datetime, seen: int | None = None) -> Incident:
@@ -79,21 +91,113 @@ def declare_fixed(number: int, *, why: str, actor: User, now: datetime, seen: in
         return _end(incident, how, actor.get_username(), now, seen, why)
 
 
+# When the incident that explains a report changes
+
+
+def match_waiting(incident: Incident, *, now: datetime) -> None:
+    """Tests found something: reports that wait for the producer, and that it explains, wait no more."""
+    waiting = UserReport.objects.filter(
+        incident__dataset=incident.dataset_id, incident__category=incident.category, incident__state=State.WAITING
+    )
+    for told in waiting.select_related("incident__dataset__team"):
+        _match(told, now)
+
+
 def follow(incident: Incident, *, now: datetime) -> None:
     """The incident that explained reports was resolved: so are they; unless it was a false positive: then it did not."""
-    for told in UserReport.objects.filter(matched=incident, incident__state=State.MATCHED).select_related("incident"):
+    for told in _matched(incident, State.MATCHED):
         text = f"#{incident.pk} was resolved"
         if incident.resolution == Resolution.FALSE_POSITIVE:
             UserReport.objects.filter(pk=told.pk).update(matched=None)
             moves.make(told.incident, Move.UNMATCH, now=now, text=f"{text} as a false positive")
+            if not _match(told, now):
+                _ask(told.incident, now, text=told.text)
         else:
             _end(told.incident, Resolution(incident.resolution), "", now, None, text)
 
 
-def _end(incident: Incident, how: Resolution, actor: str, now: datetime, seen: int | None, why: str) -> Incident:
+def follow_back(incident: Incident, *, now: datetime) -> None:
+    """A forced resolution was taken back: the reports that ended with it are explained by it again."""
+    for told in _matched(incident, State.RESOLVED):
+        sets = {"resolved_at": None, "resolution": "", "resolved_why": ""}
+        moves.make(told.incident, Move.REOPEN, sets, now=now, text=f"#{incident.pk} is open again")
+        UserReport.objects.filter(pk=told.pk).update(fixed_at=None)
+        moves.make(told.incident, Move.MATCH, now=now, text=f"explained by #{incident.pk}")
+    match_waiting(incident, now=now)
+
+
+def follow_split(incident: Incident, *, now: datetime) -> None:
+    """Spans went elsewhere: reports that they explained go with them."""
+    for told in _matched(incident, State.MATCHED):
+        explains = that_explains(told, now=now)
+        if explains is not None and explains.pk != incident.pk:
+            UserReport.objects.filter(pk=told.pk).update(matched=explains)
+            moves.note(told.incident, "matched", now=now, text=f"explained by #{explains.pk} since the split")
+
+
+def that_explains(told: UserReport, *, now: datetime) -> Incident | None:
+    """What tests found in the dataset and category of the report, over some of its data, while it was wrong.
+
+    The earliest that is open, else the latest that is over. A false positive explains nothing.
+    """
+    dataset, category = told.incident.dataset_id, told.incident.category
+    spans = Span.objects.filter(_meets(told, now), incident__dataset=dataset, incident__category=category)
+    here = spans if told.copy_id is None else spans.filter(copy=told.copy_id)
+    found = here.exclude(incident__resolution=Resolution.FALSE_POSITIVE).select_related("incident")
+    first = found.filter(incident__resolved_at=None).order_by("incident__opened_at", "incident").first()
+    first = first or found.order_by("-incident__resolved_at", "-incident").first()
+    return first.incident if first else None
+
+
+def _meets(told: UserReport, now: datetime) -> Q:
+    """Spans whose data overlaps the report's, and whose life overlaps the time for which it says that the data is wrong."""
+    alive = Q(began_at__lte=now) & (Q(ended_at=None) | Q(ended_at__gt=told.occurred_at))
+    return alive & Q(start__lt=told.end, end__gt=told.start)
+
+
+def _matched(incident: Incident, state: State) -> QuerySet[UserReport]:
+    found = UserReport.objects.filter(matched=incident, incident__state=state)
+    return found.select_related("incident__dataset__team")
+
+
+def _match_or_ask(incident: Incident, told: UserReport, now: datetime) -> None:
+    if not _match(told, now):
+        moves.make(incident, Move.ASK_PRODUCER, now=now, text=f"team {incident.dataset.team.name}")
+        _ask(incident, now, text=told.text)
+
+
+def _match(told: UserReport, now: datetime) -> bool:
+    """Whether something explains it. What is over already ends the report with it."""
+    explains = that_explains(told, now=now)
+    if explains is None:
+        return False
+    UserReport.objects.filter(pk=told.pk).update(matched=explains)
+    moves.make(told.incident, Move.MATCH, now=now, text=f"explained by #{explains.pk}")
+    if explains.resolved_at is not None:
+        text = f"#{explains.pk} was resolved"
+        _end(told.incident, Resolution(explains.resolution), "", now, None, text, fixed_at=explains.resolved_at)
+    return True
+
+
+def _ask(incident: Incident, now: datetime, *, text: str) -> None:
+    """The producers are told, and reminded until they acknowledge or reject."""
+    reminding.begin(incident, now=now)
+    outbox.enqueue(incident, "reported", (), now=now, text=text)
+
+
+def _end(
+    incident: Incident,
+    how: Resolution,
+    actor: str,
+    now: datetime,
+    seen: int | None,
+    why: str,
+    *,
+    fixed_at: datetime | None = None,
+) -> Incident:
     sets = {"resolved_at": now, "resolution": how.value, "resolved_why": why}
     moves.make(incident, Move.RESOLVE, sets, now=now, actor=actor, text=why, seen=seen)
-    UserReport.objects.filter(pk=incident.pk).update(fixed_at=now)
+    UserReport.objects.filter(pk=incident.pk).update(fixed_at=fixed_at or now)
     return incident
 
 
@@ -101,25 +205,6 @@ def _move(number: int, move: Move, actor: User, now: datetime, seen: int | None,
     with transaction.atomic():
         incident = moves.find(number)
         return moves.make(incident, move, sets, now=now, actor=actor.get_username(), text=text, seen=seen)
-
-
-def _match_or_ask(incident: Incident, told: UserReport, now: datetime) -> None:
-    explains = _that_explains(incident.dataset, told)
-    if explains is not None:
-        told.matched = explains
-        told.save(update_fields=["matched"])
-        moves.make(incident, Move.MATCH, now=now, text=f"explained by #{explains.pk}")
-        return
-    moves.make(incident, Move.ASK_PRODUCER, now=now, text=f"team {incident.dataset.team.name}")
-    outbox.enqueue(incident, "reported", (), now=now, text=told.text)
-
-
-def _that_explains(dataset: Dataset, told: UserReport) -> Incident | None:
-    """The earliest open incident that tests found and that affects some of the range now."""
-    active = Span.objects.filter(ended_at=None, incident__dataset=dataset, start__lt=told.end, end__gt=told.start)
-    here = active if told.copy_id is None else active.filter(copy=told.copy_id)
-    first = here.filter(incident__resolved_at=None).order_by("incident__opened_at").select_related("incident").first()
-    return first.incident if first else None
 
 
 def _check(category: str, text: str, occurred_at: datetime | None, now: datetime) -> None:

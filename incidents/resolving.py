@@ -12,12 +12,22 @@ from incidents import moves, outbox, reports
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FORCED, FalsePositive, Resolution
 from incidents.models import Incident, Span
+from incidents.recalling import recall
 from lakehub.accounts import audit
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality import waivers
 from quality.domain.verdicts import Waiver
+from quality.models import Flip
+
+AS_OPEN: dict[str, object] = {
+    "resolved_at": None,
+    "resolution": "",
+    "false_positive": "",
+    "resolved_why": "",
+    "acknowledged_at": None,
+}
 
 
 def resolve(
@@ -54,25 +64,33 @@ def reopen(number: int, *, actor: str, now: datetime, why: str = "", seen: int |
     """Takes a forced resolution back: the waivers are lifted, and what fails is open again. Raises Conflict."""
     with transaction.atomic():
         incident = moves.find(number)
-        if incident.resolution not in FORCED:
-            raise Conflict(
-                f"#{number} was not resolved by force, so there is nothing to take back. Failures reopen it."
-            )
-        fields = {
-            "resolved_at": None,
-            "resolution": "",
-            "false_positive": "",
-            "resolved_why": "",
-            "acknowledged_at": None,
-        }
-        moves.make(incident, Move.REOPEN, fields, now=now, actor=actor, text=why, seen=seen)
-        held = dict(Span.objects.filter(incident=incident).values_list("unit_id", "pk"))
-        failing = [unit for unit in waivers.lift(list(held), now=now) if unit.verdict == Verdict.FAIL]
-        again = _begin_again(incident, [unit.pk for unit in failing])
-        if not again:
-            raise Conflict(f"Nothing of #{number} fails any more, so it stays resolved. Nothing was changed.")
-        audit.record(actor, "reopen", f"incident:{number}", now=now, why=why)
+        take_back(incident, AS_OPEN, actor=actor, now=now, why=why, seen=seen)
+        tell_reopened(incident, actor=actor, now=now, why=why)
     return incident
+
+
+def tell_reopened(incident: Incident, *, actor: str, now: datetime, why: str) -> None:
+    """Who was told that it is resolved is told that it is not; who was not hears nothing of either."""
+    if recall(incident, "resolved", why=f"reopened by {actor}"):
+        outbox.enqueue(incident, "reopened", outbox.spans_to_tell(incident), now=now, actor=actor, text=why)
+
+
+def take_back(
+    incident: Incident, sets: dict[str, object], *, actor: str, now: datetime, why: str, seen: int | None = None
+) -> None:
+    """The move to open, which writes `sets`, and what goes with it: waivers, spans, reports. Raises Conflict."""
+    if incident.resolution not in FORCED:
+        raise Conflict(
+            f"#{incident.pk} was not resolved by force, so there is nothing to take back. Failures reopen it."
+        )
+    moves.make(incident, Move.REOPEN, sets, now=now, actor=actor, text=why, seen=seen)
+    held = list(Span.objects.filter(incident=incident).values_list("unit_id", flat=True).distinct())
+    failing = [unit.pk for unit in waivers.lift(held, now=now) if unit.verdict == Verdict.FAIL]
+    if not _begin_again(incident, failing):
+        raise Conflict(f"Nothing of #{incident.pk} fails any more, so it stays resolved. Nothing was changed.")
+    _agreed(failing, now)
+    reports.follow_back(incident, now=now)
+    audit.record(actor, "reopen", f"incident:{incident.pk}", now=now, why=why)
 
 
 def close_offboarded(*, now: datetime) -> int:
@@ -131,3 +149,8 @@ def _begin_again(incident: Incident, units: list[int]) -> int:
     by_age = Span.objects.filter(incident=incident, unit__in=units).order_by("began_at")
     latest = dict(by_age.values_list("unit_id", "pk"))
     return Span.objects.filter(pk__in=latest.values()).update(ended_at=None)
+
+
+def _agreed(units: list[int], now: datetime) -> None:
+    """Spans and verdicts of these units agree by what was just done: flips that tell of it have nothing left to tell."""
+    Flip.objects.filter(unit__in=units, claimed_at=None).update(claimed_at=now)

@@ -11,13 +11,11 @@ from django.views.decorators.http import require_POST
 
 from frontend import words
 from frontend.acting import act, actor_of, explained, instant, seen_revision
-from frontend.numbers import whole
 from frontend.views.incident import find
 from incidents import actions, reports, resolving
-from incidents.models import Incident, Resolution
+from incidents.models import Resolution
 from lakehub import wiring
 from lakehub.accounts.models import User
-from lakehub.accounts.permissions import can
 
 
 @require_POST
@@ -127,29 +125,6 @@ def answer(request: HttpRequest, pk: int) -> HttpResponse:
             messages.info(request, use_case(actor_of(request)))
         return redirect("incident", pk)
     return act(request, "resolve", find(pk).dataset, use_case, then=_page(pk))
-
-
-@require_POST
-def together(request: HttpRequest) -> HttpResponse:
-    """One action on all that are ticked; what cannot be done is said one by one, the rest is done."""
-    actor, now = actor_of(request), wiring.clock.now()
-    action = request.POST.get("action", "")
-    ticked = [number for text in request.POST.getlist("incident") if (number := whole(text)) is not None]
-    chosen = Incident.objects.filter(pk__in=ticked)
-    done = 0
-    for incident in chosen.select_related("dataset__team").order_by("pk"):
-        if action not in ("acknowledge", "rerun") or not can(actor, action, incident.dataset.team):
-            messages.error(request, f"#{incident.pk}: you may not {action} for {incident.dataset.team.name}.")
-            continue
-        with explained(request):
-            if action == "acknowledge":
-                actions.acknowledge(incident.pk, actor=actor, now=now)
-            else:
-                actions.rerun(incident.pk, actor=actor, now=now)
-            done += 1
-    if done:
-        messages.info(request, f"{words.count(done, 'incident')}: {action} done.")
-    return redirect("incidents")
 
 
 def _page(pk: int) -> str:

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from frontend.live import render_live
 from frontend.queries import incidents as query
+from incidents.models import FalsePositive
 from lakehub import wiring
 
 FRAGMENTS = {"list": "frontend/incidents/list.html"}
@@ -20,5 +21,12 @@ def incidents(request: HttpRequest) -> HttpResponse:
     rows, views = query.inbox(view, request.user.pk, now=now)
     midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
     today = [] if view != "open" else query.rows(list(query.resolved_since(midnight)[:20]), now=now)
-    context = {"now": now, "view": view, "views": views, "rows": rows, "resolved_today": today}
+    context = {
+        "now": now,
+        "view": view,
+        "views": views,
+        "rows": rows,
+        "resolved_today": today,
+        "false_positives": FalsePositive.choices,
+    }
     return render_live(request, "frontend/incidents/page.html", context, FRAGMENTS)

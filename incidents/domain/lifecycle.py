@@ -53,6 +53,7 @@ REPORTED: Moves = MappingProxyType(
         (State.WAITING, Move.MATCH): State.MATCHED,
         (State.WAITING, Move.ACKNOWLEDGE): State.ACKNOWLEDGED,
         (State.WAITING, Move.REJECT): State.REJECTED,
+        (State.ACKNOWLEDGED, Move.RELEASE): State.WAITING,
         (State.ACKNOWLEDGED, Move.RESOLVE): State.RESOLVED,
         (State.REJECTED, Move.DISPUTE): State.WAITING,
         (State.REJECTED, Move.RESOLVE): State.RESOLVED,

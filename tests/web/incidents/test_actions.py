@@ -262,7 +262,7 @@ def test_a_split_leaves_a_failing_unit_on_both_sides(stage: Stage) -> None:
 
 
 def report(stage: Stage, by: User) -> Incident:
-    return reports.report(stage.dataset, "others", BAD_DAY, text="Delays look odd.", reporter=by, now=NOW)
+    return reports.report(stage.dataset, "consistency", BAD_DAY, text="Delays look odd.", reporter=by, now=NOW)
 
 
 def test_a_report_that_an_incident_explains_is_matched_and_ends_with_it(stage: Stage, ana: User) -> None:

@@ -1,0 +1,39 @@
+"""Actions on many incidents: what they are sent, and what is answered for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from incidents.bulk import KINDS, MOST, Kept, Report
+
+
+class BulkSerializer(serializers.Serializer[dict[str, Any]]):
+    """One action, the incidents, and what the action needs to know."""
+
+    action = serializers.CharField(max_length=20, help_text=f"One of {', '.join(KINDS)}.")
+    incidents = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), allow_empty=False, max_length=MOST
+    )
+    until = serializers.DateTimeField(required=False, allow_null=True, default=None, help_text="Of a snooze.")
+    assignee = serializers.CharField(required=False, default="", allow_blank=True, max_length=150)
+    resolution = serializers.CharField(required=False, default="", allow_blank=True, max_length=20)
+    false_positive = serializers.CharField(required=False, default="", allow_blank=True, max_length=20)
+    why = serializers.CharField(required=False, default="", allow_blank=True, max_length=5000)
+
+
+class KeptSerializer(serializers.Serializer[Kept]):
+    incident = serializers.IntegerField()
+    code = serializers.CharField(help_text="forbidden, refused, conflict or not_found.")
+    why = serializers.CharField()
+
+
+class BulkReportSerializer(serializers.Serializer[Report]):
+    """`bulk` takes it back until `undo_until`; null where there is nothing to take back."""
+
+    action = serializers.CharField()
+    bulk = serializers.IntegerField(source="bulk.pk", default=None, allow_null=True)
+    undo_until = serializers.DateTimeField(allow_null=True)
+    done = serializers.ListField(child=serializers.IntegerField())
+    kept = KeptSerializer(many=True)

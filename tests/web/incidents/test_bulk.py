@@ -1,0 +1,185 @@
+"""Many incidents at once, and taking it back: exactly, for a while, and never over what somebody did since."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from incidents import actions, reports
+from incidents.bulk import Ask, together
+from incidents.intake import take_in
+from incidents.models import BulkAction, Incident, Message, Span
+from incidents.undo import undo
+from lakehub.accounts.models import Role, User
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.outcome import Outcome
+from quality.models import Unit
+from tests import factories
+from tests.factories import HOUR, MINUTE, NOW, day
+from tests.web.incidents.stage import BAD_DAY, Stage
+
+pytestmark = pytest.mark.django_db
+LATER = NOW + 5 * MINUTE
+FORCED = Ask("resolve", resolution="false_positive", false_positive="wrong_sla", why="Agreed with the readers.")
+
+
+@pytest.fixture
+def stage() -> Stage:
+    return Stage()
+
+
+@pytest.fixture
+def ana() -> User:
+    person = factories.user("ana")
+    factories.member(person, factories.team(), Role.ON_CALL)
+    return person
+
+
+@pytest.fixture
+def two(stage: Stage) -> list[int]:
+    return [stage.opened(day("2026-11-02")).pk, stage.opened().pk]
+
+
+def state_of(number: int) -> dict[str, Any]:
+    """All that an undo must restore: the incident without its revision, its spans, the verdicts of its units."""
+    (incident,) = Incident.objects.filter(pk=number).values()
+    del incident["revision"]
+    spans = list(Span.objects.filter(incident=number).values().order_by("pk"))
+    units = Unit.objects.filter(spans__incident=number).values("pk", "verdict", "waiver", "waived_at").order_by("pk")
+    return {"incident": incident, "spans": spans, "units": list(units)}
+
+
+def snooze() -> Ask:
+    return Ask("snooze", until=NOW + 9 * HOUR)
+
+
+def test_what_can_be_done_is_done_and_the_rest_is_named(two: list[int], ana: User) -> None:
+    actions.acknowledge(two[0], actor=ana, now=NOW)
+    elsewhere = Incident.objects.create(
+        dataset=factories.dataset("other", team=factories.team("others")), category="others", opened_at=NOW
+    )
+    report = together([*two, elsewhere.pk, 4711], Ask("acknowledge"), actor=ana, now=NOW)
+    assert report.done == [two[1]]
+    kept = {one.incident: (one.code, one.why) for one in report.kept}
+    assert kept[two[0]][0] == "conflict"
+    assert "ana was faster" in kept[two[0]][1]
+    assert kept[elsewhere.pk] == (
+        "forbidden",
+        "To acknowledge here you need to be owner or on call or admin of team others.",
+    )
+    assert kept[4711][0] == "not_found"
+
+
+@pytest.mark.parametrize("ask", [Ask("acknowledge"), snooze(), Ask("assign", assignee="ana"), FORCED])
+def test_an_undo_is_the_exact_inverse(two: list[int], ana: User, ask: Ask) -> None:
+    before = [state_of(number) for number in two]
+    report = together(two, ask, actor=ana, now=NOW)
+    assert report.done == two
+    assert report.bulk is not None
+    assert [state_of(number) for number in two] != before
+    assert undo(report.bulk.pk, actor=ana, now=LATER).done == two
+    take_in(now=LATER)
+    assert [state_of(number) for number in two] == before
+
+
+def test_what_was_acknowledged_before_it_was_resolved_is_acknowledged_again(two: list[int], ana: User) -> None:
+    actions.acknowledge(two[0], actor=ana, now=NOW)
+    before = state_of(two[0])
+    report = together(two[:1], FORCED, actor=ana, now=NOW + MINUTE)
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=LATER)
+    assert state_of(two[0]) == before
+
+
+def test_what_somebody_changed_since_stays(two: list[int], ana: User) -> None:
+    report = together(two, snooze(), actor=ana, now=NOW)
+    assert report.bulk is not None
+    actions.annotate(two[0], {"backfill": "needed"}, actor=ana, now=NOW + MINUTE)
+    undone = undo(report.bulk.pk, actor=ana, now=LATER)
+    assert (undone.done, undone.kept[0].code) == ([two[1]], "conflict")
+    assert "is not as you saw it" in undone.kept[0].why
+    assert Incident.objects.get(pk=two[0]).snoozed_until == NOW + 9 * HOUR
+
+
+def test_what_passed_since_stays_resolved(stage: Stage, two: list[int], ana: User) -> None:
+    report = together(two, FORCED, actor=ana, now=NOW)
+    assert report.bulk is not None
+    stage.passes(Unit.objects.get(start=BAD_DAY.start), at=NOW + MINUTE)
+    undone = undo(report.bulk.pk, actor=ana, now=LATER)
+    assert undone.done == [two[0]]
+    assert "Nothing of #" in undone.kept[0].why
+
+
+def test_an_undo_is_possible_once_for_ten_minutes_by_who_did_it(two: list[int], ana: User) -> None:
+    one, other = (together([number], snooze(), actor=ana, now=NOW).bulk for number in two)
+    assert one is not None
+    assert other is not None
+    with pytest.raises(NotFound, match="of yours"):
+        undo(one.pk, actor=factories.user("ben"), now=LATER)
+    with pytest.raises(Conflict, match=r"too late to undo: that was possible until 2026-11-17 19:42 UTC"):
+        undo(one.pk, actor=ana, now=NOW + timedelta(minutes=10))
+    undo(other.pk, actor=ana, now=NOW + timedelta(minutes=9, seconds=59))
+    with pytest.raises(Conflict, match="taken back already"):
+        undo(other.pk, actor=ana, now=LATER)
+
+
+def test_who_has_left_the_team_takes_nothing_back(two: list[int], ana: User) -> None:
+    report = together(two, snooze(), actor=ana, now=NOW)
+    assert report.bulk is not None
+    ana.memberships.all().delete()
+    assert {one.code for one in undo(report.bulk.pk, actor=ana, now=LATER).kept} == {"forbidden"}
+    assert Incident.objects.filter(snoozed_until=None).count() == 0
+
+
+def test_a_rerun_has_no_undo_and_nothing_done_leaves_none(two: list[int], ana: User) -> None:
+    assert together(two, Ask("rerun"), actor=ana, now=NOW).bulk is None
+    assert together([4711], Ask("acknowledge"), actor=ana, now=NOW).bulk is None
+    assert not BulkAction.objects.exists()
+
+
+def test_nobody_hears_of_what_was_undone_before_it_was_told(two: list[int], ana: User) -> None:
+    Message.objects.filter(occasion="opened").update(state="sent")
+    report = together(two, FORCED, actor=ana, now=NOW)
+    Message.objects.filter(occasion="resolved", incident=two[0]).update(state="sent")
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=LATER)
+    told = {
+        number: list(Message.objects.filter(incident=number).order_by("pk").values_list("occasion", "state"))
+        for number in two
+    }
+    assert told[two[0]] == [("opened", "sent"), ("resolved", "sent"), ("reopened", "pending")]
+    assert told[two[1]] == [("opened", "sent"), ("resolved", "dropped")]
+
+
+def test_an_undone_acknowledgement_of_a_report_asks_the_producer_again(stage: Stage, ana: User) -> None:
+    told = reports.report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=ana, now=NOW)
+    report = together([told.pk], Ask("acknowledge"), actor=ana, now=NOW)
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=LATER)
+    told.refresh_from_db()
+    told.report.refresh_from_db()
+    assert (told.state, told.assignee) == ("waiting", None)
+    assert told.report.remind_at is not None
+
+
+def test_a_failure_after_the_undo_is_not_news(stage: Stage, two: list[int], ana: User) -> None:
+    report = together(two, FORCED, actor=ana, now=NOW)
+    take_in(now=NOW)
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=LATER)
+    take_in(now=LATER)
+    stage.see(Unit.objects.get(start=BAD_DAY.start), Outcome.FAIL, at=NOW + HOUR)
+    take_in(now=NOW + HOUR)
+    assert Incident.objects.count() == 2
+    assert Span.objects.filter(ended_at=None).count() == 2
+
+
+def test_what_is_asked_for_is_checked_before_anything_is_done(two: list[int], ana: User) -> None:
+    with pytest.raises(Refused, match=r"no action `acknowlege` on many incidents. Did you mean `acknowledge`"):
+        together(two, Ask("acknowlege"), actor=ana, now=NOW)
+    with pytest.raises(Refused, match="201 incidents are too many"):
+        together(range(1, 202), Ask("rerun"), actor=ana, now=NOW)
+    with pytest.raises(Refused, match="at least one"):
+        together([], Ask("rerun"), actor=ana, now=NOW)
