@@ -16,13 +16,15 @@ class Mailbox:
     port: int = 0
     refuses: frozenset[str] = frozenset()
     """Recipients that are told 550."""
+    later: frozenset[str] = frozenset()
+    """Recipients that are told 450."""
     got: list[tuple[list[str], EmailMessage]] = field(default_factory=list)
     """(recipients, message)"""
 
 
 @contextmanager
-def mail_server(*refuses: str) -> Iterator[Mailbox]:
-    kept = Mailbox(refuses=frozenset(refuses))
+def mail_server(*refuses: str, later: tuple[str, ...] = ()) -> Iterator[Mailbox]:
+    kept = Mailbox(refuses=frozenset(refuses), later=frozenset(later))
 
     class Session(StreamRequestHandler):
         def handle(self) -> None:
@@ -37,6 +39,9 @@ def mail_server(*refuses: str) -> Iterator[Mailbox]:
                     address = line.decode().partition("<")[2].partition(">")[0]
                     if address in kept.refuses:
                         self._say("550 nobody here by that name")
+                        continue
+                    if address in kept.later:
+                        self._say("450 not now")
                         continue
                     recipients.append(address)
                 if word == b"DATA":

@@ -1,14 +1,14 @@
-"""Where messages go. To add a channel: one file here with a class that has the two methods below, one line in CHANNELS,
+"""Where messages go. To add a channel: one file here with a class that has the three methods below, one line in CHANNELS,
 one row in tests/contracts/test_channels.py.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
-from lakehub.kernel.registry import Registry
+from lakehub.kernel.registry import Registry, UnknownPlugin
 
 
 @dataclass(frozen=True)
@@ -22,23 +22,37 @@ class Note:
     facts: dict[str, Any]
     kind: str = "message"
     """Numbers are counted by kind."""
+    at: datetime | None = None
+    """When it was written; None: as it is sent."""
+    thread: str = ""
+    """What it goes on with, such as `incident-214`; empty: it stands alone."""
+    after: tuple[int, ...] = ()
+    """The notes of this thread that went to this address before, oldest first."""
 
 
 class CannotSend(Exception):
-    """It did not arrive. `for_good`: trying again will not help."""
+    """It did not arrive. `for_good`: trying again will not help; `retry_after`: how long the other side asked to wait."""
 
-    def __init__(self, why: str, *, for_good: bool = False) -> None:
+    def __init__(
+        self, why: str, *, for_good: bool = False, status: str = "", retry_after: timedelta | None = None
+    ) -> None:
         super().__init__(why)
         self.for_good = for_good
+        self.status = status
+        self.retry_after = retry_after
 
 
 class Channel(Protocol):
     def check(self, address: str) -> None:
-        """Raises Refused where nothing can ever be sent to `address`."""
+        """Raises Refused where nothing can ever be sent to `address`. Looks nothing up."""
         ...
 
-    def send(self, note: Note, address: str, *, now: datetime) -> None:
-        """Hands the note over, or raises CannotSend. Waits ten seconds at most."""
+    def shown(self, address: str) -> str:
+        """`address` as everybody may read it: without what is secret in it."""
+        ...
+
+    def send(self, note: Note, address: str, *, now: datetime) -> str:
+        """Hands the note over, or raises CannotSend. Waits ten seconds at most. What the other side answered, in a word."""
         ...
 
 
@@ -47,6 +61,9 @@ CHANNELS: Registry[type[Channel]] = Registry(
     {
         "email": "incidents.channels.email:Email",
         "webhook": "incidents.channels.webhook:Webhook",
+        "slack": "incidents.channels.slack:Slack",
+        "pagerduty": "incidents.channels.pagerduty:PagerDuty",
+        "apprise": "incidents.channels.apprise:AnyOther",
         "log": "incidents.channels.log:Log",
     },
 )
@@ -55,3 +72,11 @@ CHANNELS: Registry[type[Channel]] = Registry(
 def channel(name: str) -> Channel:
     """Raises UnknownPlugin with the nearest name."""
     return CHANNELS.get(name)()
+
+
+def shown(name: str, address: str) -> str:
+    """An address as it may be shown; nothing of it where its channel is gone."""
+    try:
+        return channel(name).shown(address)
+    except UnknownPlugin:
+        return "…"

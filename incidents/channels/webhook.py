@@ -1,25 +1,21 @@
-"""A POST of JSON to a URL, signed, and never to this network's own addresses unless the operator allows it."""
+"""A POST of a CloudEvent in structured JSON, signed so that its receiver knows who sent it, and when."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-import http.client
-import ipaddress
 import json
-import socket
-import ssl
 from datetime import datetime
-from urllib.parse import SplitResult, urlsplit
 
 from django.conf import settings
 
-from incidents.channels import CannotSend, Note
-from lakehub.kernel.errors import Refused
+from incidents.channels import Note
+from incidents.posting import accepted, checked, post
+from lakehub.kernel.addresses import host_of
 
-TIMEOUT = 10
 SIGNATURE = "X-Lakehub-Signature"
 TIMESTAMP = "X-Lakehub-Timestamp"
+MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"
 
 
 def secret_for(address: str) -> str:
@@ -32,71 +28,40 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
+def event(note: Note, *, now: datetime) -> dict[str, object]:
+    """CloudEvents 1.0: `source` and `id` together are the same when a note comes twice."""
+    return {
+        "specversion": "1.0",
+        "id": f"{note.kind}-{note.id}",
+        "source": settings.LAKEHUB_BASE_URL,
+        "type": f"lakehub.{note.thread.partition('-')[0] or note.kind}.{note.occasion}",
+        **({"subject": note.thread.replace("-", "/")} if note.thread else {}),
+        "time": (note.at or now).isoformat(),
+        "datacontenttype": "application/json",
+        "data": {
+            "id": note.id,
+            "occasion": note.occasion,
+            "subject": note.subject,
+            "text": note.body,
+            "incident": note.facts,
+        },
+    }
+
+
 class Webhook:
     def check(self, address: str) -> None:
-        url = urlsplit(address)
-        if url.scheme not in ("https", "http") or not url.hostname:
-            raise Refused(f"`{address}` is no webhook: write https://host/path.")
-        if url.username or url.password:
-            raise Refused("A webhook's URL holds no user and password: the signature says who sends.")
+        checked(address, "webhook")
 
-    def send(self, note: Note, address: str, *, now: datetime) -> None:
-        self.check(address)
-        url = urlsplit(address)
-        body = json.dumps(
-            {
-                "id": note.id,
-                "occasion": note.occasion,
-                "subject": note.subject,
-                "text": note.body,
-                "incident": note.facts,
-            }
-        ).encode()
+    def shown(self, address: str) -> str:
+        return host_of(address)
+
+    def send(self, note: Note, address: str, *, now: datetime) -> str:
+        url = checked(address, "webhook")
+        body = json.dumps(event(note, now=now)).encode()
         timestamp = str(int(now.timestamp()))
         headers = {
-            "Content-Type": "application/json",
-            "User-Agent": "Lakehub",
+            "Content-Type": MEDIA_TYPE,
             TIMESTAMP: timestamp,
             SIGNATURE: signature(secret_for(address), timestamp, body),
         }
-        status = _post(url, body, headers)
-        if status >= 300:
-            # 429 and what is the server's fault may pass; the rest will be the same next time.
-            raise CannotSend(f"{url.hostname} answered {status}.", for_good=status < 500 and status != 429)
-
-
-def _post(url: SplitResult, body: bytes, headers: dict[str, str]) -> int:
-    host = url.hostname or ""
-    port = url.port or (443 if url.scheme == "https" else 80)
-    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
-    try:
-        connection = _connect(url.scheme, host, port)
-        try:
-            connection.request("POST", path, body, headers)
-            return connection.getresponse().status
-        finally:
-            connection.close()
-    except (OSError, http.client.HTTPException) as error:
-        raise CannotSend(f"{host} was not reached: {error}") from error
-
-
-def _connect(scheme: str, host: str, port: int) -> http.client.HTTPConnection:
-    """A connection to the very address that was checked: a second look-up could answer with another one."""
-    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
-    plain = socket.create_connection((_address_of(host, port), port), timeout=TIMEOUT)
-    connection.sock = (
-        ssl.create_default_context().wrap_socket(plain, server_hostname=host) if scheme == "https" else plain
-    )
-    return connection
-
-
-def _address_of(host: str, port: int) -> str:
-    """An address of `host` that we may talk to. Raises CannotSend."""
-    found = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
-    for address in found:
-        if settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS or ipaddress.ip_address(address.partition("%")[0]).is_global:
-            return address
-    raise CannotSend(
-        f"{host} is {', '.join(dict.fromkeys(found))}, inside this network. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows that.",
-        for_good=True,
-    )
+        return accepted(post(url, body, headers, now=now), self.shown(address))

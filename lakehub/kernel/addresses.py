@@ -1,7 +1,8 @@
-"""A URL as it may be shown: in an error, a log, or to a colleague."""
+"""A URL as it may be shown: in an error, a log, or to a colleague; and whether an address is anybody's or this network's."""
 
 from __future__ import annotations
 
+import ipaddress
 from urllib.parse import urlsplit
 
 
@@ -25,3 +26,18 @@ def host_of(url: str) -> str:
         return urlsplit(url).hostname or "an address that does not parse"
     except ValueError:
         return "an address that does not parse"
+
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+
+
+def is_public(address: str) -> bool:
+    """Whether an IP address is one of the Internet's; also what is wrapped in it, as a gateway of this network unwraps it."""
+    found = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(found, ipaddress.IPv6Address):
+        inner = found.ipv4_mapped or found.sixtofour
+        if found in _NAT64:
+            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+        if inner is not None:
+            return found.is_global and is_public(str(inner))
+    return found.is_global and not found.is_multicast

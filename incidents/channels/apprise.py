@@ -1,0 +1,173 @@
+"""Every other service, by the URLs of the `apprise` library, in a child process that may reach the Internet and nothing else.
+
+The library connects by itself, so that nobody here could choose the address. In the child an audit hook of Python sees
+each connection with the address that it goes to, and refuses those of this network; it refuses programs too. Redirects
+are not followed. The address, which holds secrets, goes over the child's standard input.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import re
+import subprocess
+import sys
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+
+from incidents.channels import CannotSend, Note
+from lakehub.kernel.addresses import is_public
+from lakehub.kernel.errors import Refused
+
+TIMEOUT = 10
+SCHEME = re.compile(r"([a-z0-9]+)://[^\s\x00-\x1f]*", re.IGNORECASE)
+OURS = {"mailto": "email", "mailtos": "email"}
+"""What a channel here does better: with a thread, a status, a list of what was sent."""
+LOCAL = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "windows")
+"""These act on the machine that Lakehub runs on, with no connection that could be seen."""
+_ROOT = Path(__file__).resolve().parents[2]
+_PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
+
+
+class AnyOther:
+    """`address`: a URL of apprise, such as `ntfys://topic` or `tgram://token/chat`."""
+
+    def check(self, address: str) -> None:
+        scheme = _scheme(address)
+        if scheme in OURS:
+            raise Refused(f"`{self.shown(address)}` is sent over the channel `{OURS[scheme]}`.")
+        self._refuse_what_is_none(address)
+        if "problem" in _child({"do": "check", "address": address}):
+            raise self._not_understood(address)
+
+    def shown(self, address: str) -> str:
+        """What stands behind the service's name is as a rule its secret."""
+        return f"{_scheme(address)}://…" if _scheme(address) else "…"
+
+    def send(self, note: Note, address: str, *, now: datetime) -> str:
+        self._refuse_what_is_none(address)
+        asked = {"do": "send", "address": address, "title": " ".join(note.subject.split()), "body": note.body}
+        told = _child(asked | {"private": settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS})
+        if "problem" in told:
+            raise CannotSend(f"{self.shown(address)}: {told['problem']}", for_good=bool(told.get("for_good")))
+        return "sent"
+
+    def _not_understood(self, address: str) -> Refused:
+        return Refused(
+            f"`{self.shown(address)}` is no address that apprise {version('apprise')} understands: write service://what-it-needs, as its documentation says."
+        )
+
+    def _refuse_what_is_none(self, address: str) -> None:
+        if not _scheme(address):
+            raise self._not_understood(address)
+        if _scheme(address) in LOCAL:
+            raise Refused(f"`{self.shown(address)}` would act on the machine that Lakehub runs on: name a service.")
+
+
+def _scheme(address: str) -> str:
+    found = SCHEME.fullmatch(address)
+    return found.group(1).lower() if found else ""
+
+
+def _child(asked: dict[str, Any]) -> dict[str, Any]:
+    """Its answer; it is killed when its time is over."""
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", __name__],
+            input=json.dumps(asked),
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=False,
+            cwd="/",
+            env={"PYTHONPATH": str(_ROOT), "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"},
+        )
+    except subprocess.TimeoutExpired:
+        return {"problem": f"it took longer than {TIMEOUT} s"}
+    if done.returncode:
+        return {"problem": f"it was stopped (exit code {done.returncode})"}
+    told: dict[str, Any] = json.loads(done.stdout)
+    return told
+
+
+# In the child
+
+
+def main() -> None:
+    asked = json.load(sys.stdin)
+    seen: list[str] = []
+    sys.addaudithook(lambda event, args: _guard(event, args, seen, private=bool(asked.get("private"))))
+    json.dump(_told(asked, seen), sys.stdout)
+
+
+def _told(asked: dict[str, Any], seen: list[str]) -> dict[str, Any]:
+    """`seen`: addresses that were refused."""
+    import apprise
+
+    memory = apprise.PersistentStoreMode.MEMORY
+    asset = apprise.AppriseAsset(plugin_paths=[], http_redirects=False, storage_mode=memory, allow_templates=False)
+    service = apprise.Apprise.instantiate(asked["address"], asset=asset, suppress_exceptions=True)
+    if service is None or not service.enabled or type(service).__module__.rpartition(".")[2] in LOCAL:
+        return {"problem": "it does not understand the address", "for_good": True}
+    service.redirects = False  # whatever the address says
+    if asked["do"] == "check":
+        return {}
+    heard = _Heard(logging.WARNING)
+    logging.getLogger("apprise").addHandler(heard)
+    try:
+        sent = service.notify(body=asked["body"], title=asked["title"], body_format=apprise.NotifyFormat.TEXT)
+    except OSError as error:  # some services let it pass
+        sent, heard.said = False, [str(error)]
+    if sent:
+        return {}
+    if seen:
+        why = f"{seen[0]} is inside this network. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows that"
+        return {"problem": why, "for_good": True}
+    return {"problem": _without(asked["address"], "; ".join(heard.said[:1]) or "the service did not take it")[:300]}
+
+
+class _Heard(logging.Handler):
+    """What a plug-in says goes wrong."""
+
+    def __init__(self, level: int) -> None:
+        super().__init__(level)
+        self.said: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.said.append(record.getMessage())
+
+
+def _without(address: str, text: str) -> str:
+    """What a plug-in says, without any part of the address that may be a secret."""
+    for part in sorted(re.split(r"[/:@?&=,#]+", address), key=len, reverse=True):
+        text = text.replace(part, "…") if len(part) > 5 else text
+    return text
+
+
+def _guard(event: str, args: tuple[Any, ...], seen: list[str], *, private: bool) -> None:
+    """Raises where the child is about to talk to this network, or to start a program."""
+    if event in _PROGRAMS:
+        raise PermissionError(f"{event} is not for a channel")
+    if event not in ("socket.connect", "socket.sendto") or private:
+        return
+    where = args[1][0] if isinstance(args[1], tuple) else args[1]
+    if not _allowed(str(where)):
+        seen.append(str(where))
+        raise PermissionError(f"{where} is inside this network")
+
+
+def _allowed(where: str) -> bool:
+    """A name that nobody looked up yet, or the path of a local socket, is no address that could be checked."""
+    try:
+        return is_public(where)
+    except ValueError:
+        return False
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,85 @@
+"""PagerDuty's Events API v2: one alert an incident, by its deduplication key; triggered, acknowledged and resolved with it."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from incidents.channels import Note
+from incidents.posting import accepted, checked, post
+from lakehub.kernel.errors import Refused
+
+KEY = re.compile(r"[A-Za-z0-9]{32}")
+SUMMARY = 1024
+ACTIONS = {"acknowledged": "acknowledge", "resolved": "resolve", "rejected": "resolve"}
+SEVERITIES = {"critical": "critical", "high": "error", "medium": "warning", "low": "info"}
+OVER = ("resolved", "rejected")
+
+
+class PagerDuty:
+    """`address`: the integration key of a service, which is a secret."""
+
+    def check(self, address: str) -> None:
+        if not KEY.fullmatch(address):
+            raise Refused(
+                f"`{self.shown(address)}` is no integration key of PagerDuty: write the 32 letters and digits of an Events API v2 integration."
+            )
+
+    def shown(self, address: str) -> str:
+        return f"{address[:4]}…"
+
+    def send(self, note: Note, address: str, *, now: datetime) -> str:
+        self.check(address)
+        said = [event(note, address, action, now=now) for action in actions(note)]
+        return " ".join(self._post(one, now) for one in said) or "over already"
+
+    def _post(self, said: dict[str, Any], now: datetime) -> str:
+        url = checked(settings.LAKEHUB_PAGERDUTY_URL, "PagerDuty address")
+        answer = post(url, json.dumps(said).encode(), {"Content-Type": "application/json"}, now=now)
+        return accepted(answer, url.hostname or "", _problem(answer.text))
+
+
+def actions(note: Note) -> tuple[str, ...]:
+    """A word about what is over raises no alert again; a trial is taken back at once, so that it wakes nobody twice."""
+    if note.occasion == "test":
+        return ("trigger", "resolve")
+    action = ACTIONS.get(note.occasion, "trigger")
+    return () if action == "trigger" and note.facts.get("state") in OVER else (action,)
+
+
+def event(note: Note, key: str, action: str, *, now: datetime) -> dict[str, Any]:
+    facts = note.facts
+    dedup = f"lakehub:{urlsplit(settings.LAKEHUB_BASE_URL).netloc}:{note.thread or f'{note.kind}-{note.id}'}"
+    said: dict[str, Any] = {"routing_key": key, "event_action": action, "dedup_key": dedup[:255]}
+    if action != "trigger":
+        return said
+    url = facts.get("url")
+    return said | {
+        "payload": {
+            "summary": (" ".join(note.subject.split()) or note.occasion)[:SUMMARY],
+            "source": str(facts.get("dataset") or "lakehub"),
+            "severity": SEVERITIES.get(str(facts.get("severity")), "error"),
+            "timestamp": (note.at or now).isoformat(),
+            "group": facts.get("team"),
+            "class": facts.get("category"),
+            "custom_details": {**facts, "text": note.body},
+        },
+        "client": "Lakehub",
+        "client_url": settings.LAKEHUB_BASE_URL,
+        "links": [{"href": url, "text": "The incident"}] if url else [],
+    }
+
+
+def _problem(text: str) -> str:
+    """What the API says is wrong with the event; empty where it says nothing that can be understood."""
+    try:
+        said = json.loads(text)
+    except ValueError:
+        return ""
+    errors = said.get("errors") if isinstance(said, dict) else None
+    return "; ".join(map(str, errors))[:200] if isinstance(errors, list) else ""
