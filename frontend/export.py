@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
@@ -13,30 +12,21 @@ from django.http import StreamingHttpResponse
 from frontend.observed import cause
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
+from lakehub.kernel.sheets import lines, safe
 from quality.models import Result
 
 MOST_ROWS = 100_000
 _PIECE = 2_000
-_FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n")
 COLUMNS = (
     "read_at", "data_range", "data_center", "outcome", "observed", "threshold", "trigger", "commit", "test_version",
     "seconds", "why",
 )  # fmt: skip
 
 
-class _Echo:
-    """A file that hands back what is written to it."""
-
-    def write(self, line: str) -> str:
-        return line
-
-
 def as_csv(results: QuerySet[Result], dataset: Dataset, name: str) -> StreamingHttpResponse:
     """The newest `MOST_ROWS`; the header `X-Most-Rows` says so. Times are UTC."""
-    writer = csv.writer(_Echo())
-    lines = (writer.writerow(row) for row in _rows(results, dataset))
     return StreamingHttpResponse(
-        lines,
+        lines(_rows(results, dataset)),
         content_type="text/csv; charset=utf-8",
         headers={"Content-Disposition": f'attachment; filename="{name}.csv"', "X-Most-Rows": str(MOST_ROWS)},
     )
@@ -59,11 +49,6 @@ def _rows(results: QuerySet[Result], dataset: Dataset) -> Iterator[tuple[Any, ..
             f"{(one.ended_at - one.started_at).total_seconds():.3f}",
             safe(cause(one)),
         )
-
-
-def safe(text: str) -> str:
-    """What a spreadsheet would take for a formula begins with an apostrophe."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
 
 
 def _utc(instant: datetime) -> str:

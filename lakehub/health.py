@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
 from prometheus_client import CollectorRegistry, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
 
 from incidents.models import Incident, Message
 from ingestion.models import JobRun
 from lakehub import wiring
+from lakehub.accounts.authentication import TokenAuthentication
 from quality import coverage
 from quality.models import Unit
 
@@ -32,9 +36,24 @@ def ready(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ready"})
 
 
+def _may_not_watch(request: HttpRequest) -> HttpResponse | None:
+    """What a request is answered that may not read the metrics: people who are signed in may, and tokens with the scope."""
+    if request.user.is_authenticated:
+        return None
+    try:
+        found = TokenAuthentication().authenticate(Request(request))
+    except AuthenticationFailed as failed:
+        return HttpResponse(str(failed), status=401, headers={"WWW-Authenticate": "Bearer"})
+    if found is None:
+        return HttpResponse("A token is needed.", status=401, headers={"WWW-Authenticate": "Bearer"})
+    return None if "metrics:read" in found[1].scopes else HttpResponse("This token lacks `metrics:read`.", status=403)
+
+
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
+    if settings.LAKEHUB_METRICS == "token" and (refused := _may_not_watch(request)):
+        return refused
     now = wiring.clock.now()
     registry = CollectorRegistry()
     gauge = Gauge("lakehub_units_due", "Units that are due and not yet run", registry=registry)

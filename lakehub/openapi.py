@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 from drf_spectacular.openapi import AutoSchema
 from rest_framework import serializers
@@ -38,14 +38,16 @@ class Described(AutoSchema):
     """What a view says of its answers, and the refusals that `lakehub.api.explain` makes for all."""
 
     def _get_response_bodies(self, direction: Any = "response") -> Any:
-        answers = super()._get_response_bodies(direction)
+        answers, described = super()._get_response_bodies(direction), cast("Any", self)._get_response_for_code
         for code, why in self._refusals().items():
             if str(code) not in answers:
-                answers[str(code)] = self._get_response_for_code(ErrorSerializer, str(code)) | {"description": why}
+                answers[str(code)] = described(ErrorSerializer, str(code)) | {"description": why}
         return dict(sorted(answers.items()))
 
     def _refusals(self) -> dict[int, str]:
         changes = self.method not in ("GET", "HEAD", "OPTIONS")
         reads_a_body = self.method in ("POST", "PUT", "PATCH")
         limited = bool(self.view.get_throttles())
-        return _ALWAYS | (_BODIES if reads_a_body else {}) | (_CHANGES if changes else {}) | (_LIMITED if limited else {})
+        return (
+            _ALWAYS | (_BODIES if reads_a_body else {}) | (_CHANGES if changes else {}) | (_LIMITED if limited else {})
+        )

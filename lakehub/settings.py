@@ -86,6 +86,8 @@ AUTH_PASSWORD_VALIDATORS = [
     for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
 ]
 LAKEHUB_PROXIES = env.number("LAKEHUB_PROXIES", 0)
+LAKEHUB_TOKEN_DAYS = env.number("LAKEHUB_TOKEN_DAYS", 365, least=1)
+LAKEHUB_METRICS = env.choice("LAKEHUB_METRICS", "open", ("open", "token"))
 _SECURE = env.flag("LAKEHUB_HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _SECURE
 SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
@@ -124,7 +126,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["lakehub.accounts.permissions.HasScope"],
     "DEFAULT_SCHEMA_CLASS": "lakehub.openapi.Described",
     "DEFAULT_PARSER_CLASSES": ["lakehub.parsing.PlainJSON"],
-    "DEFAULT_PAGINATION_CLASS": "rest_framework.pagination.LimitOffsetPagination",
+    "DEFAULT_PAGINATION_CLASS": "lakehub.paging.Pages",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "lakehub.api.explain",
 }
@@ -207,6 +209,7 @@ LAKEHUB_RUNS_KEPT_DAYS = env.number("LAKEHUB_RUNS_KEPT_DAYS", 90)
 LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 
 LAKEHUB_PORTS = {
+    "accounts.DataCenters": "lakehub.catalog.places:data_centers",
     "ingestion.InputGate": "incidents.gate:input_gate",
     "catalog.OverridesCheck": "quality.overrides:problems",
 }
@@ -214,6 +217,8 @@ LAKEHUB_PORTS = {
 
 LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
 """Woken when a change of the catalog is committed, so that its tests follow at once."""
+LAKEHUB_TASK_ON_COMMIT = "quality.tasks.claim_changes"
+"""Woken when commits of the lake were taken in, so that what they touched is tested again."""
 
 LOGGING = {
     "version": 1,

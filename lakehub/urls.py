@@ -9,6 +9,7 @@ from drf_spectacular.views import SpectacularAPIView
 from lakehub import health
 
 api: list[URLPattern | URLResolver] = [
+    path("", include("lakehub.accounts.urls")),
     path("", include("lakehub.catalog.urls")),
     path("", include("ingestion.urls")),
     path("", include("quality.urls")),

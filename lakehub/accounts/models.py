@@ -68,7 +68,7 @@ class Token(models.Model):
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="tokens")
     created_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     created_at = models.DateTimeField()
-    expires_at = models.DateTimeField(null=True, blank=True)
+    expires_at = models.DateTimeField()
     revoked_at = models.DateTimeField(null=True, blank=True)
     last_used_at = models.DateTimeField(null=True, blank=True)
 
@@ -107,6 +107,7 @@ class AuditEntry(models.Model):
     class Meta:
         indexes: ClassVar = [
             models.Index(fields=["subject", "-at"], name="audit_of_subject"),
+            models.Index(fields=["actor", "-at"], name="audit_by_actor"),
             models.Index(fields=["-at"], name="audit_newest"),
         ]
 

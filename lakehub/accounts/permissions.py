@@ -20,6 +20,8 @@ ACTIONS: dict[str, tuple[Role, ...]] = {
     "onboard": (Role.OWNER, Role.ADMIN),
     "offboard": (Role.ADMIN,),
     "connect": (Role.ADMIN,),
+    "issue": (Role.ADMIN,),
+    "audit": (Role.ADMIN,),
 }
 """Everybody who is signed in may read; what changes something needs one of these roles in the team that owns it."""
 
@@ -45,11 +47,26 @@ def require(user: User | AnonymousUser, action: str, team: Team) -> None:
 
 def teams_where(user: User | AnonymousUser, action: str) -> Q:
     """A filter over Team: those in which `user` may do `action`."""
-    if not isinstance(user, User):
+    if not user.is_active or not isinstance(user, User):
         return Q(pk__in=())
+    within = Q() if user.limited_to is None else Q(pk=user.limited_to.pk)
     if user.is_superuser:
-        return Q()
-    return Q(memberships__user=user, memberships__role__in=ACTIONS[action])
+        return within
+    return within & Q(memberships__user=user, memberships__role__in=ACTIONS[action])
+
+
+def may_somewhere(user: User | AnonymousUser, action: str) -> bool:
+    """Whether there is a team in which `user` may do `action`: for what belongs to no team."""
+    if isinstance(user, User) and user.is_active and user.is_superuser and user.limited_to is None:
+        return True
+    return Team.objects.filter(teams_where(user, action)).exists()
+
+
+def require_somewhere(user: User | AnonymousUser, action: str) -> None:
+    """Raises PermissionDenied that says which role would do."""
+    if not may_somewhere(user, action):
+        roles = " or ".join(role.label.lower() for role in ACTIONS[action])
+        raise PermissionDenied(f"To {action} here you need to be {roles} of a team.")
 
 
 class HasScope(BasePermission):

@@ -1,16 +1,24 @@
-"""Making and checking programs' tokens. Only the SHA-256 of a token is stored: it is random, so no slow hash is needed."""
+"""Programs' tokens: made, listed, revoked, and recognized. Only the SHA-256 of a secret is stored: it is random, so no slow hash is needed."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
+import re
 import secrets
 from collections.abc import Iterable
 from datetime import datetime, timedelta
 
-from django.db.models import Q
+from django.conf import settings
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Q, QuerySet
 
-from lakehub.accounts.models import Team, Token, User
+from lakehub.accounts import audit
+from lakehub.accounts.models import SLUG, Team, Token, User
+from lakehub.accounts.permissions import teams_where
+from lakehub.accounts.ports import data_centers
+from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
 
 SCOPES = (
@@ -23,12 +31,19 @@ SCOPES = (
     "quality:run",
     "incidents:read",
     "incidents:write",
+    "tokens:read",
+    "tokens:write",
+    "audit:read",
+    "metrics:read",
 )
+LONGEST_NAME = 100
+_TEXT = re.compile(r"lh_[0-9a-f]{8}\.[A-Za-z0-9_-]{43}")
 _LAST_USED_STEP = timedelta(minutes=1)
 
 
-class UnknownScope(ValueError):
-    """A scope that no part of the API asks for."""
+def longest() -> timedelta:
+    """No token lives longer than this: LAKEHUB_TOKEN_DAYS."""
+    return timedelta(days=settings.LAKEHUB_TOKEN_DAYS)
 
 
 def issue(
@@ -41,40 +56,108 @@ def issue(
     now: datetime,
     data_center: str = "",
     expires_at: datetime | None = None,
+    actor: str = "",
 ) -> tuple[Token, str]:
-    """A new token and its text, which is shown this once."""
-    wanted = sorted(set(scopes))
-    for scope in wanted:
-        if scope not in SCOPES:
-            raise UnknownScope(f"There is no scope `{scope}`.{did_you_mean(scope, SCOPES)}")
+    """A new token and its text, which is shown this once. It ends at `expires_at`, or after the longest time. Raises Refused."""
+    wanted, ends = sorted(set(scopes)), expires_at or now + longest()
+    problems = _problems(name, consumer, wanted, data_center, ends, now)
+    if problems:
+        raise Refused.because(problems)
     prefix, secret = f"lh_{secrets.token_hex(4)}", secrets.token_urlsafe(32)
-    token = Token.objects.create(
-        prefix=prefix,
-        digest=_digest(secret),
-        name=name,
-        consumer=consumer,
-        team=team,
-        created_by=created_by,
-        scopes=wanted,
-        data_center=data_center,
-        created_at=now,
-        expires_at=expires_at,
-    )
+    with transaction.atomic():
+        token = Token.objects.create(
+            prefix=prefix,
+            digest=_digest(secret),
+            name=name,
+            consumer=consumer,
+            team=team,
+            created_by=created_by,
+            scopes=wanted,
+            data_center=data_center,
+            created_at=now,
+            expires_at=ends,
+        )
+        audit.record(
+            actor or created_by.get_username(),
+            "issue token",
+            f"token:{prefix}",
+            now=now,
+            name=name,
+            team=team.name,
+            consumer=consumer,
+            scopes=wanted,
+            expires_at=ends.isoformat(),
+        )
     return token, f"{prefix}.{secret}"
+
+
+def no_wider(scopes: Iterable[str], expires_at: datetime, *, maker: Token) -> None:
+    """A token makes only tokens that can no more than it, and live no longer. Raises Refused."""
+    fields = {}
+    if more := sorted(set(scopes) - set(maker.scopes)):
+        fields["scopes"] = f"This token lacks {', '.join(f'`{scope}`' for scope in more)}: it cannot hand that on."
+    if expires_at > maker.expires_at:
+        fields["days"] = f"This token ends on {maker.expires_at:%Y-%m-%d %H:%M} UTC: what it makes ends no later."
+    if fields:
+        raise Refused.because(fields)
+
+
+def visible(user: User, *, now: datetime, ended: bool = False) -> QuerySet[Token]:
+    """The tokens of the teams that `user` administers, newest first; with `ended`, those too that open nothing any more."""
+    mine = Token.objects.filter(team__in=Team.objects.filter(teams_where(user, "issue")))
+    if not ended:
+        mine = mine.filter(revoked_at=None, expires_at__gt=now)
+    return mine.select_related("team", "created_by").order_by("-created_at", "-pk")
+
+
+def named(prefix: str) -> Token:
+    found = Token.objects.select_related("team").filter(prefix=prefix).first()
+    if found is None:
+        raise NotFound(f"There is no token `{prefix}`: give the part before the dot.")
+    return found
+
+
+@transaction.atomic
+def revoke(token: Token, *, actor: str, now: datetime) -> None:
+    """From now on it opens nothing. Raises Conflict where somebody was faster."""
+    if not Token.objects.filter(pk=token.pk, revoked_at=None).update(revoked_at=now):
+        raise Conflict(f"{token.prefix} is revoked already; nothing was changed.")
+    audit.record(actor, "revoke token", f"token:{token.prefix}", now=now, name=token.name, team=token.team.name)
 
 
 def find(text: str, *, now: datetime) -> Token | None:
     """The live token with this text; None where it is unknown, expired or revoked. Notes its use, to the minute."""
+    if not _TEXT.fullmatch(text):
+        return None
     prefix, _, secret = text.partition(".")
     token = Token.objects.select_related("team", "created_by").filter(prefix=prefix).first()
     if token is None or not hmac.compare_digest(token.digest, _digest(secret)):
         return None
-    if token.revoked_at is not None or (token.expires_at is not None and token.expires_at <= now):
-        return None
-    if not token.created_by.is_active:
+    if token.revoked_at is not None or token.expires_at <= now or not token.created_by.is_active:
         return None
     _note_use(token, now)
     return token
+
+
+def _problems(
+    name: str, consumer: str, scopes: list[str], data_center: str, ends: datetime, now: datetime
+) -> dict[str, str]:
+    """What is wrong, by field, so that all of it is mended at once."""
+    wrong = {}
+    if not name.strip() or len(name) > LONGEST_NAME:
+        wrong["name"] = f"A token needs a name of {LONGEST_NAME} characters at most, such as `airflow`."
+    try:
+        SLUG(consumer)
+    except ValidationError as error:
+        wrong["consumer"] = " ".join(error.messages)
+    for scope in scopes:
+        if scope not in SCOPES:
+            wrong["scopes"] = f"There is no scope `{scope}`.{did_you_mean(scope, SCOPES)}"
+    if data_center and data_center not in (known := data_centers()):
+        wrong["data_center"] = f"There is no data center `{data_center}`.{did_you_mean(data_center, known)}"
+    if not now < ends <= now + longest():
+        wrong["days"] = f"A token ends later than now, and within {longest().days} days."
+    return wrong
 
 
 def _note_use(token: Token, now: datetime) -> None:

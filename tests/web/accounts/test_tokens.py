@@ -10,6 +10,7 @@ from django.core.management import call_command
 
 from lakehub.accounts import tokens
 from lakehub.accounts.models import Token
+from lakehub.kernel.errors import Refused
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -27,6 +28,7 @@ def issued(**fields: object) -> tuple[Token, str]:
 
 
 def test_a_token_is_found_by_its_text_and_the_text_is_not_stored() -> None:
+    make.data_center("dc1")
     token, text = issued(data_center="dc1")
     assert tokens.find(text, now=make.NOW) == token
     assert text.partition(".")[2] not in str(Token.objects.values().get())
@@ -50,8 +52,28 @@ def test_an_expired_revoked_or_orphaned_token_finds_nothing() -> None:
 
 
 def test_an_unknown_scope_is_refused_with_the_nearest() -> None:
-    with pytest.raises(tokens.UnknownScope, match="Did you mean `gate:read`"):
+    with pytest.raises(Refused, match="Did you mean `gate:read`"):
         issued(scopes=["gate:raed"])
+
+
+def test_a_token_ends_within_the_longest_time() -> None:
+    token, _ = issued()
+    assert token.expires_at == make.NOW + tokens.longest()
+    for days in (0, -1, tokens.longest().days + 1):
+        with pytest.raises(Refused, match="within 365 days"):
+            issued(expires_at=make.NOW + timedelta(days=days))
+
+
+def test_all_that_is_wrong_is_said_at_once() -> None:
+    with pytest.raises(Refused) as refused:
+        issued(name=" ", consumer="Not a slug", data_center="dc7")
+    assert set(refused.value.fields) == {"name", "consumer", "data_center"}
+
+
+@pytest.mark.parametrize("text", ["lh_", "lh_00000000.", "x" * 5000, "lh_0000000\0.a", "lh_\u00e9"])
+def test_what_does_not_look_like_a_token_is_not_looked_for(django_assert_num_queries: object, text: str) -> None:
+    with django_assert_num_queries(0):  # type: ignore[operator]
+        assert tokens.find(text, now=make.NOW) is None
 
 
 def test_the_last_use_is_noted_to_the_minute(django_assert_num_queries: object) -> None:

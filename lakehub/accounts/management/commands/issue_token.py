@@ -10,8 +10,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.accounts import audit, tokens
+from lakehub.accounts import tokens
 from lakehub.accounts.models import Team, User
+from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
 
@@ -25,7 +26,7 @@ class Command(BaseCommand):
         parser.add_argument("--consumer", required=True, help="whose policy the gate goes by")
         parser.add_argument("--scope", action="append", required=True, help=", ".join(tokens.SCOPES))
         parser.add_argument("--data-center", default="", help="what the gate answers for where none is named")
-        parser.add_argument("--days", type=int, default=365)
+        parser.add_argument("--days", type=int, default=90, help="it ends after so many")
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *, name: str, **asked: Any) -> None:
@@ -42,10 +43,10 @@ class Command(BaseCommand):
                 data_center=asked["data_center"],
                 now=now,
                 expires_at=now + timedelta(days=asked["days"]),
+                actor="manage.py",
             )
-        except tokens.UnknownScope as error:
+        except Refused as error:
             raise CommandError(str(error)) from error
-        audit.record("manage.py", "issue token", f"token:{token.prefix}", now=now, scopes=token.scopes)
         self.stdout.write(json.dumps({"token": text, "prefix": token.prefix}) if asked["json"] else text)
 
 

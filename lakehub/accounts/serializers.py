@@ -1,0 +1,55 @@
+"""How tokens and the audit log read in JSON."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from rest_framework import serializers
+
+from lakehub.accounts.models import AuditEntry, Token
+from lakehub.accounts.tokens import LONGEST_NAME, SCOPES
+
+
+class TokenSerializer(serializers.ModelSerializer[Token]):
+    """A token without its secret, which is not kept."""
+
+    team = serializers.CharField(source="team.name")
+    created_by = serializers.CharField(source="created_by.username")
+    scopes = serializers.ListField(child=serializers.CharField())
+
+    class Meta:
+        model = Token
+        fields: ClassVar[tuple[str, ...]] = (
+            "prefix", "name", "team", "consumer", "scopes", "data_center", "created_by", "created_at", "expires_at",
+            "revoked_at", "last_used_at",
+        )  # fmt: skip
+
+
+class NewTokenSerializer(serializers.Serializer[Any]):
+    """What it may, for whom, and for how long."""
+
+    name = serializers.CharField(max_length=LONGEST_NAME)
+    team = serializers.CharField(max_length=63)
+    consumer = serializers.CharField(max_length=63, help_text="Whose policy the gate goes by.")
+    scopes = serializers.ListField(child=serializers.CharField(max_length=40), min_length=1, max_length=len(SCOPES))
+    days = serializers.IntegerField(min_value=1, max_value=36_500, help_text="It ends after so many.")
+    data_center = serializers.CharField(
+        max_length=63, default="", allow_blank=True, help_text="What the gate answers for where none is named."
+    )
+
+
+class IssuedSerializer(TokenSerializer):
+    """With its text, this once."""
+
+    token = serializers.CharField()
+
+    class Meta(TokenSerializer.Meta):
+        fields: ClassVar[tuple[str, ...]] = ("token", *TokenSerializer.Meta.fields)
+
+
+class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
+    detail = serializers.DictField(child=serializers.JSONField(allow_null=True))
+
+    class Meta:
+        model = AuditEntry
+        fields: ClassVar[tuple[str, ...]] = ("at", "actor", "action", "subject", "detail")

@@ -1,0 +1,14 @@
+"""Addresses below /api/v1/."""
+
+from __future__ import annotations
+
+from django.urls import URLPattern, path
+
+from lakehub.accounts import api
+
+urlpatterns: list[URLPattern] = [
+    path("tokens", api.Tokens.as_view(), name="tokens"),
+    path("tokens/<str:prefix>", api.OneToken.as_view(), name="token"),
+    path("audit", api.AuditLog.as_view(), name="audit"),
+    path("audit/export", api.AuditExport.as_view(), name="audit-export"),
+]
