@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
+from django.conf import settings
 from django.db import transaction
 
 from ingestion import findings
@@ -20,6 +21,7 @@ from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import partition_named
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.waking import wake
 
 logger = logging.getLogger(__name__)
 
@@ -33,6 +35,8 @@ def take_in(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     known = set(ours.values_list("instant", flat=True))
     news = list(timeline.commits(but=known))
     made = [record(copy, found, now=now) for found in news]
+    if any(made):
+        wake(settings.LAKEHUB_TASK_ON_COMMIT)
     if any(found.run.get("schema", {}).get(how) for found in news for how in ("added", "widened")):
         _follow_schema(copy.dataset, now=now)
     return [commit for commit in made if commit is not None]

@@ -10,6 +10,8 @@ from django.db.models import Q
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.outcome import Outcome, Verdict
+from quality.announced import FinishedRun as FinishedRun
+from quality.announced import PipelineHook as PipelineHook
 from quality.declared import ColumnRule as ColumnRule
 from quality.declared import Metric as Metric
 

@@ -47,15 +47,23 @@ def _claim_touched_of(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, no
         return retest(copy_id, touched.values(), now=now)
 
 
-def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now: datetime) -> int:
-    """Makes the tests that read these ranges of the copy due once more, debounced. The number of units.
+def retest(
+    copy_id: int,
+    touched: Collection[tuple[datetime, datetime]],
+    *,
+    now: datetime,
+    pause: timedelta | None = None,
+    recent: Lane = Lane.LATE,
+) -> int:
+    """Makes the tests that read these ranges of the copy due once more. The number of units.
 
     Partitions that were not due yet are tested when they are; tests of the whole run on their cadence anyway.
+    `pause`: None debounces as the tier says. `recent`: the lane of partitions that are hardly over; the others are late.
     """
     copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
     copy = copies.get(pk=copy_id)
     units_of.plan_unexpected(copy, (Interval(start, end) for start, end in touched), now=now)
-    retest_at = now + slas_anyway(copy.dataset).debounce
+    retest_at = now + (slas_anyway(copy.dataset).debounce if pause is None else pause)
     chosen = (_reading(copy) & meeting(touched), *lookers(copy, touched))
     found = {unit.pk: unit for which in chosen for unit in _tested(which)}
     units = [unit for unit in found.values() if _is_run(unit)]
@@ -66,9 +74,17 @@ def retest(copy_id: int, touched: Collection[tuple[datetime, datetime]], *, now:
         flips.append(settle(unit, facts, now=now))
         if unit.due_at is None or unit.due_at > retest_at:
             # A rerun that waits for its backoff does not wait longer than the retest of any other.
-            unit.due_at, unit.lane = retest_at, Lane.LATE
+            unit.due_at, unit.lane = retest_at, _lane(unit, recent, now)
+        else:
+            unit.lane = min(unit.lane, _lane(unit, recent, now))
     keep(units, flips, also=("due_at", "lane"))
     return len(units)
+
+
+def _lane(unit: Unit, recent: Lane, now: datetime) -> Lane:
+    """History goes behind what is due now, as when it is planned."""
+    assert unit.test.version is not None
+    return recent if unit.end + 2 * unit.test.version.due_after > now else Lane.LATE
 
 
 def _tested(which: Q) -> QuerySet[Unit]:

@@ -6,6 +6,7 @@ from django.urls import URLPattern, path
 
 from quality import api
 from quality.authoring import api as authoring
+from quality.pipelines import api as pipelines
 
 urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/tests", api.Tests.as_view(), name="tests"),
@@ -25,5 +26,9 @@ urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/backtest", authoring.Backtests.as_view(), name="backtest"),
     path("metrics", authoring.Metrics.as_view(), name="metrics"),
     path("metrics/<str:name>", authoring.OneMetric.as_view(), name="metric"),
+    path("pipelines/finished", pipelines.Finished.as_view(), name="pipelines-finished"),
+    path("pipelines/hooks", pipelines.Hooks.as_view(), name="pipeline-hooks"),
+    path("pipelines/hooks/<str:key>", pipelines.OneHook.as_view(), name="pipeline-hook"),
+    path("pipelines/hooks/<str:key>/finished", pipelines.SignedFinished.as_view(), name="pipeline-hook-finished"),
     path("units/<int:number>/results", api.Results.as_view(), name="results"),
 ]
