@@ -111,7 +111,7 @@ class IncidentAdmin(ReadOnly, admin.ModelAdmin[Incident]):
 class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
     list_display = ("created_at", "occasion", "channel", "shown_address", "state", "why", "attempt", "error")
     list_filter = ("state", "channel", "occasion")
-    search_fields = ("subject", "address")
+    search_fields = ("subject",)
     actions = ("send_again",)
 
     @admin.action(description="Send again what failed or was dropped", permissions=["act"])

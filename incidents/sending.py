@@ -105,7 +105,7 @@ def _tell_worse(message: Message, now: datetime) -> None:
 
 def _opening(message: Message) -> Message | None:
     """The message by which the same address was told, or will be, that it began."""
-    same = Message.objects.filter(incident=message.incident, channel=message.channel, address=message.address)
+    same = Message.objects.filter(incident=message.incident, channel=message.channel, address_key=message.address_key)
     return same.filter(occasion__in=OPENING, pk__lt=message.pk).order_by("-pk").first()
 
 

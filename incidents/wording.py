@@ -1,4 +1,4 @@
-"""What an incident is called and what a message about it says: what, observed against needs, over which data, since when."""
+"""What an incident is called, and in words what it says: what, observed against needs, over which data."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from django.conf import settings
+from django.urls import reverse
 
 from incidents.models import Incident, Span
 from lakehub.catalog.models import Dataset
@@ -15,6 +16,7 @@ from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, union
 from quality.models import Unit
 
 TITLE_LENGTH = 300
+MOST_OBSERVED = 3
 
 
 def data_range(data: Interval, dataset: Dataset) -> str:
@@ -66,6 +68,30 @@ def title(dataset: Dataset, spans: Sequence[Span]) -> str:
     return f"{dataset.name}: {first.unit.test.title}{': ' + said if said else ''} ({where}{more})"[:TITLE_LENGTH]
 
 
+def observed(spans: Sequence[Span], dataset: Dataset) -> str:
+    """`dc2 2026-11-16: 98.98% (975 of 985), needs > 99.9%`, of the few that fail longest."""
+    said = [
+        f"{span.copy.data_center.name} {data_range(Interval(span.start, span.end), dataset)}: {measured(span.unit)}"
+        for span in spans
+        if measured(span.unit)
+    ]
+    more = f"; and {len(said) - MOST_OBSERVED} more" if len(said) > MOST_OBSERVED else ""
+    return "; ".join(said[:MOST_OBSERVED]) + more
+
+
+def reported_range(incident: Incident) -> str:
+    """Of what a person reported; empty where tests saw it."""
+    report = getattr(incident, "report", None) if incident.reported else None
+    if report is None:
+        return ""
+    where = f"{report.copy.data_center.name}: " if report.copy else ""
+    return where + data_range(Interval(report.start, report.end), incident.dataset)
+
+
+def link(incident: Incident) -> str:
+    return f"{settings.LAKEHUB_BASE_URL}{reverse('incident', args=[incident.pk])}"
+
+
 def subject(incident: Incident, occasion: str) -> str:
     return f"[{occasion}] {incident.title}"[:TITLE_LENGTH]
 
@@ -88,10 +114,6 @@ def body(incident: Incident, spans: Sequence[Span], *, actor: str = "", text: st
         link(incident),
     ]
     return "\n".join(lines)
-
-
-def link(incident: Incident) -> str:
-    return f"{settings.LAKEHUB_BASE_URL}/incidents/{incident.pk}"
 
 
 def _reasons(incident: Incident, text: str) -> list[str]:

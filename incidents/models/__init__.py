@@ -1,6 +1,7 @@
 """The rows of the incident manager, one file a subject."""
 
 from incidents.models.alerts import Alert, Digest, DigestState, Route, SuppressionRule
+from incidents.models.delivery import Delivery, MessageTemplate
 from incidents.models.following import BulkAction, BulkLine, Subscription
 from incidents.models.gate import GateCount, GateOverride, GatePolicy, GateQuestion, Preset
 from incidents.models.incident import (
@@ -21,6 +22,7 @@ __all__ = [
     "Backfill",
     "BulkAction",
     "BulkLine",
+    "Delivery",
     "Digest",
     "DigestState",
     "FalsePositive",
@@ -32,6 +34,7 @@ __all__ = [
     "IncidentEvent",
     "Message",
     "MessageState",
+    "MessageTemplate",
     "Preset",
     "Resolution",
     "RootCause",

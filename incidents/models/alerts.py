@@ -9,19 +9,18 @@ from zoneinfo import ZoneInfo
 from django.db import models
 from django.db.models import F, Q
 
+from incidents import channels
 from incidents.domain import alerting, quiet, routing
 from incidents.domain.alerting import Severity
 from incidents.domain.quiet import WEEK, QuietHours
 from lakehub.accounts.models import Team
+from lakehub.catalog.fields import EncryptedTextField
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.addresses import host_of
 from quality.models import Category
 
 SEVERITIES = [(one.value, one.value) for one in Severity]
 DIGESTS = [(one.value, one.value) for one in quiet.Digest]
 MORNING = time(8)
-SECRET_ADDRESSES = ("webhook", "slack", "pagerduty", "apprise")
-"""Channels whose address is often a secret."""
 
 
 class Alert(models.Model):
@@ -58,7 +57,7 @@ class Route(models.Model):
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="routes")
     channel = models.CharField(max_length=20)
-    address = models.CharField(max_length=500)
+    address = EncryptedTextField()
     enabled = models.BooleanField(default=True)
     tiers = models.JSONField(default=list, blank=True)
     """Empty: all."""
@@ -91,7 +90,7 @@ class Route(models.Model):
     @property
     def shown_address(self) -> str:
         """As everybody may see it."""
-        return host_of(self.address) if self.channel in SECRET_ADDRESSES else self.address
+        return channels.shown(self.channel, self.address)
 
     @property
     def filter(self) -> routing.Filter:
@@ -144,7 +143,7 @@ class Digest(models.Model):
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, related_name="digests")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="digests")
     channel = models.CharField(max_length=20)
-    address = models.CharField(max_length=500)
+    address = EncryptedTextField()
     subject = models.CharField(max_length=300)
     body = models.TextField()
     state = models.CharField(max_length=10, choices=DigestState.choices, default=DigestState.PENDING)

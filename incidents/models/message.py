@@ -7,10 +7,11 @@ from typing import ClassVar
 from django.db import models
 from django.db.models import Q
 
-from incidents.models.alerts import SECRET_ADDRESSES, Digest, Route
+from incidents import channels
+from incidents.models.alerts import Digest, Route
 from incidents.models.incident import Incident
 from lakehub.accounts.models import Team
-from lakehub.kernel.addresses import host_of
+from lakehub.catalog.fields import EncryptedTextField, KeyedDigestField
 
 
 class MessageState(models.TextChoices):
@@ -29,7 +30,9 @@ class Message(models.Model):
     occasion = models.CharField(max_length=20)
     """opened, worse, acknowledged, resolved, reopened, reported, eta, ..."""
     channel = models.CharField(max_length=20)
-    address = models.CharField(max_length=500)
+    address = EncryptedTextField()
+    """Often a secret. `address_key` finds the messages to the same one."""
+    address_key = KeyedDigestField("address")
     told_because = models.CharField(max_length=200, blank=True)
     """What made the address one that is told: a route, a subscription."""
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
@@ -37,6 +40,8 @@ class Message(models.Model):
     digest = models.ForeignKey(Digest, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
     subject = models.CharField(max_length=300)
     body = models.TextField()
+    facts = models.JSONField(default=dict, blank=True)
+    """The same for programs, as it was when the message was written."""
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
     held_by = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     why = models.CharField(max_length=200, blank=True)
@@ -63,8 +68,8 @@ class Message(models.Model):
 
     @property
     def shown_address(self) -> str:
-        """A webhook's path is often its secret, and everybody who is signed in reads the timeline."""
-        return host_of(self.address) if self.channel in SECRET_ADDRESSES else self.address
+        """Without what is secret in it: everybody who is signed in reads the timeline."""
+        return channels.shown(self.channel, self.address)
 
     def __str__(self) -> str:
         return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"

@@ -1,9 +1,10 @@
-"""A text column that is encrypted at rest with the instance's own key."""
+"""Text columns that are encrypted at rest with the instance's own key, and what they are found by."""
 
 from __future__ import annotations
 
 import base64
 import hashlib
+import hmac
 from typing import Any
 
 from cryptography.fernet import Fernet, InvalidToken
@@ -16,7 +17,7 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # generic
     """Reads and writes plain text; the database holds ciphertext. It cannot be searched."""
 
     def get_prep_value(self, value: Any) -> Any:
-        return _cipher().encrypt(value.encode()).decode() if value else value
+        return encrypted(value) if value else value
 
     def from_db_value(self, value: Any, expression: Any, connection: Any) -> Any:
         if not value:
@@ -27,6 +28,32 @@ class EncryptedTextField(models.TextField):  # type: ignore[type-arg]  # generic
             raise ImproperlyConfigured(
                 f"{self.model.__name__}.{self.name} was encrypted with another key: set LAKEHUB_ENCRYPTION_KEY to the one that this database was used with."
             ) from None
+
+
+class KeyedDigestField(models.CharField):  # type: ignore[type-arg]  # generic in the stubs only
+    """A digest, under the instance's key, of the encrypted field `of`: rows with the same text are found by it."""
+
+    def __init__(self, of: str, **options: Any) -> None:
+        self.of = of
+        super().__init__(**{"max_length": 64, "editable": False, "default": "", **options})
+
+    def pre_save(self, model_instance: models.Model, add: bool) -> str:
+        value = keyed_digest(getattr(model_instance, self.of))
+        setattr(model_instance, self.attname, value)
+        return value
+
+    def deconstruct(self) -> Any:
+        name, path, args, options = super().deconstruct()
+        return name, path, [self.of, *args], options
+
+
+def keyed_digest(text: str) -> str:
+    return hmac.new(settings.LAKEHUB_ENCRYPTION_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+
+
+def encrypted(text: str) -> str:
+    """As an EncryptedTextField stores it, for migrations."""
+    return _cipher().encrypt(text.encode()).decode() if text else text
 
 
 def _cipher() -> Fernet:
