@@ -7,8 +7,9 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 
-from incidents import intake, retention, sending, weekly
+from incidents import alerts, digests, intake, retention, sending, snoozing, weekly
 from lakehub import wiring
+from lakehub.kernel.apart import apart
 
 MOST_ROUNDS = 20
 """Of one call; the next one, a second later, goes on with a flood."""
@@ -23,9 +24,18 @@ def take_in() -> None:
 
 
 @shared_task
+def make_alerts() -> None:
+    """Alerts follow the metadata of their dataset."""
+    alerts.generate_missing(now=wiring.clock.now())
+
+
+@shared_task
 def send_due() -> None:
-    """Messages that are due go out, are held or are dropped."""
-    sending.send_due(now=wiring.clock.now())
+    """Snoozes end, messages that are due go out, are held or are dropped; what was collected goes out as digests."""
+    now = wiring.clock.now()
+    for part in (snoozing.end_due, sending.send_due, digests.write_due, digests.send_due):
+        with apart(part.__module__):
+            part(now=now)
 
 
 @shared_task

@@ -1,0 +1,48 @@
+from __future__ import annotations
+
+from itertools import pairwise, product
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from incidents.domain.precedence import CATEGORIES, DEFAULT, Pair, cycle_in, in_force, suppressors_of
+from quality.models import Category
+
+pairs = st.tuples(st.sampled_from(CATEGORIES), st.sampled_from(CATEGORIES)).filter(lambda pair: pair[0] != pair[1])
+
+
+def reachable(edges: frozenset[Pair]) -> set[Pair]:
+    """The transitive closure, by adding until nothing is new."""
+    found = set(edges)
+    while more := {(a, d) for (a, b), (c, d) in product(found, found) if b == c} - found:
+        found |= more
+    return found
+
+
+@given(st.frozensets(pairs, max_size=9))
+def test_a_cycle_is_found_if_and_only_if_a_category_reaches_itself(edges: frozenset[Pair]) -> None:
+    cycle = cycle_in(edges)
+    assert bool(cycle) == any(start == end for start, end in reachable(edges))
+    if cycle:
+        assert cycle[0] == cycle[-1]
+        assert set(pairwise(cycle)) <= edges
+        assert len(set(cycle)) == len(cycle) - 1, "it is no longer than it must be"
+
+
+def test_the_categories_are_those_of_the_tests() -> None:
+    assert list(CATEGORIES) == Category.values
+
+
+def test_late_data_explains_everything_but_itself() -> None:
+    assert cycle_in(DEFAULT) == ()
+    assert {category for category in CATEGORIES if suppressors_of(category, DEFAULT)} == set(CATEGORIES) - {"freshness"}
+
+
+def test_a_dataset_takes_from_the_default_and_adds_to_it() -> None:
+    found = in_force([("freshness", "duplicates", False), ("completeness", "consistency", True)])
+    assert suppressors_of("duplicates", found) == frozenset()
+    assert suppressors_of("consistency", found) == {"freshness", "completeness"}
+
+
+def test_a_cycle_is_named_from_one_end_to_the_same() -> None:
+    assert cycle_in(DEFAULT | {("ingestion", "freshness")}) == ("freshness", "ingestion", "freshness")
