@@ -172,6 +172,7 @@ CELERY_BEAT_SCHEDULE = {
         ("let old questions go", "incidents.tasks.keep_house", 3600.0),
         ("turn verdicts into incidents", "incidents.tasks.take_in", 1.0),
         ("send what waits", "incidents.tasks.send_due", 1.0),
+        ("make the alerts of new metadata", "incidents.tasks.make_alerts", 5.0),
         ("tell the owners, once a week", "incidents.tasks.report_weekly", 60.0),
     )
 }
