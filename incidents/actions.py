@@ -8,17 +8,16 @@ from typing import Any
 
 from django.db import transaction
 
-from incidents import moves, outbox, snoozing
+from incidents import annotating, mentions, moves, outbox, reminding, snoozing, subscriptions
+from incidents.annotating import ANNOTATIONS as ANNOTATIONS
 from incidents.domain.lifecycle import Move
-from incidents.models import Backfill, Incident, IncidentEvent, Span
+from incidents.models import Incident, IncidentEvent, Span
 from incidents.snoozing import Snooze
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.suggest import did_you_mean
 from quality import waivers
-
-ANNOTATIONS = ("eta", "root_cause", "root_cause_text", "backfill")
 
 
 def acknowledge(number: int, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
@@ -37,32 +36,42 @@ def release(number: int, *, actor: User, now: datetime, seen: int | None = None)
     with transaction.atomic():
         incident = moves.find(number)
         fields = {"acknowledged_at": None, "assignee": None}
-        return moves.make(incident, Move.RELEASE, fields, now=now, actor=actor.get_username(), seen=seen)
+        moves.make(incident, Move.RELEASE, fields, now=now, actor=actor.get_username(), seen=seen)
+        if incident.reported:
+            reminding.begin(incident, now=now)
+    return incident
 
 
 def annotate(
     number: int, changes: Mapping[str, Any], *, actor: User, now: datetime, text: str = "", seen: int | None = None
 ) -> Incident:
-    """What is known of recovery and cause: `eta`, `root_cause`, `root_cause_text`, `backfill`. Consumers see it at the gate."""
-    _check_annotation(changes, now)
+    """What is known of recovery and cause, by the names of ANNOTATIONS. Consumers see it at the gate; a new ETA is told."""
     with transaction.atomic():
         incident = _open(number)
-        changed = {name: value for name, value in changes.items() if getattr(incident, name) != value}
+        changed = annotating.changes_of(incident, annotating.checked(changes, incident, now=now))
         if not changed and not text:
             return incident
         if changed:
             moves.update(incident, changed, seen=seen)
-        said = "; ".join(_said(name, value) for name, value in changed.items())
+        name, said = actor.get_username(), annotating.said(changed)
         words = f"{said}. {text}".strip() if said else text
-        moves.note(incident, "annotated", now=now, actor=actor.get_username(), text=words, fields=sorted(changed))
+        run: dict[str, Any] = {"run": incident.backfill_run_id} if "backfill_run" in changed else {}
+        moves.note(incident, "annotated", now=now, actor=name, text=words, fields=sorted(changed), **run)
+        if "eta" in changed:
+            outbox.enqueue(incident, "eta", outbox.spans_to_tell(incident), now=now, actor=name, text=words)
     return incident
 
 
 def comment(number: int, text: str, *, actor: User, now: datetime) -> IncidentEvent:
-    """Says something on the timeline, of open and resolved incidents alike."""
-    if not text.strip():
+    """Says something on the timeline, of open and resolved incidents alike; whoever is mentioned is told."""
+    words = text.strip()
+    if not words:
         raise Refused.because({"text": "A comment needs words."})
-    return moves.note(moves.find(number), "commented", now=now, actor=actor.get_username(), text=text.strip())
+    with transaction.atomic():
+        incident = moves.find(number)
+        told, name = mentions.told(words, incident), actor.get_username()
+        mentions.tell(incident, told, text=words, actor=name, now=now)
+        return moves.note(incident, "commented", now=now, actor=name, text=words, mentioned=mentions.names_in(words))
 
 
 def assign(number: int, username: str, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
@@ -72,7 +81,11 @@ def assign(number: int, username: str, *, actor: User, now: datetime, seen: int 
         assignee = _assignable(username, incident) if username else None
         moves.update(incident, {"assignee": assignee}, seen=seen)
         text = f"to {username}" if username else "to nobody"
-        moves.note(incident, "assigned", now=now, actor=actor.get_username(), text=text)
+        name = actor.get_username()
+        moves.note(incident, "assigned", now=now, actor=name, text=text)
+        if assignee is not None and assignee != actor:
+            told = [subscriptions.person(assignee, "assigned to")]
+            outbox.tell(incident, "assigned", told, now=now, actor=name, text=f"{name} assigned it to you.")
     return incident
 
 
@@ -115,32 +128,6 @@ def _open(number: int) -> Incident:
     if incident.resolved_at is not None:
         raise Conflict(f"#{number} was resolved at {incident.resolved_at:%Y-%m-%d %H:%M} UTC. Comment on it instead.")
     return incident
-
-
-def _check_annotation(changes: Mapping[str, Any], now: datetime) -> None:
-    problems = {
-        name: f"There is nothing to annotate called `{name}`.{did_you_mean(name, ANNOTATIONS)}"
-        for name in changes
-        if name not in ANNOTATIONS
-    }
-    eta = changes.get("eta")
-    if eta is not None and eta <= now:
-        problems["eta"] = f"Recovery is expected in the future, and {eta:%Y-%m-%d %H:%M} UTC has passed."
-    backfill = changes.get("backfill", "")
-    if backfill not in Backfill.values:
-        problems["backfill"] = (
-            f"`{backfill}` says nothing about a backfill.{did_you_mean(backfill, Backfill.values[1:])}"
-        )
-    if problems:
-        raise Refused.because(problems)
-
-
-def _said(name: str, value: Any) -> str:
-    label = {"eta": "ETA", "root_cause_text": "what happened"}.get(name, name.replace("_", " "))
-    shown = (
-        f"{value:%Y-%m-%d %H:%M} UTC" if isinstance(value, datetime) else str(value or "not known").replace("_", " ")
-    )
-    return f"{label}: {shown}"
 
 
 def _assignable(username: str, incident: Incident) -> User:

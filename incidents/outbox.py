@@ -2,46 +2,73 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 
 from django.db.models import Max, Q, QuerySet
 from django.db.models.functions import Now
 
-from incidents import moves, wording
+from incidents import moves, telling
 from incidents.addressees import of_team
 from incidents.domain.routing import Recipient, once_each
 from incidents.models import Incident, Message, MessageState, Span
+from incidents.subscriptions import subscribers
+from incidents.telling import Telling
 from incidents.tones import matter_of, tone_of
 
 OPENING = ("opened", "reopened")
 """Occasions that may be held; the others are told only to whom one of these was sent."""
 WORSE = "worse"
+DIRECT = ("mentioned", "assigned", "rejected")
+"""Said to one person; whether they were told that it began does not matter."""
 UNSENT = (MessageState.PENDING, MessageState.HELD)
 GATHERED = timedelta(minutes=5)
 """After what was told last, what gets worse is gathered for so long: a storm is one message."""
 
 
 def recipients(incident: Incident, occasion: str) -> list[Recipient]:
-    """Who is told of it; of an end also those who heard of the beginning, by whatever route it was."""
-    dataset = incident.dataset
-    tone = tone_of(dataset, incident.category)
-    told = [] if tone.muted else of_team(dataset.team, matter_of(dataset, incident.category, tone))
-    return once_each([*told, *(_told_before(incident) if occasion == "resolved" else ())])
+    """Who is told of it: the owners, who follows it, and of an end who heard of the beginning, by whatever route it was."""
+    return _with_others(_owners(incident), incident, occasion)
 
 
 def enqueue(
     incident: Incident, occasion: str, spans: Sequence[Span], *, now: datetime, actor: str = "", text: str = ""
 ) -> None:
     """Call it inside the transaction of the change. `spans` come with their units, tests and copies."""
-    told = recipients(incident, occasion)
-    if not told and occasion in (*OPENING, WORSE):
+    owners = _owners(incident)
+    if not owners and occasion in (*OPENING, WORSE):
         moves.note(incident, "not_told", now=now, text=f"{occasion}: {_why_nobody(incident)}")
-    body = wording.body(incident, spans, actor=actor, text=text)
-    due_at = now
+    told, due_at = _with_others(owners, incident, occasion), now
+    said = telling.tell(incident, spans, now=now, actor=actor, text=text)
     if occasion == WORSE:
-        told = _not_yet_told(incident, told, body)
+        told = _not_yet_told(incident, told, said)
         due_at = _gathered(incident, now)
+    _write(incident, occasion, told, said, now=now, due_at=due_at)
+
+
+def tell(
+    incident: Incident, occasion: str, told: Iterable[Recipient], *, now: datetime, actor: str = "", text: str = ""
+) -> None:
+    """Writes to these alone, such as somebody who was mentioned. `occasion` is one of DIRECT."""
+    said = telling.tell(incident, spans_to_tell(incident), now=now, actor=actor, text=text)
+    _write(incident, occasion, once_each(told), said, now=now, due_at=now)
+
+
+def _owners(incident: Incident) -> list[Recipient]:
+    dataset = incident.dataset
+    tone = tone_of(dataset, incident.category)
+    return [] if tone.muted else of_team(dataset.team, matter_of(dataset, incident.category, tone))
+
+
+def _with_others(owners: Sequence[Recipient], incident: Incident, occasion: str) -> list[Recipient]:
+    heard = _told_before(incident) if occasion == "resolved" else ()
+    return once_each([*owners, *subscribers(incident, occasion), *heard])
+
+
+def _write(
+    incident: Incident, occasion: str, told: Iterable[Recipient], said: Telling, *, now: datetime, due_at: datetime
+) -> None:
+    letter = said.letter(occasion)
     Message.objects.bulk_create(
         Message(
             incident=incident,
@@ -50,8 +77,9 @@ def enqueue(
             address=one.address,
             told_because=one.why[:200],
             route_id=one.route,
-            subject=wording.subject(incident, occasion),
-            body=body,
+            subject=letter.subject,
+            body=letter.body,
+            facts=letter.facts,
             created_at=now,
             due_at=due_at,
         )
@@ -83,11 +111,11 @@ def _why_nobody(incident: Incident) -> str:
 # Worse
 
 
-def _not_yet_told(incident: Incident, told: Sequence[Recipient], body: str) -> list[Recipient]:
+def _not_yet_told(incident: Incident, told: Sequence[Recipient], said: Telling) -> list[Recipient]:
     """Who waits for a message anyway gets the news with it; the others get one of their own."""
     waiting = _waiting(incident)
     for message in waiting:
-        Message.objects.filter(pk=message.pk).update(body=body, subject=wording.subject(incident, message.occasion))
+        Message.objects.filter(pk=message.pk).update(**vars(said.letter(message.occasion)))
     there = {(message.channel, message.address) for message in waiting}
     return [one for one in told if (one.channel, one.address) not in there]
 

@@ -12,6 +12,7 @@ from incidents import moves, outbox, reminding
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
 from incidents.models import Incident, Span, UserReport
+from incidents.subscriptions import reporter_of
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -62,7 +63,11 @@ def reject(number: int, *, why: str, actor: User, now: datetime, seen: int | Non
     """The producer says that nothing is wrong. The reporter may dispute it."""
     if not why.strip():
         raise Refused.because({"why": "Say why nothing is wrong: the reporter reads it."})
-    return _move(number, Move.REJECT, actor, now, seen, why, resolved_why=why)
+    with transaction.atomic():
+        incident, name = moves.find(number), actor.get_username()
+        moves.make(incident, Move.REJECT, {"resolved_why": why}, now=now, actor=name, text=why, seen=seen)
+        outbox.tell(incident, "rejected", reporter_of(incident), now=now, actor=name, text=why)
+    return incident
 
 
 def dispute(number: int, *, why: str, actor: User, now: datetime, seen: int | None = None) -> Incident:
@@ -171,7 +176,8 @@ def _match(told: UserReport, now: datetime) -> bool:
     explains = that_explains(told, now=now)
     if explains is None:
         return False
-    UserReport.objects.filter(pk=told.pk).update(matched=explains)
+    told.matched = explains
+    told.save(update_fields=["matched"])
     moves.make(told.incident, Move.MATCH, now=now, text=f"explained by #{explains.pk}")
     if explains.resolved_at is not None:
         text = f"#{explains.pk} was resolved"
@@ -195,16 +201,15 @@ def _end(
     *,
     fixed_at: datetime | None = None,
 ) -> Incident:
+    counted = incident.state == State.ACKNOWLEDGED
     sets = {"resolved_at": now, "resolution": how.value, "resolved_why": why}
     moves.make(incident, Move.RESOLVE, sets, now=now, actor=actor, text=why, seen=seen)
     UserReport.objects.filter(pk=incident.pk).update(fixed_at=fixed_at or now)
+    if counted:
+        outbox.enqueue(incident, "resolved", (), now=now, actor=actor, text=why)
+    else:  # nobody but the reader waits for word of it
+        outbox.tell(incident, "resolved", reporter_of(incident), now=now, actor=actor, text=why)
     return incident
-
-
-def _move(number: int, move: Move, actor: User, now: datetime, seen: int | None, text: str, **sets: object) -> Incident:
-    with transaction.atomic():
-        incident = moves.find(number)
-        return moves.make(incident, move, sets, now=now, actor=actor.get_username(), text=text, seen=seen)
 
 
 def _check(category: str, text: str, occurred_at: datetime | None, now: datetime) -> None:

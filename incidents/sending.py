@@ -14,12 +14,13 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from incidents import moves, wording
-from incidents.channels import CannotSend, Note, channel
+from incidents import moves
+from incidents.channels import CannotSend, Note
+from incidents.delivering import deliver
 from incidents.domain.suppression import AwaitRerun, Decision, Drop, Hold, Rerun, Send, StaleCopy, decide
 from incidents.holding import explanations, subject_of
 from incidents.models import Message, MessageState, Span
-from incidents.outbox import OPENING, UNSENT, WORSE
+from incidents.outbox import DIRECT, OPENING, UNSENT, WORSE
 from incidents.timing import Collect, Quiet, timing_of
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
@@ -56,6 +57,8 @@ def _handle(number: int, *, now: datetime) -> bool:
         _carry_out(_decide(message, now), message, now)
     elif message.occasion == WORSE:
         _tell_worse(message, now)
+    elif message.occasion in DIRECT:
+        _in_time(message, now)
     else:
         _follow_up(message, now)
     return True
@@ -129,13 +132,31 @@ def _in_time(message: Message, now: datetime) -> None:
 
 def _send(message: Message, now: datetime) -> None:
     reach("incidents.before_message")
-    note = Note(message.pk, message.occasion, message.subject, message.body, _facts(message))
+    team = message.incident.dataset.team
     try:
-        channel(message.channel).send(note, message.address, now=now)
+        deliver(_note(message), message.channel, message.address, team=team, now=now, message=message)
     except Exception as error:  # whatever a channel raises must not hold up the messages behind this one
         _failed(message, error, now)
         return
     _set(message, state=MessageState.SENT, sent_at=now, attempt=message.attempt + 1, error="", why="")
+
+
+def _note(message: Message) -> Note:
+    """One thread an incident: it goes on with what was sent to the same address before."""
+    earlier = Message.objects.filter(
+        incident=message.incident, channel=message.channel, address_key=message.address_key, pk__lt=message.pk
+    )
+    sent = earlier.filter(state=MessageState.SENT, digest=None).order_by("sent_at", "pk")
+    return Note(
+        message.pk,
+        message.occasion,
+        message.subject,
+        message.body,
+        message.facts,
+        at=message.created_at,
+        thread=f"incident-{message.incident_id}",
+        after=tuple(sent.values_list("pk", flat=True)),
+    )
 
 
 def _failed(message: Message, error: Exception, now: datetime) -> None:
@@ -143,7 +164,9 @@ def _failed(message: Message, error: Exception, now: datetime) -> None:
     for_good = not isinstance(error, CannotSend) or error.for_good or attempt >= ATTEMPTS
     logger.warning("message %s to %s:%s was not sent: %s", message.pk, message.channel, message.shown_address, error)
     if not for_good:
-        _set(message, attempt=attempt, error=str(error), due_at=now + RETRIES.delay(attempt - 1, 0.0))
+        asked = error.retry_after or timedelta() if isinstance(error, CannotSend) else timedelta()
+        due_at = now + max(RETRIES.delay(attempt - 1, 0.0), asked)
+        _set(message, attempt=attempt, error=str(error), due_at=due_at)
         return
     with transaction.atomic():
         _set(message, state=MessageState.FAILED, attempt=attempt, error=str(error))
@@ -206,20 +229,3 @@ def _held_words(message: Message, now: datetime) -> str:
     by = f" by #{message.held_by_id}" if message.held_by_id else ""
     until = message.released_at or now
     return f", held{by} from {message.held_since:%Y-%m-%d %H:%M} to {until:%Y-%m-%d %H:%M} UTC"
-
-
-def _facts(message: Message) -> dict[str, Any]:
-    incident = message.incident
-    return {
-        "id": incident.pk,
-        "url": wording.link(incident),
-        "dataset": incident.dataset.name,
-        "tier": incident.dataset.tier,
-        "team": incident.dataset.team.name,
-        "category": incident.category,
-        "state": incident.state,
-        "title": incident.title,
-        "opened_at": incident.opened_at.isoformat(),
-        "resolved_at": incident.resolved_at.isoformat() if incident.resolved_at else None,
-        "resolution": incident.resolution,
-    }

@@ -1,0 +1,77 @@
+"""What owners say of an incident: when it will be over, why it happened, how the data is repaired."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from incidents.models import Backfill, Incident, RootCause
+from ingestion.models import JobRun
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.suggest import did_you_mean
+
+ANNOTATIONS = ("eta", "root_cause", "root_cause_text", "backfill", "backfill_run")
+KNOWN = {"root_cause": RootCause.values, "backfill": Backfill.values}
+"""Annotations that are one of a list of words."""
+_LABELS = {"eta": "ETA", "root_cause_text": "what happened", "backfill_run": "run"}
+
+
+def checked(changes: Mapping[str, Any], incident: Incident, *, now: datetime) -> dict[str, Any]:
+    """The annotations as fields of the incident, `backfill_run` by its number. Raises Refused for all that make no sense."""
+    problems = {
+        name: f"There is nothing to annotate called `{name}`.{did_you_mean(name, ANNOTATIONS)}"
+        for name in changes
+        if name not in ANNOTATIONS
+    }
+    eta = changes.get("eta")
+    if eta is not None and eta <= now and eta != incident.eta:
+        problems["eta"] = f"Recovery is expected in the future, and {eta:%Y-%m-%d %H:%M} UTC has passed."
+    for name, words in KNOWN.items():
+        value = changes.get(name, "")
+        if value and value not in words:
+            problems[name] = f"`{value}` is no {name.replace('_', ' ')}.{did_you_mean(value, words)}"
+    fields = dict(changes)
+    try:
+        fields |= _linked(changes, incident)
+    except Refused as refused:
+        problems |= refused.fields
+    if problems:
+        raise Refused.because(problems)
+    return fields
+
+
+def changes_of(incident: Incident, fields: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in fields.items() if getattr(incident, name) != value}
+
+
+def said(fields: Mapping[str, Any]) -> str:
+    """`ETA: 2026-11-17 20:32 UTC; root cause: replication; backfill: running; run: 9127`."""
+    return "; ".join(f"{_label(name)}: {_shown(name, value)}" for name, value in fields.items())
+
+
+def _linked(changes: Mapping[str, Any], incident: Incident) -> dict[str, Any]:
+    """A run is the incident's dataset's own, and says that the backfill runs where nothing else was said."""
+    if "backfill_run" not in changes:
+        return {}
+    number = changes["backfill_run"]
+    if number is None:
+        return {"backfill_run": None}
+    run = JobRun.objects.filter(pk=number, copy__dataset=incident.dataset_id).first()
+    if run is None:
+        raise Refused.because(
+            {"backfill_run": f"{incident.dataset.name} has no job run {number}. Its page lists them."}
+        )
+    return {"backfill_run": run, "backfill": changes.get("backfill") or Backfill.RUNNING.value}
+
+
+def _label(name: str) -> str:
+    return _LABELS.get(name, name.replace("_", " "))
+
+
+def _shown(name: str, value: Any) -> str:
+    if isinstance(value, datetime):
+        return f"{value:%Y-%m-%d %H:%M} UTC"
+    if isinstance(value, JobRun):
+        return str(value.pk)
+    return str(value or "not known").replace("_", " ") if name in KNOWN else str(value or "not known")
