@@ -17,7 +17,8 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet
 from django.db.models.functions import Now
 
 from incidents import moves, wording
-from incidents.channels import CannotSend, Note, channel
+from incidents.channels import CannotSend, Note
+from incidents.delivering import deliver
 from incidents.models import Digest, DigestState, Incident, Message, MessageState, Route
 from lakehub.kernel.apart import apart
 from lakehub.kernel.backoff import Backoff
@@ -89,7 +90,7 @@ def _send(number: int, *, now: datetime) -> bool:
     facts = {"digest": digest.pk, "team": digest.team.name, "incidents": _numbers(digest)}
     note = Note(digest.pk, "digest", digest.subject, digest.body, facts, kind="digest")
     try:
-        channel(digest.channel).send(note, digest.address, now=now)
+        deliver(note, digest.channel, digest.address, team=digest.team, now=now)
     except Exception as error:  # whatever a channel raises must not hold up the digests behind this one
         _failed(digest, error, now)
         return False

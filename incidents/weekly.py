@@ -13,7 +13,8 @@ from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
 from incidents import letters
-from incidents.channels import CannotSend, Note, channel
+from incidents.channels import CannotSend, Note
+from incidents.delivering import deliver
 from incidents.models import MessageState, WeeklyLetter
 from lakehub.accounts.models import Team
 from lakehub.kernel.apart import apart
@@ -80,7 +81,7 @@ def _send(number: int, *, now: datetime) -> bool:
     note = Note(letter.pk, "weekly", letter.subject, letter.body, {}, kind="letter")
     ours = WeeklyLetter.objects.filter(pk=number, state=MessageState.PENDING)
     try:
-        channel("email").send(note, letter.address, now=now)
+        deliver(note, "email", letter.address, team=letter.team, now=now)
     except (CannotSend, Refused) as error:
         attempt = letter.attempt + 1
         for_good = isinstance(error, Refused) or error.for_good or attempt >= ATTEMPTS

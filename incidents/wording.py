@@ -90,37 +90,3 @@ def reported_range(incident: Incident) -> str:
 
 def link(incident: Incident) -> str:
     return f"{settings.LAKEHUB_BASE_URL}{reverse('incident', args=[incident.pk])}"
-
-
-def subject(incident: Incident, occasion: str) -> str:
-    return f"[{occasion}] {incident.title}"[:TITLE_LENGTH]
-
-
-def body(incident: Incident, spans: Sequence[Span], *, actor: str = "", text: str = "") -> str:
-    """The message in plain text; the same for every channel."""
-    dataset = incident.dataset
-    active = [span for span in spans if span.ended_at is None]
-    lines = [
-        incident.title,
-        "",
-        f"Dataset: {dataset.name}, tier {dataset.tier}, team {dataset.team.name}",
-        f"Category: {incident.get_category_display()}",
-        f"Data: {ranges(active or spans, dataset)}",
-        f"Since: {min((span.began_at for span in spans), default=incident.opened_at):%Y-%m-%d %H:%M} UTC",
-        f"State: {incident.get_state_display()}" + (f", by {actor}" if actor else ""),
-        *_reasons(incident, text),
-        *_next(active),
-        "",
-        link(incident),
-    ]
-    return "\n".join(lines)
-
-
-def _reasons(incident: Incident, text: str) -> list[str]:
-    lines = [f"Resolved: {incident.get_resolution_display()}"] if incident.resolution else []
-    return [*lines, f"Why: {text}"] if text else lines
-
-
-def _next(active: Sequence[Span]) -> list[str]:
-    due = [span.unit.due_at for span in active if span.unit.due_at is not None]
-    return [f"Next rerun: {min(due):%Y-%m-%d %H:%M} UTC; a pass resolves it"] if due else []

@@ -36,7 +36,7 @@ class PagerDuty:
     def send(self, note: Note, address: str, *, now: datetime) -> str:
         self.check(address)
         said = [event(note, address, action, now=now) for action in actions(note)]
-        return " ".join(self._post(one, now) for one in said) or "over already"
+        return " ".join(self._post(one, now) for one in said) or "nothing to say"
 
     def _post(self, said: dict[str, Any], now: datetime) -> str:
         url = checked(settings.LAKEHUB_PAGERDUTY_URL, "PagerDuty address")
@@ -45,9 +45,11 @@ class PagerDuty:
 
 
 def actions(note: Note) -> tuple[str, ...]:
-    """A word about what is over raises no alert again; a trial is taken back at once, so that it wakes nobody twice."""
+    """A word about what is over raises no alert again, a list of incidents is none, and a trial is taken back at once."""
     if note.occasion == "test":
         return ("trigger", "resolve")
+    if not note.thread:
+        return ()
     action = ACTIONS.get(note.occasion, "trigger")
     return () if action == "trigger" and note.facts.get("state") in OVER else (action,)
 

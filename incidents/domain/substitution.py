@@ -43,8 +43,8 @@ def one_line(template: str, values: Mapping[str, str]) -> str:
 
 def text(template: str, values: Mapping[str, str]) -> str:
     """For a body: each value stays on its line, and a line that has nothing to say is left out."""
-    lines = [_filled(line, values).rstrip() for line in template.splitlines() if _says(line, values)]
-    return "\n".join(_CONTROL.sub(" ", line) for line in lines).strip("\n")
+    lines = [_CONTROL.sub(" ", _filled(line, values)) for line in template.splitlines() if _says(line, values)]
+    return "\n".join(line.rstrip() for line in lines).strip("\n")
 
 
 def _says(line: str, values: Mapping[str, str]) -> bool:

@@ -47,6 +47,11 @@ def test_what_is_said_of_a_resolved_incident_raises_no_alert(receiver: Receiver)
     assert receiver.got == []
 
 
+def test_a_list_of_incidents_is_no_alert(receiver: Receiver) -> None:
+    page(replace(NOTE, kind="digest", occasion="digest", thread=""))
+    assert receiver.got == []
+
+
 def test_a_trial_is_taken_back_at_once(receiver: Receiver) -> None:
     page(replace(NOTE, occasion="test"))
     assert [one["event_action"] for one in receiver.posted()] == ["trigger", "resolve"]

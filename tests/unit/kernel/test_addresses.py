@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakehub.kernel.addresses import host_of, shown
+from lakehub.kernel.addresses import host_of, is_public, shown
 
 
 @pytest.mark.parametrize(
@@ -26,3 +26,34 @@ def test_a_url_is_shown_without_its_secrets(url: str, seen: str) -> None:
 def test_of_a_webhook_only_the_host_is_told() -> None:
     assert host_of("https://hooks.example.com/services/T0/B0/hunter2") == "hooks.example.com"
     assert host_of("https://host:99999/") == "host"
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1",
+        "10.1.2.3",
+        "172.16.0.1",
+        "192.168.1.1",
+        "169.254.169.254",
+        "100.64.0.1",
+        "0.0.0.0",
+        "224.0.0.1",
+        "255.255.255.255",
+        "::1",
+        "::",
+        "fe80::1%eth0",
+        "fd00::1",
+        "ff02::1",
+        "::ffff:10.0.0.1",
+        "64:ff9b::a00:1",
+        "2002:a00:1::",
+    ],
+)
+def test_an_address_of_this_network_is_seen_through_every_wrapping(address: str) -> None:
+    assert not is_public(address)
+
+
+@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822", "2002:5db8:d822::"])
+def test_an_address_of_the_internet_is_one(address: str) -> None:
+    assert is_public(address)

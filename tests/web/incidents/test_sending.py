@@ -76,7 +76,7 @@ def test_who_was_told_that_it_began_is_told_how_it_went_on(stage: Stage) -> None
     stage.passes(unit, at=NOW + HOUR)
     tell(NOW + HOUR)
     assert subjects() == ["[opened]", "[acknowledged]", "[resolved]"]
-    assert "by ana" in mail.outbox[1].body
+    assert "By: ana" in mail.outbox[1].body
 
 
 def test_nobody_hears_of_what_healed_before_the_message_went_out(stage: Stage) -> None:
