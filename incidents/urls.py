@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from incidents.api import actions, bulk, gate, incidents, scores
+from incidents.api import actions, alerts, bulk, gate, impact, incidents, scores, subscriptions
 
 ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
     ("acknowledge", actions.Acknowledge),
@@ -17,6 +17,7 @@ ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
     ("resolve", actions.Resolve),
     ("reopen", actions.Reopen),
     ("reject", actions.Reject),
+    ("backfill", actions.Backfill),
     ("merge", actions.Merge),
     ("split", actions.Split),
 )
@@ -24,10 +25,20 @@ ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
 urlpatterns: list[URLPattern] = [
     path("gate", gate.Gate.as_view(), name="gate"),
     path("scores", scores.ScoresOfWindow.as_view(), name="scores"),
+    path("alerts/coverage", alerts.AlertCoverage.as_view(), name="alert-coverage"),
+    path("datasets/<str:name>/alerts", alerts.Alerts.as_view(), name="alerts"),
+    path("datasets/<str:name>/alerts/<str:category>", alerts.OneAlert.as_view(), name="alert"),
+    path("datasets/<str:name>/suppression", alerts.Suppression.as_view(), name="suppression"),
+    path("datasets/<str:name>/upstream-incidents", alerts.UpstreamIncidents.as_view(), name="upstream-incidents"),
+    path("teams/<str:name>/routes", alerts.Routes.as_view(), name="routes"),
+    path("teams/<str:name>/routes/<int:number>", alerts.OneRoute.as_view(), name="route"),
     path("incidents", incidents.Incidents.as_view(), name="incidents"),
+    path("subscriptions", subscriptions.Subscriptions.as_view(), name="subscriptions"),
+    path("datasets/<str:name>/subscription", subscriptions.OneSubscription.as_view(), name="subscription"),
     path("incidents/bulk", bulk.Together.as_view(), name="incidents-bulk"),
     path("incidents/bulk/<int:number>/undo", bulk.Undo.as_view(), name="incidents-undo"),
     path("incidents/<int:number>", incidents.OneIncident.as_view(), name="incident"),
+    path("incidents/<int:number>/impact", impact.Impact.as_view(), name="incident-impact"),
     path("incidents/<int:number>/dispute", actions.Dispute.as_view(), name="incident-dispute"),
     *(path(f"incidents/<int:number>/{name}", view.as_view(), name=f"incident-{name}") for name, view in ACTIONS),
 ]

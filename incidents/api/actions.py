@@ -11,7 +11,7 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
-from incidents import actions, combining, moves, reports, resolving
+from incidents import actions, backfilling, combining, moves, reports, resolving
 from incidents.api.common import person, valid
 from incidents.api.incidents import shown
 from incidents.shapes import actions as shapes
@@ -90,7 +90,8 @@ class Snooze(Action):
     body = shapes.SnoozeSerializer
 
     def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return actions.snooze(number, said["until"], actor=actor, now=now, seen=said["revision"])
+        ends = {"until_worse": said["until_worse"], "failures": said["failures"]}
+        return actions.snooze(number, said["until"], actor=actor, now=now, seen=said["revision"], **ends)
 
 
 class Rerun(Action):
@@ -142,6 +143,17 @@ class Reject(Action):
         return reports.reject(number, why=said["why"], actor=actor, now=now, seen=said["revision"])
 
 
+class Backfill(Action):
+    """Asks for a job that repairs what is affected, and links it."""
+
+    right = "rerun"
+    body = shapes.BackfillSerializer
+
+    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
+        name, where = actor.get_username(), said["data_center"]
+        return backfilling.start(number, data_center=where, actor=name, now=now, seen=said["revision"])
+
+
 class Merge(Action):
     """Moves the spans of another incident here."""
 
@@ -149,7 +161,7 @@ class Merge(Action):
     body = shapes.MergeSerializer
 
     def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return combining.merge(number, said["other"], actor=actor.get_username(), now=now)
+        return combining.merge(number, said["other"], actor=actor.get_username(), now=now, seen=said["revision"])
 
 
 class Split(Action):
@@ -159,7 +171,7 @@ class Split(Action):
     body = shapes.SplitSerializer
 
     def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return combining.split(number, said["units"], actor=actor.get_username(), now=now)
+        return combining.split(number, said["units"], actor=actor.get_username(), now=now, seen=said["revision"])
 
 
 class Dispute(APIView):

@@ -6,6 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
+from incidents.models import Backfill, RootCause
+
 
 class ActionSerializer(serializers.Serializer[dict[str, Any]]):
     """What every action may be sent: the `revision` that it was decided on."""
@@ -15,9 +17,19 @@ class ActionSerializer(serializers.Serializer[dict[str, Any]]):
 
 class AnnotateSerializer(ActionSerializer):
     eta = serializers.DateTimeField(required=False, allow_null=True)
-    root_cause = serializers.CharField(required=False, allow_blank=True, max_length=40)
+    root_cause = serializers.CharField(
+        required=False,
+        allow_blank=True,
+        max_length=40,
+        help_text=f"One of {', '.join(RootCause.values)}; empty: not known.",
+    )
     root_cause_text = serializers.CharField(required=False, allow_blank=True, max_length=5000)
-    backfill = serializers.CharField(required=False, allow_blank=True, max_length=16)
+    backfill = serializers.CharField(
+        required=False, allow_blank=True, max_length=16, help_text=f"One of {', '.join(Backfill.values[1:])}."
+    )
+    backfill_run = serializers.IntegerField(
+        required=False, allow_null=True, min_value=1, max_value=2**63 - 1, help_text="The job run that repairs it."
+    )
     text = serializers.CharField(required=False, default="", allow_blank=True, max_length=5000)
 
 
@@ -30,7 +42,15 @@ class AssignSerializer(ActionSerializer):
 
 
 class SnoozeSerializer(ActionSerializer):
-    until = serializers.DateTimeField(allow_null=True, help_text="null: no longer.")
+    """What ends it, whichever comes first. `until` null and nothing else: it is snoozed no longer."""
+
+    until = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    until_worse = serializers.BooleanField(
+        required=False, default=False, help_text="More data fails, or it matters more."
+    )
+    failures = serializers.IntegerField(
+        required=False, allow_null=True, default=None, min_value=1, max_value=1000, help_text="So many more runs fail."
+    )
 
 
 class ResolveSerializer(ActionSerializer):
@@ -43,12 +63,20 @@ class ReasonSerializer(ActionSerializer):
     why = serializers.CharField(required=False, default="", allow_blank=True, max_length=5000)
 
 
-class MergeSerializer(serializers.Serializer[dict[str, int]]):
-    other = serializers.IntegerField(help_text="The incident whose spans come here.")
+class BackfillSerializer(ActionSerializer):
+    data_center = serializers.CharField(
+        required=False, default="", allow_blank=True, max_length=63, help_text="Empty: where most of it fails."
+    )
 
 
-class SplitSerializer(serializers.Serializer[dict[str, Any]]):
-    units = serializers.ListField(child=serializers.IntegerField(), allow_empty=False)
+class MergeSerializer(ActionSerializer):
+    other = serializers.IntegerField(min_value=1, max_value=2**63 - 1, help_text="The incident whose spans come here.")
+
+
+class SplitSerializer(ActionSerializer):
+    units = serializers.ListField(
+        child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), allow_empty=False, max_length=10_000
+    )
 
 
 class ReportSerializer(serializers.Serializer[dict[str, Any]]):
