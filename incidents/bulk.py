@@ -33,6 +33,8 @@ class Ask:
 
     action: str
     until: datetime | None = None
+    until_worse: bool = False
+    failures: int | None = None
     assignee: str = ""
     resolution: str = ""
     false_positive: str = ""
@@ -77,7 +79,7 @@ def _rerun(number: int, ask: Ask, actor: User, now: datetime) -> object:
 
 
 def _snooze(number: int, ask: Ask, actor: User, now: datetime) -> object:
-    return actions.snooze(number, ask.until, actor=actor, now=now)
+    return actions.snooze(number, ask.until, actor=actor, now=now, until_worse=ask.until_worse, failures=ask.failures)
 
 
 def _assign(number: int, ask: Ask, actor: User, now: datetime) -> object:

@@ -17,12 +17,13 @@ from incidents.values import incident_value, spans_of
 from lakehub.kernel.errors import Conflict
 
 
-def merge(into: int, other: int, *, actor: str, now: datetime) -> Incident:
+def merge(into: int, other: int, *, actor: str, now: datetime, seen: int | None = None) -> Incident:
     """Moves the spans of `other` to `into`; `other` ends as merged. Raises Refused, NotFound, Conflict."""
     with transaction.atomic():
         target, source = _locked(into), _locked(other)
         held = spans_of([target, source])
         spans.merge(*(incident_value(row, held[row.pk]) for row in (target, source)))
+        moves.update(target, {}, seen=seen)
         Span.objects.filter(incident=source).update(incident=target)
         UserReport.objects.filter(matched=source).update(matched=target)
         fields = {"resolved_at": now, "resolution": Resolution.MERGED.value, "merged_into": target}
@@ -32,19 +33,21 @@ def merge(into: int, other: int, *, actor: str, now: datetime) -> Incident:
     return target
 
 
-def split(number: int, units: Collection[int], *, actor: str, now: datetime) -> Incident:
+def split(number: int, units: Collection[int], *, actor: str, now: datetime, seen: int | None = None) -> Incident:
     """Moves the spans of `units` to a new incident, which is returned. Raises Refused, NotFound, Conflict."""
     with transaction.atomic():
         row = _locked(number)
         stay, go = spans.split(incident_value(row, spans_of([row])[row.pk]), units)
         if spans.is_over(go) or spans.is_over(stay):
             raise Conflict(f"A split of #{number} must leave a failing unit on both sides. Nothing was changed.")
+        moves.update(row, {}, seen=seen)
         made = Incident.objects.create(
             dataset=row.dataset,
             category=row.category,
             state=row.state,
             title=row.title,
-            opened_at=now,
+            opened_at=row.opened_at,
+            acknowledged_at=row.acknowledged_at,
             assignee=row.assignee,
         )
         Span.objects.filter(incident=row, unit__in=units).update(incident=made)

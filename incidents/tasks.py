@@ -7,7 +7,7 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 
-from incidents import alerts, digests, intake, retention, sending, snoozing, weekly
+from incidents import alerts, backfilling, digests, intake, reminding, retention, sending, snoozing, weekly
 from lakehub import wiring
 from lakehub.kernel.apart import apart
 
@@ -17,7 +17,9 @@ MOST_ROUNDS = 20
 
 @shared_task
 def take_in() -> None:
-    """Verdicts that changed become spans, incidents and messages."""
+    """Verdicts that changed become spans, incidents and messages; backfills that ended are noted."""
+    with apart(backfilling.__name__):
+        backfilling.follow(now=wiring.clock.now())
     for _ in range(MOST_ROUNDS):
         if intake.take_in(now=wiring.clock.now()) == 0:
             break
@@ -31,9 +33,9 @@ def make_alerts() -> None:
 
 @shared_task
 def send_due() -> None:
-    """Snoozes end, messages that are due go out, are held or are dropped; what was collected goes out as digests."""
+    """Snoozes end, producers are reminded; what is due goes out, is held or dropped; what was collected goes as digests."""
     now = wiring.clock.now()
-    for part in (snoozing.end_due, sending.send_due, digests.write_due, digests.send_due):
+    for part in (snoozing.end_due, reminding.remind_due, sending.send_due, digests.write_due, digests.send_due):
         with apart(part.__module__):
             part(now=now)
 

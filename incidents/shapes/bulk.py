@@ -17,6 +17,8 @@ class BulkSerializer(serializers.Serializer[dict[str, Any]]):
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), allow_empty=False, max_length=MOST
     )
     until = serializers.DateTimeField(required=False, allow_null=True, default=None, help_text="Of a snooze.")
+    until_worse = serializers.BooleanField(required=False, default=False)
+    failures = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=1, max_value=1000)
     assignee = serializers.CharField(required=False, default="", allow_blank=True, max_length=150)
     resolution = serializers.CharField(required=False, default="", allow_blank=True, max_length=20)
     false_positive = serializers.CharField(required=False, default="", allow_blank=True, max_length=20)

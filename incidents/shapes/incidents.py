@@ -57,6 +57,7 @@ class IncidentSerializer(serializers.ModelSerializer[Incident]):
             "root_cause",
             "root_cause_text",
             "backfill",
+            "backfill_run",
             "snoozed_until",
             "merged_into",
             "revision",
