@@ -70,7 +70,7 @@ class _Case:
 
 
 def likely_cause(incident: Incident, *, now: datetime, spans: Sequence[Span] | None = None) -> Cause:
-    """At most eight queries. `spans` are its spans with their units, tests, versions and copies, where they were read."""
+    """At most seven queries. `spans` are its spans with their units, tests, versions and copies, where they were read."""
     case = _case(incident, _spans_of(incident) if spans is None else spans, now)
     return next((found for look in _LOOKS if case is not None and (found := look(case))), UNKNOWN)
 
