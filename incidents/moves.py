@@ -10,6 +10,7 @@ from django.db.models import F
 
 from incidents.domain.lifecycle import Move, NoSuchMove, State, after
 from incidents.models import Incident, IncidentEvent
+from ingestion import waiting
 from lakehub.kernel.errors import Conflict, NotFound
 
 EVENTS = {
@@ -56,6 +57,8 @@ def make(
         raise Conflict(f"{error} {_who_moved_last(incident)}") from None
     update(incident, {**(sets or {}), "state": becomes.value}, seen=seen)
     note(incident, EVENTS[move], now=now, actor=actor, text=text, was=was, becomes=becomes.value)
+    if becomes is State.RESOLVED:
+        waiting.look_again(incident.dataset_id, now=now)
     return incident
 
 

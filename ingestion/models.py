@@ -32,6 +32,8 @@ class JobKind(models.TextChoices):
 
 class JobState(models.TextChoices):
     QUEUED = "queued"
+    WAITING = "waiting"
+    """An input of it is blocked by the gate."""
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -58,9 +60,15 @@ class JobRun(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     report = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
+    waits_since = models.DateTimeField(null=True, blank=True)
+    """When the gate blocked an input of it first; it is asked again at `due_at`, or when an incident of that resolves."""
+    regardless_by = models.CharField(max_length=150, blank=True)
+    """Who started it without asking the gate."""
+    regardless_why = models.TextField(blank=True)
 
     class Meta:
         indexes: ClassVar = [
+            models.Index(fields=["due_at"], condition=Q(state="waiting"), name="jobrun_waiting"),
             models.Index(fields=["due_at"], condition=Q(state="queued"), name="jobrun_due"),
             models.Index(fields=["leased_until"], condition=Q(state="running"), name="jobrun_leased"),
             models.Index(fields=["copy", "-id"], name="jobrun_of_copy"),
@@ -70,7 +78,7 @@ class JobRun(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["copy", "kind"],
-                condition=Q(kind="incremental", state__in=["queued", "running"]),
+                condition=Q(kind="incremental", state__in=["queued", "waiting", "running"]),
                 name="one_incremental_at_a_time",
             ),
             models.UniqueConstraint(fields=["copy"], condition=Q(state="running"), name="one_running_job_a_copy"),
@@ -78,6 +86,26 @@ class JobRun(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.copy} ({self.state})"
+
+
+class BlockedInput(models.Model):
+    """Why a run waits: a range of a copy that it reads, and what the gate said of it last."""
+
+    run = models.ForeignKey(JobRun, on_delete=models.CASCADE, related_name="blocked_by")
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="+")
+    start = models.DateTimeField()
+    end = models.DateTimeField()
+    verdict = models.CharField(max_length=10)
+    reason = models.TextField()
+    incidents = models.JSONField(default=list)
+    """Their numbers."""
+    retry_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["pk"]
+
+    def __str__(self) -> str:
+        return f"{self.copy} for {self.run}"
 
 
 class Commit(models.Model):

@@ -11,7 +11,7 @@ from lakehub.catalog.models import Dataset
 
 def settle(*, now: datetime) -> int:
     """Take the waiting runs of off-boarded datasets out of the queue, and close their findings; how many rows changed."""
-    waiting = JobRun.objects.filter(copy__dataset__offboarded_at__isnull=False, state=JobState.QUEUED)
+    waiting = JobRun.objects.filter(copy__dataset__offboarded_at__isnull=False, state__in=runs.PENDING)
     cancelled = waiting.exclude(kind=JobKind.DROP).update(state=JobState.CANCELLED, ended_at=now)
     open_findings = Finding.objects.filter(copy__dataset__offboarded_at__isnull=False, cleared_at=None)
     return cancelled + open_findings.update(cleared_at=now)

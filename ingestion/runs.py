@@ -6,8 +6,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import F, Q, QuerySet, Value
+from django.db.models.functions import Coalesce, Now
 
 from ingestion import findings
 from ingestion.domain.retrying import ATTEMPTS, GiveUp, RetryAt, after_failure
@@ -23,7 +23,8 @@ from lakehub.kernel.suggest import did_you_mean
 
 SCHEDULE = "schedule"
 """Who asks for what is due."""
-LIVE = (JobState.QUEUED, JobState.RUNNING)
+PENDING = (JobState.QUEUED, JobState.WAITING)
+LIVE = (*PENDING, JobState.RUNNING)
 _LOOKED_AT = 50
 
 
@@ -85,7 +86,7 @@ def _give_up_the_deadly(*, now: datetime) -> None:
 
 def claimable(*, now: datetime) -> QuerySet[JobRun]:
     busy = JobRun.objects.filter(state=JobState.RUNNING).values("copy")
-    waiting = Q(state=JobState.QUEUED, due_at__lte=now) & ~Q(copy__in=busy)
+    waiting = Q(state__in=PENDING, due_at__lte=now) & ~Q(copy__in=busy)
     return JobRun.objects.filter(waiting | Q(state=JobState.RUNNING, leased_until__lt=Now()))
 
 
@@ -98,6 +99,21 @@ def postpone(run: JobRun, worker: str, *, to: datetime, why: str) -> None:
     """Back into the queue, and the attempt does not count."""
     _held(run, worker).update(
         state=JobState.QUEUED, due_at=to, attempt=F("attempt") - 1, leased_by="", leased_until=None, error=why
+    )
+
+
+def wait(run: JobRun, worker: str, *, to: datetime, why: str, now: datetime) -> bool:
+    """It has not begun: the gate is asked again at `to`. False: the run is no longer `worker`'s."""
+    held = {
+        "state": JobState.WAITING,
+        "due_at": to,
+        "leased_by": "",
+        "leased_until": None,
+        "started_at": None,
+        "error": why,
+    }
+    return bool(
+        _held(run, worker).update(**held, attempt=F("attempt") - 1, waits_since=Coalesce(F("waits_since"), Value(now)))
     )
 
 
@@ -126,7 +142,7 @@ def finish(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter
 def cancel(run: JobRun, *, actor: str, now: datetime) -> None:
     """A run that waits is taken out of the queue; one that runs is left to end."""
     with transaction.atomic():
-        waiting = JobRun.objects.filter(pk=run.pk, state=JobState.QUEUED)
+        waiting = JobRun.objects.filter(pk=run.pk, state__in=PENDING)
         if not waiting.update(state=JobState.CANCELLED, ended_at=now):
             raise Conflict(f"Run {run.pk} of {run.copy} is {run.state}: only a run that waits can be cancelled.")
         audit.record(actor, "cancel", f"run:{run.pk}", now=now)

@@ -14,7 +14,7 @@ from lakehub.kernel.suggest import did_you_mean
 SOURCE_URL = "LAKEHUB_SOURCE_URL"
 OVERLAP_S = 120
 """A transaction that commits this much later than the time it writes is still seen, unless the feed says otherwise."""
-FEED_OPTIONS = ("index", "overlap_s", "chunk_rows", "deadline_s")
+FEED_OPTIONS = ("index", "overlap_s", "chunk_rows", "deadline_s", "inputs_back_s")
 PARAMS = {
     JobKind.BOOTSTRAP: ("replace",),
     JobKind.INCREMENTAL: (),
@@ -29,7 +29,7 @@ def spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -> tu
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong."""
     copy, params = run.copy, run.params
     feed: Feed | None = getattr(copy.dataset, "feed", None)
-    options = _options(feed)
+    options = options_of(feed)
     spec = JobSpec(
         run_id=str(run.key),
         kind=run.kind,
@@ -86,7 +86,8 @@ def _source(feed: Feed | None, options: dict[str, Any]) -> SourceSpec:
     )
 
 
-def _options(feed: Feed | None) -> dict[str, Any]:
+def options_of(feed: Feed | None) -> dict[str, Any]:
+    """Raises Refused for what no feed knows."""
     options: dict[str, Any] = {} if feed is None else feed.options
     for name in options:
         if name not in FEED_OPTIONS:

@@ -77,4 +77,5 @@ def _worker() -> work.Worker:
         clock=wiring.clock.now,
         ahead=wiring.clock.ahead,
         chance=random.random,
+        gate=wiring.input_gate(),
     )

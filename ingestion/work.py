@@ -8,11 +8,13 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
-from ingestion import commits, leases, runs
+from ingestion import commits, leases, runs, waiting
 from ingestion.launchers import Launcher
 from ingestion.models import JobRun, JobState
+from ingestion.ports import InputGate
 from ingestion.spark.report import FAILED, JobReport
 from ingestion.specs import spec_of
+from lakehub.kernel.errors import Refused
 from lakehub.leases import kept
 
 logger = logging.getLogger(__name__)
@@ -29,6 +31,8 @@ class Worker:
     clock: Callable[[], datetime]
     ahead: Callable[[], timedelta]
     chance: Callable[[], float]
+    gate: InputGate
+    """Is asked about a run's inputs before it starts."""
 
 
 def run_next(worker: Worker) -> JobRun | None:
@@ -36,6 +40,8 @@ def run_next(worker: Worker) -> JobRun | None:
     run = runs.claim(worker.name, now=worker.clock())
     if run is None:
         return None
+    if _is_held(run, worker):
+        return run
     if not leases.take(run.copy, worker.name):
         runs.postpone(
             run, worker.name, to=worker.clock() + TRY_AGAIN_AFTER, why="another writer holds the copy's lease"
@@ -48,6 +54,17 @@ def run_next(worker: Worker) -> JobRun | None:
     finally:
         leases.release(run.copy, worker.name)
     return run
+
+
+def _is_held(run: JobRun, worker: Worker) -> bool:
+    """It waits for an input, or its feed names one that is not there."""
+    now = worker.clock()
+    try:
+        return waiting.hold(run, worker.name, worker.gate, now=now)
+    except Refused as problem:
+        report = JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+        runs.finish(run, report, worker.name, now=now, jitter=worker.chance())
+        return True
 
 
 def _launch(run: JobRun, worker: Worker) -> JobReport:

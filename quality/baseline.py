@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 LONGEST = {Grain.HOUR: timedelta(days=60), Grain.DAY: timedelta(days=800), Grain.MONTH: timedelta(days=7300)}
 """History older than this is not tested, and the gate says `unmonitored` of it."""
 RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
-_COMING = (JobState.QUEUED, JobState.RUNNING)
+_COMING = (JobState.QUEUED, JobState.WAITING, JobState.RUNNING)
 
 
 def start_missing(*, now: datetime, limit: int = 20) -> int:

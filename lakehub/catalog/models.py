@@ -130,6 +130,9 @@ class Feed(models.Model):
     """The watermark: rows at or after the last one read are the changes. Empty: files, or no changes."""
     every = models.DurationField(default=timedelta(minutes=5))
     options = models.JSONField(default=dict, blank=True)
+    inputs = models.JSONField(null=True, blank=True)
+    """Names of datasets in the lake that it is made from; the gate is asked about them before a job starts. None: those
+    that lineage knows of."""
     paused = models.BooleanField(default=False)
 
     def __str__(self) -> str:

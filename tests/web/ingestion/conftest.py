@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from ingestion.ports import InputAnswer, InputGate, WantedInput
 from ingestion.spark.report import NOTHING_TO_DO, JobReport
 from ingestion.spark.spec import JobSpec
 from ingestion.work import Worker
@@ -50,5 +52,9 @@ def worker(launcher: FakeLauncher) -> Worker:
     return worker_at(given.NOW, launcher)
 
 
-def worker_at(now: datetime, launcher: FakeLauncher, name: str = "host:1:a") -> Worker:
-    return Worker(name, launcher, "file:///staging", lambda: now, timedelta, lambda: 0.0)
+def open_gate(inputs: Sequence[WantedInput], **_: Any) -> list[InputAnswer]:
+    return [InputAnswer(wanted, True, "pass") for wanted in inputs]
+
+
+def worker_at(now: datetime, launcher: FakeLauncher, name: str = "host:1:a", gate: InputGate = open_gate) -> Worker:
+    return Worker(name, launcher, "file:///staging", lambda: now, timedelta, lambda: 0.0, gate)
