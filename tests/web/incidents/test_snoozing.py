@@ -1,0 +1,243 @@
+"""A snooze holds messages until a time, until it gets worse, or for so many more failures; getting worse is told."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from django.core import mail
+from django.test import Client
+
+from incidents import actions, outbox, snoozing
+from incidents.intake import take_in
+from incidents.models import Incident, IncidentEvent, Message
+from incidents.sending import send_due
+from lakehub.accounts.models import Role, Team, User
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.outcome import Outcome
+from quality.models import Category
+from tests import factories
+from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+
+pytestmark = pytest.mark.django_db
+
+TWO_DAYS_BEFORE = day("2026-11-14")
+
+
+@pytest.fixture
+def stage() -> Stage:
+    made = Stage()
+    Team.objects.update(email="ops@example.org")
+    return made
+
+
+@pytest.fixture
+def ana() -> User:
+    return factories.user("ana")
+
+
+def tell(at: datetime) -> None:
+    take_in(now=at)
+    snoozing.end_due(now=at)
+    send_due(now=at)
+
+
+def subjects() -> list[str]:
+    return [message.subject.split("]")[0] + "]" for message in mail.outbox]
+
+
+def opened(stage: Stage) -> Incident:
+    """An incident that the team was told of."""
+    incident = stage.opened()
+    tell(NOW)
+    assert subjects() == ["[opened]"]
+    return incident
+
+
+# Worse
+
+
+def test_more_data_that_fails_is_told_as_worse(stage: Stage) -> None:
+    incident = opened(stage)
+    stage.fails(DAY_BEFORE, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    assert subjects() == ["[opened]", "[worse]"]
+    assert IncidentEvent.objects.get(kind="worse").text == "more data fails: dc2: 2026-11-15"
+    assert incident.messages.count() == 2
+
+
+def test_another_copy_that_fails_is_worse_and_another_test_of_the_same_data_is_not(stage: Stage) -> None:
+    opened(stage)
+    same = factories.unit(
+        factories.test(stage.dataset, Category.CONSISTENCY), factories.copy_of(stage.dataset, "dc2"), BAD_DAY
+    )
+    stage.see(same, Outcome.FAIL, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    assert subjects() == ["[opened]"]
+    stage.fails(where="dc1", at=NOW + 2 * HOUR)
+    tell(NOW + 2 * HOUR)
+    assert subjects() == ["[opened]", "[worse]"]
+
+
+def test_data_that_fails_in_place_of_other_data_is_not_worse(stage: Stage) -> None:
+    incident = opened(stage)
+    unit = incident.spans.get().unit
+    stage.fails(DAY_BEFORE, at=NOW + HOUR)
+    stage.passes(unit, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    assert subjects() == ["[opened]"]
+
+
+def test_what_only_warns_is_not_worse(stage: Stage) -> None:
+    opened(stage)
+    stage.sustain = 2 * HOUR
+    stage.fails(DAY_BEFORE, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    assert subjects() == ["[opened]"]
+
+
+def test_a_storm_is_two_messages(stage: Stage) -> None:
+    """What gets worse within five minutes of what was told is gathered."""
+    opened(stage)
+    for minute, bad in enumerate((DAY_BEFORE, TWO_DAYS_BEFORE), start=1):
+        stage.fails(bad, at=NOW + minute * MINUTE)
+        tell(NOW + minute * MINUTE)
+    assert subjects() == ["[opened]"]
+    tell(NOW + outbox.GATHERED + MINUTE)
+    assert subjects() == ["[opened]", "[worse]"]
+    assert "dc2: [2026-11-14, 2026-11-17)" in mail.outbox[1].body
+
+
+def test_whoever_was_not_told_yet_hears_the_whole_with_the_first_message(stage: Stage) -> None:
+    stage.opened()
+    stage.fails(DAY_BEFORE, at=NOW + MINUTE)
+    tell(NOW + MINUTE)
+    assert subjects() == ["[opened]"]
+    assert "dc2: [2026-11-15, 2026-11-17)" in mail.outbox[0].body
+
+
+def test_what_healed_meanwhile_is_not_told_as_worse(stage: Stage) -> None:
+    incident = opened(stage)
+    first = incident.spans.get().unit
+    second = stage.fails(DAY_BEFORE, at=NOW + MINUTE)
+    take_in(now=NOW + MINUTE)
+    for unit in (first, second):
+        stage.passes(unit, at=NOW + 2 * MINUTE)
+    tell(NOW + 2 * MINUTE)
+    tell(NOW + HOUR)
+    assert subjects() == ["[opened]", "[resolved]"]
+
+
+# Snooze
+
+
+def test_until_it_gets_worse_and_then_it_is_told(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    actions.snooze(incident.pk, None, until_worse=True, actor=ana, now=NOW)
+    assert IncidentEvent.objects.get(kind="snoozed").text == "until it gets worse"
+    stage.fails(DAY_BEFORE, at=NOW + DAY)
+    tell(NOW + DAY)
+    assert subjects() == ["[opened]", "[worse]"]
+    incident.refresh_from_db()
+    assert (incident.snoozed_until, incident.snoozed_until_worse) == (None, False)
+    assert IncidentEvent.objects.get(kind="snooze_ended").text == "worse: more data fails: dc2: 2026-11-15"
+
+
+def test_until_a_time_even_if_it_gets_worse(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    actions.snooze(incident.pk, NOW + DAY, actor=ana, now=NOW)
+    stage.fails(DAY_BEFORE, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    held = Message.objects.get(occasion="worse")
+    assert (held.state, held.why) == ("held", "snoozed")
+    tell(NOW + DAY)
+    assert subjects() == ["[opened]", "[worse]"]
+
+
+def test_for_three_more_failures(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    unit = incident.spans.get().unit
+    actions.snooze(incident.pk, None, failures=3, actor=ana, now=NOW)
+    for hour in (1, 2):
+        stage.see(unit, Outcome.FAIL, at=NOW + hour * HOUR)
+        tell(NOW + hour * HOUR)
+    assert subjects() == ["[opened]"]
+    stage.see(unit, Outcome.FAIL, at=NOW + 3 * HOUR)
+    tell(NOW + 3 * HOUR)
+    assert subjects() == ["[opened]", "[worse]"]
+    assert IncidentEvent.objects.get(kind="snooze_ended").text == "failed 3 more times since it was snoozed"
+
+
+def test_an_error_is_no_failure_to_count(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    actions.snooze(incident.pk, None, failures=1, actor=ana, now=NOW)
+    stage.see(incident.spans.get().unit, Outcome.ERROR, at=NOW + HOUR)
+    assert snoozing.end_due(now=NOW + HOUR) == 0
+
+
+def test_without_a_time_it_ends_after_thirty_days(stage: Stage, ana: User) -> None:
+    stage.opened()
+    incident = Incident.objects.get()
+    actions.snooze(incident.pk, None, until_worse=True, actor=ana, now=NOW)
+    tell(NOW)
+    assert subjects() == []
+    tell(NOW + snoozing.LONGEST)
+    assert subjects() == ["[opened]"]
+
+
+def test_the_verdict_and_the_tests_go_on(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    unit = incident.spans.get().unit
+    before = (unit.verdict, unit.due_at)
+    actions.snooze(incident.pk, None, until_worse=True, actor=ana, now=NOW)
+    unit.refresh_from_db()
+    assert (unit.verdict, unit.due_at) == before
+    stage.passes(unit, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    assert subjects() == ["[opened]", "[resolved]"]
+
+
+def test_a_snooze_is_taken_back(stage: Stage, ana: User) -> None:
+    incident = stage.opened()
+    actions.snooze(incident.pk, None, failures=2, actor=ana, now=NOW)
+    tell(NOW)
+    actions.snooze(incident.pk, None, actor=ana, now=NOW + MINUTE)
+    tell(NOW + MINUTE)
+    assert subjects() == ["[opened]"]
+    assert IncidentEvent.objects.filter(kind="snoozed").latest("pk").text == "no longer"
+
+
+@pytest.mark.parametrize("failures", [0, -1, 1001])
+def test_a_snooze_for_no_failures_is_refused(stage: Stage, ana: User, failures: int) -> None:
+    incident = stage.opened()
+    with pytest.raises(Refused) as refused:
+        actions.snooze(incident.pk, NOW - HOUR, failures=failures, actor=ana, now=NOW)
+    assert set(refused.value.fields) == {"until", "failures"}
+
+
+def test_what_it_waits_for_can_be_asked() -> None:
+    wanted = snoozing.Snooze(NOW + DAY, until_worse=True, failures=1)
+    assert str(wanted) == "until it gets worse or for 1 more failure or until 2026-11-18 19:32 UTC"
+    incident = Incident(**wanted.fields(now=NOW))
+    assert snoozing.of(incident, now=NOW) == wanted
+    assert snoozing.of(Incident(**snoozing.Snooze(failures=2).fields(now=NOW)), now=NOW) == snoozing.Snooze(failures=2)
+    assert not snoozing.of(incident, now=NOW + DAY).is_any
+
+
+def test_each_end_can_be_asked_for_over_the_api(stage: Stage) -> None:
+    incident = stage.opened()
+    person = factories.user()
+    factories.member(person, stage.dataset.team, Role.ON_CALL)
+    client = Client()
+    client.force_login(person)
+    where = f"/api/v1/incidents/{incident.pk}/snooze"
+    for body, said in (
+        ({"until_worse": True}, "until it gets worse"),
+        ({"failures": 3}, "for 3 more failures"),
+        ({"until": None}, "no longer"),
+    ):
+        assert client.post(where, body, content_type="application/json").status_code == 200
+        assert IncidentEvent.objects.filter(kind="snoozed").latest("pk").text == said
+    refused = client.post(where, {"failures": 0}, content_type="application/json")
+    assert refused.status_code == 400

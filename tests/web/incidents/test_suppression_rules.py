@@ -1,0 +1,163 @@
+"""Which category holds the messages of which other one: by default, as a dataset has it, never in a cycle."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+import pytest
+from django.test import Client
+
+from incidents import suppressions
+from incidents.domain.precedence import DEFAULT
+from incidents.holding import pairs_of
+from incidents.intake import take_in
+from incidents.models import Incident, IncidentEvent, Message, SuppressionRule
+from incidents.sending import send_due
+from incidents.upstream import open_upstream
+from lakehub.accounts.models import AuditEntry, Role, Team
+from lakehub.kernel.errors import NotFound, Refused
+from quality.models import Category
+from tests import factories
+from tests.factories import HOUR, MINUTE, NOW
+from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def stage() -> Stage:
+    made = Stage()
+    Team.objects.update(email="ops@example.org")
+    return made
+
+
+def put(stage: Stage, by: str, suppresses: str, *, counts: bool = True) -> None:
+    suppressions.put(stage.dataset, by, suppresses, counts=counts, actor="ana", now=NOW)
+
+
+def tell(at: datetime) -> None:
+    take_in(now=at)
+    send_due(now=at)
+
+
+def state_of(category: Category) -> tuple[str, str]:
+    message = Message.objects.filter(incident__category=category).earliest("pk")
+    return message.state, message.why
+
+
+def test_a_rule_of_the_dataset_holds_as_freshness_does(stage: Stage) -> None:
+    put(stage, "completeness", "consistency")
+    missing = stage.fails(category=Category.COMPLETENESS)
+    other = stage.fails()
+    tell(NOW)
+    by = Incident.objects.get(category=Category.COMPLETENESS)
+    assert state_of(Category.CONSISTENCY) == ("held", f"flights@dc2 fails in completeness: #{by.pk}")
+    said = IncidentEvent.objects.get(kind="suppressed")
+    assert (said.text, said.detail) == (f"by #{by.pk}: flights@dc2 fails in completeness: #{by.pk}", {"by": by.pk})
+    stage.passes(missing, at=NOW + HOUR)
+    stage.passes(other, at=NOW + HOUR + MINUTE)
+    tell(NOW + HOUR + 2 * MINUTE)
+    assert state_of(Category.CONSISTENCY)[0] == "dropped"
+
+
+def test_it_explains_the_same_data_only(stage: Stage) -> None:
+    put(stage, "completeness", "consistency")
+    stage.fails(DAY_BEFORE, category=Category.COMPLETENESS)
+    stage.fails(BAD_DAY)
+    tell(NOW)
+    assert state_of(Category.CONSISTENCY) == ("sent", "")
+
+
+def test_a_default_that_is_taken_away_holds_no_more(stage: Stage) -> None:
+    stage.stale(BAD_DAY.start)
+    stage.fails()
+    tell(NOW)
+    assert state_of(Category.CONSISTENCY)[0] == "held"
+    put(stage, "freshness", "consistency", counts=False)
+    tell(NOW)
+    assert state_of(Category.CONSISTENCY) == ("held", "waits for the rerun")
+    stage.fails(at=NOW + MINUTE)
+    tell(NOW + 2 * MINUTE)
+    assert state_of(Category.CONSISTENCY) == ("sent", "")
+
+
+def test_the_timeline_says_once_by_what_it_is_suppressed(stage: Stage) -> None:
+    Team.objects.update(webhook_url="https://hooks.example.org/x")
+    stage.stale(BAD_DAY.start)
+    stage.fails()
+    for minute in range(3):
+        tell(NOW + minute * MINUTE)
+    assert Message.objects.filter(incident__category=Category.CONSISTENCY, state="held").count() == 2
+    assert IncidentEvent.objects.filter(kind="suppressed").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("rules", "way"),
+    [
+        ([("ingestion", "freshness")], "freshness → ingestion → freshness"),
+        (
+            [("completeness", "duplicates"), ("duplicates", "others"), ("others", "completeness")],
+            "completeness → duplicates → others → completeness",
+        ),
+    ],
+)
+def test_a_cycle_is_refused_and_named(stage: Stage, rules: list[tuple[str, str]], way: str) -> None:
+    *before, last = rules
+    for by, suppresses in before:
+        put(stage, by, suppresses)
+    with pytest.raises(Refused, match=way):
+        put(stage, *last)
+    assert SuppressionRule.objects.count() == len(before), "nothing of it was kept"
+
+
+def test_a_cycle_can_be_made_room_for(stage: Stage) -> None:
+    put(stage, "freshness", "ingestion", counts=False)
+    put(stage, "ingestion", "freshness")
+    assert ("ingestion", "freshness") in pairs_of(stage.dataset)
+    suppressions.reset(stage.dataset, actor="ana", now=NOW)
+    assert pairs_of(stage.dataset) == DEFAULT
+    assert AuditEntry.objects.filter(action__endswith="suppression").count() == 3
+
+
+def test_what_is_as_the_default_has_it_is_no_rule(stage: Stage) -> None:
+    put(stage, "freshness", "others")
+    put(stage, "others", "duplicates", counts=False)
+    assert not SuppressionRule.objects.exists()
+
+
+def test_a_category_that_is_not_there_and_one_by_itself_are_refused(stage: Stage) -> None:
+    with pytest.raises(NotFound, match="Did you mean `freshness`"):
+        put(stage, "freshnes", "others")
+    with pytest.raises(Refused, match="cannot suppress itself"):
+        put(stage, "others", "others")
+
+
+def test_the_rules_are_changed_over_the_api(stage: Stage) -> None:
+    person = factories.user()
+    factories.member(person, stage.dataset.team, Role.OWNER)
+    client = Client()
+    client.force_login(person)
+    where = "/api/v1/datasets/flights/suppression"
+    assert client.get(where).json()["is_default"] is True
+    body = {"by": "completeness", "suppresses": "duplicates"}
+    put = client.post(where, body, content_type="application/json")
+    assert body in put.json()["pairs"]
+    cycle = client.post(where, {"by": "duplicates", "suppresses": "completeness"}, content_type="application/json")
+    assert (cycle.status_code, list(cycle.json()["error"]["fields"])) == (422, ["suppresses"])
+    assert client.delete(where).json()["is_default"] is True
+
+
+# Upstream
+
+
+def test_open_incidents_upstream_are_shown_the_nearest_first(stage: Stage) -> None:
+    near, far, unrelated = (factories.dataset(name) for name in ("near", "far", "unrelated"))
+    factories.edge(near, stage.dataset)
+    factories.edge(far, near)
+    factories.edge(stage.dataset, far)
+    for one in (far, near, unrelated, stage.dataset):
+        factories.incident(one, Category.FRESHNESS)
+    factories.incident(near, Category.OTHERS, resolved_at=NOW, state="resolved")
+    factories.incident(near, Category.OTHERS, reported=True, state="waiting")
+    assert [(one.incident.dataset.name, one.steps) for one in open_upstream(stage.dataset)] == [("near", 1), ("far", 2)]
+    assert open_upstream(unrelated) == []
