@@ -37,7 +37,7 @@ def _remind(number: int, now: datetime) -> bool:
         count = told.reminders + 1
         due = now + WAITS[told.incident.dataset.tier].delay(count, 0.0)
         unchanged = UserReport.objects.filter(pk=number, remind_at=told.remind_at, incident__state=State.WAITING)
-        if unchanged.update(reminders=count, remind_at=due) != 1:
+        if told.remind_at is None or told.remind_at > now or unchanged.update(reminders=count, remind_at=due) != 1:
             return False
         text = f"Reminder {count}: nobody has acknowledged or rejected it. {told.text}"
         moves.note(

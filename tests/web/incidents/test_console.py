@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime
+from typing import Any
+
 import pytest
 from django.core.exceptions import ValidationError
 from django.test import Client
 
-from incidents.models import GatePolicy, Message
+from incidents import actions
+from incidents.models import GatePolicy, Incident, Message
 from incidents.policies import check_blocks
+from lakehub.accounts.models import Role, User
+from quality.models import Lane, Unit
 from tests import factories
+from tests.factories import NOW, day
 from tests.web.incidents.stage import Stage
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +77,81 @@ def test_a_policy_of_words_that_mean_nothing_is_refused(blocks: object, said: st
 def test_a_policy_of_verdicts_and_reasons_is_taken() -> None:
     check_blocks(["fail", "unknown:never_tested", "fail:in_grace"])
     check_blocks([])
+
+
+# What on-call does from the list
+
+
+@pytest.fixture
+def on_call() -> Client:
+    """Of the staff, on call in the team that owns `flights`; nothing but looking is theirs by Django's permissions."""
+    client = factories.staff("view_incident")
+    person = User.objects.get(is_staff=True)
+    factories.member(person, factories.team(), Role.ON_CALL)
+    return client
+
+
+def do(client: Client, action: str, *incidents: Incident, **said: Any) -> str:
+    asked = {"action": action, "_selected_action": [one.pk for one in incidents], **said}
+    return client.post("/console/incidents/incident/", asked, follow=True).content.decode()
+
+
+def test_on_call_acknowledges_and_reruns_from_the_list(on_call: Client) -> None:
+    stage = Stage()
+    one, other = stage.opened(day("2026-11-02")), stage.opened()
+    assert f"Acknowledge: #{one.pk}, #{other.pk}" in do(on_call, "acknowledge", one, other)
+    assert set(Incident.objects.values_list("state", flat=True)) == {"acknowledged"}
+    assert f"Rerun: #{one.pk}" in do(on_call, "rerun", one)
+    assert Unit.objects.get(spans__incident=one).lane == Lane.ASKED
+
+
+def test_a_snooze_from_the_list_asks_until_when(on_call: Client) -> None:
+    incident = Stage().opened()
+    form = do(on_call, "snooze", incident)
+    assert 'name="until_0"' in form
+    assert "This field is required." in do(on_call, "snooze", incident, apply="1")
+    do(on_call, "snooze", incident, apply="1", until_0="2126-11-18", until_1="09:00")
+    incident.refresh_from_db()
+    assert incident.snoozed_until == datetime(2126, 11, 18, 9, tzinfo=UTC)
+
+
+def test_a_resolution_from_the_list_asks_for_the_kind_and_the_reason(on_call: Client) -> None:
+    incident = Stage().opened()
+    form = do(on_call, "resolve", incident)
+    assert "False positive: wrong SLA" in form
+    assert "This field is required." in do(on_call, "resolve", incident, apply="1", how="wrong_sla")
+    incident.refresh_from_db()
+    assert incident.state == "open"
+    do(on_call, "resolve", incident, apply="1", how="wrong_sla", why="Agreed with the readers.")
+    incident.refresh_from_db()
+    assert (incident.resolution, incident.false_positive) == ("false_positive", "wrong_sla")
+    assert incident.resolved_why == "Agreed with the readers."
+    assert Unit.objects.get().waiver == "false_positive"
+
+
+def test_a_conflict_is_told_of_the_row_that_has_it_and_the_others_are_done(on_call: Client) -> None:
+    stage = Stage()
+    one, other = stage.opened(day("2026-11-02")), stage.opened()
+    actions.acknowledge(one.pk, actor=factories.user("ben"), now=NOW)
+    html = do(on_call, "acknowledge", one, other)
+    assert f"Acknowledge: #{other.pk}" in html
+    assert f"#{one.pk}: An incident that is acknowledged cannot acknowledge" in html
+    assert "ben was faster" in html
+
+
+@pytest.mark.parametrize("action", ["acknowledge", "rerun", "snooze", "resolve"])
+def test_the_role_in_the_team_decides_not_the_right_to_the_table(action: str) -> None:
+    incident = Stage().opened()
+    stranger = factories.staff("view_incident", "change_incident")
+    said = {"apply": "1", "until_0": "2126-11-18", "until_1": "09:00", "how": "wrong_sla", "why": "x"}
+    assert "here you need to be owner or on call or admin of team flight-ops" in do(stranger, action, incident, **said)
+    assert Incident.objects.get().revision == incident.revision
+    assert Unit.objects.get().lane != Lane.ASKED
+
+
+def test_who_may_not_see_the_list_does_nothing_with_it() -> None:
+    incident = Stage().opened()
+    outsider = factories.staff("view_message")
+    asked = {"action": "acknowledge", "_selected_action": [incident.pk]}
+    assert outsider.post("/console/incidents/incident/", asked).status_code == 403
+    assert Incident.objects.get().state == "open"
