@@ -15,7 +15,7 @@ from typing import Any
 from django.db.models import Case, Count, Exists, IntegerField, Max, Min, OuterRef, Q, QuerySet, Value, When
 
 from frontend.states import STATES, heaviest
-from incidents.models import Incident, Message, MessageState, State
+from incidents.models import SUPPRESSED, Incident, Message, State
 from lakehub.catalog.models import Dataset
 from quality.models import Category, Test, Unit
 
@@ -117,7 +117,7 @@ def _not_passing(datasets: Iterable[int], now: datetime) -> dict[tuple[int, str]
 
 def _open_incidents(datasets: Iterable[int]) -> dict[tuple[int, str], Incident]:
     """The newest open incident of each category, one that tests found before a report; `held` says that a message about it is held."""
-    held = Exists(Message.objects.filter(incident=OuterRef("pk"), state=MessageState.HELD))
+    held = Exists(Message.objects.filter(SUPPRESSED, incident=OuterRef("pk")))
     found = (
         Incident.objects.filter(dataset__in=list(datasets), resolved_at=None)
         .annotate(held=held)

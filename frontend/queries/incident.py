@@ -15,7 +15,7 @@ from frontend.queries.history import Plot, Shade, of_results
 from frontend.queries.incidents import affected, in_words, shown_state
 from frontend.queries.reasons import partition_of
 from frontend.seen import Seen, seen
-from incidents.models import GateQuestion, Incident, Message, MessageState, Resolution, Span, State
+from incidents.models import SUPPRESSED, GateQuestion, Incident, Message, Resolution, Span, State
 from lakehub.kernel.interval import BEGINNING
 from quality.models import Result, Unit
 
@@ -101,10 +101,7 @@ def story(incident: Incident, *, now: datetime) -> Story:
     active = [span for span in spans if span.ended_at is None]
     about = min(active or spans, key=lambda span: span.began_at, default=None)
     held = (
-        Message.objects.filter(incident=incident, state=MessageState.HELD)
-        .select_related("held_by")
-        .order_by("-created_at")
-        .first()
+        Message.objects.filter(SUPPRESSED, incident=incident).select_related("held_by").order_by("-created_at").first()
     )
     incident.held = held is not None  # type: ignore[attr-defined]  # what open_incidents() annotates
     due = [span.unit.due_at for span in active if span.unit.due_at is not None]

@@ -13,7 +13,7 @@ from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Subquery
 from frontend import words
 from frontend.headline import headline
 from frontend.states import STATES
-from incidents.models import Incident, Message, MessageState, Span, State
+from incidents.models import SUPPRESSED, Incident, Message, Span, State
 from lakehub.kernel.interval import Interval, union
 
 LIMIT = 200
@@ -53,7 +53,7 @@ class View:
 
 def open_incidents() -> QuerySet[Incident]:
     """Not resolved, with the incident that holds a message of theirs, if any."""
-    held = Message.objects.filter(incident=OuterRef("pk"), state=MessageState.HELD)
+    held = Message.objects.filter(SUPPRESSED, incident=OuterRef("pk"))
     return (
         Incident.objects.filter(resolved_at=None, dataset__offboarded_at=None)
         .annotate(held=Exists(held), held_by=Subquery(held.values("held_by")[:1]))

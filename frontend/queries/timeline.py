@@ -20,6 +20,11 @@ _ICONS = {
     "annotated": ("edit", ""),
     "rerun": ("rerun", ""),
     "snoozed": ("snoozed", ""),
+    "snooze_ended": ("snoozed", ""),
+    "worse": ("incidents", "fail"),
+    "suppressed": ("suppressed", "suppressed"),
+    "not_told": ("unsent", ""),
+    "message_failed": ("unsent", ""),
     "reported": ("reported", "reported"),
     "asked_producer": ("mail", ""),
     "matched": ("check", ""),
@@ -98,6 +103,7 @@ def _message(message: Message) -> Item:
     told = {
         MessageState.PENDING: ("waits to be sent", message.error),
         MessageState.HELD: ("not sent yet", message.why or "held by another incident"),
+        MessageState.COLLECTED: ("not sent yet", message.why),
         MessageState.DROPPED: ("not sent", message.why),
         MessageState.FAILED: ("could not be sent", message.error or message.why),
     }

@@ -15,9 +15,10 @@ from incidents.models.incident import (
     State,
     UserReport,
 )
-from incidents.models.message import Message, MessageState, WeeklyLetter
+from incidents.models.message import SUPPRESSED, Message, MessageState, WeeklyLetter
 
 __all__ = [
+    "SUPPRESSED",
     "Alert",
     "Backfill",
     "BulkAction",

@@ -75,6 +75,10 @@ class Message(models.Model):
         return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"
 
 
+SUPPRESSED = Q(state=MessageState.HELD) & (Q(held_since__isnull=False) | Q(held_by__isnull=False))
+"""Messages that another failure holds; others wait for the end of a grace period, a snooze, or quiet hours."""
+
+
 class WeeklyLetter(models.Model):
     """The weekly report of a team, as it was written and mailed: one a team and week, however often the task runs."""
 
