@@ -115,7 +115,12 @@ class RunNow(APIView):
         said = asked.validated_data
         over = _range(said["start"], said["end"])
         units = asking.run_now(
-            dataset, tests=said["tests"], data_center=said["data_center"], over=over, now=wiring.clock.now()
+            dataset,
+            tests=said["tests"],
+            data_center=said["data_center"],
+            over=over,
+            actor=request.user.get_username(),
+            now=wiring.clock.now(),
         )
         return Response({"units": units}, status.HTTP_202_ACCEPTED)
 

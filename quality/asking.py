@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime
 
+from django.db import transaction
+
+from lakehub.accounts import audit
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound
 from lakehub.kernel.interval import Interval
@@ -13,7 +16,10 @@ from quality.models import Test, Unit
 from quality.waivers import ask_rerun
 
 
-def run_now(dataset: Dataset, *, tests: Sequence[str], data_center: str, over: Interval, now: datetime) -> int:
+@transaction.atomic
+def run_now(
+    dataset: Dataset, *, tests: Sequence[str], data_center: str, over: Interval, actor: str, now: datetime
+) -> int:
     """Makes the chosen units due now; partitions that are still going on are left out. The number of units."""
     units = Unit.objects.filter(test__dataset=dataset, test__retired_at=None, start__lt=over.end, end__gt=over.start)
     known = set(dataset.tests.filter(retired_at=None).values_list("key", flat=True))
@@ -28,7 +34,15 @@ def run_now(dataset: Dataset, *, tests: Sequence[str], data_center: str, over: I
             raise NotFound(f"{dataset.name} has no copy in `{data_center}`.{did_you_mean(data_center, centers)}")
         units = units.filter(copy__data_center__name=data_center)
     over_by_now = units.filter(end__lte=now) | units.filter(test__version__cadence__isnull=False)
-    return ask_rerun(list(over_by_now.values_list("pk", flat=True)), now=now)
+    return asked_for(dataset, list(over_by_now.values_list("pk", flat=True)), tests=tests, actor=actor, now=now)
+
+
+@transaction.atomic
+def asked_for(dataset: Dataset, units: Collection[int], *, tests: Sequence[str], actor: str, now: datetime) -> int:
+    """Makes these units of a dataset due now, and says in the audit log who asked. The number that was not due already."""
+    asked = ask_rerun(units, now=now)
+    audit.record(actor, "run tests", f"dataset:{dataset.name}", now=now, tests=list(tests), units=asked)
+    return asked
 
 
 def test_of(dataset: Dataset, key: str) -> Test:

@@ -61,7 +61,7 @@ def prepare(task: Task) -> Callable[[], Found]:
 
     def once() -> Found:
         now = datetime.now(UTC)
-        asking.run_now(dataset, tests=(), data_center="", over=EVERYTHING, now=now)
+        asking.run_now(dataset, tests=(), data_center="", over=EVERYTHING, actor="bench", now=now)
         execution.run_due(now=now, worker="bench")
         units = {unit.test.title: unit for unit in Unit.objects.filter(latest_at__gte=now).select_related("test")}
         for unit in units.values():

@@ -13,7 +13,7 @@ from frontend.queries.tests import worth_a_rerun
 from frontend.views.dataset import find
 from lakehub import wiring
 from lakehub.accounts.models import User
-from quality.waivers import ask_rerun
+from quality.asking import asked_for
 
 
 @require_POST
@@ -23,7 +23,8 @@ def rerun(request: HttpRequest, name: str) -> HttpResponse:
     def use_case(actor: User) -> str:
         now = wiring.clock.now()
         units = live_units(now).filter(test__dataset=dataset)
-        asked = ask_rerun(worth_a_rerun(units, now=now), now=now)
+        worth = worth_a_rerun(units, now=now)
+        asked = asked_for(dataset, worth, tests=(), actor=actor.get_username(), now=now)
         if not asked:
             return f"The tests of {name} are being run already."
         return f"{words.count(asked, 'test run')} of {name} {'is' if asked == 1 else 'are'} under way."

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import ClassVar
+
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpResponse
@@ -11,6 +13,7 @@ from lakehub.accounts.forms import SignInForm
 
 class SignIn(LoginView):
     template_name = "frontend/sign_in.html"
+    http_method_names: ClassVar = ["get", "head", "post"]
     redirect_authenticated_user = True
     authentication_form = SignInForm
 
@@ -25,3 +28,5 @@ class SignIn(LoginView):
 
 class SignOut(LogoutView):
     """Posted to only: a link that signs people out is a trap."""
+
+    http_method_names: ClassVar = ["post"]

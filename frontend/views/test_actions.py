@@ -16,7 +16,7 @@ from lakehub.accounts import audit
 from lakehub.accounts.models import User
 from lakehub.kernel.errors import Refused
 from quality import generator
-from quality.waivers import ask_rerun
+from quality.asking import asked_for
 
 
 @require_POST
@@ -25,7 +25,8 @@ def run(request: HttpRequest, name: str, key: str) -> HttpResponse:
 
     def use_case(actor: User) -> str:
         now = wiring.clock.now()
-        asked = ask_rerun(worth_a_rerun(live_units(now).filter(test=test), now=now), now=now)
+        worth = worth_a_rerun(live_units(now).filter(test=test), now=now)
+        asked = asked_for(dataset, worth, tests=(key,), actor=actor.get_username(), now=now)
         if not asked:
             return "It is being run already, or has no data to run on yet."
         return f"{words.count(asked, 'run')} of {test.title} {'is' if asked == 1 else 'are'} under way."

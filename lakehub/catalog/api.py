@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from lakehub import wiring
 from lakehub.accounts.models import Team
-from lakehub.accounts.permissions import require
+from lakehub.accounts.permissions import require, require_somewhere
 from lakehub.catalog import bulk, changes, onboarding, places
 from lakehub.catalog.access import require_onboarding
 from lakehub.catalog.along import Along, Direction, along
@@ -110,6 +110,7 @@ class Bulk(APIView):
     @extend_schema(request=BulkSerializer, responses={200: LineSerializer(many=True)})
     def post(self, request: Request) -> Response:
         """Onboards a list, or everything up or down the lineage of a dataset; a line for each says what became of it."""
+        require_somewhere(request.user, "onboard")
         asked = BulkSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said = asked.validated_data

@@ -35,7 +35,9 @@ class Command(BaseCommand):
         now = wiring.clock.now()
         try:
             found = live_dataset(dataset)
-            asking.run_now(found, tests=test, data_center=dc, over=_range(found, start, end), now=now)
+            asking.run_now(
+                found, tests=test, data_center=dc, over=_range(found, start, end), actor="manage.py", now=now
+            )
         except (NotFound, ValueError) as problem:
             raise CommandError(str(problem)) from problem
         execution.run_due(now=now, worker=f"manage.py:{os.getpid()}", most=10_000)

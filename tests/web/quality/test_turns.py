@@ -236,6 +236,6 @@ def test_what_is_due_within_the_hour_is_not_put_behind_the_late_ones() -> None:
     oldest = Unit.objects.order_by("end")[0]
     Unit.objects.update(due_at=None)
     Unit.objects.filter(pk=oldest.pk).update(due_at=NOW + HOUR / 2)
-    assert asking.run_now(history.dataset, tests=(), data_center="", over=EVERYTHING, now=NOW) == 60
+    assert asking.run_now(history.dataset, tests=(), data_center="", over=EVERYTHING, actor="ann", now=NOW) == 60
     oldest.refresh_from_db()
     assert (oldest.lane, oldest.due_at) == (Lane.DUE, NOW + HOUR / 2)
