@@ -19,6 +19,7 @@ from quality.described import Surroundings, described, surroundings
 from quality.domain.definitions import DatasetFacts, Definition, Skipped
 from quality.domain.expression import Expression, ExpressionError, Parameters, flattened, parse, understand
 from quality.domain.tiers import BadOverride
+from quality.lookers import keep_reads
 from quality.models import Coverage, SkippedCheck, Test, TestVersion, Unit
 
 RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
@@ -191,6 +192,7 @@ def put(
         version.save()
         Test.objects.filter(pk=test.pk).update(version=version)
         test.version = version
+        keep_reads(test)
         units.take_new_version(test, now=now)
     units.plan(test, now=now, anew=anew)
     return test

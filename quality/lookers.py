@@ -15,9 +15,10 @@ from lakehub.kernel.calendar import Grain, partitions_within, shifted
 from lakehub.kernel.interval import Interval
 from quality.domain.expression import THIS, UPSTREAM, Name, asks_of, leaf_calls
 from quality.domain.expression.measures import Ask, Reach
+from quality.domain.names import names_read
 from quality.exchanges import EXCHANGES
 from quality.measuring import understood
-from quality.models import Test
+from quality.models import Test, TestRead
 
 Touched: TypeAlias = Collection[tuple[datetime, datetime]]
 
@@ -30,18 +31,29 @@ _EVERY = Q(pk__isnull=False)
 
 def lookers(copy: DatasetCopy, touched: Touched) -> Iterator[Q]:
     """For each test that reads the copy by another name than `this` of the same partition, its units that do."""
-    text = "version__flattened__contains"
-    named = Q(**{text: copy.dataset.name})
-    fed = Q(**{text: UPSTREAM}, dataset__ingested=False)
-    fed &= Q(dataset__upstream_edges__upstream=copy.dataset, dataset__upstream_edges__one_to_one=True)
-    looking_back = Q(**{text: "[-"}, dataset=copy.dataset)
-    live = Test.objects.filter(named | fed | looking_back, retired_at=None, version__cadence=None)
-    for test in live.select_related("version", "dataset").distinct():
+    read = TestRead.objects.filter(name=copy.dataset.name)
+    fed = TestRead.objects.filter(
+        name=UPSTREAM,
+        test__dataset__ingested=False,
+        test__dataset__upstream_edges__upstream=copy.dataset,
+        test__dataset__upstream_edges__one_to_one=True,
+    )
+    looking_back = TestRead.objects.filter(name=THIS, test__dataset=copy.dataset)
+    concerned = read.values("test").union(fed.values("test"), looking_back.values("test"))
+    live = Test.objects.filter(pk__in=concerned, retired_at=None, version__cadence=None)
+    for test in live.select_related("version", "dataset"):
         assert test.version is not None
         looks = [_looks(ask, test.dataset, copy, touched) for ask in _nearest(test.version.flattened)]
         found = [one for one in looks if one is not None]
         if found:
             yield Q(test=test) & reduce(or_, found)
+
+
+def keep_reads(test: Test) -> None:
+    """Writes down what the current version reads. Call it with every new version, in its transaction."""
+    assert test.version is not None
+    test.reads.all().delete()
+    TestRead.objects.bulk_create(TestRead(test=test, name=name) for name in sorted(names_read(test.version.flattened)))
 
 
 @lru_cache(maxsize=4096)

@@ -86,6 +86,23 @@ class TestVersion(models.Model):
         return f"{self.test} v{self.number}"
 
 
+class TestRead(models.Model):
+    """A name by which the current version reads more than the tested partition: a dataset's, `upstream`, or `this` where it
+    looks back. So whom a commit concerns is found by an index."""
+
+    __test__ = False
+
+    test = models.ForeignKey(Test, on_delete=models.CASCADE, related_name="reads", db_index=False)
+    name = models.CharField(max_length=63)
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["test", "name"], name="one_read_a_name")]
+        indexes: ClassVar = [models.Index(fields=["name"], name="read_of_name")]
+
+    def __str__(self) -> str:
+        return f"{self.test} reads {self.name}"
+
+
 class SkippedCheck(models.Model):
     """A type of test that this dataset could not have, and what is missing to have it."""
 

@@ -10,6 +10,7 @@ import pytest
 from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
 from quality import execution, findings, generator, retests, scheduling
+from quality.lookers import lookers
 from quality.models import Category, Flip, Lane, Result, Test, Unit
 from tests import factories, lake
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
@@ -87,6 +88,22 @@ def test_a_commit_to_a_table_that_is_looked_into_retests_those_that_look(world: 
     assert {world.unit("tails", one).lane for one in DAYS} == {Lane.LATE}
     assert {world.unit("tails", one, "dc2").due_at for one in DAYS} == {None}
     assert world.unit("duplicates", DAYS[1]).due_at is None
+
+
+def test_a_test_that_no_longer_names_a_table_is_left_alone_by_its_commits(world: World) -> None:
+    planes = factories.dataset("planes", copies=("dc1",), by_day=False, columns=[{"name": "tailnum"}])
+    asked = {
+        "before": "unmatched(this.tailnum, planes.tailnum) < 9",
+        "after": "rows(this[-1d]) > 9",
+    }
+    reads = {}
+    for when, expression in asked.items():
+        test = generator.write_test(world.flights, key="tails", title="T", expression=expression, actor="ann", now=NOW)
+        reads[when] = set(test.reads.values_list("name", flat=True))
+    assert reads == {"before": {"planes"}, "after": {"this"}}
+    whole = [(EVERYTHING.start, EVERYTHING.end)]
+    assert list(lookers(factories.copy_of(planes), whole)) == []
+    assert len(list(lookers(world.copy(), whole))) == 1
 
 
 def test_a_failure_that_has_read_the_commit_is_rerun_in_its_own_rhythm(world: World) -> None:
@@ -174,6 +191,7 @@ def test_finding_what_a_commit_touched_never_goes_through_all_units(world: World
     for plan in plans_of(lambda: retests.claim_touched(now=NOW)):
         assert "Seq Scan on quality_unit" not in plan
         assert "SCAN quality_unit" not in plan
+        assert "SCAN quality_test" not in plan
 
 
 def finding(world: World, **fields: object) -> Finding:
