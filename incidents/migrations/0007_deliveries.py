@@ -82,7 +82,7 @@ class Migration(migrations.Migration):
             options={
                 'verbose_name_plural': 'deliveries',
                 'ordering': ['-at', '-pk'],
-                'indexes': [models.Index(fields=['team', '-at', '-id'], name='delivery_newest_of_team'), models.Index(condition=models.Q(('message__isnull', False)), fields=['message', '-id'], name='delivery_of_message'), models.Index(fields=['at'], name='delivery_by_age')],
+                'indexes': [models.Index(fields=['team', '-at', '-id'], name='delivery_newest_of_team'), models.Index(condition=models.Q(('message__isnull', False)), fields=['message', '-id'], name='delivery_of_message')],
             },
         ),
         migrations.CreateModel(
