@@ -100,6 +100,7 @@ def database(url: str) -> dict[str, object]:
         return {
             "ENGINE": _ENGINES["sqlite"],
             "NAME": unquote(parts.path[1:]),
+            "CONN_MAX_AGE": 60,
             "OPTIONS": {
                 "timeout": 30,
                 "transaction_mode": "IMMEDIATE",

@@ -9,3 +9,7 @@ from django.core.wsgi import get_wsgi_application
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
 
 application = get_wsgi_application()
+
+from incidents import gate_log  # noqa: E402 - the models are there now
+
+gate_log.LOG.begin()

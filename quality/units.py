@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
+from functools import lru_cache
 from itertools import islice
+from zoneinfo import ZoneInfo
 
 from django.db import transaction
 from django.db.models import OuterRef, Q, QuerySet, Subquery
 
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.kernel.calendar import partition_at, partitions_within
+from lakehub.kernel.calendar import Grain, partition_at, partitions_within
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from quality.described import produced
 from quality.domain.definitions import runs_in
@@ -75,10 +77,18 @@ def _missing(test: Test, copy: DatasetCopy, begin: datetime | None, on: str, *, 
 def first_tested(test: Test, copy: DatasetCopy) -> datetime:
     """Where the first partition of the copy begins that the test can have an answer for."""
     assert test.version is not None
-    since, grain = copy.monitored_from or BEGINNING, copy.dataset.partition_grain
-    if test.version.cadence is not None or since == BEGINNING:
+    since, dataset = copy.monitored_from or BEGINNING, copy.dataset
+    if test.version.cadence is not None:
         return since
-    return first_answer(since, looks_back(understood(test.version.flattened), grain), grain, copy.dataset.zone)
+    return first_tested_of(test.version.flattened, since, dataset.partition_grain, dataset.partition_tz)
+
+
+@lru_cache(maxsize=8192)
+def first_tested_of(flattened: str, since: datetime, grain: Grain, tz: str) -> datetime:
+    """The same for a test of partitions by its expression, on what is monitored from `since` on."""
+    if since == BEGINNING:
+        return since
+    return first_answer(since, looks_back(understood(flattened), grain), grain, ZoneInfo(tz))
 
 
 def looked_back(version: TestVersion, dataset: Dataset) -> bool:

@@ -2,22 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import gate
+from incidents import gate, gate_log
 from incidents.api.common import person, valid
+from incidents.gate import Asked, Question, Reply
 from incidents.shapes import gate as shapes
 from lakehub import wiring
 from lakehub.accounts.models import Token
 from lakehub.catalog.instants import wanted_range
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.outcome import Verdict, worst
 
 MOST_INPUTS = 100
 LONGEST_ID = 100
@@ -43,8 +44,10 @@ class Gate(APIView):
     def get(self, request: Request) -> Response:
         """Verdict, reasons, allow or block by the policy of the token's consumer, and when to ask again."""
         asked = {name: request.query_params.get(name, "") for name in ("dataset", "from", "to", "dc")}
-        reply = _ask(request, asked, request.query_params.get("request_id", ""), now=wiring.clock.now())
-        return Response(shapes.AnswerSerializer(shapes.answer_of(reply)).data)
+        if not asked["dataset"]:
+            raise Refused.because({"dataset": "Say which `dataset`."})
+        (reply,) = ask_all(request, [asked], request.query_params.get("request_id", ""), now=wiring.clock.now())
+        return Response(shapes.answer_of(reply))
 
     @extend_schema(request=shapes.InputsSerializer, responses=shapes.AnswersSerializer)
     def post(self, request: Request) -> Response:
@@ -52,31 +55,34 @@ class Gate(APIView):
         said = valid(shapes.InputsSerializer, request)
         if len(said["inputs"]) > MOST_INPUTS:
             raise Refused(f"{len(said['inputs'])} inputs are too many for one question: ask for {MOST_INPUTS} at most.")
-        now = wiring.clock.now()
-        replies = [_ask(request, one, said["request_id"], now=now) for one in said["inputs"]]
-        answers = [shapes.answer_of(reply) for reply in replies]
-        waits = [answer["retry_after"] for answer in answers if answer["retry_after"] is not None]
-        body = {
-            "verdict": worst(Verdict(answer["verdict"]) for answer in answers).value,
-            "allowed": all(answer["allowed"] for answer in answers),
-            # The last input to recover decides when asking again may help.
-            "retry_after": max(waits, default=None),
-            "answers": answers,
-        }
-        return Response(shapes.AnswersSerializer(body).data)
+        replies = ask_all(request, said["inputs"], said["request_id"], now=wiring.clock.now())
+        return Response(shapes.answers_of(replies))
 
 
-def _ask(request: Request, asked: dict[str, str], request_id: str, *, now: datetime) -> gate.Reply:
-    """The consumer is the token's, never a parameter; a person at the browser asks as themselves."""
-    token = request.auth if isinstance(request.auth, Token) else None
-    if not asked["dataset"]:
-        raise Refused.because({"dataset": "Say which `dataset`."})
+def ask_all(request: Request, asked: Sequence[Mapping[str, Any]], request_id: str, *, now: datetime) -> list[Reply]:
+    """Answers the questions and has them kept. Raises NotFound, Refused."""
     if len(request_id) > LONGEST_ID:
         raise Refused.because(
             {"request_id": f"A request id of {len(request_id)} characters: use {LONGEST_ID} at most."}
         )
-    copy = gate.find_copy(asked["dataset"], asked["dc"] or (token.data_center if token else ""))
-    wanted = wanted_range(asked["from"], asked["to"], copy.dataset)
-    consumer = token.consumer if token else person(request).get_username()
-    question = gate.Question(copy.dataset.name, wanted, consumer, copy.data_center.name, request_id)
-    return gate.ask(question, now=now, copy=copy)
+    known = gate.found_copies([one["dataset"] for one in asked], now=now)
+    consumer, home = consumer_of(request), home_of(request)
+    questions = []
+    for one in asked:
+        found = gate.chosen(one["dataset"], one["dc"] or home, known)
+        wanted = wanted_range(one["from"], one["to"], found.copy.dataset)
+        center = found.copy.data_center.name
+        questions.append(Asked(Question(one["dataset"], wanted, consumer, center, request_id), found))
+    replies = gate.answered(questions, now=now)
+    gate_log.LOG.put(map(gate.question_row, replies))
+    return replies
+
+
+def consumer_of(request: Request) -> str:
+    """The token's, never a parameter; a person at the browser asks as themselves."""
+    return request.auth.consumer if isinstance(request.auth, Token) else person(request).get_username()
+
+
+def home_of(request: Request) -> str:
+    """The data center that is meant where none is named."""
+    return request.auth.data_center if isinstance(request.auth, Token) else ""

@@ -7,7 +7,7 @@ block. Nothing here enumerates partitions: what has not been tested is found as 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
@@ -225,7 +225,7 @@ def _causes(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
     if silent is not None:
         yield Cause(Verdict.UNKNOWN, NO_TESTS, (silent,))
     for test in copy.tests:
-        for cause in _of_test(test, asked, copy, now):
+        for cause in _grouped(_of_test(test, asked, copy, now)):
             yield _in_grace(replace(cause, test=test.key, category=test.category), copy, now)
     for report in copy.reports:
         if report.data.meets(asked):
@@ -372,21 +372,20 @@ def _ceiling(end: datetime, copy: CopyState) -> datetime:
 
 def _grouped(causes: Iterable[Cause]) -> Iterator[Cause]:
     """One cause for all partitions of a test about which the same is said; the earliest change counts."""
-    groups: dict[tuple[object, ...], Cause] = {}
+    groups: dict[tuple[object, ...], list[Cause]] = {}
     for cause in causes:
-        key = (cause.test, cause.verdict, cause.reason, cause.incident)
-        groups[key] = _joined(groups[key], cause) if key in groups else cause
-    return iter(groups.values())
+        groups.setdefault((cause.test, cause.verdict, cause.reason, cause.incident), []).append(cause)
+    return (_joined(group) for group in groups.values())
 
 
-def _joined(one: Cause, other: Cause) -> Cause:
-    times = [at for at in (one.changes_at, other.changes_at) if at is not None]
-    etas = [at for at in (one.eta, other.eta) if at is not None]
+def _joined(group: Sequence[Cause]) -> Cause:
+    if len(group) == 1 and len(group[0].ranges) == 1:
+        return group[0]
     return replace(
-        one,
-        ranges=union(one.ranges + other.ranges),
-        changes_at=min(times, default=None),
-        eta=min(etas, default=None),
+        group[0],
+        ranges=union(piece for cause in group for piece in cause.ranges),
+        changes_at=min((cause.changes_at for cause in group if cause.changes_at is not None), default=None),
+        eta=min((cause.eta for cause in group if cause.eta is not None), default=None),
     )
 
 

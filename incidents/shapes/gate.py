@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from rest_framework import serializers
 
-from incidents.domain.gate import Cause
+from incidents.domain.gate import Cause, Override
 from incidents.gate import Reply
 from incidents.shapes.common import RangeSerializer
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.outcome import worst
 
 
 class CauseSerializer(serializers.Serializer[Cause]):
@@ -22,15 +25,30 @@ class CauseSerializer(serializers.Serializer[Cause]):
     blocks = serializers.BooleanField()
 
 
+class OverrideInForceSerializer(serializers.Serializer[Override]):
+    """A person's decision that what is wrong in this range does not block."""
+
+    id = serializers.IntegerField()
+    range = RangeSerializer()
+    by = serializers.CharField()
+    reason = serializers.CharField()
+    expires_at = serializers.DateTimeField()
+
+
 class AnswerSerializer(serializers.Serializer[dict[str, Any]]):
+    """Only describes: `answer_of` is rendered as it is, because this is asked hundreds of times a second."""
+
     dataset = serializers.CharField()
     data_center = serializers.CharField()
     range = RangeSerializer()
     consumer = serializers.CharField()
     verdict = serializers.ChoiceField(["pass", "warn", "unknown", "fail"])
     allowed = serializers.BooleanField(help_text="What the consumer's policy makes of the verdict and its reasons.")
+    would_allow = serializers.BooleanField(help_text="The same without the shadow: a shadow policy allows everything.")
+    shadow = serializers.BooleanField(help_text="The policy only watches.")
     policy = serializers.CharField()
     reasons = CauseSerializer(many=True, help_text="Worst first.")
+    overrides = OverrideInForceSerializer(many=True, help_text="In force and about this range.")
     incidents = serializers.ListField(child=serializers.IntegerField())
     recovery_eta = serializers.DateTimeField(allow_null=True)
     retry_after = serializers.FloatField(
@@ -40,18 +58,22 @@ class AnswerSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 def answer_of(reply: Reply) -> dict[str, Any]:
-    """The reply as AnswerSerializer shows it."""
+    """The reply as AnswerSerializer describes it; instants are left to the renderer, which writes them in UTC."""
     answer, wait = reply.answer, reply.answer.retry_after(now=reply.at)
+    blockers = set(map(id, answer.blockers))
     etas = [cause.eta for cause in answer.blockers if cause.eta is not None]
     return {
         "dataset": reply.copy.dataset.name,
         "data_center": reply.copy.data_center.name,
-        "range": reply.question.wanted,
+        "range": _range(reply.question.wanted),
         "consumer": reply.question.consumer,
         "verdict": answer.verdict.value,
         "allowed": answer.allowed,
+        "would_allow": answer.would_allow,
+        "shadow": reply.policy.shadow,
         "policy": reply.policy.name,
-        "reasons": [_cause(cause, blocks=cause in answer.blockers) for cause in answer.causes],
+        "reasons": [_cause(cause, blocks=id(cause) in blockers) for cause in answer.causes],
+        "overrides": [_override(one) for one in answer.overrides],
         "incidents": sorted({cause.incident for cause in answer.causes if cause.incident is not None}),
         "recovery_eta": min(etas, default=None),
         "retry_after": None if wait is None else wait.total_seconds(),
@@ -67,9 +89,23 @@ def _cause(cause: Cause, *, blocks: bool) -> dict[str, Any]:
         "category": cause.category,
         "incident": cause.incident,
         "eta": cause.eta,
-        "ranges": cause.ranges,
+        "ranges": [_range(piece) for piece in cause.ranges],
         "blocks": blocks,
     }
+
+
+def _override(one: Override) -> dict[str, Any]:
+    return {
+        "id": one.number,
+        "range": _range(one.data),
+        "by": one.by,
+        "reason": one.reason,
+        "expires_at": one.expires_at,
+    }
+
+
+def _range(data: Interval) -> dict[str, Any]:
+    return {"start": data.start, "end": data.end}
 
 
 class InputSerializer(serializers.Serializer[dict[str, str]]):
@@ -94,5 +130,19 @@ class InputsSerializer(serializers.Serializer[dict[str, Any]]):
 class AnswersSerializer(serializers.Serializer[dict[str, Any]]):
     verdict = serializers.CharField(help_text="The worst of the answers.")
     allowed = serializers.BooleanField(help_text="Every input may be read.")
-    retry_after = serializers.FloatField(allow_null=True)
+    would_allow = serializers.BooleanField(help_text="Every input might be, were no policy in the shadow.")
+    retry_after = serializers.FloatField(allow_null=True, help_text="Of the last input to recover.")
     answers = AnswerSerializer(many=True)
+
+
+def answers_of(replies: Iterable[Reply]) -> dict[str, Any]:
+    """The replies as AnswersSerializer describes them. The last input to recover decides when asking again may help."""
+    said = list(replies)
+    waits = [wait.total_seconds() for one in said if (wait := one.answer.retry_after(now=one.at)) is not None]
+    return {
+        "verdict": worst(one.answer.verdict for one in said).value,
+        "allowed": all(one.answer.allowed for one in said),
+        "would_allow": all(one.answer.would_allow for one in said),
+        "retry_after": max(waits, default=None),
+        "answers": [answer_of(one) for one in said],
+    }

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from argparse import ArgumentParser
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
+from rest_framework.renderers import JSONRenderer
 
 from incidents import gate
-from incidents.shapes.gate import AnswerSerializer, answer_of
+from incidents.shapes.gate import answer_of
 from incidents.wording import data_range
 from lakehub import wiring
 from lakehub.catalog.instants import wanted_range
@@ -47,7 +47,7 @@ class Command(BaseCommand):
 
 
 def _as_json(reply: gate.Reply) -> str:
-    return json.dumps(AnswerSerializer(answer_of(reply)).data)
+    return JSONRenderer().render(answer_of(reply)).decode()
 
 
 def _as_lines(reply: gate.Reply) -> str:

@@ -7,7 +7,7 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from incidents.gate import Question, input_gate
+from incidents.gate import Question
 from incidents.gate import ask as ask_gate
 from incidents.intake import take_in
 from incidents.models import GatePolicy, GateQuestion
@@ -17,7 +17,7 @@ from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from quality.models import Category
 from tests import factories
-from tests.factories import DAY, HOUR, MINUTE, NOW, day
+from tests.factories import DAY, MINUTE, NOW, day
 from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
 
 pytestmark = pytest.mark.django_db
@@ -193,19 +193,10 @@ def test_a_token_without_the_scope_is_refused(stage: Stage) -> None:
     assert Client().get("/api/v1/gate").status_code == 401
 
 
-def test_an_answer_takes_seven_queries_whatever_the_number_of_partitions(stage: Stage) -> None:
+def test_an_answer_takes_five_queries_whatever_the_number_of_partitions(stage: Stage) -> None:
     for number in range(1, 15):
         stage.unit(day(f"2026-10-{number:02}"))
     for wanted in (BAD_DAY, Interval(NOW - 60 * DAY, NOW)):
         with CaptureQueriesContext(connection) as asked:
             ask_gate(Question("flights", wanted, "pricing", "dc2"), now=NOW)
-        assert len([query for query in asked if "SAVEPOINT" not in query["sql"]]) == 7
-
-
-def test_a_job_asks_through_the_port(stage: Stage) -> None:
-    answer = input_gate(dataset="flights", data_center="dc2", wanted=BAD_DAY, consumer="etl", now=NOW)
-    assert not answer.allowed
-    assert answer.reason == "flights in dc2 over the range wanted is fail: sustained"
-    assert answer.retry_at is not None
-    assert answer.retry_at > NOW - HOUR
-    assert input_gate(dataset="flights", data_center="dc2", wanted=DAY_BEFORE, consumer="etl", now=NOW).allowed
+        assert len([query for query in asked if "SAVEPOINT" not in query["sql"]]) == 5

@@ -1,0 +1,147 @@
+"""The log of questions to the gate, for the query-level score: written at once by jobs, and behind the answer by the web.
+
+A web process hands its questions to a queue of a bounded length, and a thread writes them in batches, a moment later. When the
+process is asked to stop, what is queued is written before it ends. A process that is killed loses what it has not written
+yet: at most FLUSH_S of questions, and no answer was ever wrong for it. Where the database does not take them for so long that
+the queue is full, the newest are dropped, and counted in `GateCount` (`/metrics`).
+"""
+
+from __future__ import annotations
+
+import atexit
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
+from random import getrandbits
+
+from django.db import IntegrityError, close_old_connections, transaction
+from django.db.models import F
+
+from incidents.models import GateCount, GateQuestion
+from lakehub.catalog.models import DatasetCopy
+
+FLUSH_S = 0.25
+MOST_QUEUED = 20_000
+AT_ONCE = 1_000
+DROPPED = "questions_dropped"
+
+_log = logging.getLogger(__name__)
+
+
+def new_request_id() -> str:
+    """For a question whose asker named none: it is counted by itself."""
+    return f"{getrandbits(128):032x}"
+
+
+def keep(questions: Iterable[GateQuestion]) -> None:
+    """Writes them now. Of one request the first stays."""
+    GateQuestion.objects.bulk_create(questions, ignore_conflicts=True)
+
+
+def count(name: str, by: int) -> None:
+    """Adds to a number that all processes share."""
+    row, made = GateCount.objects.get_or_create(name=name, defaults={"count": by})
+    if not made:
+        GateCount.objects.filter(pk=row.pk).update(count=F("count") + by)
+
+
+def counted(name: str) -> int:
+    return GateCount.objects.filter(name=name).values_list("count", flat=True).first() or 0
+
+
+class Log:
+    """Takes questions without waiting, and has `write` write them from a thread of its own. One for each process.
+
+    Before `begin` and after `stop` it writes what it is given at once.
+    """
+
+    def __init__(
+        self,
+        write: Callable[[Sequence[GateQuestion], int], None],
+        *,
+        most: int = MOST_QUEUED,
+        every_s: float = FLUSH_S,
+    ) -> None:
+        self._write, self._most, self._every_s = write, most, every_s
+        self._began = False
+        self._anew()
+
+    def _anew(self) -> None:
+        self._lock, self._writing, self._ended = threading.Lock(), threading.Lock(), threading.Event()
+        self._queue: deque[GateQuestion] = deque()
+        self._dropped, self._pid = 0, os.getpid()
+        self._thread: threading.Thread | None = None
+
+    def begin(self) -> None:
+        """From now on behind the answers, until the process ends."""
+        self._began = True
+        atexit.register(self.stop)
+
+    def put(self, questions: Iterable[GateQuestion]) -> None:
+        if self._pid != os.getpid():
+            self._anew()  # forked: what the parent was given, the parent writes
+        with self._lock:
+            for question in questions:
+                if len(self._queue) < self._most:
+                    self._queue.append(question)
+                else:
+                    self._dropped += 1
+            if self._began and self._thread is None:
+                self._thread = threading.Thread(target=self._run, name="gate-log", daemon=True)
+                self._thread.start()
+        if not self._began:
+            self.flush()
+
+    def flush(self) -> None:
+        """Writes what is queued; what cannot be written goes back to its place. Raises what the database says then."""
+        with self._writing:
+            while True:
+                with self._lock:
+                    batch = [self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))]
+                    dropped, self._dropped = self._dropped, 0
+                if not batch and not dropped:
+                    return
+                try:
+                    self._write(batch, dropped)
+                except BaseException:
+                    with self._lock:
+                        self._queue.extendleft(reversed(batch))
+                        self._dropped += dropped
+                    raise
+
+    def stop(self) -> None:
+        """Writes the rest."""
+        self._began = False
+        self._ended.set()
+        if self._pid == os.getpid():
+            self.flush()
+
+    def _run(self) -> None:
+        while not self._ended.wait(self._every_s):
+            try:
+                self.flush()
+            except Exception:
+                _log.exception("The gate's questions cannot be written; they wait for the next time.")
+
+
+def write(questions: Sequence[GateQuestion], dropped: int) -> None:
+    """One insert. A question about a copy that is gone meanwhile does not take the others with it."""
+    close_old_connections()
+    try:
+        _insert(questions, dropped)
+    except IntegrityError:
+        there = set(DatasetCopy.objects.filter(pk__in={one.copy_id for one in questions}).values_list("pk", flat=True))
+        _insert([one for one in questions if one.copy_id in there], dropped)
+
+
+def _insert(questions: Sequence[GateQuestion], dropped: int) -> None:
+    with transaction.atomic():
+        keep(questions)
+        if dropped:
+            count(DROPPED, dropped)
+
+
+LOG = Log(write)
+"""Of this process; lakehub.wsgi begins it."""
