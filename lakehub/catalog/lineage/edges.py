@@ -8,6 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
+from lakehub import bulk
 from lakehub.accounts import audit
 from lakehub.catalog.lineage import Reading, TableName
 from lakehub.catalog.lineage.resolving import Resolver
@@ -102,14 +103,22 @@ def connect(*, source: str, now: datetime) -> dict[str, list[str]]:
     return _tell(new, gone, now=now)
 
 
+_FOUND = ("connection_id", "object", "dataset_id")
+"""What is known here of a table of lineage."""
+
+
 def _resolve() -> None:
+    """Writes what changed only: this goes on within the transaction of each onboarding."""
     resolver = Resolver()
-    tables = list(LineageTable.objects.all())
-    for table in tables:
+    changed = []
+    for table in LineageTable.objects.all():
+        was = [getattr(table, name) for name in _FOUND]
         wanted = TableName(table.namespace, table.name)
         table.connection, table.object = resolver.table(wanted)
         table.dataset = resolver.dataset(wanted)
-    LineageTable.objects.bulk_update(tables, ["connection", "object", "dataset"], batch_size=500)
+        if [getattr(table, name) for name in _FOUND] != was:
+            changed.append(table)
+    bulk.update(changed, ["connection", "object", "dataset"])
 
 
 def _tell(new: Iterable[LineageEdge], gone: Iterable[LineageEdge], *, now: datetime) -> dict[str, list[str]]:

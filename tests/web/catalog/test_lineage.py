@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ingestion import tasks
 from lakehub.accounts.models import AuditEntry
@@ -93,6 +95,16 @@ def test_tables_that_nobody_onboarded_are_known_too(ops: Path) -> None:
     found = {str(one): str(one.connection) for one in LineageTable.objects.all()}
     assert found == {"ops/airlines": "ops", "ops/planes": "ops", "kafka/events": "None"}
     assert LineageEdge.objects.count() == 0
+
+
+def test_tables_of_which_nothing_new_is_known_are_not_written_again(ops: Path) -> None:
+    take_in("ops/airlines>ops/planes", "kafka/events>ops/planes")
+    with CaptureQueriesContext(connection) as seen:
+        edges.connect(source="file", now=NOW)
+    assert not [query["sql"] for query in seen if "UPDATE" in query["sql"]]
+    Connection.objects.filter(name="ops").update(name="operations")
+    edges.connect(source="file", now=NOW)
+    assert LineageTable.objects.exclude(connection=None).count() == 0
 
 
 def test_a_source_that_lost_its_events_takes_nothing_along(ops: Path) -> None:
