@@ -15,7 +15,7 @@ from quality.engines.files import opened, parquet
 from quality.engines.scan import CannotRead, Files, HudiCopy, Limits, One, Part, Target
 from quality.engines.select import Table
 from quality.engines.slices import snapshot
-from quality.exchanges.sides import Keys, Streamed, Vanished
+from quality.exchanges.sides import Keys, Left, Streamed, Vanished
 
 _BATCH = 100_000
 _INSTANT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
@@ -46,7 +46,7 @@ class _Read:
         self._files = files
         self._part = part
         self._columns = columns
-        self._limits = limits
+        self._left = Left(limits)
 
     def count(self) -> int:
         with self._rows() as rows:
@@ -66,7 +66,7 @@ class _Read:
             yield None
             return
         try:
-            with connected(self._limits) as connection, self._table(connection) as table:
+            with connected(self._left.limits()) as connection, self._table(connection) as table:
                 rows = connection.sql(f"SELECT * FROM {table.text}", params=dict(table.parameters))  # noqa: S608  # our own text
                 yield rows if self._part is None else rows.filter(_is_in(self._part))
         except duckdb.InterruptException as late:
@@ -78,7 +78,7 @@ class _Read:
 
     def _table(self, connection: duckdb.DuckDBPyConnection) -> AbstractContextManager[Table]:
         if isinstance(self._files, Files):
-            return opened(connection, self._files, self._limits)
+            return opened(connection, self._files, self._left.limits())
         return nullcontext(parquet(self._files))
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 from typing import Protocol, TypeAlias
 
 import numpy as np
@@ -67,6 +69,22 @@ SIDES: Registry[Callable[[Target, Part, Sequence[str], Limits], Side]] = Registr
 def side_of(engine: str, target: Target, part: Part, columns: Sequence[str], limits: Limits) -> Side:
     """Raises CannotRead."""
     return SIDES.get(engine)(target, part, columns, limits)
+
+
+class Left:
+    """The limits of one side, with what is left of its time since it was made: all its scans share that."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._ends_at = time.monotonic() + limits.timeout.total_seconds()
+
+    def limits(self) -> Limits:
+        """For the next scan. Raises CannotRead where no time is left."""
+        seconds = self._ends_at - time.monotonic()
+        if seconds <= 0:
+            raise CannotRead("the exchange took longer than its timeout")
+        # Not less than a millisecond: to some databases none means that there is no limit.
+        return replace(self._limits, timeout=timedelta(seconds=max(seconds, 0.001)))
 
 
 Keys: TypeAlias = Sequence[bytes]

@@ -17,7 +17,7 @@ from quality.domain.bloom_keys import NoKey
 from quality.engines.deadline import deadline
 from quality.engines.scan import CannotRead, HudiCopy, Limits, One, Part, Target
 from quality.engines.slices import snapshot
-from quality.exchanges.sides import Probed
+from quality.exchanges.sides import Left, Probed
 from quality.spark.bloom import Held, UnknownColumn, built, built_and_probed, first_keys, present_keys, probed
 from quality.spark.session import quality_session
 
@@ -44,7 +44,7 @@ class OnSpark:
     def __init__(self, rows: DataFrame | None, columns: Sequence[str], limits: Limits) -> None:
         self.columns = columns
         self._rows = rows
-        self._limits = limits
+        self._left = Left(limits)
 
     def count(self) -> int:
         return self._bounded(lambda rows: rows.count(), 0)
@@ -78,7 +78,7 @@ class OnSpark:
         context, group = self._rows.sparkSession.sparkContext, uuid4().hex
         context.setJobGroup(group, "lakehub exchange", interruptOnCancel=True)
         try:
-            with deadline(self._limits.timeout, partial(context.cancelJobGroup, group)):
+            with deadline(self._left.limits().timeout, partial(context.cancelJobGroup, group)):
                 return work(self._rows)
         except (NoKey, UnknownColumn) as unfit:
             raise CannotRead(str(unfit)) from unfit

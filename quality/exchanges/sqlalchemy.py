@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -14,7 +13,7 @@ from quality.domain.bloom_keys import NoKey, key_bytes
 from quality.engines.databases import kind_of
 from quality.engines.scan import CannotRead, Limits, One, Part, SqlTable, Target
 from quality.engines.sqlalchemy import connected, partition_value, reflected
-from quality.exchanges.sides import Keys, Streamed
+from quality.exchanges.sides import Keys, Left, Streamed
 
 _BATCH = 10_000
 _HAVE_MD5 = frozenset({"postgresql", "mysql", "mariadb"})
@@ -42,7 +41,7 @@ class _Read:
         self._target = target
         self._part = part
         self._columns = columns
-        self._limits = limits
+        self._left = Left(limits)
 
     def count(self) -> int:
         with self._opened() as (connection, table):
@@ -51,13 +50,11 @@ class _Read:
 
     def batches(self) -> Iterator[Keys]:
         """Streamed by a cursor of the server, where the database has one."""
-        ends_at = time.monotonic() + self._limits.timeout.total_seconds()
         with self._opened() as (connection, table):
             wanted = self._filtered(sa.select(*(_column(table, name) for name in self._columns)), table)
             for rows in connection.execution_options(yield_per=_BATCH).execute(wanted).partitions():
                 yield self._keys(rows)
-                if time.monotonic() > ends_at:
-                    raise CannotRead("the exchange took longer than its timeout")
+                self._left.limits()
 
     def first(self, size: int, salt: str) -> Keys | None:
         """The first `size` keys in the order of their MD5 with `salt`; None where the database has no MD5."""
@@ -79,7 +76,7 @@ class _Read:
     @contextmanager
     def _opened(self) -> Iterator[tuple[sa.Connection, sa.Table]]:
         """The table with its types, so that times and decimals come as such from every driver."""
-        with connected(self._target, self._limits) as connection:
+        with connected(self._target, self._left.limits()) as connection:
             yield connection, reflected(connection, self._target)
 
     def _filtered(self, statement: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
