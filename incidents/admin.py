@@ -13,12 +13,14 @@ from django.template.response import TemplateResponse
 from incidents import bulk
 from incidents.forms import ResolveForm, SnoozeForm
 from incidents.models import (
+    Delivery,
     GatePolicy,
     GateQuestion,
     Incident,
     IncidentEvent,
     Message,
     MessageState,
+    MessageTemplate,
     Span,
     UserReport,
     WeeklyLetter,
@@ -112,6 +114,8 @@ class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
     list_display = ("created_at", "occasion", "channel", "shown_address", "state", "why", "attempt", "error")
     list_filter = ("state", "channel", "occasion")
     search_fields = ("subject",)
+    exclude = ("address", "address_key")
+    readonly_fields = ("shown_address",)
     actions = ("send_again",)
 
     @admin.action(description="Send again what failed or was dropped", permissions=["act"])
@@ -119,6 +123,22 @@ class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
         unsent = chosen.filter(state__in=(MessageState.FAILED, MessageState.DROPPED))
         count = unsent.update(state=MessageState.PENDING, due_at=wiring.clock.now(), attempt=0, error="", why="")
         self.message_user(request, f"{count} due to be sent again.", messages.SUCCESS if count else messages.WARNING)
+
+
+@admin.register(Delivery)
+class DeliveryAdmin(ReadOnly, admin.ModelAdmin[Delivery]):
+    list_display = ("at", "team", "occasion", "channel", "address", "ok", "status", "error", "ms")
+    list_filter = ("ok", "channel", "team")
+    list_select_related = ("team",)
+
+
+@admin.register(MessageTemplate)
+class MessageTemplateAdmin(ReadOnly, admin.ModelAdmin[MessageTemplate]):
+    """Changed on the team's page, which checks the names in braces."""
+
+    list_display = ("team", "occasion", "subject", "changed_at", "changed_by")
+    list_filter = ("team",)
+    list_select_related = ("team",)
 
 
 @admin.register(WeeklyLetter)

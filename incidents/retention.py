@@ -1,13 +1,18 @@
-"""How long questions to the gate are kept: the query-level score of a window is computed from those within it."""
+"""How long questions to the gate are kept (the query-level score of a window is computed from those within it), and how messages went."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from incidents.models import GateQuestion
+from incidents.models import Delivery, GateQuestion
 from lakehub.pruning import prune
 
 
 def forget_questions(*, now: datetime, kept: timedelta) -> int:
     """Deletes the questions older than `kept`. The number deleted."""
     return prune(GateQuestion.objects.all(), age="at", before=now - kept)
+
+
+def forget_deliveries(*, now: datetime, kept: timedelta) -> int:
+    """Deletes attempts to send that are older than `kept`; what became of each message stays with it. The number deleted."""
+    return prune(Delivery.objects.all(), age="at", before=now - kept)

@@ -51,6 +51,7 @@ def report_weekly() -> None:
 
 @shared_task
 def keep_house() -> None:
-    """Lets old questions to the gate go."""
-    kept = timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS)
-    retention.forget_questions(now=wiring.clock.now(), kept=kept)
+    """Lets old questions to the gate go, and how messages went."""
+    now = wiring.clock.now()
+    retention.forget_questions(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
+    retention.forget_deliveries(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from incidents.api import actions, alerts, bulk, gate, impact, incidents, scores, subscriptions
+from incidents.api import actions, alerts, bulk, gate, impact, incidents, messages, scores, subscriptions
 
 ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
     ("acknowledge", actions.Acknowledge),
@@ -32,6 +32,13 @@ urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/upstream-incidents", alerts.UpstreamIncidents.as_view(), name="upstream-incidents"),
     path("teams/<str:name>/routes", alerts.Routes.as_view(), name="routes"),
     path("teams/<str:name>/routes/<int:number>", alerts.OneRoute.as_view(), name="route"),
+    path("teams/<str:name>/routes/<int:number>/test", messages.TrialOfRoute.as_view(), name="route-test"),
+    path("teams/<str:name>/channels/test", messages.Trial.as_view(), name="channel-test"),
+    path("teams/<str:name>/deliveries", messages.Deliveries.as_view(), name="deliveries"),
+    path("teams/<str:name>/messages", messages.AllWords.as_view(), name="messages"),
+    path("teams/<str:name>/messages/<str:occasion>", messages.OneWords.as_view(), name="message"),
+    path("teams/<str:name>/messages/<str:occasion>/preview", messages.PreviewOfWords.as_view(), name="message-preview"),
+    path("message-variables", messages.Variables.as_view(), name="message-variables"),
     path("incidents", incidents.Incidents.as_view(), name="incidents"),
     path("subscriptions", subscriptions.Subscriptions.as_view(), name="subscriptions"),
     path("datasets/<str:name>/subscription", subscriptions.OneSubscription.as_view(), name="subscription"),

@@ -33,7 +33,6 @@ class Delivery(models.Model):
         indexes: ClassVar = [
             models.Index(fields=["team", "-at", "-id"], name="delivery_newest_of_team"),
             models.Index(fields=["message", "-id"], condition=Q(message__isnull=False), name="delivery_of_message"),
-            models.Index(fields=["at"], name="delivery_by_age"),
         ]
         verbose_name_plural = "deliveries"
 

@@ -1,0 +1,138 @@
+"""Messages over REST: the words of a team, trials of an address, how deliveries went."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from django.db.models import QuerySet
+from drf_spectacular.utils import OpenApiParameter, extend_schema
+from rest_framework import status
+from rest_framework.generics import ListAPIView
+from rest_framework.request import Request
+from rest_framework.response import Response
+from rest_framework.views import APIView
+
+from incidents import delivering, phrasing, routes, telling
+from incidents.api.common import known, person, valid
+from incidents.channels import CHANNELS
+from incidents.models import Delivery
+from incidents.shapes import messages as shapes
+from lakehub import wiring
+from lakehub.accounts.models import Team
+from lakehub.accounts.permissions import require
+from lakehub.kernel.errors import Refused
+
+SCOPES: dict[str, str] = {"GET": "incidents:read"} | dict.fromkeys(("POST", "PUT", "DELETE"), "catalog:write")
+
+
+class AllWords(APIView):
+    scopes: ClassVar = {"GET": "incidents:read"}
+
+    @extend_schema(responses=shapes.WordsSerializer(many=True))
+    def get(self, request: Request, name: str) -> Response:
+        """What the team's messages say, one an occasion."""
+        return Response(shapes.WordsSerializer(phrasing.of_team(routes.team_named(name)), many=True).data)
+
+
+class OneWords(APIView):
+    scopes = SCOPES
+
+    @extend_schema(responses=shapes.WordsSerializer)
+    def get(self, request: Request, name: str, occasion: str) -> Response:
+        return Response(shapes.WordsSerializer(phrasing.of_occasion(routes.team_named(name), occasion)).data)
+
+    @extend_schema(request=shapes.PutWordsSerializer, responses=shapes.WordsSerializer)
+    def put(self, request: Request, name: str, occasion: str) -> Response:
+        """Sets the words. A name in braces that is no variable is refused."""
+        team, said = _to_change(request, name), valid(shapes.PutWordsSerializer, request)
+        made = phrasing.put(team, occasion, **said, actor=person(request).get_username(), now=wiring.clock.now())
+        return Response(shapes.WordsSerializer(made).data)
+
+    @extend_schema(request=None, responses={204: None})
+    def delete(self, request: Request, name: str, occasion: str) -> Response:
+        """The words for `others` count again, or Lakehub's own."""
+        team = _to_change(request, name)
+        phrasing.reset(team, occasion, actor=person(request).get_username(), now=wiring.clock.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
+class PreviewOfWords(APIView):
+    scopes: ClassVar = {"POST": "incidents:read"}
+
+    @extend_schema(request=shapes.PutWordsSerializer, responses=shapes.PreviewSerializer)
+    def post(self, request: Request, name: str, occasion: str) -> Response:
+        """How these words would read of the team's latest incident. Nothing is changed or sent."""
+        team, said = routes.team_named(name), valid(shapes.PutWordsSerializer, request)
+        found = phrasing.preview(team, occasion, **said, now=wiring.clock.now())
+        return Response(shapes.PreviewSerializer(found).data)
+
+
+class Variables(APIView):
+    scopes: ClassVar = {"GET": "incidents:read"}
+
+    @extend_schema(responses=shapes.VariableSerializer(many=True))
+    def get(self, request: Request) -> Response:
+        """What may stand in braces in the words of a message."""
+        rows = [{"name": name, "what": what} for name, what in telling.VARIABLES.items()]
+        return Response(shapes.VariableSerializer(rows, many=True).data)
+
+
+class Trial(APIView):
+    scopes: ClassVar = {"POST": "catalog:write"}
+
+    @extend_schema(request=shapes.TrialSerializer, responses=shapes.DeliverySerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Sends a word to an address and says whether it arrived."""
+        team, said = _to_change(request, name), valid(shapes.TrialSerializer, request)
+        known("channel", said["channel"], list(CHANNELS))
+        return _tried(request, team, said["channel"], said["address"])
+
+
+class TrialOfRoute(APIView):
+    scopes: ClassVar = {"POST": "catalog:write"}
+
+    @extend_schema(request=None, responses=shapes.DeliverySerializer)
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """Sends a word over a route and says whether it arrived."""
+        team = _to_change(request, name)
+        route = routes.route_of(team, number)
+        return _tried(request, team, route.channel, route.address)
+
+
+class Deliveries(ListAPIView[Delivery]):
+    """How messages went, newest first; `incident` and `ok` (0 or 1) narrow the list."""
+
+    scopes: ClassVar = {"GET": "incidents:read"}
+    serializer_class = shapes.DeliverySerializer
+    queryset = Delivery.objects.none()
+
+    def get_queryset(self) -> QuerySet[Delivery]:
+        asked = self.request.query_params
+        rows = Delivery.objects.filter(team=routes.team_named(self.kwargs["name"])).select_related("message")
+        if text := asked.get("incident"):
+            if not text.isascii() or not text.isdigit() or len(text) > 18:
+                raise Refused.because({"incident": f"`{text}` is no number of an incident."})
+            rows = rows.filter(message__incident=int(text))
+        if text := asked.get("ok"):
+            rows = rows.filter(ok=known("ok", text, ["0", "1"]) == "1")
+        return rows.order_by("-at", "-pk")
+
+    @extend_schema(
+        parameters=[OpenApiParameter("incident", int), OpenApiParameter("ok", str, enum=["0", "1"])],
+        responses=shapes.DeliverySerializer(many=True),
+    )
+    def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
+        return super().get(request, *args, **kwargs)
+
+
+def _tried(request: Request, team: Team, channel: str, address: str) -> Response:
+    actor, now = person(request).get_username(), wiring.clock.now()
+    return Response(
+        shapes.DeliverySerializer(delivering.try_out(channel, address, team=team, actor=actor, now=now)).data
+    )
+
+
+def _to_change(request: Request, name: str) -> Team:
+    team = routes.team_named(name)
+    require(request.user, "onboard", team)
+    return team
