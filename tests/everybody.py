@@ -1,0 +1,132 @@
+"""One of each thing that has an address, and one of each kind of caller: for tests that go everywhere as everybody."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import Any
+
+from django.contrib.auth.models import Permission
+from django.test import Client
+
+from incidents.models import State, UserReport
+from lakehub import clock
+from lakehub.accounts import tokens
+from lakehub.accounts.models import Role, Team, Token, User
+from lakehub.catalog.models import LineageDay
+from lakehub.kernel.outcome import Outcome, Verdict
+from quality.models import Category, ColumnRule, Metric, Test
+from tests import factories as make
+
+TEAM, OTHER_TEAM = "flight-ops", "weather-data"
+MEMBERS = ("viewer", "owner", "on_call", "admin")
+PEOPLE = (*MEMBERS, "stranger", "superuser", "staff")
+"""Members of the team by role; an admin of another team; a superuser; somebody of the console without any permission there."""
+PROGRAMS = ("token", "viewer's token", "token without the scope", "expired token", "revoked token")
+"""Of the team's admin with every scope; of a viewer with every scope; then what must open nothing."""
+CALLERS = ("anonymous", *PEOPLE, *PROGRAMS)
+
+
+@dataclass(frozen=True)
+class Caller:
+    """`headers` is all that tells who asks. People send the cookie that they got when they signed in."""
+
+    name: str
+    headers: dict[str, str]
+
+    @property
+    def client(self) -> Client:
+        return Client(headers=self.headers, raise_request_exception=False)
+
+
+@dataclass(frozen=True)
+class World:
+    callers: dict[str, Caller]
+    places: dict[str, str]
+    """What stands for a variable of an address: `datasets/<str:name>` is a dataset that is there."""
+
+
+def build() -> World:
+    """Everything below hangs off the dataset `flights` of the team; call it within a test's transaction."""
+    team, other = make.team(TEAM), make.team(OTHER_TEAM)
+    people = {name: make.user(name) for name in PEOPLE}
+    for name in MEMBERS:
+        make.member(people[name], team, Role(name))
+    make.member(people["stranger"], other, Role.ADMIN)
+    User.objects.filter(username__in=("superuser", "staff")).update(is_staff=True)
+    User.objects.filter(username="superuser").update(is_superuser=True)
+    return World(_callers(people, team), _things(team, people["admin"]))
+
+
+def grant(username: str, *permissions: str) -> None:
+    """Permissions of the console."""
+    User.objects.get(username=username).user_permissions.set(Permission.objects.filter(codename__in=permissions))
+
+
+def _callers(people: dict[str, User], team: Team) -> dict[str, Caller]:
+    found = {"anonymous": Caller("anonymous", {})}
+    for name, person in people.items():
+        client = Client()
+        client.force_login(person)
+        found[name] = Caller(name, {"Cookie": f"sessionid={client.cookies['sessionid'].value}"})
+    given: dict[str, dict[str, Any]] = {
+        "token": {},
+        "viewer's token": {"created_by": people["viewer"]},
+        "token without the scope": {"scopes": []},
+        "expired token": {},
+        "revoked token": {},
+    }
+    for name, fields in given.items():
+        found[name] = _program(name, **{"created_by": people["admin"], "team": team, **fields})
+    then = clock.now() - timedelta(days=1)
+    Token.objects.filter(name="expired token").update(expires_at=then)
+    Token.objects.filter(name="revoked token").update(revoked_at=then)
+    return found
+
+
+def _program(name: str, **fields: Any) -> Caller:
+    fields = {"scopes": tokens.SCOPES, "consumer": "etl", "data_center": "", **fields}
+    _, text = tokens.issue(name=name, now=clock.now(), **fields)
+    return Caller(name, {"Authorization": f"Bearer {text}"})
+
+
+def _things(team: Team, admin: User) -> dict[str, str]:
+    """A dataset with all that belongs to it, in a state in which most of what can be done to it can be done."""
+    flights = make.dataset("flights", team=team, tier=1, copies=("dc1", "dc2"))
+    make.feed(flights, connection=make.connection(owner=team))
+    make.edge(make.dataset("airlines", team=team, by_day=False), flights)
+    make.dataset("gone", team=team, offboarded_at=make.NOW)
+    test = make.quality_test(flights, key="keys")
+    Test.objects.filter(pk=test.pk).update(generated=False)
+    unit = make.unit(test, over=make.day("2026-11-16"), verdict=Verdict.FAIL)
+    make.result(unit, Outcome.FAIL, observed=0.98, threshold="> 99.9%")
+    make.run(unit.copy)
+    make.commit(unit.copy, touched=(make.day("2026-11-16"),))
+    LineageDay.objects.create(day=make.NOW.date(), due_at=make.NOW, source="file")
+    incident = make.incident(flights, Category.DUPLICATES, unit)
+    make.event(incident, "commented", actor="omar", text="Looks like a rerun.")
+    make.message(incident)
+    report = make.incident(flights, Category.OTHERS, state=State.WAITING, reported=True)
+    UserReport.objects.create(
+        incident=report, reporter=admin, start=unit.start, end=unit.end, text="Odd", occurred_at=make.NOW - make.HOUR
+    )
+    rule = ColumnRule.objects.create(
+        dataset=flights, kind="range", column="id", parameters={"low": 0}, set_by="admin", set_at=make.NOW
+    )
+    metric = Metric.objects.create(
+        name="on_time", dataset=flights, team=team, sql="SELECT avg(id) FROM this", set_by="admin", set_at=make.NOW
+    )
+    token, _ = tokens.issue(
+        name="to be revoked", consumer="etl", team=team, created_by=admin, scopes=["gate:read"], now=clock.now()
+    )
+    return {
+        "datasets/<str:name>": flights.name,
+        "onboarding/<str:name>": flights.name,
+        "<str:key>": test.key,
+        "rules/<int:number>": str(rule.pk),
+        "incidents/<int:number>": str(incident.pk),
+        "incidents/<int:pk>": str(incident.pk),
+        "units/<int:number>": str(unit.pk),
+        "metrics/<str:name>": metric.name,
+        "tokens/<str:prefix>": token.prefix,
+    }

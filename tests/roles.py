@@ -1,0 +1,280 @@
+"""Who may do what, address by address: the table that tests/web/test_roles.py walks. The first line that fits counts.
+
+A new address that is read needs no line: its prefix has a default. One that changes something needs one; the test names it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from typing import Any
+
+from tests.everybody import PEOPLE
+
+READERS = frozenset(PEOPLE)
+ACTORS = frozenset({"owner", "on_call", "admin", "superuser"})
+OWNERS = frozenset({"owner", "admin", "superuser"})
+ADMINS = frozenset({"admin", "superuser"})
+ADMINS_OF_ANY_TEAM = ADMINS | {"stranger"}
+OWNERS_OF_ANY_TEAM = OWNERS | {"stranger"}
+SUPERUSERS = frozenset({"superuser"})
+STAFF = frozenset({"staff", "superuser"})
+NOBODY: frozenset[str] = frozenset()
+ANYBODY = frozenset({"anonymous", *PEOPLE})
+
+DONE = (200, 201, 202, 204, 302)
+REFUSED = (400, 422)
+"""Understood, allowed, and lacking something that this small world does not have."""
+NOTHING = "nothing"
+ANY_SCOPE = "any"
+"""Every token that lives."""
+
+
+@dataclass(frozen=True)
+class Line:
+    methods: str
+    address: str
+    """As in the resolver; `*` is anything."""
+    who: frozenset[str]
+    scope: str = ""
+    """What a token needs beside; empty: tokens may not be used here."""
+    body: Mapping[str, Any] = field(default_factory=dict)
+    """With which it does something, asked by somebody who may. {key} is what tests/everybody.py has there."""
+    leaves: str = ""
+    """What is left of it: `audit`, `event` (of the incident), or `nothing: why`."""
+    acts: frozenset[str] | None = None
+    """Where everybody is answered, but for these nothing is changed: None, all of `who`."""
+    asks: str = ""
+    """The query."""
+    answers: tuple[int, ...] = DONE
+    team_in_body: bool = False
+    """Whose right it takes is said in the body, so a body that cannot be read is refused before that is known."""
+
+    def fits(self, method: str, address: str) -> bool:
+        return method in self.methods.split() and fnmatchcase(address, self.address)
+
+
+GATE = "dataset=flights&from=2026-11-14&to=2026-11-17&dc=dc1"
+RANGE = "from=2026-11-14T00:00:00Z&to=2026-11-17T00:00:00Z"
+REPORT = {"dataset": "flights", "from": "2026-11-10", "to": "2026-11-11", "category": "others", "text": "Odd numbers"}
+NEW_TEST = {"key": "some-rows", "title": "Some rows", "category": "others", "expression": "rows(this) > 0"}
+METRIC = {"name": "delays", "dataset": "flights", "sql": "SELECT count(*) FROM this", "low": 1}
+TOKEN = {"name": "t", "team": "flight-ops", "consumer": "etl", "scopes": ["gate:read"], "days": 9}
+APPLICATION = {"name": "x", "team": "flight-ops", "tier": 3, "connection": "ops", "table": "x", "data_centers": ["dc1"]}
+ALONE = f"{NOTHING}: it answers, and changes nothing"
+OWN = f"{NOTHING}: of the browser or the person only"
+
+TABLE = (
+    # -- open to whoever reaches it
+    Line("GET", "health", ANYBODY),
+    Line("GET", "ready", ANYBODY),
+    Line("GET", "metrics", ANYBODY),
+    Line("GET", "sign-in", ANYBODY, answers=(200, 302)),
+    Line("POST", "sign-in", ANYBODY, leaves=OWN),
+    Line("POST", "theme", ANYBODY, leaves=OWN),
+    Line("GET POST", "console/login/", ANYBODY, leaves=OWN),
+    # -- tokens, audit: administrators
+    Line("GET", "api/v1/tokens", ADMINS_OF_ANY_TEAM, "tokens:read"),
+    Line("POST", "api/v1/tokens", ADMINS, "tokens:write", TOKEN, "audit", team_in_body=True),
+    Line("DELETE", "api/v1/tokens/<str:prefix>", ADMINS, "tokens:write", leaves="audit"),
+    Line("GET", "api/v1/audit*", ADMINS_OF_ANY_TEAM, "audit:read"),
+    # -- catalog
+    Line("POST", "api/v1/data-centers", SUPERUSERS, "", {"name": "dc9", "lake_uri": "file:///lake/dc9"}, "audit"),
+    Line(
+        "POST",
+        "api/v1/connections",
+        ADMINS,
+        "catalog:write",
+        {"name": "m", "plugin": "sql", "url": "sqlite:///:memory:", "team": "flight-ops"},
+        "audit",
+        team_in_body=True,
+        answers=(201, 422),
+    ),
+    Line("POST", "api/v1/datasets", OWNERS, "catalog:write", APPLICATION, "audit", answers=REFUSED, team_in_body=True),
+    Line("POST", "api/v1/datasets/bulk", OWNERS_OF_ANY_TEAM, "catalog:write", {"datasets": [APPLICATION]}, ALONE),
+    Line("PATCH", "api/v1/datasets/<str:name>", OWNERS, "catalog:write", {"tier": 2}, "audit"),
+    Line("DELETE", "api/v1/datasets/<str:name>", ADMINS, "catalog:write", leaves="audit"),
+    Line("POST", "api/v1/datasets/<str:name>/restore", OWNERS, "catalog:write", {}, "audit", answers=(409, 422)),
+    # -- ingestion
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/runs",
+        ACTORS,
+        "ingestion:run",
+        {"kind": "incremental", "data_center": "dc1", "params": {}},
+        "audit",
+        answers=(201, 422),
+    ),
+    Line("GET", "api/v1/datasets/<str:name>/runs", READERS, "ingestion:read"),
+    Line("GET", "api/v1/datasets/<str:name>/commits", READERS, "ingestion:read"),
+    # -- quality
+    Line("POST", "api/v1/datasets/<str:name>/tests", OWNERS, "catalog:write", NEW_TEST, "audit"),
+    Line("DELETE", "api/v1/datasets/<str:name>/tests/<str:key>", OWNERS, "catalog:write", leaves="audit"),
+    Line("POST", "api/v1/datasets/<str:name>/run", ACTORS, "quality:run", {}, "audit"),
+    Line(
+        "POST", "api/v1/datasets/<str:name>/rules", OWNERS, "catalog:write", {"kind": "nulls", "column": "id"}, "audit"
+    ),
+    Line("DELETE", "api/v1/datasets/<str:name>/rules/<int:number>", OWNERS, "catalog:write", leaves="audit"),
+    Line("GET", "api/v1/datasets/<str:name>/rules/proposals", ACTORS, "quality:run", answers=(200, *REFUSED)),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/backtest",
+        ACTORS,
+        "quality:run",
+        {"expression": "rows(this) > 0", "days": 1},
+        ALONE,
+        answers=(200, 422),
+    ),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/expression",
+        READERS,
+        "quality:read",
+        {"expression": "rows(this) > 0"},
+        ALONE,
+    ),
+    Line("POST", "api/v1/metrics", OWNERS, "catalog:write", METRIC, "audit", team_in_body=True),
+    Line("DELETE", "api/v1/metrics/<str:name>", OWNERS, "catalog:write", leaves="audit"),
+    Line("GET", "api/v1/reports/weekly", READERS, "quality:read", asks="team=flight-ops"),
+    # -- pipelines of others
+    Line(
+        "POST",
+        "api/v1/pipelines/finished",
+        ACTORS,
+        "quality:run",
+        {"dataset": "flights", "dc": "dc1", "run_id": "r1", "from": "2026-11-16", "to": "2026-11-17"},
+        "audit",
+        team_in_body=True,
+    ),
+    Line("GET", "api/v1/pipelines/hooks", READERS, "catalog:read"),
+    Line(
+        "POST",
+        "api/v1/pipelines/hooks",
+        OWNERS,
+        "catalog:write",
+        {"name": "dbt", "team": "flight-ops"},
+        "audit",
+        team_in_body=True,
+    ),
+    Line("DELETE", "api/v1/pipelines/hooks/<str:key>", OWNERS, "catalog:write", leaves="audit"),
+    Line("POST", "api/v1/pipelines/hooks/<str:key>/finished", NOBODY, leaves=f"{NOTHING}: only a signature opens it"),
+    # -- incidents
+    Line("POST", "api/v1/incidents", READERS, "incidents:write", REPORT, "event"),
+    Line(
+        "POST",
+        "api/v1/incidents/bulk",
+        READERS,
+        "incidents:write",
+        {"incidents": ["{incidents/<int:number>}"], "action": "acknowledge"},
+        "event",
+        acts=ACTORS,
+    ),
+    Line("POST", "api/v1/incidents/<int:number>/acknowledge", ACTORS, "incidents:write", {}, "event"),
+    Line("POST", "api/v1/incidents/<int:number>/release", ACTORS, "incidents:write", {}, "event", answers=(409,)),
+    Line("POST", "api/v1/incidents/<int:number>/annotate", ACTORS, "incidents:write", {"backfill": "needed"}, "event"),
+    Line("POST", "api/v1/incidents/<int:number>/comment", ACTORS, "incidents:write", {"text": "Seen"}, "event"),
+    Line("POST", "api/v1/incidents/<int:number>/assign", ACTORS, "incidents:write", {"assignee": "on_call"}, "event"),
+    Line(
+        "POST",
+        "api/v1/incidents/<int:number>/snooze",
+        ACTORS,
+        "incidents:write",
+        {"until": "2126-11-18T00:00:00Z"},
+        "event",
+        answers=(200, 422),
+    ),
+    Line("POST", "api/v1/incidents/<int:number>/rerun", ACTORS, "incidents:write", {}, "event"),
+    Line(
+        "POST",
+        "api/v1/incidents/<int:number>/resolve",
+        ACTORS,
+        "incidents:write",
+        {"resolution": "accepted", "why": "Old"},
+        "event",
+    ),
+    Line("POST", "api/v1/incidents/<int:number>/reopen", ACTORS, "incidents:write", {}, "event", answers=(409, 422)),
+    Line("POST", "api/v1/incidents/<int:number>/reject", ACTORS, "incidents:write", {}, "event", answers=(409, 422)),
+    Line("POST", "api/v1/incidents/<int:number>/dispute", READERS, "incidents:write", {}, "event", answers=(409, 422)),
+    Line(
+        "POST", "api/v1/incidents/<int:number>/merge", ACTORS, "incidents:write", {"other": 99}, "event", answers=(404,)
+    ),
+    Line(
+        "POST",
+        "api/v1/incidents/<int:number>/split",
+        ACTORS,
+        "incidents:write",
+        {"units": ["{units/<int:number>}"]},
+        "event",
+        answers=(422,),
+    ),
+    # -- the gate
+    Line("GET", "api/v1/gate", READERS, "gate:read", asks=GATE),
+    Line(
+        "POST",
+        "api/v1/gate",
+        READERS,
+        "gate:read",
+        {"inputs": [{"dataset": "flights", "from": "2026-11-14", "to": "2026-11-17", "dc": "dc1"}]},
+        ALONE,
+    ),
+    # -- what is read over the API: a scope by what it is about
+    Line("GET", "api/v1/schema", READERS, ANY_SCOPE),
+    Line("GET", "api/v1/scores", READERS, "incidents:read", asks=RANGE),
+    Line("GET", "api/v1/incidents*", READERS, "incidents:read"),
+    Line("GET", "api/v1/connections", READERS, "catalog:read"),
+    Line("GET", "api/v1/data-centers", READERS, "catalog:read"),
+    Line("GET", "api/v1/lineage/*", READERS, "catalog:read"),
+    Line("GET", "api/v1/datasets", READERS, "catalog:read"),
+    Line("GET", "api/v1/datasets/<str:name>", READERS, "catalog:read"),
+    Line("GET", "api/v1/*", READERS, "quality:read"),
+    # -- forms of pages
+    Line("POST", "sign-out", READERS, leaves=OWN),
+    Line("POST", "datasets/<str:name>/rerun", ACTORS, leaves="audit"),
+    Line("POST", "datasets/<str:name>/settings", OWNERS, leaves="audit", body={"tier": "2"}, answers=(302, 422)),
+    Line("POST", "datasets/<str:name>/offboard", ADMINS, leaves="audit"),
+    Line("POST", "datasets/<str:name>/restore", OWNERS, leaves=f"{NOTHING}: it is live"),
+    Line("POST", "datasets/<str:name>/rules", OWNERS, body={"kind": "nulls", "column": "id"}, leaves="audit"),
+    Line(
+        "POST",
+        "datasets/<str:name>/rules/take",
+        OWNERS,
+        body={"rule": '{"kind": "nulls", "column": "id", "parameters": {}}'},
+        leaves="audit",
+    ),
+    Line("POST", "datasets/<str:name>/rules/<int:number>/remove", OWNERS, leaves="audit"),
+    Line("GET POST", "datasets/<str:name>/new-test", OWNERS, body=NEW_TEST, leaves="audit"),
+    Line("POST", "datasets/<str:name>/expression", READERS, body={"expression": "rows(this) > 0"}, leaves=ALONE),
+    Line("POST", "datasets/<str:name>/tests/<str:key>/run", ACTORS, leaves="audit"),
+    Line(
+        "GET POST", "datasets/<str:name>/tests/<str:key>/edit", OWNERS, body={**NEW_TEST, "key": "keys"}, leaves="audit"
+    ),
+    Line("POST", "datasets/<str:name>/tests/<str:key>/retire", OWNERS, leaves="audit"),
+    Line("POST", "incidents/report", READERS, body=REPORT, leaves="event"),
+    Line("POST", "incidents/<int:pk>/answer", ACTORS, body={"answer": "reject"}, leaves=f"{NOTHING}: it is no report"),
+    Line(
+        "POST",
+        "incidents/together",
+        READERS,
+        body={"incident": ["{incidents/<int:pk>}"], "action": "acknowledge"},
+        leaves="event",
+        acts=ACTORS,
+    ),
+    Line("POST", "incidents/<int:pk>/annotate", ACTORS, body={"backfill": "needed"}, leaves="event"),
+    Line("POST", "incidents/<int:pk>/comment", ACTORS, body={"text": "Seen"}, leaves="event"),
+    Line("POST", "incidents/<int:pk>/snooze", ACTORS, body={"until": "2126-11-18T00:00"}, leaves="event"),
+    Line("POST", "incidents/<int:pk>/resolve", ACTORS, body={"how": "accepted", "why": "Old"}, leaves="event"),
+    Line("POST", "incidents/<int:pk>/reopen", ACTORS, leaves=f"{NOTHING}: it is open"),
+    Line("POST", "incidents/<int:pk>/*", ACTORS, leaves="event"),
+    Line("POST", "new-metric", OWNERS, body=METRIC, leaves="audit", team_in_body=True),
+    Line("GET POST", "business-metrics/<str:name>/edit", OWNERS, body=METRIC, leaves="audit"),
+    Line("POST", "business-metrics/<str:name>/remove", OWNERS, leaves="audit"),
+    Line("POST", "onboarding", OWNERS, body={"team": "flight-ops"}, leaves="audit", answers=(422,), team_in_body=True),
+    # -- what is read on pages, and the console
+    Line("GET", "console/*", STAFF),
+    Line("GET", "*", READERS),
+)
+
+
+def line_for(method: str, address: str) -> Line | None:
+    return next((line for line in TABLE if line.fits(method, address)), None)

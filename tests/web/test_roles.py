@@ -1,0 +1,238 @@
+"""Every address of the resolver, as every caller, against one table (tests/roles.py): pages, API, console, exports, bulk actions."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+import pytest
+from django.contrib import admin
+from django.db import connection, transaction
+from django.http import HttpResponseBase
+from django.test.utils import CaptureQueriesContext
+from django.urls import URLPattern, URLResolver, get_resolver
+from pytest_django.plugin import DjangoDbBlocker
+
+from incidents.models import IncidentEvent
+from lakehub.accounts.models import AuditEntry
+from tests import everybody
+from tests.everybody import CALLERS, PEOPLE, Caller, World
+from tests.roles import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, TABLE, Line, line_for
+
+METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+GARBAGE = b'{"expression": "((((", "sql": "SELECT'
+"""What nobody can parse: whoever may not is told so all the same."""
+BY_ASKING = ("django_session", "accounts_token", "accounts_signintries", "incidents_gatequestion")
+"""Tables that are written by asking at all."""
+AS = {"token": "admin", "viewer's token": "viewer"}
+"""Whose rights a program has."""
+FOR_ALL = ("login", "logout")
+FOR_STAFF = ("", "password_change", "autocomplete", "r")
+"""Of the console: what needs no permission of its own."""
+NOT_OURS = ("console/jsi18n/", "console/<url>")
+"""Words of the console in the browser's language; what catches every other address below it."""
+
+
+def addresses(resolver: URLResolver | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Each address of the resolver as it is written there, and what answers."""
+    for one in (resolver or get_resolver()).url_patterns:
+        here = before + str(one.pattern)
+        if isinstance(one, URLResolver):
+            yield from addresses(one, here)
+        elif isinstance(one, URLPattern):
+            yield here.replace("(?P<url>.*)$", "<url>"), one.callback
+
+
+def methods_of(view: Any) -> tuple[str, ...]:
+    """Those that it answers: a class says so; of a function, its code does."""
+    cls = getattr(view, "view_class", None) or getattr(view, "cls", None)
+    if cls is not None:
+        return tuple(method for method in METHODS if hasattr(cls, method.lower()))
+    while hasattr(view, "__wrapped__"):
+        if (allowed := _required(view)) is not None:
+            return tuple(method for method in METHODS if method in allowed)
+        view = view.__wrapped__
+    posts = "POST" in (*view.__code__.co_names, *view.__code__.co_consts)
+    return ("GET", "POST") if posts else ("GET",)
+
+
+def _required(view: Any) -> tuple[str, ...] | None:
+    """What `require_POST` and its like hold."""
+    cells = zip(view.__code__.co_freevars, view.__closure__ or (), strict=True)
+    return next((tuple(cell.cell_contents) for name, cell in cells if name == "request_method_list"), None)
+
+
+@cache
+def walk() -> tuple[tuple[str, str], ...]:
+    """(method, address) of all that is ours, and of what is read on the console."""
+    found = []
+    for address, view in addresses():
+        if address in NOT_OURS:
+            continue
+        if address.startswith("console/"):
+            found.append(("GET", address))
+        else:
+            found.extend((method, address) for method in methods_of(view))
+    return tuple(dict.fromkeys(found))
+
+
+OURS = [(method, address) for method, address in walk() if not address.startswith("console/")]
+CONSOLE = [address for _, address in walk() if address.startswith("console/")]
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
+    """Built once in a transaction that is never committed; each test's own is a savepoint within it."""
+    with django_db_blocker.unblock(), transaction.atomic():
+        yield everybody.build()
+        transaction.set_rollback(True)
+
+
+def test_every_address_is_in_the_table() -> None:
+    missing = [f"{method} {address}" for method, address in walk() if line_for(method, address) is None]
+    assert not missing, f"tests/roles.py has no line for {', '.join(missing)}"
+
+
+def test_what_changes_something_says_what_it_leaves() -> None:
+    silent = [address for method, address in OURS if method != "GET" and not _line(method, address).leaves]
+    assert not silent, f"tests/roles.py does not say what is left of {', '.join(silent)}"
+
+
+def test_the_table_has_no_line_that_nothing_needs() -> None:
+    used = {id(line_for(method, address)) for method, address in walk()}
+    assert [f"{line.methods} {line.address}" for line in TABLE if id(line) not in used] == []
+
+
+@pytest.mark.parametrize(("method", "address"), OURS, ids=" ".join)
+def test_each_caller_is_answered_as_the_table_says(world: World, db: None, method: str, address: str) -> None:
+    line, where = _line(method, address), _place(address, world)
+    for name in CALLERS:
+        may = _may(line, name, address)
+        # Whoever may not sends what nobody can parse: the right comes first.
+        body = _filled(line.body, world) if may or line.team_in_body else GARBAGE
+        with _undone() as left:
+            with CaptureQueriesContext(connection) as seen:
+                answer = _ask(world.callers[name], method, where + (f"?{line.asks}" if line.asks else ""), body)
+            made = left()
+        told = f"{method} /{where} by {name}: {answer.status_code} {_text(answer)}"
+        assert (answer.status_code in line.answers) if may else _is_refused(answer, line, name, address), told
+        if method == "GET" or not may:
+            assert _written(seen) == [], told
+        if line.leaves.startswith(NOTHING) or not _changes(line, name, may):
+            assert made == {"audit": 0, "event": 0}, f"{told} left {made}"
+        elif method != "GET" and answer.status_code in DONE:
+            assert made[line.leaves], f"{told} left {made}"
+
+
+@pytest.mark.parametrize("part", sorted({address.split("/")[1] for address in CONSOLE}))
+def test_the_console_is_for_staff_with_the_permission(world: World, db: None, part: str) -> None:
+    for address in (one for one in CONSOLE if one.split("/")[1] == part):
+        where = _console_place(address)
+        for name in ("anonymous", "admin", "token", "staff", "superuser"):
+            with _undone():
+                answer = world.callers[name].client.get(f"/{where}")
+            told = f"/{where} by {name}: {answer.status_code} {_to(answer)}"
+            assert answer.status_code < 500, told
+            if name in ("anonymous", "admin", "token") and part not in FOR_ALL:
+                assert _to(answer).startswith(("/sign-in?next=", "/console/login/?next=")), told
+            elif name == "staff" and part not in (*FOR_ALL, *FOR_STAFF) and not address.endswith("<path:object_id>/"):
+                assert answer.status_code == 403 or _to(answer) == "/console/", told
+
+
+def _line(method: str, address: str) -> Line:
+    return line_for(method, address) or pytest.fail(f"tests/roles.py has no line for {method} {address}")
+
+
+def _may(line: Line, name: str, address: str) -> bool:
+    """A token is a person who is bounded by scopes, over the API only."""
+    if line.who is ANYBODY:
+        return True
+    if line.scope == ANY_SCOPE and name == "token without the scope":
+        return True
+    if name not in AS:
+        return name in line.who
+    return address.startswith("api/") and bool(line.scope) and AS[name] in line.who
+
+
+def _changes(line: Line, name: str, may: bool) -> bool:
+    return may and AS.get(name, name) in (line.who if line.acts is None else line.acts)
+
+
+def _is_refused(answer: HttpResponseBase, line: Line, name: str, address: str) -> bool:
+    if not address.startswith("api/"):
+        known = name in PEOPLE
+        return answer.status_code == 403 if known else _to(answer).startswith("/sign-in?next=")
+    unknown = name in ("anonymous", "expired token", "revoked token") or line.who == NOBODY
+    return answer.status_code == (401 if unknown else 403)
+
+
+def _to(answer: HttpResponseBase) -> str:
+    return answer.headers.get("Location", "") if answer.status_code == 302 else ""
+
+
+def _text(answer: HttpResponseBase) -> str:
+    return _to(answer) or getattr(answer, "content", b"")[:300].decode()
+
+
+def _place(address: str, world: World) -> str:
+    """The address with what is there in place of its variables."""
+    for pattern, thing in sorted(world.places.items(), key=lambda one: -len(one[0])):
+        address = address.replace(pattern, re.sub(r"<[^>]*>", thing, pattern))
+    assert "<" not in address, f"tests/everybody.py has nothing that stands for the variables of {address}"
+    return address
+
+
+def _console_place(address: str) -> str:
+    """Of each model the first row, if there is one."""
+    app, _, model = address.removeprefix("console/").rstrip("/").partition("/")
+    known = {(one._meta.app_label, one._meta.model_name): one for one in admin.site._registry}
+    found = known.get((app, model.split("/")[0]))
+    first = found._default_manager.order_by("pk").first() if found else None
+    values = {"object_id": first.pk if first else 1, "id": first.pk if first else 1, "content_type_id": 1}
+    return re.sub(
+        r"<(?:path:)?(\w+)>", lambda match: str(values[match[1]]), re.sub(r"\^|\$|\(\?P<app_label>.*?\)", "", address)
+    )
+
+
+def _filled(body: Any, world: World) -> Any:
+    """The body with the numbers and names of what is there."""
+    if isinstance(body, Mapping):
+        return {name: _filled(value, world) for name, value in body.items()}
+    if isinstance(body, list):
+        return [_filled(one, world) for one in body]
+    return (
+        world.places[body[1:-1]] if isinstance(body, str) and body[:1] == "{" and body[1:-1] in world.places else body
+    )
+
+
+def _ask(caller: Caller, method: str, where: str, body: Any) -> HttpResponseBase:
+    send = getattr(caller.client, method.lower())
+    if method == "GET":
+        return send(f"/{where}")  # type: ignore[no-any-return]
+    if where.startswith("api/"):
+        text = body if isinstance(body, bytes) else json.dumps(body)
+        return send(f"/{where}", text, content_type="application/json")  # type: ignore[no-any-return]
+    fields = {"expression": "((((", "sql": "SELECT"} if isinstance(body, bytes) else body
+    return send(f"/{where}", fields)  # type: ignore[no-any-return]
+
+
+@contextmanager
+def _undone() -> Iterator[Callable[[], dict[str, int]]]:
+    """What is done within never was. Gives how many lines it has added to the audit log and to timelines."""
+
+    def lines() -> dict[str, int]:
+        return {"audit": AuditEntry.objects.count(), "event": IncidentEvent.objects.count()}
+
+    with transaction.atomic():
+        before = lines()
+        yield lambda: {kind: count - before[kind] for kind, count in lines().items()}
+        transaction.set_rollback(True)
+
+
+def _written(seen: CaptureQueriesContext) -> list[str]:
+    changes = [one["sql"] for one in seen if re.match(r"INSERT|UPDATE|DELETE", one["sql"])]
+    return [sql for sql in changes if not any(f'"{table}"' in sql for table in BY_ASKING)]
