@@ -1,121 +1,200 @@
-"""Precision, recall, data-level and query-level scores of a window, with the incidents behind them."""
+"""Precision, recall, data-level and query-level scores of a window, for the platform and by group."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import datetime
+from functools import cached_property
 
-from django.db.models import Q
-
-from incidents.domain import scores
-from incidents.domain.resolution import Resolution
-from incidents.domain.scores import Detected, Durations, Key, QueryLevel, Question, Reported, Tally
-from incidents.models import GateQuestion, Incident, UserReport
-from incidents.values import span_value, spans_of
-from lakehub.catalog.models import Dataset, DatasetCopy
+from incidents.domain.levels import DataLevel, QueryLevel, data_level
+from incidents.domain.scores import Durations, Key, Tally, tally
+from incidents.lives import Known, Lives, copies_of, lives_of
+from incidents.questions import query_levels
+from incidents.scope import ALL, Scope
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
+from lakehub.kernel.suggest import did_you_mean
+from quality.models import Category, Test
 
-_ACKNOWLEDGED = Q(incident__acknowledged_at__isnull=False) & ~Q(incident__resolution=Resolution.REJECTED)
+GROUPINGS = ("team", "tier", "category", "dataset", "test")
 
 
 @dataclass(frozen=True)
-class DatasetScore:
-    """One dataset. `incident_share` is what was published as the score; quality is what is left of 1."""
+class Score:
+    """Of the platform or of one group. Shares are None where there is nothing to share."""
 
-    dataset: str
-    incident_share: float | None
-    quality: float | None
+    name: str = ""
+    """The team, the tier, the category, the dataset, the title of the test; empty: of all."""
+    durations: Durations = field(default_factory=Durations)
+    data: DataLevel | None = None
+    """None: not told of a test."""
+    queries: QueryLevel | None = None
+    """None: a question is about a dataset, not about a category or a test of it."""
+    real: int = 0
+    false: int = 0
+    missed: int = 0
+    """The number of incidents behind TP, FP and FN."""
+    unsettled: tuple[int, ...] = ()
+    """Those of them that are open: their time counts to now and may still change sides."""
+    dataset: str = ""
+    """Whose it is: of a dataset or a test."""
+    test: str = ""
+    """The key of the test within its dataset."""
+    key: int | None = None
+
+    @property
+    def incident_share(self) -> float | None:
+        return None if self.data is None else self.data.incident_share
+
+    @property
+    def quality(self) -> float | None:
+        return None if self.data is None else self.data.quality
+
+    @property
+    def within(self) -> dict[str, str]:
+        """What narrows a list of incidents to those behind this score, but for the window and what was asked of all."""
+        if self.test:
+            return {"dataset": self.dataset, "test": self.test}
+        return {"dataset": self.dataset} if self.dataset else {}
 
 
 @dataclass(frozen=True)
 class Scores:
-    """Everything about one window. Shares are None where nothing was there to share."""
+    """Everything about one window."""
 
     window: Interval
-    durations: Durations
-    datasets: tuple[DatasetScore, ...]
-    incident_share: float | None
-    queries: QueryLevel
-    unsettled: tuple[int, ...]
-    """Open incidents: their time counts to now and may still change sides."""
+    scope: Scope
+    lives: Lives
+    asked: Mapping[int, QueryLevel]
+    """By dataset."""
+
+    @cached_property
+    def tallies(self) -> dict[Key, Tally]:
+        found = tally(self.lives.lived, self.lives.missed, self.lives.window)
+        category = self.scope.category
+        return {key: one for key, one in found.items() if category in ("", key[1])}
+
+    @cached_property
+    def whole(self) -> Score:
+        return self._score("", self.tallies.values(), self.lives.datasets)
+
+    @property
+    def durations(self) -> Durations:
+        return self.whole.durations
+
+    @property
+    def incident_share(self) -> float | None:
+        return self.whole.incident_share
 
     @property
     def quality(self) -> float | None:
-        return None if self.incident_share is None else 1 - self.incident_share
+        return self.whole.quality
+
+    @property
+    def queries(self) -> QueryLevel:
+        return self.whole.queries or QueryLevel()
+
+    @property
+    def unsettled(self) -> tuple[int, ...]:
+        return self.whole.unsettled
+
+    @property
+    def datasets(self) -> list[Score]:
+        return self.by("dataset")
+
+    def by(self, grouping: str) -> list[Score]:
+        """Teams, tiers and categories in their order; datasets by name; tests with the most time first, not named yet."""
+        if grouping not in GROUPINGS:
+            raise Refused.because({"by": f"Nothing is grouped by `{grouping}`.{did_you_mean(grouping, GROUPINGS)}"})
+        if grouping == "test":
+            return self._by_test()
+        if grouping == "category":
+            return self._by_category()
+        return self._by_datasets(grouping)
+
+    def _by_datasets(self, grouping: str) -> list[Score]:
+        named: dict[str, Callable[[Known], str]] = {
+            "team": lambda one: one.team,
+            "tier": lambda one: str(one.tier),
+            "dataset": lambda one: one.name,
+        }
+        members: defaultdict[str, list[int]] = defaultdict(list)
+        for pk, known in self.lives.datasets.items():
+            members[named[grouping](known)].append(pk)
+        of_dataset: defaultdict[int, list[Tally]] = defaultdict(list)
+        for (dataset, _), one in self.tallies.items():
+            of_dataset[dataset].append(one)
+        found = [
+            self._score(name, (one for pk in pks for one in of_dataset[pk]), pks)
+            for name, pks in sorted(members.items())
+        ]
+        return [replace(one, dataset=one.name) for one in found] if grouping == "dataset" else found
+
+    def _by_category(self) -> list[Score]:
+        shown = [self.scope.category] if self.scope.category else Category.values
+        return [
+            replace(
+                self._score(
+                    name, (one for key, one in self.tallies.items() if key[1] == name), self.lives.datasets, name
+                ),
+                queries=None,
+            )
+            for name in shown
+        ]
+
+    def _by_test(self) -> list[Score]:
+        found = self.lives.by_test(self.scope.category)
+        scores = [replace(summed("", [one]), key=pk) for pk, one in found.items()]
+        return sorted(scores, key=lambda one: (-one.durations.whole, one.key or 0))
+
+    def _score(self, name: str, tallies: Iterable[Tally], datasets: Iterable[int], category: str = "") -> Score:
+        return replace(
+            summed(name, tallies),
+            data=sum((self._level(pk, category) for pk in datasets), DataLevel()),
+            queries=sum((self.asked.get(pk, QueryLevel()) for pk in datasets), QueryLevel()),
+        )
+
+    def _level(self, dataset: int, category: str) -> DataLevel:
+        since = self.lives.datasets[dataset].monitored_from
+        if since is None:
+            return DataLevel()
+        names = [category] if category else Category.values
+        tallies = (self.tallies[key] for name in names if (key := (dataset, name)) in self.tallies)
+        return data_level(tallies, self.window, monitored_from=since)
 
 
-def scores_of(window: Interval, *, now: datetime, datasets: Collection[int] | None = None) -> Scores:
-    """The scores of the datasets given (all live ones, if none), within `window`, judged with what is known now.
+def scores_of(window: Interval, *, now: datetime, scope: Scope = ALL) -> Scores:
+    """The scores of the live datasets of the scope within `window`, judged with what is known now.
 
     Raises Refused where the window ends in the future: nobody knows yet.
     """
     if window.end > now:
         raise Refused.because({"to": f"The window ends at {window.end:%Y-%m-%d %H:%M} UTC, which has not come yet."})
-    live = Dataset.objects.filter(offboarded_at=None)
-    chosen = {row.pk: row for row in (live if datasets is None else live.filter(pk__in=datasets))}
-    detected, reported = list(_detected(chosen, window)), list(_reported(chosen, window))
-    tallies = scores.tally(detected, reported, now=now, excluded=_grace(chosen.values()))
-    levels = {pk: _data_level(pk, tallies, window, since) for pk, since in _monitored_from(chosen).items()}
-    whole = sum(levels.values(), scores.DataLevel(window.length * 0, window.length * 0))
-    return Scores(
-        window=window,
-        durations=scores.durations(tallies.values(), window),
-        datasets=tuple(
-            DatasetScore(chosen[pk].name, level.incident_share, level.quality) for pk, level in levels.items()
-        ),
-        incident_share=whole.incident_share,
-        queries=scores.query_level(_questions(chosen, window), detected, reported, window),
-        unsettled=tuple(number for tally in tallies.values() for number in tally.unsettled),
-    )
+    lives = lives_of(window, scope)
+    asked = query_levels((window.start, window.end), copies_of(lives.datasets))
+    return Scores(window, scope, lives, {dataset: level for dataset, (level,) in asked.items()})
 
 
-def _detected(datasets: Iterable[int], window: Interval) -> Iterable[Detected]:
-    alive = Q(resolved_at=None) | Q(resolved_at__gt=window.start)
-    rows = list(Incident.objects.filter(alive, dataset__in=list(datasets), reported=False))
-    spans = spans_of(rows)
-    for row in rows:
-        wrong = row.resolution == Resolution.FALSE_POSITIVE
-        yield Detected(row.pk, row.dataset_id, row.category, tuple(map(span_value, spans[row.pk])), wrong)
+def summed(name: str, tallies: Iterable[Tally]) -> Score:
+    """Their durations added up, and the incidents behind them."""
+    durations, real, false, missed = Durations(), 0, 0, 0
+    unsettled: list[int] = []
+    for one in tallies:
+        durations += one.durations
+        real, false, missed = real + len(one.real), false + len(one.false), missed + len(one.missed)
+        unsettled.extend(one.unsettled)
+    return Score(name, durations, real=real, false=false, missed=missed, unsettled=tuple(sorted(unsettled)))
 
 
-def _reported(datasets: Iterable[int], window: Interval) -> Iterable[Reported]:
-    alive = Q(fixed_at=None) | Q(fixed_at__gt=window.start)
-    rows = UserReport.objects.filter(alive, _ACKNOWLEDGED, incident__dataset__in=list(datasets))
-    for row in rows.select_related("incident"):
-        incident = row.incident
-        data = Interval(row.start, row.end)
-        yield Reported(row.pk, incident.dataset_id, incident.category, data, row.occurred_at, row.fixed_at, row.copy_id)
-
-
-def _questions(datasets: Iterable[int], window: Interval) -> Iterable[Question]:
-    asked = GateQuestion.objects.filter(copy__dataset__in=list(datasets), at__gte=window.start, at__lt=window.end)
-    for row in asked.select_related("copy").iterator():
-        yield Question(
-            row.at, row.consumer, row.request_id, row.copy.dataset_id, row.copy_id, Interval(row.start, row.end)
-        )
-
-
-def _monitored_from(datasets: Iterable[int]) -> dict[int, datetime]:
-    """Since when some copy of each dataset is monitored; those that are not are left out."""
-    rows = DatasetCopy.objects.filter(dataset__in=list(datasets), monitored_from__isnull=False)
-    found: dict[int, datetime] = {}
-    for pk, since in rows.order_by("dataset__name").values_list("dataset", "monitored_from"):
-        if since is not None:
-            found[pk] = min(found.get(pk, since), since)
+def named(scores: Iterable[Score]) -> list[Score]:
+    """Scores by test with the names of the tests and of their datasets: one query for a page of them."""
+    rows = list(scores)
+    tests = Test.objects.filter(pk__in=[one.key for one in rows]).values_list("pk", "title", "key", "dataset__name")
+    known = {pk: (title, key, dataset) for pk, title, key, dataset in tests}
+    found = []
+    for one in rows:
+        title, key, dataset = known[one.key or 0]
+        found.append(replace(one, name=title, test=key, dataset=dataset))
     return found
-
-
-def _grace(datasets: Iterable[Dataset]) -> dict[int, list[Interval]]:
-    """The grace period of a dataset runs from its onboarding on."""
-    return {
-        row.pk: [Interval(row.onboarded_at, row.grace_until)]
-        for row in datasets
-        if row.grace_until is not None and row.grace_until > row.onboarded_at
-    }
-
-
-def _data_level(dataset: int, tallies: dict[Key, Tally], window: Interval, since: datetime) -> scores.DataLevel:
-    mine = [tally for (of, _), tally in tallies.items() if of == dataset]
-    return scores.data_level(mine, window, monitored_from=since)

@@ -25,6 +25,7 @@ ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
 urlpatterns: list[URLPattern] = [
     path("gate", gate.Gate.as_view(), name="gate"),
     path("scores", scores.ScoresOfWindow.as_view(), name="scores"),
+    path("scores/noisy-tests", scores.NoisyTests.as_view(), name="noisy-tests"),
     path("alerts/coverage", alerts.AlertCoverage.as_view(), name="alert-coverage"),
     path("datasets/<str:name>/alerts", alerts.Alerts.as_view(), name="alerts"),
     path("datasets/<str:name>/alerts/<str:category>", alerts.OneAlert.as_view(), name="alert"),

@@ -1,38 +1,37 @@
-"""How good the alarms and the data were over a window: precision and recall, data-level and query-level scores.
+"""How good the alarms were over a window: what was real, what was false, what was missed, by length of time.
 
-All by length of time, as unions of intervals clipped to the window, so that durations add up over adjoining windows.
 TP: lives of detected incidents that are no false positives. FP: lives of false positives, where no TP lived. FN: what
-users reported, and the producer acknowledged, while no detected incident of the dataset over that range lived.
+users reported, and the producer acknowledged, while no detected incident of the dataset over that range lived. All are
+unions of intervals clipped to the window, one tally a (dataset, category), so that windows side by side add up.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import NamedTuple
 
-from incidents.domain.spans import Span, affected, is_over, life
-from lakehub.kernel.interval import Interval, clip_all, subtract, total, union
+from lakehub.kernel.interval import Interval, subtract, union
 
 Key = tuple[int, str]
 """(dataset, category)"""
 
 Pieces = tuple[Interval, ...]
+_Pair = tuple[datetime, datetime]
 
 
-@dataclass(frozen=True)
-class Detected:
-    """An incident that tests found. Open ones live until now."""
+class Lived(NamedTuple):
+    """What scores need of a span of a detected incident: one unit of a test failing. `ended_at` None: it still does."""
 
-    id: int
+    incident: int
     dataset: int
     category: str
-    spans: tuple[Span, ...]
-    false_positive: bool = False
-
-    def covers(self, data: Interval) -> bool:
-        """One of its spans, dead or alive, is about some of `data`."""
-        return any(span.data.meets(data) for span in self.spans)
+    test: int
+    false_positive: bool
+    began_at: datetime
+    ended_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -47,31 +46,58 @@ class Reported:
     fixed_at: datetime | None = None
     copy: int | None = None
 
-    def life(self, *, now: datetime) -> Pieces:
-        end = min(self.fixed_at or now, now)
-        return (Interval(self.occurred_at, end),) if self.occurred_at < end else ()
-
     def is_alive(self, at: datetime) -> bool:
         return self.occurred_at <= at and (self.fixed_at is None or at < self.fixed_at)
+
+    def overlaps(self, row: Lived) -> bool:
+        """In life, whatever they are about."""
+        begins_before = self.fixed_at is None or row.began_at < self.fixed_at
+        return begins_before and (row.ended_at is None or row.ended_at > self.occurred_at)
+
+
+@dataclass(frozen=True)
+class Missed:
+    """The time of a report during which no test of the dataset, of any category, saw anything over its range."""
+
+    report: int
+    dataset: int
+    category: str
+    pieces: Pieces
+    unsettled: bool = False
+    """It is not fixed."""
+
+
+@dataclass(frozen=True)
+class TestLife:
+    """When a test was there to see anything; `until` None: it still is."""
+
+    __test__ = False  # not a test case of pytest's
+
+    test: int
+    since: datetime
+    until: datetime | None = None
+
+    def within(self, window: Interval) -> Interval | None:
+        start, end = max(self.since, window.start), min(self.until or window.end, window.end)
+        return Interval(start, end) if start < end else None
 
 
 @dataclass(frozen=True)
 class Tally:
-    """Disjoint, sorted intervals of one (dataset, category). `unsettled`: incidents that are open and count to now."""
+    """Disjoint, sorted intervals of one group within the window, and the incidents behind each."""
 
     tp: Pieces = ()
     fp: Pieces = ()
     fn: Pieces = ()
-    unsettled: tuple[int, ...] = ()
+    real: frozenset[int] = frozenset()
+    false: frozenset[int] = frozenset()
+    missed: frozenset[int] = frozenset()
+    unsettled: frozenset[int] = frozenset()
+    """Of those the ones that are open: their time counts to now and may still change sides."""
 
-    def within(self, window: Interval) -> Tally:
-        tp, fp, fn = (clip_all(pieces, window) for pieces in (self.tp, self.fp, self.fn))
-        return Tally(tp, fp, fn, self.unsettled)
-
-    def without(self, excluded: Iterable[Interval]) -> Tally:
-        holes = union(excluded)
-        tp, fp, fn = (subtract(pieces, holes) for pieces in (self.tp, self.fp, self.fn))
-        return Tally(tp, fp, fn, self.unsettled)
+    @property
+    def durations(self) -> Durations:
+        return Durations(length(self.tp), length(self.fp), length(self.fn))
 
 
 @dataclass(frozen=True)
@@ -87,162 +113,139 @@ class Durations:
 
     @property
     def precision(self) -> float | None:
-        return _ratio(self.tp, self.tp + self.fp)
+        return ratio(self.tp, self.tp + self.fp)
 
     @property
     def recall(self) -> float | None:
-        return _ratio(self.tp, self.tp + self.fn)
+        return ratio(self.tp, self.tp + self.fn)
 
-
-def tally(
-    detected: Iterable[Detected],
-    reported: Iterable[Reported],
-    *,
-    now: datetime,
-    excluded: Mapping[int, Iterable[Interval]] | None = None,
-) -> dict[Key, Tally]:
-    """TP, FP and FN of each (dataset, category). `excluded`: by dataset, grace periods and backtests, which are left out."""
-    found, reports = list(detected), list(reported)
-    keys = {(incident.dataset, incident.category) for incident in found}
-    keys |= {(report.dataset, report.category) for report in reports}
-    left_out = {dataset: tuple(periods) for dataset, periods in (excluded or {}).items()}
-    return {key: _tally_of(key, found, reports, now).without(left_out.get(key[0], ())) for key in sorted(keys)}
-
-
-def _tally_of(key: Key, detected: list[Detected], reported: list[Reported], now: datetime) -> Tally:
-    mine = [incident for incident in detected if (incident.dataset, incident.category) == key]
-    tp = _lives((incident for incident in mine if not incident.false_positive), now)
-    fp = subtract(_lives((incident for incident in mine if incident.false_positive), now), tp)
-    reports = (report for report in reported if (report.dataset, report.category) == key)
-    fn = union(piece for report in reports for piece in _missed(report, detected, now))
-    return Tally(tp, fp, fn, unsettled=tuple(incident.id for incident in mine if not is_over(incident.spans)))
-
-
-def _lives(incidents: Iterable[Detected], now: datetime) -> Pieces:
-    return union(piece for incident in incidents for piece in life(incident.spans, now=now))
-
-
-def _missed(report: Reported, detected: Iterable[Detected], now: datetime) -> Pieces:
-    """The time of the report during which no test of the dataset, of any category, saw anything over its range."""
-    seen = (
-        incident
-        for incident in detected
-        if incident.dataset == report.dataset and not incident.false_positive and incident.covers(report.data)
-    )
-    return subtract(report.life(now=now), _lives(seen, now))
-
-
-def durations(tallies: Iterable[Tally], window: Interval) -> Durations:
-    """Clipped to the window and summed over the keys."""
-    clipped = [one.within(window) for one in tallies]
-    return Durations(
-        tp=sum((total(one.tp) for one in clipped), timedelta()),
-        fp=sum((total(one.fp) for one in clipped), timedelta()),
-        fn=sum((total(one.fn) for one in clipped), timedelta()),
-    )
-
-
-# Data-level: the share of the time that something was wrong
+    @property
+    def whole(self) -> timedelta:
+        return self.tp + self.fp + self.fn
 
 
 @dataclass(frozen=True)
-class DataLevel:
-    """The incident share is what was published as the score; quality is what is left of 1. None: nothing monitored."""
+class Window:
+    """The time that is looked at, and by dataset the periods in it that are left out: grace, backtests."""
 
-    incident: timedelta
-    monitored: timedelta
+    whole: Interval
+    left_out: Mapping[int, Iterable[Interval]]
 
-    def __add__(self, other: DataLevel) -> DataLevel:
-        return DataLevel(self.incident + other.incident, self.monitored + other.monitored)
-
-    @property
-    def incident_share(self) -> float | None:
-        return _ratio(self.incident, self.monitored)
-
-    @property
-    def quality(self) -> float | None:
-        share = self.incident_share
-        return None if share is None else 1 - share
-
-
-def data_level(tallies: Iterable[Tally], window: Interval, *, monitored_from: datetime) -> DataLevel:
-    """One dataset: its tallies, one a category, within the window and after `monitored_from`."""
-    start = max(window.start, monitored_from)
-    if start >= window.end:
-        return DataLevel(timedelta(), timedelta())
-    monitored = Interval(start, window.end)
-    wrong = clip_all((piece for one in tallies for piece in (*one.tp, *one.fn)), monitored)
-    return DataLevel(total(wrong), monitored.length)
+    def pieces(self, dataset: int, start: datetime, end: datetime | None) -> list[_Pair]:
+        """What of `[start, end)` counts; `end` None: it goes on."""
+        whole = self.whole
+        first = start if start > whole.start else whole.start
+        last = whole.end if end is None or end > whole.end else end
+        if first >= last:
+            return []
+        holes = self.left_out.get(dataset)
+        if holes is None:
+            return [(first, last)]
+        return [(piece.start, piece.end) for piece in subtract([Interval(first, last)], holes)]
 
 
-# Query-level: the share of the questions that met bad data
+def missed(report: Reported, lived: Iterable[Lived], ranges: Iterable[tuple[int, Interval]], window: Window) -> Missed:
+    """`lived` and `ranges`, the (incident, data) of their spans, dead or alive, are those of the report's dataset."""
+    covering = {incident for incident, data in ranges if data.meets(report.data)}
+    seen = [
+        Interval(*pair)
+        for row in lived
+        if row.incident in covering and not row.false_positive
+        for pair in window.pieces(row.dataset, row.began_at, row.ended_at)
+    ]
+    life = window.pieces(report.dataset, report.occurred_at, report.fixed_at)
+    pieces = subtract((Interval(*pair) for pair in life), seen)
+    return Missed(report.id, report.dataset, report.category, pieces, report.fixed_at is None)
 
 
-@dataclass(frozen=True)
-class Question:
-    """The gate was asked about `data` of a copy."""
-
-    at: datetime
-    consumer: str
-    request_id: str
-    dataset: int
-    copy: int
-    data: Interval
+def tally(lived: Iterable[Lived], reports: Iterable[Missed], window: Window) -> dict[Key, Tally]:
+    """TP, FP and FN of each (dataset, category)."""
+    books: defaultdict[Key, _Book] = defaultdict(_Book)
+    for row in lived:
+        books[row.dataset, row.category].note(row, window)
+    for report in reports:
+        books[report.dataset, report.category].note_missed(report, report.pieces)
+    return {key: book.close() for key, book in books.items()}
 
 
-@dataclass(frozen=True)
-class QueryLevel:
-    """`failed` of `asked` questions met data that was wrong then, by what is known now."""
-
-    failed: int
-    asked: int
-
-    @property
-    def failed_share(self) -> float | None:
-        return self.failed / self.asked if self.asked else None
-
-    @property
-    def quality(self) -> float | None:
-        share = self.failed_share
-        return None if share is None else 1 - share
-
-
-def query_level(
-    questions: Iterable[Question], detected: Iterable[Detected], reported: Iterable[Reported], window: Interval
-) -> QueryLevel:
-    """Questions within the window, each counted once (consumer, request, dataset, copy, range) at its first time there."""
-    real = [incident for incident in detected if not incident.false_positive]
-    reports = list(reported)
-    counted = list(_first_times(questions, window))
-    failed = sum(_met_bad_data(question, real, reports) for question in counted)
-    return QueryLevel(failed, len(counted))
+def tally_by_test(
+    lived: Iterable[Lived], reports: Iterable[Missed], tests: Mapping[Key, Iterable[TestLife]], window: Window
+) -> dict[int, Tally]:
+    """The same of each test: the lives of its own units. What was missed was missed by each test of its category that was
+    there, so that recall is the least that a test can be blamed with; tests do not add up to their category."""
+    books: defaultdict[int, _Book] = defaultdict(_Book)
+    for row in lived:
+        books[row.test].note(row, window)
+    for report in reports:
+        for test in tests.get((report.dataset, report.category), ()):
+            there = test.within(window.whole)
+            pieces = [piece.clip(there) for piece in report.pieces] if there else []
+            books[test.test].note_missed(report, tuple(piece for piece in pieces if piece))
+    return {test: book.close() for test, book in books.items()}
 
 
-def _first_times(questions: Iterable[Question], window: Interval) -> Iterator[Question]:
-    seen = set()
-    for question in sorted(questions, key=lambda question: question.at):
-        key = (question.consumer, question.request_id, question.dataset, question.copy, question.data)
-        if window.contains(question.at) and key not in seen:
-            seen.add(key)
-            yield question
+class _Book:
+    """A tally while it is written."""
+
+    def __init__(self) -> None:
+        self.tp: list[_Pair] = []
+        self.fp: list[_Pair] = []
+        self.fn: list[Interval] = []
+        self.real: set[int] = set()
+        self.false: set[int] = set()
+        self.missed: set[int] = set()
+        self.unsettled: set[int] = set()
+
+    def note(self, row: Lived, window: Window) -> None:
+        incident, dataset, _, _, false_positive, began_at, ended_at = row
+        pieces = window.pieces(dataset, began_at, ended_at)
+        if not pieces:
+            return
+        if false_positive:
+            self.fp += pieces
+            self.false.add(incident)
+        else:
+            self.tp += pieces
+            self.real.add(incident)
+        if ended_at is None:
+            self.unsettled.add(incident)
+
+    def note_missed(self, report: Missed, pieces: Pieces) -> None:
+        if not pieces:
+            return
+        self.fn.extend(pieces)
+        self.missed.add(report.report)
+        if report.unsettled:
+            self.unsettled.add(report.report)
+
+    def close(self) -> Tally:
+        tp = joined(self.tp)
+        fp = subtract(joined(self.fp), tp) if self.fp else ()
+        ids = (frozenset(found) for found in (self.real, self.false, self.missed, self.unsettled))
+        return Tally(tp, fp, union(self.fn), *ids)
 
 
-def _met_bad_data(question: Question, real: Iterable[Detected], reported: Iterable[Reported]) -> bool:
-    return any(_was_bad(incident, question) for incident in real) or any(
-        report.dataset == question.dataset
-        and report.copy in (None, question.copy)
-        and report.is_alive(question.at)
-        and report.data.meets(question.data)
-        for report in reported
-    )
+def joined(pairs: list[_Pair]) -> Pieces:
+    """The union, as `lakehub.kernel.interval.union`: of a hundred thousand, sorting plain pairs is what makes it quick."""
+    found: list[Interval] = []
+    if not pairs:
+        return ()
+    pairs.sort()
+    start, end = pairs[0]
+    for first, last in pairs:
+        if first > end:
+            found.append(Interval(start, end))
+            start, end = first, last
+        elif last > end:
+            end = last
+    found.append(Interval(start, end))
+    return tuple(found)
 
 
-def _was_bad(incident: Detected, question: Question) -> bool:
-    if incident.dataset != question.dataset:
-        return False
-    wrong = affected(incident.spans, at=question.at, copy=question.copy)
-    return any(piece.meets(question.data) for piece in wrong)
+def length(pieces: Iterable[Interval]) -> timedelta:
+    """Of disjoint pieces."""
+    return sum((piece.end - piece.start for piece in pieces), timedelta())
 
 
-def _ratio(part: timedelta, whole: timedelta) -> float | None:
+def ratio(part: timedelta, whole: timedelta) -> float | None:
     return part / whole if whole else None

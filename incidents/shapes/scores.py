@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from rest_framework import serializers
 
-from incidents.domain.scores import QueryLevel
-from incidents.scoring import DatasetScore, Scores
+from incidents.domain.levels import QueryLevel
+from incidents.domain.reactions import Reaction
+from incidents.domain.resolution import FalsePositive
+from incidents.domain.tuning import Advice
+from incidents.noise import Noisy
+from incidents.reactions import Reactions
+from incidents.scoring import GROUPINGS, Score
 from incidents.shapes.common import RangeSerializer
 
-
-class DatasetScoreSerializer(serializers.Serializer[DatasetScore]):
-    dataset = serializers.CharField()
-    incident_share = serializers.FloatField(allow_null=True)
-    quality = serializers.FloatField(allow_null=True)
+MOST_NAMED = 200
 
 
 class QueryLevelSerializer(serializers.Serializer[QueryLevel]):
@@ -22,17 +23,80 @@ class QueryLevelSerializer(serializers.Serializer[QueryLevel]):
     quality = serializers.FloatField(allow_null=True)
 
 
-class ScoresSerializer(serializers.Serializer[Scores]):
+class ScoreSerializer(serializers.Serializer[Score]):
     """Times are seconds; shares are of 1, null where there is nothing to share."""
 
-    window = RangeSerializer()
-    tp = serializers.FloatField(source="durations.tp.total_seconds")
-    fp = serializers.FloatField(source="durations.fp.total_seconds")
-    fn = serializers.FloatField(source="durations.fn.total_seconds")
-    precision = serializers.FloatField(source="durations.precision", allow_null=True)
-    recall = serializers.FloatField(source="durations.recall", allow_null=True)
+    tp = serializers.FloatField(source="durations.tp.total_seconds", help_text="Detected, and real.")
+    fp = serializers.FloatField(source="durations.fp.total_seconds", help_text="Detected, and forced to be false.")
+    fn = serializers.FloatField(source="durations.fn.total_seconds", help_text="Reported by users, and not detected.")
+    precision = serializers.FloatField(source="durations.precision", allow_null=True, help_text="tp / (tp + fp)")
+    recall = serializers.FloatField(source="durations.recall", allow_null=True, help_text="tp / (tp + fn)")
+    tp_incidents = serializers.IntegerField(source="real")
+    fp_incidents = serializers.IntegerField(source="false")
+    fn_incidents = serializers.IntegerField(source="missed")
+    unsettled_incidents = serializers.SerializerMethodField(
+        help_text="Of those the open ones: they count to the end of the window."
+    )
     incident_share = serializers.FloatField(allow_null=True, help_text="Of the monitored time; published as the score.")
-    quality = serializers.FloatField(allow_null=True, help_text="1 - incident_share")
-    queries = QueryLevelSerializer()
-    unsettled = serializers.ListField(child=serializers.IntegerField(), help_text="Open incidents that count to now.")
-    datasets = DatasetScoreSerializer(many=True)
+    quality = serializers.FloatField(allow_null=True, help_text="1 - incident_share; null of a test.")
+    queries = QueryLevelSerializer(allow_null=True, help_text="Null of a category and of a test.")
+
+    def get_unsettled_incidents(self, score: Score) -> int:
+        return len(score.unsettled)
+
+
+class GroupSerializer(ScoreSerializer):
+    name = serializers.CharField(help_text="The team, tier, category or dataset, or the title of the test.")
+    dataset = serializers.CharField(help_text="Whose it is: of a dataset or a test.", allow_blank=True)
+    test = serializers.CharField(help_text="The key of the test.", allow_blank=True)
+
+
+class ReactionSerializer(serializers.Serializer[Reaction]):
+    """Seconds; null where there is no incident to measure."""
+
+    incidents = serializers.IntegerField(source="n")
+    waiting = serializers.IntegerField(help_text="So many more have not got there yet, and are in none of the three.")
+    mean = serializers.FloatField(source="mean.total_seconds", default=None, allow_null=True)
+    median = serializers.FloatField(source="median.total_seconds", default=None, allow_null=True)
+    p90 = serializers.FloatField(source="p90.total_seconds", default=None, allow_null=True)
+
+
+class ReactionsSerializer(serializers.Serializer[Reactions]):
+    detect = ReactionSerializer(help_text="From the first failure, or what a reporter says, to the incident.")
+    acknowledge = ReactionSerializer(help_text="From there until somebody acknowledged it.")
+    resolve = ReactionSerializer(help_text="From its opening until it was resolved.")
+
+
+class ScoresSerializer(ScoreSerializer):
+    """The whole of what was asked for, and with `by` a page of its groups."""
+
+    window = RangeSerializer()
+    unsettled = serializers.ListField(
+        child=serializers.IntegerField(), help_text=f"The numbers of the first {MOST_NAMED} open incidents."
+    )
+    times = ReactionsSerializer()
+    by = serializers.ChoiceField(choices=["", *GROUPINGS], allow_blank=True)
+    groups_count = serializers.IntegerField(help_text="Of all pages.")
+    groups = GroupSerializer(many=True)
+
+
+class NoisySerializer(serializers.Serializer[Noisy]):
+    """A test that cried wolf."""
+
+    dataset = serializers.CharField(source="score.dataset")
+    test = serializers.CharField(source="score.test")
+    title = serializers.CharField(source="score.name")
+    team = serializers.CharField()
+    tier = serializers.IntegerField()
+    advice = serializers.ChoiceField(choices=[one.value for one in Advice])
+    because = serializers.CharField()
+    false_positives = serializers.SerializerMethodField()
+    fp_incidents = serializers.IntegerField(source="score.false")
+    tp_incidents = serializers.IntegerField(source="score.real")
+    fp = serializers.FloatField(source="score.durations.fp.total_seconds", help_text="Seconds.")
+    tp = serializers.FloatField(source="score.durations.tp.total_seconds", help_text="Seconds.")
+    precision = serializers.FloatField(source="score.durations.precision", allow_null=True)
+
+    def get_false_positives(self, noisy: Noisy) -> dict[str, int]:
+        """How many of each kind: wrong_test, wrong_sla, planned_change."""
+        return {kind.value: noisy.noise.kinds.get(kind, 0) for kind in FalsePositive}

@@ -1,0 +1,167 @@
+"""The incidents behind a number of the scores: exactly those that were counted, as a list that can be paged."""
+
+from __future__ import annotations
+
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models.functions import Coalesce
+
+from incidents.domain.resolution import Resolution
+from incidents.lives import ACKNOWLEDGED, alive_in, lives_of, reported, reports_alive_in
+from incidents.models import GateQuestion, Incident, Span, UserReport
+from incidents.scope import Scope
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.suggest import did_you_mean
+from quality.models import Test
+
+NUMBERS = {
+    "tp": "real, and found by tests",
+    "fp": "false positives",
+    "fn": "reported by users while no test saw it",
+    "unsettled": "open, and counted to the end of the window",
+    "data": "behind the data-level score",
+    "queries": "that questions to the gate met",
+    "detect": "real, and opened in the window",
+    "acknowledge": "real, opened in the window and acknowledged",
+    "resolve": "real, and resolved in the window",
+}
+_FALSE = Q(resolution=Resolution.FALSE_POSITIVE)
+_NOT_REAL = (Resolution.FALSE_POSITIVE, Resolution.MERGED, Resolution.OFFBOARDED, Resolution.REJECTED)
+
+
+def behind(number: str, window: Interval, scope: Scope, *, kind: str = "") -> QuerySet[Incident]:
+    """Newest first. `kind`: of false positives only those. Raises Refused where there is no such number."""
+    if number not in NUMBERS:
+        raise Refused.because({"behind": f"There is no number `{number}`.{did_you_mean(number, NUMBERS)}"})
+    narrowed = Q(scope.of_datasets("dataset__"))
+    if scope.category:
+        narrowed &= Q(category=scope.category)
+    if kind:
+        narrowed &= Q(false_positive=kind)
+    return Incident.objects.filter(narrowed, _of(number, window, scope)).order_by("-opened_at", "-pk")
+
+
+def _of(number: str, window: Interval, scope: Scope) -> Q:
+    """Over incidents."""
+    if number in ("detect", "acknowledge", "resolve"):
+        return reacted(number, window) & _of_test(scope)
+    if number == "queries":
+        return Q(pk__in=_spans_met(window)) & ~_FALSE & Q(reported=False) | Q(pk__in=_reports_met(window))
+    monitored = number == "data"
+    detected = Q(reported=False, pk__in=_lived(window, scope, monitored=monitored, only_open=number == "unsettled"))
+    if number == "fp":
+        return detected & _FALSE
+    if number == "tp":
+        return detected & ~_FALSE
+    missed = Q(pk__in=_missed(window, scope, monitored=monitored))
+    if number == "fn":
+        return missed
+    return detected & ~_FALSE | missed if monitored else detected | missed & Q(report__fixed_at=None)
+
+
+# How long people and programs took
+
+
+def real() -> Q:
+    """Over incidents: what was the matter, whoever found it."""
+    return ~Q(resolution__in=_NOT_REAL) & (Q(reported=False) | Q(acknowledged_at__isnull=False))
+
+
+def reacted(number: str, window: Interval) -> Q:
+    """Over incidents: those whose time to be detected, acknowledged or resolved belongs to the window."""
+    if number == "resolve":
+        return real() & Q(resolved_at__gte=window.start, resolved_at__lt=window.end)
+    opened = real() & Q(opened_at__gte=window.start, opened_at__lt=window.end)
+    return opened if number == "detect" else opened & Q(acknowledged_at__isnull=False)
+
+
+def _of_test(scope: Scope) -> Q:
+    if not scope.test:
+        return Q()
+    return Q(Exists(Span.objects.filter(incident=OuterRef("pk"), unit__test__key=scope.test)))
+
+
+# What lived
+
+
+def _lived(window: Interval, scope: Scope, *, monitored: bool, only_open: bool) -> QuerySet[Span, int]:
+    """The incidents of spans that count; of open ones only; of those after something of the dataset was monitored."""
+    spans = _counted(window, scope, monitored=monitored)
+    return (spans.filter(ended_at=None) if only_open else spans).values_list("incident_id", flat=True)
+
+
+def _counted(window: Interval, scope: Scope, *, monitored: bool = False) -> QuerySet[Span]:
+    """The spans that put time into a tally: they lived in the window, outside of the grace period of their dataset."""
+    dataset = "incident__dataset__"
+    spans = Span.objects.filter(alive_in(window), scope.of_datasets(dataset))
+    # A life that ended as it began has no length.
+    spans = spans.filter(Q(ended_at=None) | Q(ended_at__gt=F("began_at")))
+    if scope.test:
+        spans = spans.filter(unit__test__key=scope.test)
+    before_grace = Q(began_at__lt=F(f"{dataset}onboarded_at"), **{f"{dataset}onboarded_at__gt": window.start})
+    if monitored:
+        copies = DatasetCopy.objects.filter(dataset=OuterRef("incident__dataset"), monitored_from__isnull=False)
+        since = Subquery(copies.order_by("monitored_from").values("monitored_from")[:1])
+        spans = spans.annotate(since=since).filter(Q(ended_at=None) | Q(ended_at__gt=F("since")), since__lt=window.end)
+        before_grace &= Q(since__lt=F(f"{dataset}onboarded_at"))
+    grace = f"{dataset}grace_until"
+    after_grace = (Q(ended_at=None) | Q(ended_at__gt=F(grace))) & Q(**{f"{grace}__lt": window.end})
+    no_grace = Q(**{grace: None}) | Q(**{f"{grace}__lte": F(f"{dataset}onboarded_at")})
+    return spans.filter(no_grace | before_grace | after_grace)
+
+
+def _missed(window: Interval, scope: Scope, *, monitored: bool) -> list[int]:
+    """Users report little: found by the same arithmetic as the number."""
+    of = {report.dataset for report in reported(window, scope)}
+    if not of:
+        return []
+    lives = lives_of(window, scope, only=of)
+    if scope.test:
+        return sorted(lives.missed_by(Test.objects.get(dataset__name=scope.dataset, key=scope.test).pk))
+    since = {pk: known.monitored_from if monitored else window.start for pk, known in lives.datasets.items()}
+    return [
+        report.report
+        for report in lives.missed
+        if any((first := since[report.dataset]) is not None and piece.end > first for piece in report.pieces)
+    ]
+
+
+# What questions met
+
+
+def _spans_met(window: Interval) -> QuerySet[Span, int]:
+    asked = GateQuestion.objects.filter(
+        copy=OuterRef("copy"),
+        at__gte=OuterRef("began_at"),
+        at__lt=Coalesce(OuterRef("ended_at"), window.end),
+        start__lt=OuterRef("end"),
+        end__gt=OuterRef("start"),
+    )
+    spans = Span.objects.filter(alive_in(window), Exists(asked.filter(at__gte=window.start, at__lt=window.end)))
+    return spans.values_list("incident_id", flat=True)
+
+
+def _reports_met(window: Interval) -> QuerySet[UserReport, int]:
+    asked = GateQuestion.objects.filter(
+        copy__dataset=OuterRef("incident__dataset"),
+        copy=Coalesce(OuterRef("copy"), F("copy")),
+        at__gte=OuterRef("occurred_at"),
+        at__lt=Coalesce(OuterRef("fixed_at"), window.end),
+        start__lt=OuterRef("end"),
+        end__gt=OuterRef("start"),
+    )
+    met = Exists(asked.filter(at__gte=window.start, at__lt=window.end))
+    return UserReport.objects.filter(reports_alive_in(window), ACKNOWLEDGED, met).values_list("pk", flat=True)
+
+
+# False alarms of tests
+
+
+def false_by_test(window: Interval, scope: Scope) -> list[tuple[int, str, int]]:
+    """(test, kind of false positive, how many incidents): those that lived in the window, outside of grace."""
+    spans = _counted(window, scope).filter(incident__reported=False, incident__resolution=Resolution.FALSE_POSITIVE)
+    if scope.category:
+        spans = spans.filter(incident__category=scope.category)
+    kinds = spans.values_list("unit__test_id", "incident__false_positive")
+    return list(kinds.annotate(n=Count("incident", distinct=True)).order_by("unit__test_id"))
