@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.urls import path
 
 from frontend.views import (
+    alerts,
     appearance,
     coverage,
     dataset,
@@ -21,6 +22,7 @@ from frontend.views import (
     rules,
     settings,
     test_actions,
+    routes,
     together,
     writing,
 )
@@ -53,6 +55,10 @@ urlpatterns = [
     path("datasets/<str:name>/tests/<str:key>/edit", writing.edit, name="dataset-test-edit"),
     path("datasets/<str:name>/tests/<str:key>/retire", test_actions.retire, name="dataset-test-retire"),
     path("incidents", incidents.incidents, name="incidents"),
+    path("datasets/<str:name>/alerts", alerts.page, name="dataset-alerts"),
+    path("datasets/<str:name>/alerts/<str:category>", alerts.override, name="dataset-alert"),
+    path("datasets/<str:name>/suppress", alerts.suppress, name="dataset-suppress"),
+    path("datasets/<str:name>/suppress/reset", alerts.reset, name="dataset-suppress-reset"),
     path("incidents/report", report.report, name="incident-report"),
     path("incidents/<int:pk>/answer", incident_actions.answer, name="incident-answer"),
     path("incidents/together", together.together, name="incidents-together"),
@@ -75,3 +81,6 @@ urlpatterns = [
     path("onboarding", onboarding.onboarding, name="onboarding"),
     path("onboarding/<str:name>", onboarding.made, name="onboarding-made"),
 ]
+    path("teams/<str:name>/routes", routes.page, name="team-routes"),
+    path("teams/<str:name>/routes/<int:number>", routes.one, name="team-route"),
+    path("teams/<str:name>/routes/<int:number>/remove", routes.remove, name="team-route-remove"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from incidents import alerts
 from incidents.models import GateQuestion, Incident, MessageState, State
 from ingestion.models import JobKind, JobState
 from lakehub.accounts.models import Role, User
@@ -39,6 +40,7 @@ def build() -> Dataset:
     for one in upstream.values():
         make.edge(one, flights)
     make.edge(flights, Dataset.objects.get(name="carrier_daily"))
+    alerts.generate_missing(now=NOW)
     return flights
 
 

@@ -33,6 +33,7 @@ TABS = (
     ("lineage", "Lineage"),
     ("settings", "Settings"),
 )
+    ("alerts", "Alerts"),
 
 
 def quality(request: HttpRequest, name: str) -> HttpResponse:

@@ -23,6 +23,7 @@ PAGES = (
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
     "/datasets/flights/lineage",
+    "/datasets/flights/alerts",
     "/datasets/flights/settings",
     "/datasets/flights/tests/{test}",
     "/datasets/flights/new-test",
@@ -37,6 +38,7 @@ PAGES = (
     "/gate",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
     "/coverage",
+    "/teams/flight-ops/routes",
     "/onboarding",
     "/onboarding/flights",
 )

@@ -1,0 +1,137 @@
+"""The alerts of a dataset and the routes of a team: what they say, and changing them."""
+
+from __future__ import annotations
+
+import html as entities
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from incidents.domain.precedence import DEFAULT
+from incidents.holding import pairs_of
+from incidents.models import Alert, Route
+from lakehub.accounts.models import Team
+from lakehub.catalog.models import Dataset
+from quality.models import Category
+from tests import factories as make
+
+ALERTS = "/datasets/flights/alerts"
+ROUTES = "/teams/flight-ops/routes"
+ROUTE = {
+    "channel": "email",
+    "address": "ops@example.org",
+    "least": "high",
+    "zone": "Europe/Lisbon",
+    "digest": "none",
+    "enabled": "on",
+}
+
+
+def text_of(answer: Any) -> str:
+    return entities.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode())))
+
+
+def test_it_says_how_loud_each_category_is_and_why(page: Client) -> None:
+    text = text_of(page.get(ALERTS))
+    assert "Freshness high" in text
+    assert "Others medium Tier 1, urgency page; others is one step quieter." in text
+    assert "Held while freshness fails." in text
+    assert "log flight-ops" in text
+
+
+def test_a_severity_is_set_and_says_by_whom(page: Client, flights: Dataset) -> None:
+    answer = page.post(f"{ALERTS}/others", {"severity": "critical", "why": "billing reads it"}, follow=True)
+    text = text_of(answer)
+    assert "Others is critical." in text
+    assert re.search(r"Set by ines, .*: billing reads it\. The template says medium", text)
+    page.post(f"{ALERTS}/others", {"as_made": "1", "severity": "critical"})
+    assert Alert.objects.get(dataset=flights, category="others").override == {}
+
+
+def test_muting_needs_a_reason(page: Client) -> None:
+    answer = page.post(f"{ALERTS}/others", {"muted": "on"}, follow=True)
+    assert "Say why nobody is to be told" in text_of(answer)
+    page.post(f"{ALERTS}/others", {"muted": "on", "why": "moves"})
+    assert "Muted" in text_of(page.get(ALERTS))
+
+
+def test_what_holds_what_is_changed_and_a_cycle_is_named(page: Client, flights: Dataset) -> None:
+    page.post("/datasets/flights/suppress", {"by": "completeness", "suppresses": "others", "counts": "1"})
+    assert ("completeness", "others") in pairs_of(flights)
+    answer = page.post(
+        "/datasets/flights/suppress", {"by": "others", "suppresses": "freshness", "counts": "1"}, follow=True
+    )
+    assert "freshness → others → freshness" in text_of(answer)
+    page.post("/datasets/flights/suppress", {"by": "freshness", "suppresses": "others", "counts": "0"})
+    assert "Freshness does not hold others" in text_of(page.get(ALERTS))
+    page.post("/datasets/flights/suppress/reset")
+    assert pairs_of(flights) == DEFAULT
+
+
+def test_open_incidents_upstream_are_shown(page: Client, flights: Dataset) -> None:
+    planes = Dataset.objects.get(name="planes")
+    incident = make.incident(planes, Category.FRESHNESS, title="planes is late")
+    text = text_of(page.get(ALERTS))
+    assert f"#{incident.pk} planes" in text
+    assert "read directly" in text
+
+
+def test_a_viewer_reads_and_changes_nothing(guest: Client, flights: Dataset) -> None:
+    assert "Change…" not in text_of(guest.get(ALERTS))
+    assert guest.post(f"{ALERTS}/others", {"severity": "low"}).status_code == 403
+    assert guest.post("/datasets/flights/suppress/reset").status_code == 403
+    assert guest.post(ROUTES, ROUTE).status_code == 403
+    assert "Add a route" not in text_of(guest.get(ROUTES))
+
+
+# Routes
+
+
+def test_without_a_route_the_page_says_where_messages_go(page: Client, flights: Dataset) -> None:
+    assert "Its messages go to log flight-ops." in text_of(page.get(ROUTES))
+    Team.objects.filter(name="flight-ops").update(email="ops@example.org")
+    assert "Its messages go to email ops@example.org." in text_of(page.get(ROUTES))
+
+
+def test_a_route_is_added_changed_and_removed(page: Client, flights: Dataset) -> None:
+    said = {**ROUTE, "tiers": ["0", "1"], "quiet_from": "22:00", "quiet_to": "07:00", "quiet_days": ["0", "4"]}
+    assert "The route is added." in text_of(page.post(ROUTES, said, follow=True))
+    route = Route.objects.get()
+    assert (route.tiers, route.quiet_days, route.least) == ([0, 1], [0, 4], "high")
+    text = text_of(page.get(ROUTES))
+    assert "tier 0, 1, all categories, high and louder" in text
+    assert "at once, quiet 22:00 to 07:00 from Mon Fri Europe/Lisbon" in text
+    form = page.get(f"{ROUTES}/{route.pk}").content.decode()
+    assert re.search(r'name="tiers" value="1" checked', form)
+    assert re.search(r'name="quiet_days" value="4" checked', form)
+    page.post(f"{ROUTES}/{route.pk}", {**ROUTE, "digest": "daily", "digest_at": "09:30"})
+    assert "daily digest at 09:30" in text_of(page.get(ROUTES))
+    page.post(f"{ROUTES}/{route.pk}/remove")
+    assert not Route.objects.exists()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"address": "nobody"}, "`nobody` is no e-mail address"),
+        ({"quiet_from": "late"}, "`late` is no time of day"),
+        ({"quiet_from": "22:00"}, "a beginning and an end"),
+        ({"zone": "Europe/Lisbn"}, "Did you mean `Europe/Lisbon`"),
+        ({"tiers": ["x"]}, "There is no tier `x`"),
+    ],
+)
+def test_what_cannot_work_is_said_beside_the_field(
+    page: Client, flights: Dataset, said: dict[str, Any], why: str
+) -> None:
+    answer = page.post(ROUTES, {**ROUTE, **said})
+    assert answer.status_code == 422
+    assert why.replace("`", "") in re.sub(r"\s+([?:,.])", r"\1", re.sub(r"\s+", " ", text_of(answer)))
+    assert not Route.objects.exists()
+
+
+def test_a_team_or_a_route_that_is_not_there_is_named(page: Client, flights: Dataset) -> None:
+    assert "Did you mean" in text_of(page.get("/teams/flight-opps/routes"))
+    assert page.get(f"{ROUTES}/4711").status_code == 404
+    assert page.post(f"{ROUTES}/4711", ROUTE).status_code == 404
