@@ -47,7 +47,7 @@ def act(
     require(actor, action, dataset.team)
     with explained(request):
         messages.info(request, use_case(actor))
-    return redirect(_next(request) or then)
+    return redirect(next_of(request) or then)
 
 
 def seen_revision(request: HttpRequest) -> int | None:
@@ -65,7 +65,7 @@ def instant(text: str, to_aware: Callable[[datetime], datetime]) -> datetime | N
         raise Refused.because({"time": f"`{text}` is not a time: write it as 2026-11-17T15:30."}) from None
 
 
-def _next(request: HttpRequest) -> str:
+def next_of(request: HttpRequest) -> str:
     """Where the form wants to go on, if that is a place of ours."""
     wanted = request.POST.get("next", "")
     return wanted if url_has_allowed_host_and_scheme(wanted, allowed_hosts={request.get_host()}) else ""

@@ -6,16 +6,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Count, Max, Q, QuerySet
+from django.db.models import Q, QuerySet
 
 from frontend.headline import headline
 from frontend.observed import behind, needs, observed
-from frontend.queries.dataset import Neighbour, neighbours
+from frontend.queries.health import health_of
 from frontend.queries.history import Plot, Shade, of_results
 from frontend.queries.incidents import affected, in_words, shown_state
 from frontend.queries.reasons import partition_of
 from frontend.seen import Seen, seen
-from incidents.models import SUPPRESSED, GateQuestion, Incident, Message, Resolution, Span, State
+from incidents.impact import downstream
+from incidents.models import SUPPRESSED, Incident, Message, Resolution, Span, State
+from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import BEGINNING
 from quality.models import Result, Unit
 
@@ -31,14 +33,6 @@ class Step:
     word: str
     at: datetime | None
     said: str = ""
-
-
-@dataclass(frozen=True)
-class Consumer:
-    name: str
-    questions: int
-    blocked: int
-    last_at: datetime
 
 
 @dataclass(frozen=True)
@@ -87,7 +81,9 @@ class Story:
 
 def incident_with(pk: int) -> Incident | None:
     return (
-        Incident.objects.filter(pk=pk).select_related("dataset__team", "assignee", "report__copy__data_center").first()
+        Incident.objects.filter(pk=pk)
+        .select_related("dataset__team", "assignee", "backfill_run", "report__copy__data_center")
+        .first()
     )
 
 
@@ -199,19 +195,21 @@ def unit_name(unit: Unit) -> str:
     return f"{unit.test.title}, {partition_of(unit)} in {unit.copy.data_center.name}"
 
 
-def impact(incident: Incident, spans: Sequence[Span], *, now: datetime) -> tuple[list[Neighbour], list[Consumer]]:
-    """Who reads the dataset: datasets downstream, and consumers that the gate told about this range. Six queries."""
-    overlaps = Q(pk__in=())
-    for span in spans[:20]:
-        overlaps |= Q(copy=span.copy_id, start__lt=span.end, end__gt=span.start)
-    asked = GateQuestion.objects.filter(
-        overlaps, at__gte=incident.opened_at, at__lte=incident.resolved_at or now
-    ).exclude(verdict="pass")
-    rows = asked.values("consumer").annotate(
-        n=Count("pk"), blocked=Count("pk", filter=Q(allowed=False)), last=Max("at")
-    )
-    consumers = [Consumer(row["consumer"], row["n"], row["blocked"], row["last"]) for row in rows.order_by("-n")[:10]]
-    return neighbours(incident.dataset, now=now).downstream, consumers
+@dataclass(frozen=True)
+class Reached:
+    """A dataset downstream that it may reach, how far away, and how that does now."""
+
+    dataset: Dataset
+    steps: int
+    via: Dataset
+    state: str
+
+
+def reached(told: Story, *, now: datetime) -> list[Reached]:
+    """Datasets made from this one where it fails, nearest first. Seven queries at most."""
+    found = downstream(told.incident, told.spans)
+    states = health_of([one.dataset for one in found], now=now)
+    return [Reached(one.dataset, one.steps, one.via, states[one.dataset.pk].state) for one in found]
 
 
 def similar(incident: Incident, *, now: datetime) -> QuerySet[Incident]:

@@ -19,6 +19,12 @@ _ICONS = {
     "commented": ("comment", ""),
     "annotated": ("edit", ""),
     "rerun": ("rerun", ""),
+    "released": ("none", ""),
+    "assigned": ("ack", ""),
+    "undone": ("rerun", ""),
+    "merged": ("arrow", ""),
+    "split": ("arrow", ""),
+    "reminded": ("mail", ""),
     "snoozed": ("snoozed", ""),
     "snooze_ended": ("snoozed", ""),
     "worse": ("incidents", "fail"),
@@ -59,6 +65,8 @@ class Item:
     """Why a message was not sent."""
     quote: str = ""
     move: bool = False
+    run: int | None = None
+    """The job run that it speaks of."""
     held_by: int | None = None
 
 
@@ -84,7 +92,8 @@ def _event(event: IncidentEvent) -> Item:
         return Item(event.at, "moves", icon, state, who=event.actor, text="commented", quote=event.text)
     moved = bool(event.becomes) and event.was != event.becomes
     text = said if event.actor else said.capitalize()
-    return Item(event.at, "moves", icon, state, who=event.actor, text=text, more=event.text, move=moved)
+    run = event.detail.get("run")
+    return Item(event.at, "moves", icon, state, who=event.actor, text=text, more=event.text, move=moved, run=run)
 
 
 def _runs(runs: Sequence[Result]) -> Iterable[Item]:

@@ -8,6 +8,7 @@ from typing import Any
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 
+from frontend.acting import actor_of
 from frontend.live import render_live
 from frontend.numbers import whole
 from frontend.queries import dataset as query
@@ -17,6 +18,7 @@ from frontend.queries.behind import by_copy
 from frontend.queries.health import Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.queries.tests import Group, test_groups
+from incidents.models import Subscription
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
@@ -109,6 +111,7 @@ def frame(request: HttpRequest, name: str, tab: str, now: datetime) -> tuple[Dat
         "tab": tab,
         "tabs": TABS,
         "running": query.running(dataset),
+        "followed": Subscription.objects.filter(user=actor_of(request), dataset=dataset).exists(),
         "may_rerun": isinstance(user, User) and can(user, "rerun", dataset.team),
         "may_write": dataset.offboarded_at is None and can(user, "onboard", dataset.team),
     }

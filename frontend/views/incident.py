@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
 
+from frontend.acting import actor_of
 from frontend.live import render_live
 from frontend.queries import incident as query
 from frontend.queries import timeline
-from incidents.models import Backfill, FalsePositive, Incident
+from frontend.queries.incident_choices import choices
+from incidents.impact import consumers
+from incidents.models import Backfill, FalsePositive, Incident, RootCause, Subscription
 from lakehub import wiring
-from lakehub.accounts.models import User
 from lakehub.accounts.permissions import ACTIONS, can
 
 FRAGMENTS = {"timeline": "frontend/incident/timeline.html"}
-ROOT_CAUSES = ("upstream late", "schema change", "replication", "code change", "source data", "other")
 
 
 def incident(request: HttpRequest, pk: int) -> HttpResponse:
@@ -24,8 +25,8 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
     items = timeline.timeline(found, runs)
     show = request.GET.get("show", "all")
     show = show if show in timeline.KINDS else "all"
-    downstream, consumers = query.impact(found, told.spans, now=now)
-    user = request.user
+    user = actor_of(request)
+    may = {action: can(user, action, found.dataset.team) for action in ("acknowledge", "resolve")}
     context = {
         "now": now,
         "incident": found,
@@ -35,15 +36,14 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "items": [item for item in items if show in ("all", item.group)],
         "counts": timeline.counts(items),
         "show": show,
-        "downstream": downstream,
-        "consumers": consumers,
+        "downstream": query.reached(told, now=now),
+        "consumers": consumers(found, told.spans, now=now),
         "similar": query.similar(found, now=now),
-        "may": {
-            action: isinstance(user, User) and can(user, action, found.dataset.team)
-            for action in ("acknowledge", "resolve")
-        },
+        "may": may,
+        "choices": choices(found, told.spans) if may["acknowledge"] else None,
+        "followed": Subscription.objects.filter(user=user, dataset=found.dataset_id).exists(),
         "roles": " or ".join(role.label for role in ACTIONS["acknowledge"]),
-        "root_causes": ROOT_CAUSES,
+        "root_causes": RootCause.choices,
         "backfills": Backfill.choices,
         "false_positives": FalsePositive.choices,
     }

@@ -11,6 +11,7 @@ from django.views.decorators.http import require_POST
 
 from frontend import words
 from frontend.acting import act, actor_of, explained, instant, seen_revision
+from frontend.numbers import whole
 from frontend.views.incident import find
 from incidents import actions, reports, resolving
 from incidents.models import Resolution
@@ -49,7 +50,9 @@ def annotate(request: HttpRequest, pk: int) -> HttpResponse:
         # The field shows minutes: an ETA that is untouched must not count as changed, nor as one in the past.
         incident = find(pk)
         kept = incident.eta is not None and eta is not None and abs((incident.eta - eta).total_seconds()) < 60
-        known = {**changes} if kept else {**changes, "eta": eta}
+        known: dict[str, object] = {**changes} if kept else {**changes, "eta": eta}
+        if "backfill_run" in said:
+            known["backfill_run"] = whole(said["backfill_run"])
         actions.annotate(pk, known, actor=actor, now=wiring.clock.now(), seen=seen_revision(request))
         return f"What is known of #{pk} is saved."
 

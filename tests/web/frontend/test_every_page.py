@@ -45,15 +45,15 @@ PAGES = (
 MOST_QUERIES = {
     "/": 23,
     "/datasets": 13,
-    "/datasets/flights": 29,
-    "/datasets/flights/settings": 20,
+    "/datasets/flights": 30,
+    "/datasets/flights/settings": 21,
     "/datasets/flights/tests/{test}": 22,
     "/incidents": 10,
-    "/incidents/{incident}": 17,
+    "/incidents/{incident}": 18,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 20,
     "/coverage": 33,
     "/business-metrics": 5,
-    "/datasets/flights/rules": 19,
+    "/datasets/flights/rules": 20,
 }
 """With the session, the user and what the frame asks."""
 

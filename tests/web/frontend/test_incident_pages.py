@@ -9,8 +9,9 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from incidents.models import Incident, IncidentEvent
+from incidents.models import Incident, IncidentEvent, Message
 from lakehub.accounts.models import Role
+from lakehub.kernel.outcome import Verdict
 from quality.models import Category, Unit
 from tests import factories as make
 
@@ -222,7 +223,23 @@ def test_what_the_bar_cannot_do_is_said(page: Client, late: Incident) -> None:
     )
 
 
-@pytest.mark.parametrize("action", ["acknowledge", "rerun", "annotate", "comment", "snooze", "resolve", "reopen"])
+@pytest.mark.parametrize(
+    "action",
+    [
+        "acknowledge",
+        "rerun",
+        "annotate",
+        "comment",
+        "snooze",
+        "resolve",
+        "reopen",
+        "assign",
+        "release",
+        "merge",
+        "split",
+        "backfill",
+    ],
+)
 def test_a_guest_may_look_but_not_act(guest: Client, cross_dc: Incident, action: str) -> None:
     before = Incident.objects.filter(pk=cross_dc.pk).values().get()
     assert (
@@ -277,3 +294,100 @@ def test_on_call_may_act(late: Incident) -> None:
     late.refresh_from_db()
     assert late.acknowledged_at is not None
     assert late.acknowledged_at - make.NOW < timedelta(minutes=1)
+
+
+# Who has it, what belongs to it, who hears of it
+
+
+def test_it_is_given_to_somebody_and_taken_back(page: Client, late: Incident) -> None:
+    html = page.get(f"/incidents/{late.pk}").content.decode()
+    assert '<option value="ines">Inês Duarte</option>' in html
+    page.post(f"/incidents/{late.pk}/assign", {"assignee": "ines", "revision": late.revision})
+    late.refresh_from_db()
+    assert late.assignee is not None
+    page.post(f"/incidents/{late.pk}/acknowledge", {"revision": late.revision})
+    answer = page.post(f"/incidents/{late.pk}/release", follow=True)
+    assert f"Nobody has #{late.pk} any more." in answer.content.decode()
+    late.refresh_from_db()
+    assert (late.state, late.assignee) == ("open", None)
+
+
+def test_two_are_merged_and_split_again(page: Client, cross_dc: Incident) -> None:
+    unit = Unit.objects.get(spans__incident=cross_dc)
+    earlier = make.unit(unit.test, unit.copy, make.day("2026-08-03"), Verdict.FAIL)
+    other = make.incident(cross_dc.dataset, Category.CONSISTENCY, earlier)
+    html = page.get(f"/incidents/{cross_dc.pk}").content.decode()
+    assert f'<option value="{other.pk}">#{other.pk}' in html
+    answer = page.post(
+        f"/incidents/{cross_dc.pk}/merge", {"other": other.pk, "revision": cross_dc.revision}, follow=True
+    )
+    assert f"What fails of #{other.pk} belongs to #{cross_dc.pk} now." in answer.content.decode()
+    assert f'<input type="checkbox" name="unit" value="{earlier.pk}">' in answer.content.decode()
+    page.post(f"/incidents/{cross_dc.pk}/split", {"unit": [earlier.pk]})
+    made = Incident.objects.latest("pk")
+    assert [span.unit_id for span in made.spans.all()] == [earlier.pk]
+
+
+@pytest.mark.parametrize(("action", "said"), [("merge", "Choose the incident"), ("split", "Choose what goes")])
+def test_a_merge_or_a_split_of_nothing_is_refused_in_words(
+    page: Client, cross_dc: Incident, action: str, said: str
+) -> None:
+    assert said in page.post(f"/incidents/{cross_dc.pk}/{action}", follow=True).content.decode()
+
+
+def test_a_merge_that_was_decided_on_an_old_view_changes_nothing(page: Client, cross_dc: Incident) -> None:
+    unit = Unit.objects.get(spans__incident=cross_dc)
+    other = make.incident(
+        cross_dc.dataset,
+        Category.CONSISTENCY,
+        make.unit(unit.test, unit.copy, make.day("2026-08-03"), Verdict.FAIL),
+    )
+    asked = {"other": other.pk, "revision": cross_dc.revision + 1}
+    assert "is not as you saw it" in page.post(f"/incidents/{cross_dc.pk}/merge", asked, follow=True).content.decode()
+    assert other.spans.count() == 1
+
+
+def test_a_backfill_is_asked_for_and_linked(page: Client, cross_dc: Incident) -> None:
+    answer = page.post(f"/incidents/{cross_dc.pk}/backfill", {"revision": cross_dc.revision}, follow=True)
+    cross_dc.refresh_from_db()
+    run = cross_dc.backfill_run
+    assert run is not None
+    assert run.params == {"partitions": ["2026-11-16"]}
+    html = answer.content.decode()
+    assert f"Run {run.pk} repairs it" in html
+    assert f'href="/datasets/flights/ingestion#run-{run.pk}"' in html
+    assert f'id="run-{run.pk}"' in page.get("/datasets/flights/ingestion").content.decode()
+
+
+def test_a_run_of_the_dataset_can_be_named_as_the_backfill(page: Client, cross_dc: Incident) -> None:
+    run = make.run(make.copy_of(cross_dc.dataset, "dc2"))
+    assert f'<option value="{run.pk}"' in page.get(f"/incidents/{cross_dc.pk}").content.decode()
+    page.post(f"/incidents/{cross_dc.pk}/annotate", {"backfill": "running", "backfill_run": run.pk})
+    cross_dc.refresh_from_db()
+    assert (cross_dc.backfill, cross_dc.backfill_run) == ("running", run)
+
+
+def test_somebody_is_mentioned(page: Client, late: Incident) -> None:
+    page.post(f"/incidents/{late.pk}/comment", {"text": "@ines, look"})
+    assert Message.objects.get(occasion="mentioned").told_because.startswith("mentioned: ines")
+    answer = page.post(f"/incidents/{late.pk}/comment", {"text": "@inez, look"}, follow=True)
+    assert "Did you mean `ines`?" in answer.content.decode()
+
+
+def test_everybody_may_follow_a_dataset(guest: Client, cross_dc: Incident) -> None:
+    assert "Follow flights" in guest.get(f"/incidents/{cross_dc.pk}").content.decode()
+    said = {"follow": "1", "next": f"/incidents/{cross_dc.pk}"}
+    html = guest.post("/datasets/flights/follow", said, follow=True).content.decode()
+    assert "You follow flights: new incidents, their ETA and their end reach you nowhere" in html
+    assert "Follow no more" in html
+    guest.post("/datasets/flights/follow", {"follow": "0"})
+    assert "Follow flights" in guest.get("/datasets/flights").content.decode()
+
+
+def test_what_it_may_reach_is_where_it_fails(page: Client, cross_dc: Incident) -> None:
+    near, far = make.dataset("hourly", copies=("dc2",)), make.dataset("features", copies=("dc2",))
+    make.edge(cross_dc.dataset, near)
+    make.edge(near, far)
+    text = text_of(page, f"/incidents/{cross_dc.pk}")
+    assert "features" in text
+    assert "2 steps away, over hourly" in text
