@@ -79,6 +79,9 @@ urlpatterns = [
     path("incidents/<int:pk>/snooze", incident_actions.snooze, name="incident-snooze"),
     path("incidents/<int:pk>/resolve", incident_actions.resolve, name="incident-resolve"),
     path("incidents/<int:pk>/reopen", incident_actions.reopen, name="incident-reopen"),
+    path("teams/<str:name>/routes", routes.page, name="team-routes"),
+    path("teams/<str:name>/routes/<int:number>", routes.one, name="team-route"),
+    path("teams/<str:name>/routes/<int:number>/remove", routes.remove, name="team-route-remove"),
     path("gate", gate.gate, name="gate"),
     path("business-metrics", metrics.listing, name="metric-list"),
     path("new-metric", metrics.new, name="metric-new"),
@@ -89,6 +92,3 @@ urlpatterns = [
     path("onboarding", onboarding.onboarding, name="onboarding"),
     path("onboarding/<str:name>", onboarding.made, name="onboarding-made"),
 ]
-    path("teams/<str:name>/routes", routes.page, name="team-routes"),
-    path("teams/<str:name>/routes/<int:number>", routes.one, name="team-route"),
-    path("teams/<str:name>/routes/<int:number>/remove", routes.remove, name="team-route-remove"),
