@@ -64,7 +64,7 @@ class PlainAddress:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         if "\0" in request.path_info or "%00" in request.META.get("QUERY_STRING", ""):
-            return _refused("the address")
+            return _refused(request, "the address")
         return self.get_response(request)
 
     def process_view(self, request: HttpRequest, *_: Any) -> HttpResponse | None:
@@ -72,9 +72,12 @@ class PlainAddress:
         if request.method != "POST" or (match and match.namespace == "api"):
             return None
         if any("\0" in text for name, values in request.POST.lists() for text in (name, *values)):
-            return _refused("the form")
+            return _refused(request, "the form")
         return None
 
 
-def _refused(where: str) -> HttpResponse:
-    return JsonResponse({"error": {"code": "invalid", "message": _NUL.format(where=where)}}, status=400)
+def _refused(request: HttpRequest, where: str) -> HttpResponse:
+    message = _NUL.format(where=where)
+    if request.path_info.startswith("/api/"):
+        return JsonResponse({"error": {"code": "invalid", "message": message}}, status=400)
+    return HttpResponse(message, status=400, content_type="text/plain; charset=utf-8")

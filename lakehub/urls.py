@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from lakehub import health
+from lakehub.openapi import Once
 
 api: list[URLPattern | URLResolver] = [
     path("", include("lakehub.accounts.urls")),
@@ -14,7 +15,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("ingestion.urls")),
     path("", include("quality.urls")),
     path("", include("incidents.urls")),
-    path("schema", SpectacularAPIView.as_view(), name="schema"),
+    path("schema", SpectacularAPIView.as_view(generator_class=Once), name="schema"),
 ]
 
 urlpatterns = [
@@ -26,6 +27,7 @@ urlpatterns = [
     path("", include("frontend.urls")),
 ]
 
+handler400 = "frontend.views.errors.bad_request"
 handler403 = "frontend.views.errors.forbidden"
 handler404 = "frontend.views.errors.not_found"
 handler500 = "frontend.views.errors.server_error"

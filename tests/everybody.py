@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from typing import Any
 
@@ -27,16 +27,22 @@ PROGRAMS = ("token", "viewer's token", "token without the scope", "expired token
 CALLERS = ("anonymous", *PEOPLE, *PROGRAMS)
 
 
+_CSRF = "t" * 32
+
+
 @dataclass(frozen=True)
 class Caller:
-    """`headers` is all that tells who asks. People send the cookie that they got when they signed in."""
+    """`headers` and `cookies` are all that tells who asks."""
 
     name: str
     headers: dict[str, str]
+    cookies: dict[str, str] = field(default_factory=dict)
 
     @property
     def client(self) -> Client:
-        return Client(headers=self.headers, raise_request_exception=False)
+        client = Client(headers=self.headers, raise_request_exception=False)
+        client.cookies.load(self.cookies)
+        return client
 
 
 @dataclass(frozen=True)
@@ -68,7 +74,8 @@ def _callers(people: dict[str, User], team: Team) -> dict[str, Caller]:
     for name, person in people.items():
         client = Client()
         client.force_login(person)
-        found[name] = Caller(name, {"Cookie": f"sessionid={client.cookies['sessionid'].value}"})
+        cookies = {"sessionid": client.cookies["sessionid"].value, "csrftoken": _CSRF}
+        found[name] = Caller(name, {"X-CSRFToken": _CSRF}, cookies)
     given: dict[str, dict[str, Any]] = {
         "token": {},
         "viewer's token": {"created_by": people["viewer"]},

@@ -35,7 +35,7 @@ class IncidentSerializer(serializers.ModelSerializer[Incident]):
     """A line of the list. `revision` names the state that you saw: send it with an action to be told if it changed."""
 
     dataset = serializers.CharField(source="dataset.name")
-    assignee = serializers.CharField(source="assignee.username", default=None)
+    assignee = serializers.CharField(source="assignee.username", default=None, allow_null=True)
 
     class Meta:
         model = Incident

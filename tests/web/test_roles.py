@@ -51,7 +51,8 @@ def methods_of(view: Any) -> tuple[str, ...]:
     """Those that it answers: a class says so; of a function, its code does."""
     cls = getattr(view, "view_class", None) or getattr(view, "cls", None)
     if cls is not None:
-        return tuple(method for method in METHODS if hasattr(cls, method.lower()))
+        allowed = {name.upper() for name in cls.http_method_names if hasattr(cls, name)}
+        return tuple(method for method in METHODS if method in allowed)
     while hasattr(view, "__wrapped__"):
         if (allowed := _required(view)) is not None:
             return tuple(method for method in METHODS if method in allowed)
