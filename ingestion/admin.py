@@ -1,22 +1,38 @@
-"""Ingestion as on-call sees it: rows are read here, changed by jobs; a run that waits can be cancelled."""
+"""Ingestion as on-call sees it: rows are read here, changed by jobs; a run that waits can be cancelled, or started."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from django import forms
 from django.contrib import admin, messages
+from django.contrib.admin.helpers import ACTION_CHECKBOX_NAME
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.template.response import TemplateResponse
 
-from ingestion import runs
-from ingestion.models import Commit, CopyLease, Finding, JobRun, TouchedPartition
+from ingestion import runs, waiting
+from ingestion.models import BlockedInput, Commit, CopyLease, Finding, JobRun, TouchedPartition
 from lakehub import clock
 from lakehub.accounts.console import ReadOnly
-from lakehub.kernel.errors import Conflict
+from lakehub.kernel.errors import Conflict, Refused
 
 
 class _Facts(ReadOnly, admin.ModelAdmin[Any]):
     """They are appended by jobs, and a form would only make them untrue."""
+
+
+class RegardlessForm(forms.Form):
+    """They begin without asking the gate; the reason is kept with each run and in the audit log."""
+
+    why = forms.CharField(label="Reason", widget=forms.Textarea(attrs={"rows": 3}), max_length=2000)
+
+
+class BlockedInputInline(ReadOnly, admin.TabularInline[BlockedInput, JobRun]):
+    model = BlockedInput
+    verbose_name_plural = "waits for"
+    fields = ("copy", "start", "end", "verdict", "reason", "incidents", "retry_at")
+    extra = 0
 
 
 @admin.register(JobRun)
@@ -26,7 +42,8 @@ class JobRunAdmin(_Facts):
     search_fields = ("copy__dataset__name", "error")
     date_hierarchy = "due_at"
     list_select_related = ("copy__dataset", "copy__data_center")
-    actions = ("cancel",)
+    inlines = (BlockedInputInline,)
+    actions = ("cancel", "start_regardless")
 
     @admin.action(description="Cancel the runs that wait", permissions=["act"])
     def cancel(self, request: HttpRequest, chosen: QuerySet[JobRun]) -> None:
@@ -35,6 +52,28 @@ class JobRunAdmin(_Facts):
                 runs.cancel(run, actor=request.user.get_username(), now=clock.now())
             except Conflict as problem:
                 self.message_user(request, str(problem), messages.WARNING)
+
+    @admin.action(description="Start although an input is blocked…", permissions=["act"])
+    def start_regardless(self, request: HttpRequest, chosen: QuerySet[JobRun]) -> HttpResponse | None:
+        form = RegardlessForm(request.POST) if "apply" in request.POST else RegardlessForm()
+        found = runs.described(chosen)
+        if not (form.is_bound and form.is_valid()):
+            context = {
+                **self.admin_site.each_context(request),
+                "title": "Start although an input is blocked",
+                "hint": RegardlessForm.__doc__,
+                "checkbox": ACTION_CHECKBOX_NAME,
+                "chosen": found,
+                "form": form,
+            }
+            return TemplateResponse(request, "ingestion/console/start.html", context)
+        for run in found:
+            try:
+                actor, why = request.user.get_username(), form.cleaned_data["why"]
+                waiting.start_regardless(run, why=why, actor=actor, now=clock.now())
+            except (Conflict, Refused) as problem:
+                self.message_user(request, str(problem), messages.WARNING)
+        return None
 
 
 @admin.register(Commit)

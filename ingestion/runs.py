@@ -6,13 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Q, QuerySet, Value
+from django.db.models import F, Prefetch, Q, QuerySet, Value
 from django.db.models.functions import Coalesce, Now
 
 from ingestion import findings
 from ingestion.domain.retrying import ATTEMPTS, GiveUp, RetryAt, after_failure
 from ingestion.leases import LEASE, until
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.models import BlockedInput, JobKind, JobRun, JobState
 from ingestion.spark.report import SUCCEEDED, JobReport
 from ingestion.specs import check_params
 from lakehub.accounts import audit
@@ -51,6 +51,20 @@ def copy_of(dataset: Dataset, data_center: str) -> DatasetCopy:
         asked = f"has no copy in `{name}`" if name else "has several copies: name the data center"
         raise NotFound(f"Dataset `{dataset.name}` {asked}.{did_you_mean(name, copies)}")
     return copies[name]
+
+
+def find(dataset: Dataset, number: int) -> JobRun:
+    """The run of a copy of the dataset. Raises NotFound."""
+    found = described(JobRun.objects.filter(copy__dataset=dataset, pk=number)).first()
+    if found is None:
+        raise NotFound(f"Dataset `{dataset.name}` has no run {number}.")
+    return found
+
+
+def described(runs: QuerySet[JobRun]) -> QuerySet[JobRun]:
+    """With what people are told of them: two queries."""
+    inputs = BlockedInput.objects.select_related("copy__dataset", "copy__data_center")
+    return runs.select_related("copy__dataset", "copy__data_center").prefetch_related(Prefetch("blocked_by", inputs))
 
 
 def claim(worker: str, *, now: datetime, lease: timedelta = LEASE) -> JobRun | None:

@@ -6,12 +6,26 @@ from typing import ClassVar
 
 from rest_framework import serializers
 
-from ingestion.models import Commit, JobKind, JobRun
+from ingestion.models import BlockedInput, Commit, JobKind, JobRun
+
+
+class BlockedInputSerializer(serializers.ModelSerializer[BlockedInput]):
+    """An input that a run waits for: what the gate says of the range that it reads."""
+
+    dataset = serializers.CharField(source="copy.dataset.name", read_only=True)
+    data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
+    incidents = serializers.ListField(child=serializers.IntegerField(), read_only=True)
+
+    class Meta:
+        model = BlockedInput
+        fields: ClassVar = ["dataset", "data_center", "start", "end", "verdict", "reason", "incidents", "retry_at"]
+        read_only_fields = fields
 
 
 class JobRunSerializer(serializers.ModelSerializer[JobRun]):
     dataset = serializers.CharField(source="copy.dataset.name", read_only=True)
     data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
+    blocked_by = BlockedInputSerializer(many=True, read_only=True)
 
     class Meta:
         model = JobRun
@@ -30,6 +44,10 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
             "ended_at",
             "report",
             "error",
+            "waits_since",
+            "blocked_by",
+            "regardless_by",
+            "regardless_why",
         ]
         read_only_fields = fields
 
@@ -40,6 +58,12 @@ class AskSerializer(serializers.Serializer[JobRun]):
     kind = serializers.ChoiceField(JobKind.choices)
     data_center = serializers.CharField(default="", allow_blank=True)
     params = serializers.DictField(default=dict)
+
+
+class RegardlessSerializer(serializers.Serializer[JobRun]):
+    """Why a run may read what the gate blocks."""
+
+    why = serializers.CharField(max_length=2000)
 
 
 class CommitSerializer(serializers.ModelSerializer[Commit]):

@@ -66,7 +66,7 @@ def start_regardless(run: JobRun, *, why: str, actor: str, now: datetime) -> Job
         ]
         audit.record(actor, "start regardless", f"run:{run.pk}", now=now, why=why, blocked=blocked)
         wake("ingestion.tasks.run_job")
-    run.refresh_from_db()
+    run.refresh_from_db(fields=["state", "due_at", "regardless_by", "regardless_why", "error"])
     return run
 
 

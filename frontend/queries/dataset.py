@@ -13,6 +13,7 @@ from frontend.calendar import Calendar, Day, calendar
 from frontend.queries.health import SEVERITY, Health, counting_units, health_of
 from incidents.models import Incident
 from ingestion.models import Commit, JobRun, TouchedPartition
+from ingestion.runs import LIVE, described
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.interval import FOREVER
@@ -97,13 +98,12 @@ def past_incidents(dataset: Dataset, *, now: datetime, limit: int = 6) -> QueryS
 
 
 def runs(dataset: Dataset, limit: int = 30) -> QuerySet[JobRun]:
-    return JobRun.objects.filter(copy__dataset=dataset).select_related("copy__data_center").order_by("-id")[:limit]
+    """Newest first, with what the ones that wait are waiting for. Two queries."""
+    return described(JobRun.objects.filter(copy__dataset=dataset)).order_by("-id")[:limit]
 
 
 def running(dataset: Dataset) -> QuerySet[JobRun]:
-    return JobRun.objects.filter(copy__dataset=dataset, state__in=("queued", "running")).select_related(
-        "copy__data_center"
-    )
+    return JobRun.objects.filter(copy__dataset=dataset, state__in=LIVE).select_related("copy__data_center")
 
 
 def neighbours(dataset: Dataset, *, now: datetime) -> Neighbours:

@@ -12,7 +12,7 @@ from frontend.acting import actor_of
 from frontend.live import render_live
 from frontend.numbers import whole
 from frontend.queries import dataset as query
-from frontend.queries import history
+from frontend.queries import history, pipelines
 from frontend.queries import incidents as incident_query
 from frontend.queries.behind import by_copy
 from frontend.queries.health import Health, health_of
@@ -77,6 +77,9 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "runs": query.runs(dataset),
         "commits": query.commits(dataset, 30),
         "sums": query.sums(dataset, now=now),
+        "waiting": pipelines.waiting(dataset),
+        "finished": pipelines.finished(dataset),
+        "hooks": pipelines.hooks(dataset),
     }
     return render(request, "frontend/dataset/ingestion.html", context)
 

@@ -8,6 +8,8 @@ from rest_framework import serializers
 
 from quality.models import FinishedRun, PipelineHook
 
+ADDRESS = "/api/v1/pipelines/hooks/{key}/finished"
+
 
 class NewFinishedSerializer(serializers.Serializer[dict[str, Any]]):
     """A run that has finished, and what it wrote. Without partitions `from` and `to` may be left out."""
@@ -70,7 +72,7 @@ class HookSerializer(serializers.ModelSerializer[PipelineHook]):
         read_only_fields = fields
 
     def get_address(self, hook: PipelineHook) -> str:
-        return f"/api/v1/pipelines/hooks/{hook.key}/finished"
+        return ADDRESS.format(key=hook.key)
 
 
 class MadeHookSerializer(HookSerializer):

@@ -8,7 +8,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ingestion.models import JobRun
+from ingestion.models import JobRun, JobState
+from ingestion.runs import described
 from ingestion.serializers import JobRunSerializer
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import NotFound
@@ -23,7 +24,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *, dataset: str | None, limit: int, json: bool, **_: Any) -> None:
-        found = JobRun.objects.select_related("copy__dataset", "copy__data_center").order_by("-pk")
+        found = described(JobRun.objects.order_by("-pk"))
         try:
             found = found.filter(copy__dataset=live_dataset(dataset)) if dataset else found
         except NotFound as error:
@@ -38,5 +39,8 @@ def _as_json(run: JobRun) -> str:
 
 def _as_line(run: JobRun) -> str:
     counts = run.report.get("counts", {})
-    told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {run.error or told}"
+    told = run.error or ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if run.state == JobState.WAITING:
+        numbers = sorted({number for one in run.blocked_by.all() for number in one.incidents})
+        told += f"{''.join(f', #{number}' for number in numbers)}; asks again at {run.due_at:%H:%M:%S}"
+    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {told}"

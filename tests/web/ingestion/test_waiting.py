@@ -152,7 +152,7 @@ def test_a_run_that_waits_is_not_asked_for_again_and_keeps_nobody_else_waiting(
     copy: DatasetCopy, planes: Dataset, gate: FakeGate, launcher: FakeLauncher, worker: Worker
 ) -> None:
     gate.blocked = {"planes": (214,)}
-    run = ask(copy)
+    ask(copy)
     work.run_next(worker)
     assert ask_for_what_is_due(now=NOW + DAY) == []
     with pytest.raises(Conflict):
