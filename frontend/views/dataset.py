@@ -33,9 +33,9 @@ TABS = (
     ("data", "Data"),
     ("ingestion", "Ingestion"),
     ("lineage", "Lineage"),
+    ("alerts", "Alerts"),
     ("settings", "Settings"),
 )
-    ("alerts", "Alerts"),
 
 
 def quality(request: HttpRequest, name: str) -> HttpResponse:
