@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from incidents import gate
+from incidents import gate, gate_log
 from ingestion.ports import InputAnswer, WantedInput
 
 
@@ -13,8 +13,16 @@ def input_gate(
     inputs: Sequence[WantedInput], *, consumer: str, request_id: str, now: datetime
 ) -> Sequence[InputAnswer]:
     """The port by which jobs ask about their inputs. Raises NotFound."""
-    asked = [gate.Question(one.dataset, one.over, consumer, one.data_center, request_id) for one in inputs]
-    replies = [gate.ask(question, now=now) for question in asked]
+    known = gate.found_copies({one.dataset for one in inputs}, now=now)
+    asked = [
+        gate.Asked(
+            gate.Question(one.dataset, one.over, consumer, one.data_center, request_id),
+            gate.chosen(one.dataset, one.data_center, known),
+        )
+        for one in inputs
+    ]
+    replies = gate.answered(asked, now=now)
+    gate_log.keep([gate.question_row(reply) for reply in replies])
     return [_answer(wanted, reply) for wanted, reply in zip(inputs, replies, strict=True)]
 
 
