@@ -32,6 +32,7 @@ _PLACES = (
     ("Datasets", "datasets", "datasets", "d", True),
     ("Gate", "gate", "gate", "t", True),
     ("Metrics", "metric-list", "metrics", "m", False),
+    ("Scores", "scores", "scores", "s", False),
     ("Coverage", "coverage", "coverage", "c", False),
     ("Onboard", "onboarding", "onboard", "o", True),
 )

@@ -23,6 +23,7 @@ from frontend.views import (
     pipelines,
     report,
     rules,
+    scores,
     settings,
     test_actions,
     routes,
@@ -94,6 +95,8 @@ urlpatterns = [
     path("business-metrics/<str:name>/edit", metrics.edit, name="metric-edit"),
     path("business-metrics/<str:name>/remove", metrics.remove, name="metric-remove"),
     path("coverage", coverage.coverage, name="coverage"),
+    path("scores", scores.scores, name="scores"),
+    path("scores.csv", scores.scores_csv, name="scores-csv"),
     path("onboarding", onboarding.onboarding, name="onboarding"),
     path("onboarding/<str:name>", onboarding.made, name="onboarding-made"),
 ]

@@ -7,6 +7,7 @@ from django.utils import timezone
 
 from frontend.live import render_live
 from frontend.queries import incidents as query
+from frontend.views.scores import incidents_behind
 from incidents.models import FalsePositive
 from lakehub import wiring
 
@@ -15,6 +16,8 @@ VIEWS = ("open", "mine", "unassigned", "reported", "suppressed", "snoozed", "gra
 
 
 def incidents(request: HttpRequest) -> HttpResponse:
+    if "behind" in request.GET:
+        return incidents_behind(request)
     now = wiring.clock.now()
     view = request.GET.get("view", "open")
     view = view if view in VIEWS else "open"

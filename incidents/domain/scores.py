@@ -164,7 +164,8 @@ def tally(lived: Iterable[Lived], reports: Iterable[Missed], window: Window) -> 
     for row in lived:
         books[row.dataset, row.category].note(row, window)
     for report in reports:
-        books[report.dataset, report.category].note_missed(report, report.pieces)
+        pieces = (piece.clip(window.whole) for piece in report.pieces)
+        books[report.dataset, report.category].note_missed(report, tuple(piece for piece in pieces if piece))
     return {key: book.close() for key, book in books.items()}
 
 

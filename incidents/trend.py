@@ -1,0 +1,117 @@
+"""The scores of a window in steps, and beside the window of the same length before it: better or worse than it was?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime, timedelta
+
+from django.core.cache import cache
+
+from incidents.domain.levels import DataLevel, QueryLevel, spread, wrong
+from incidents.domain.scores import Durations, Tally
+from incidents.lives import copies_of, lives_of
+from incidents.questions import query_levels
+from incidents.scope import ALL, Scope
+from incidents.scoring import Score, Scores
+from lakehub.kernel.interval import Interval
+
+STEPS = 13
+"""Of a window: weeks of a quarter."""
+
+
+@dataclass(frozen=True)
+class Figures:
+    """What one step, or one window, adds up to."""
+
+    durations: Durations = field(default_factory=Durations)
+    data: DataLevel = field(default_factory=DataLevel)
+    queries: QueryLevel = field(default_factory=QueryLevel)
+
+    def __add__(self, other: Figures) -> Figures:
+        return Figures(self.durations + other.durations, self.data + other.data, self.queries + other.queries)
+
+
+READINGS: dict[str, Callable[[Figures], float | None]] = {
+    "precision": lambda one: one.durations.precision,
+    "recall": lambda one: one.durations.recall,
+    "data": lambda one: one.data.quality,
+    "queries": lambda one: one.queries.quality,
+}
+
+
+@dataclass(frozen=True)
+class Trend:
+    """The window, the one before it, and the steps of the window, oldest first."""
+
+    window: Interval
+    score: Score
+    before: Figures
+    steps: tuple[Figures, ...]
+
+    def change(self, reading: str) -> float | None:
+        """In points of a share of 1, against the window before; None where either has nothing to share."""
+        read = READINGS[reading]
+        now, was = read(sum(self.steps, Figures())), read(self.before)
+        return None if now is None or was is None else now - was
+
+    def line(self, reading: str) -> tuple[float, ...]:
+        """By step; those with nothing to share are left out."""
+        return tuple(value for step in self.steps if (value := READINGS[reading](step)) is not None)
+
+
+def trend_of(window: Interval, *, scope: Scope = ALL) -> Trend:
+    return with_scores(window, scope)[0]
+
+
+def with_scores(window: Interval, scope: Scope) -> tuple[Trend, Scores]:
+    """The trend, and the scores of the window to be grouped: the same queries as the scores alone, over twice the time."""
+    both = Interval(window.start - window.length, window.end)
+    edges = [both.start + both.length * at / (2 * STEPS) for at in range(2 * STEPS)] + [both.end]
+    edges[STEPS] = window.start
+    lives = lives_of(both, scope)
+    asked = query_levels(edges, copies_of(lives.datasets))
+    steps = _steps(Scores(both, scope, lives, {}), edges, asked.values())
+    counted = Scores(window, scope, replace(lives, window=replace(lives.window, whole=window)), _late(asked))
+    return Trend(window, counted.whole, sum(steps[:STEPS], Figures()), tuple(steps[STEPS:])), counted
+
+
+def lately(days: int, *, now: datetime) -> Trend:
+    """Of the days before now, as it was at its first time within these five minutes: for what is looked at all the time."""
+    known = f"trend:{days}:{now:%Y%m%d%H}:{now.minute // 5}"
+    found: Trend | None = cache.get(known)
+    if found is None:
+        found = trend_of(Interval(now - timedelta(days=days), now))
+        cache.set(known, found, timeout=300)
+    return found
+
+
+def _late(asked: dict[int, list[QueryLevel]]) -> dict[int, QueryLevel]:
+    return {dataset: sum(levels[STEPS:], QueryLevel()) for dataset, levels in asked.items()}
+
+
+def _steps(scores: Scores, edges: Sequence[datetime], asked: Iterable[list[QueryLevel]]) -> list[Figures]:
+    sides = [_spread_all((getattr(one, side) for one in scores.tallies.values()), edges) for side in ("tp", "fp", "fn")]
+    durations = [Durations(*step) for step in zip(*sides, strict=True)]
+    levels = _levels(scores, edges)
+    queries = [sum((one[at] for one in asked), QueryLevel()) for at in range(len(edges) - 1)]
+    return [Figures(*step) for step in zip(durations, levels, queries, strict=True)]
+
+
+def _spread_all(many: Iterable[Iterable[Interval]], edges: Sequence[datetime]) -> list[timedelta]:
+    return spread((piece for pieces in many for piece in pieces), edges)
+
+
+def _levels(scores: Scores, edges: Sequence[datetime]) -> list[DataLevel]:
+    of_dataset: defaultdict[int, list[Tally]] = defaultdict(list)
+    for (dataset, _), one in scores.tallies.items():
+        of_dataset[dataset].append(one)
+    bad, monitored = [], []
+    for pk, known in scores.lives.datasets.items():
+        start = max(known.monitored_from or edges[-1], edges[0])
+        if start < edges[-1]:
+            within = Interval(start, edges[-1])
+            monitored.append((within,))
+            bad.append(wrong(of_dataset[pk], within))
+    return [DataLevel(*step) for step in zip(_spread_all(bad, edges), _spread_all(monitored, edges), strict=True)]
