@@ -79,6 +79,10 @@ TABLE = (
     Line("POST", "api/v1/tokens", ADMINS, "tokens:write", TOKEN, "audit", team_in_body=True),
     Line("DELETE", "api/v1/tokens/<str:prefix>", ADMINS, "tokens:write", leaves="audit"),
     Line("GET", "api/v1/audit*", ADMINS_OF_ANY_TEAM, "audit:read"),
+    Line("GET", "tokens", ADMINS_OF_ANY_TEAM),
+    Line("POST", "tokens", ADMINS, body=TOKEN, leaves="audit", team_in_body=True),
+    Line("POST", "tokens/<str:prefix>/revoke", ADMINS, leaves="audit"),
+    Line("GET", "audit", ADMINS_OF_ANY_TEAM),
     # -- catalog
     Line("POST", "api/v1/data-centers", SUPERUSERS, "", {"name": "dc9", "lake_uri": "file:///lake/dc9"}, "audit"),
     Line(
