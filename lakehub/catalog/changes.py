@@ -11,13 +11,13 @@ from django.db.models import F
 from lakehub.accounts import audit
 from lakehub.catalog.checking import Problems, check_evidence, check_length, check_overrides, find_table
 from lakehub.catalog.metadata import TableMetadata
-from lakehub.catalog.models import TIERS, Dataset, Feed
+from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
 from lakehub.catalog.pushing import metadata_changed
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
 
 OF_DATASET = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
-OF_FEED = ("every", "paused")
+OF_FEED = ("every", "inputs", "paused")
 EDITABLE = OF_DATASET + OF_FEED
 
 
@@ -120,6 +120,10 @@ def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
     check_length(problems, "every", changes.get("every"), least=timedelta(seconds=1))
     if "overrides" in changes:
         check_overrides(problems, changes["overrides"], changes.get("tier", dataset.tier), dataset.partition_tz)
+    if not hasattr(dataset, "feed"):
+        for name in set(changes) & set(OF_FEED):
+            problems.add(name, f"`{dataset.name}` is not fed, so there is no `{name}` to change.")
+    _check_inputs(problems, dataset, changes.get("inputs"))
     known = [column["name"] for column in dataset.columns]
     named = {"primary_key": changes.get("primary_key", ()), "event_time": [changes.get("event_time") or known[0]]}
     for name, columns in named.items():
@@ -132,6 +136,20 @@ def _check(dataset: Dataset, changes: dict[str, Any]) -> None:
         problems.raise_any()
     if not changes:
         raise Refused("Nothing was named to change.")
+
+
+def _check_inputs(problems: Problems, dataset: Dataset, inputs: list[str] | None) -> None:
+    """Each has a copy wherever the dataset has one, so that every run finds it."""
+    for name in inputs or ():
+        if name == dataset.name:
+            problems.add("inputs", f"`{name}` is no input of itself.")
+            continue
+        copies = DatasetCopy.objects.filter(dataset__name=name, dataset__offboarded_at=None)
+        lacking = dataset.copies.exclude(data_center__in=copies.values("data_center"))
+        where = ", ".join(lacking.values_list("data_center__name", flat=True))
+        if where:
+            near = did_you_mean(name, Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True)[:1000])
+            problems.add("inputs", f"`{name}` has no copy in {where}.{near}")
 
 
 def _plain(values: dict[str, Any]) -> dict[str, Any]:

@@ -179,7 +179,7 @@ class LineageDaySerializer(serializers.Serializer[LineageDay]):
 
 
 class ChangeSerializer(serializers.Serializer[Dataset]):
-    """What `PATCH /datasets/{name}` takes; a field left out stays. `every` and `paused` are the feed's."""
+    """What `PATCH /datasets/{name}` takes; a field left out stays. `every`, `inputs` and `paused` are the feed's."""
 
     tier = serializers.IntegerField(required=False)
     description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
@@ -189,4 +189,11 @@ class ChangeSerializer(serializers.Serializer[Dataset]):
     event_time = serializers.CharField(required=False, allow_blank=True, max_length=100)
     overrides = serializers.DictField(required=False)
     every = Seconds(required=False)
+    inputs = serializers.ListField(
+        child=serializers.CharField(max_length=63),
+        max_length=100,
+        required=False,
+        allow_null=True,
+        help_text="Datasets in the lake that the gate is asked about before a job starts; null: as lineage has it.",
+    )
     paused = serializers.BooleanField(required=False)

@@ -11,7 +11,7 @@ import pytest
 
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog import changes
-from lakehub.catalog.models import Connection, Dataset, DatasetCopy
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
 from lakehub.catalog.onboarding import Application, Upstream, onboard
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from tests import factories as make
@@ -128,6 +128,19 @@ def test_a_name_is_taken_once(ops: Connection) -> None:
     with pytest.raises(Refused, match="There is a dataset `flights` already"):
         onboard(APPLICATION, actor="jonas", now=make.NOW)
     assert Dataset.objects.count() == 1
+
+
+def test_a_feed_names_its_inputs_where_they_are_in_the_same_lakes(ops: Connection) -> None:
+    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    make.dataset("planes", copies=[copy.data_center.name for copy in dataset.copies.all()])
+    make.dataset("elsewhere", copies=("dc9",))
+    changes.change(dataset, {"inputs": ["planes"]}, actor="ines", now=make.NOW)
+    assert Feed.objects.get(dataset=dataset).inputs == ["planes"]
+    for name, why in (("plans", "Did you mean `planes`"), ("elsewhere", "has no copy in"), (dataset.name, "itself")):
+        with pytest.raises(Refused, match=why):
+            changes.change(dataset, {"inputs": [name]}, actor="ines", now=make.NOW)
+    changes.change(dataset, {"inputs": None}, actor="ines", now=make.NOW)
+    assert Feed.objects.get(dataset=dataset).inputs is None
 
 
 def test_a_feed_is_paused_and_slowed_by_the_same_use_case(ops: Connection) -> None:
