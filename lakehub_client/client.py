@@ -1,0 +1,129 @@
+"""The REST API of Lakehub, as far as pipelines need it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from http.client import HTTPMessage
+from typing import IO, Any
+from urllib.error import HTTPError
+from urllib.request import HTTPRedirectHandler, Request, build_opener
+
+TIMEOUT_S = 10.0
+
+
+class LakehubError(RuntimeError):
+    """It was reached and said no, or was not reached (status 0). `fields` says why for each field."""
+
+    def __init__(self, status: int, message: str, fields: Mapping[str, Any] | None = None) -> None:
+        super().__init__(message)
+        self.status = status
+        self.fields = dict(fields or {})
+
+
+@dataclass(frozen=True)
+class Input:
+    """A range of a dataset, `[start, end)`: dates of the dataset's own zone, or times with an offset. No `data_center`: the token's."""
+
+    dataset: str
+    start: str | date | datetime
+    end: str | date | datetime
+    data_center: str = ""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """To all inputs together; `answers` has each, as the API gives it. `retry_after` is in seconds."""
+
+    verdict: str
+    allowed: bool
+    retry_after: float | None
+    answers: tuple[Mapping[str, Any], ...] = field(default=())
+
+    @property
+    def why(self) -> str:
+        """What blocks, in words."""
+        return "; ".join(_blocked(one) for one in self.answers if not one["allowed"])
+
+
+class Client:
+    """`Client("https://lakehub.example.org", "lh_...")`. Raises LakehubError."""
+
+    def __init__(self, url: str, token: str, *, timeout: float = TIMEOUT_S) -> None:
+        if not url.startswith(("https://", "http://")):
+            raise ValueError(f"`{url}` is no address of Lakehub: write https://host.")
+        self.url = url.rstrip("/")
+        self._token = token
+        self._timeout = timeout
+        self._opener = build_opener(_NoRedirects)
+
+    def gate(self, inputs: Sequence[Input], *, request_id: str = "") -> Answer:
+        """May all of these be read now? `request_id` names the job that asks: it is counted once."""
+        said = [
+            {"dataset": one.dataset, "from": text(one.start), "to": text(one.end), "dc": one.data_center}
+            for one in inputs
+        ]
+        got = self.post("gate", {"inputs": said, "request_id": request_id})
+        return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
+
+    def pipeline_finished(
+        self,
+        dataset: str,
+        start: str | date | datetime = "",
+        end: str | date | datetime = "",
+        *,
+        run_id: str,
+        data_center: str = "",
+        link: str = "",
+    ) -> Mapping[str, Any]:
+        """A run has written `[start, end)`: what it wrote is tested at once. Told again with the same `run_id`, nothing happens."""
+        said = {"dataset": dataset, "from": text(start), "to": text(end), "dc": data_center, "run_id": run_id}
+        told: Mapping[str, Any] = self.post("pipelines/finished", {**said, "link": link})
+        return told
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Any:
+        """What the API answers to `/api/v1/<path>`."""
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        request = Request(f"{self.url}/api/v1/{path}", json.dumps(body).encode(), headers, method="POST")  # noqa: S310  checked above
+        try:
+            with self._opener.open(request, timeout=self._timeout) as answer:
+                return json.load(answer)
+        except HTTPError as error:
+            raise _refusal(error) from None
+        except OSError as error:
+            raise LakehubError(0, f"{self.url} was not reached: {error}") from error
+
+
+def text(at: str | date | datetime) -> str:
+    """As the API reads it. A time without an offset could be any zone's: it is refused."""
+    if isinstance(at, str):
+        return at
+    if isinstance(at, datetime) and at.tzinfo is None:
+        raise ValueError(f"{at.isoformat()} has no offset: give it a time zone, or pass a date.")
+    return at.isoformat()
+
+
+class _NoRedirects(HTTPRedirectHandler):
+    """The token goes to the address that was named, and no other."""
+
+    def redirect_request(
+        self, req: Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+    ) -> None:
+        return None
+
+
+def _refusal(error: HTTPError) -> LakehubError:
+    body = error.read()
+    try:
+        said = json.loads(body)["error"]
+        return LakehubError(error.code, said["message"], said.get("fields"))
+    except (ValueError, KeyError, TypeError):
+        return LakehubError(error.code, f"{error.url} answered {error.code} {error.reason}")
+
+
+def _blocked(one: Mapping[str, Any]) -> str:
+    causes = dict.fromkeys(f"{cause['verdict']}: {cause['reason']}" for cause in one["reasons"] if cause["blocks"])
+    incidents = "".join(f", incident #{number}" for number in one["incidents"])
+    return f"{one['dataset']}@{one['data_center']} is {', '.join(causes)}{incidents}"
