@@ -71,9 +71,10 @@ class Item:
 
 
 def timeline(incident: Incident, runs: Sequence[Result]) -> list[Item]:
-    """Newest first. Two queries."""
+    """Newest first. Three queries."""
     events = IncidentEvent.objects.filter(incident=incident)[:500]
-    messages = Message.objects.filter(incident=incident).order_by("-created_at")[:200]
+    written = Message.objects.filter(incident=incident).defer("body", "facts").prefetch_related("deliveries")
+    messages = written.order_by("-created_at")[:200]
     items = [*map(_event, events), *_runs(runs), *map(_message, messages)]
     # Of things at one instant: first the run, then what it caused, then the message about that.
     order = {"runs": 0, "moves": 1, "messages": 2}
@@ -108,7 +109,8 @@ def _message(message: Message) -> Item:
     to = f"{message.channel.capitalize()} to {message.shown_address}: {message.occasion},"
     held_by = message.held_by_id
     if message.state == MessageState.SENT:
-        return Item(message.sent_at or message.created_at, "messages", "mail", "pass", text=to, strong="sent")
+        at, how = message.sent_at or message.created_at, _attempts(message)
+        return Item(at, "messages", "mail", "pass", text=to, strong="sent", more=how)
     told = {
         MessageState.PENDING: ("waits to be sent", message.error),
         MessageState.HELD: ("not sent yet", message.why or "held by another incident"),
@@ -117,4 +119,23 @@ def _message(message: Message) -> Item:
         MessageState.FAILED: ("could not be sent", message.error or message.why),
     }
     strong, reason = told[MessageState(message.state)]
-    return Item(message.created_at, "messages", "unsent", "", text=to, strong=strong, reason=reason, held_by=held_by)
+    return Item(
+        message.created_at,
+        "messages",
+        "unsent",
+        "",
+        text=to,
+        strong=strong,
+        more=_attempts(message),
+        reason=reason,
+        held_by=held_by,
+    )
+
+
+def _attempts(message: Message) -> str:
+    """`202 in 35 ms`, `3 attempts, the last: 503 in 12 ms`; empty where nothing was tried, or it is forgotten."""
+    tried = list(message.deliveries.all())
+    if not tried:
+        return ""
+    last = f"{tried[0].status or 'no answer'} in {tried[0].ms:,} ms"
+    return last if len(tried) == 1 else f"{len(tried)} attempts, the last: {last}"

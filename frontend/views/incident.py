@@ -9,6 +9,7 @@ from frontend.live import render_live
 from frontend.queries import incident as query
 from frontend.queries import timeline
 from frontend.queries.incident_choices import choices
+from incidents.causes import likely_cause
 from incidents.impact import consumers
 from incidents.models import Backfill, FalsePositive, Incident, RootCause, Subscription
 from lakehub import wiring
@@ -32,6 +33,7 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "incident": found,
         "told": told,
         "life": query.life(told),
+        "cause": likely_cause(found, now=now, spans=told.spans),
         "plot": query.plot(told, runs, now=now),
         "items": [item for item in items if show in ("all", item.group)],
         "counts": timeline.counts(items),

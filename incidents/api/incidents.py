@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from incidents import gate, moves, reports
 from incidents.api.common import known, person, valid
+from incidents.causes import likely_cause
 from incidents.models import Incident, State
 from incidents.shapes.actions import ReportSerializer
 from incidents.shapes.incidents import IncidentDetailSerializer, IncidentSerializer
@@ -80,6 +81,7 @@ class OneIncident(APIView):
 
 def shown(number: int, code: int = status.HTTP_200_OK) -> Response:
     moves.find(number)
-    related = ("spans__copy__data_center", "spans__unit__test", "events", "messages")
+    related = ("spans__copy__data_center", "spans__unit__test__version", "events", "messages__deliveries")
     incident = Incident.objects.select_related("dataset", "assignee").prefetch_related(*related).get(pk=number)
-    return Response(IncidentDetailSerializer(incident).data, code)
+    cause = likely_cause(incident, now=wiring.clock.now(), spans=list(incident.spans.all()))
+    return Response(IncidentDetailSerializer(incident, context={"cause": cause}).data, code)

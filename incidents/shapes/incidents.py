@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from incidents.causes import Cause, Kind
 from incidents.domain.lifecycle import State, moves_from
-from incidents.models import Incident, IncidentEvent, Message, Span
+from incidents.models import Delivery, Incident, IncidentEvent, Message, Span
 
 
 class SpanSerializer(serializers.ModelSerializer[Span]):
@@ -25,10 +27,30 @@ class EventSerializer(serializers.ModelSerializer[IncidentEvent]):
         fields: ClassVar = ["at", "kind", "actor", "was", "becomes", "text", "detail"]
 
 
+class CauseSerializer(serializers.Serializer[Cause]):
+    """A guess: the first of what happened between the last pass and now, nearest to the source first."""
+
+    kind = serializers.ChoiceField([one.value for one in Kind])
+    text = serializers.CharField()
+    link = serializers.CharField(allow_blank=True, help_text="A page here, from the first slash on.")
+
+
+class AttemptSerializer(serializers.ModelSerializer[Delivery]):
+    class Meta:
+        model = Delivery
+        fields: ClassVar = ["at", "ok", "status", "error", "ms"]
+
+
 class MessageSerializer(serializers.ModelSerializer[Message]):
+    address = serializers.CharField(source="shown_address", help_text="Without what is secret in it.")
+    deliveries = AttemptSerializer(many=True, help_text="Newest first.")
+
     class Meta:
         model = Message
-        fields: ClassVar = ["occasion", "channel", "state", "why", "held_by", "created_at", "sent_at", "error"]
+        fields: ClassVar = [
+            *("occasion", "channel", "address", "told_because", "subject", "state", "why", "held_by"),
+            *("created_at", "sent_at", "error", "deliveries"),
+        ]
 
 
 class IncidentSerializer(serializers.ModelSerializer[Incident]):
@@ -69,9 +91,17 @@ class IncidentDetailSerializer(IncidentSerializer):
     events = EventSerializer(many=True)
     messages = MessageSerializer(many=True)
     moves = serializers.SerializerMethodField()
+    likely_cause = serializers.SerializerMethodField()
 
     class Meta(IncidentSerializer.Meta):
-        fields: ClassVar = [*IncidentSerializer.Meta.fields, "moves", "spans", "events", "messages"]
+        fields: ClassVar = [
+            *IncidentSerializer.Meta.fields,
+            *("moves", "likely_cause", "spans", "events", "messages"),
+        ]
+
+    @extend_schema_field(CauseSerializer)
+    def get_likely_cause(self, incident: Incident) -> dict[str, Any]:
+        return dict(CauseSerializer(self.context["cause"]).data)
 
     def get_moves(self, incident: Incident) -> list[str]:
         return [move.value for move in moves_from(State(incident.state), reported=incident.reported)]

@@ -60,7 +60,7 @@ MOST_QUERIES = {
     "/datasets/flights/settings": 21,
     "/datasets/flights/tests/{test}": 22,
     "/incidents": 10,
-    "/incidents/{incident}": 18,
+    "/incidents/{incident}": 25,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 20,
     "/audit": 5,
     "/tokens": 7,

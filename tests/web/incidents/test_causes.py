@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 import pytest
+from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
 from incidents.causes import Cause, Kind, likely_cause
@@ -184,6 +185,18 @@ def test_a_test_that_was_changed(flights: Dataset) -> None:
 
 def test_what_a_person_reported_has_no_cause_that_could_be_seen(flights: Dataset) -> None:
     assert cause(make.incident(flights, reported=True)).kind == Kind.UNKNOWN
+
+
+def test_the_page_and_the_api_say_it(flights: Dataset, client: Client) -> None:
+    weather = make.dataset("weather")
+    make.edge(weather, flights)
+    upstream, incident = failing(weather), failing(flights)
+    client.force_login(make.user("reader"))
+    shown = client.get(f"/incidents/{incident.pk}").content.decode()
+    assert f"Likely cause: upstream: {upstream.title}" in shown
+    assert f'<a href="/incidents/{upstream.pk}">Look at it</a>' in shown
+    said = client.get(f"/api/v1/incidents/{incident.pk}").json()["likely_cause"]
+    assert (said["kind"], said["link"]) == ("upstream", f"/incidents/{upstream.pk}")
 
 
 def test_queries_do_not_grow(flights: Dataset, django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -198,6 +198,15 @@ def test_each_attempt_is_in_the_log(stage: Stage, monkeypatch: pytest.MonkeyPatc
     assert (first.ok, first.status, first.error) == (False, "503", "hooks.example.org answered 503.")
     assert (second.ok, second.status, second.error, second.at) == (True, "202", "", NOW + HOUR)
     assert {one.address for one in (first, second)} == {"hooks.example.org"}
+    client = Client()
+    client.force_login(factories.user("reader"))
+    assert (
+        f"2 attempts, the last: 202 in {second.ms} ms"
+        in client.get(f"/incidents/{message.incident_id}").content.decode()
+    )
+    (said,) = client.get(f"/api/v1/incidents/{message.incident_id}").json()["messages"]
+    assert [one["status"] for one in said["deliveries"]] == ["202", "503"]
+    assert said["address"] == "hooks.example.org"
 
 
 def test_a_receiver_that_asks_for_time_gets_it(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:
