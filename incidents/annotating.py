@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from incidents.models import Backfill, Incident, RootCause
@@ -26,7 +26,9 @@ def checked(changes: Mapping[str, Any], incident: Incident, *, now: datetime) ->
     }
     eta = changes.get("eta")
     if eta is not None and eta <= now and eta != incident.eta:
-        problems["eta"] = f"Recovery is expected in the future, and {eta:%Y-%m-%d %H:%M} UTC has passed."
+        problems["eta"] = (
+            f"Recovery is expected in the future, and {eta.astimezone(UTC):%Y-%m-%d %H:%M} UTC has passed."
+        )
     for name, words in KNOWN.items():
         value = changes.get(name, "")
         if value and value not in words:
@@ -71,7 +73,7 @@ def _label(name: str) -> str:
 
 def _shown(name: str, value: Any) -> str:
     if isinstance(value, datetime):
-        return f"{value:%Y-%m-%d %H:%M} UTC"
+        return f"{value.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
     if isinstance(value, JobRun):
         return str(value.pk)
     return str(value or "not known").replace("_", " ") if name in KNOWN else str(value or "not known")

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
@@ -43,7 +43,7 @@ class Snooze:
         if self.failures is not None:
             yield f"for {self.failures} more {'failure' if self.failures == 1 else 'failures'}"
         if self.until is not None:
-            yield f"until {self.until:%Y-%m-%d %H:%M} UTC"
+            yield f"until {_utc(self.until)}"
 
     def fields(self, *, now: datetime) -> dict[str, object]:
         """Of the incident."""
@@ -55,11 +55,15 @@ class Snooze:
         }
 
 
+def _utc(instant: datetime) -> str:
+    return f"{instant.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
 def check(wanted: Snooze, *, now: datetime) -> None:
     """Raises Refused with every part that cannot be."""
     problems = {}
     if wanted.until is not None and wanted.until <= now:
-        problems["until"] = f"A snooze ends in the future, and {wanted.until:%Y-%m-%d %H:%M} UTC has passed."
+        problems["until"] = f"A snooze ends in the future, and {_utc(wanted.until)} has passed."
     if wanted.failures is not None and not 1 <= wanted.failures <= MOST_FAILURES:
         problems["failures"] = f"A snooze lasts for 1 to {MOST_FAILURES} more failures, not for {wanted.failures}."
     if problems:

@@ -7,6 +7,7 @@ from django.shortcuts import render
 
 from frontend.acting import actor_of
 from frontend.queries.coverage import fleet
+from incidents import alert_coverage
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from quality.domain.tiers import TIERS
@@ -20,6 +21,7 @@ def coverage(request: HttpRequest) -> HttpResponse:
     context = {
         "now": now,
         "fleet": fleet(now=now),
+        "alerts": alert_coverage.coverage(now=now),
         "promises": list(TIERS.items()),
         "teams": teams,
         "team": team,

@@ -6,6 +6,7 @@ from django.http import HttpRequest, HttpResponse
 
 from frontend.live import render_live
 from frontend.queries import home as query
+from incidents import alert_coverage
 from lakehub import wiring
 from quality.coverage import lately
 
@@ -28,6 +29,8 @@ def home(request: HttpRequest) -> HttpResponse:
         "behind": query.furthest_behind(fleet),
         "questions": questions,
         "answers": answers,
-        "covered": lambda: lately(now=now),  # the live part does without
+        # the live part does without these
+        "covered": lambda: lately(now=now),
+        "alerted": lambda: alert_coverage.lately(now=now),
     }
     return render_live(request, "frontend/home/page.html", context, FRAGMENTS)

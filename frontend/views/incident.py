@@ -9,9 +9,11 @@ from frontend.live import render_live
 from frontend.queries import incident as query
 from frontend.queries import timeline
 from frontend.queries.incident_choices import choices
+from incidents import snoozing
 from incidents.causes import likely_cause
 from incidents.impact import consumers
 from incidents.models import Backfill, FalsePositive, Incident, RootCause, Subscription
+from incidents.upstream import open_upstream
 from lakehub import wiring
 from lakehub.accounts.permissions import ACTIONS, can
 
@@ -41,6 +43,8 @@ def incident(request: HttpRequest, pk: int) -> HttpResponse:
         "downstream": query.reached(told, now=now),
         "consumers": consumers(found, told.spans, now=now),
         "similar": query.similar(found, now=now),
+        "upstream": open_upstream(found.dataset) if found.resolved_at is None else [],
+        "snooze": snoozing.of(found, now=now),
         "may": may,
         "choices": choices(found, told.spans) if may["acknowledge"] else None,
         "followed": Subscription.objects.filter(user=user, dataset=found.dataset_id).exists(),

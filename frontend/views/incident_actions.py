@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.timezone import make_aware
@@ -15,8 +15,10 @@ from frontend.numbers import whole
 from frontend.views.incident import find
 from incidents import actions, reports, resolving
 from incidents.models import Resolution
+from incidents.snoozing import Snooze
 from lakehub import wiring
 from lakehub.accounts.models import User
+from lakehub.kernel.errors import Refused
 
 
 @require_POST
@@ -71,11 +73,25 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def snooze(request: HttpRequest, pk: int) -> HttpResponse:
     def use_case(actor: User) -> str:
-        until = instant(request.POST.get("until", ""), make_aware)
-        actions.snooze(pk, until, actor=actor, now=wiring.clock.now(), seen=seen_revision(request))
-        return f"Messages about #{pk} are snoozed." if until else f"#{pk} is snoozed no longer."
+        wanted = _snooze_asked(request.POST)
+        ends = {"until_worse": wanted.until_worse, "failures": wanted.failures}
+        actions.snooze(pk, wanted.until, actor=actor, now=wiring.clock.now(), seen=seen_revision(request), **ends)
+        return f"Messages about #{pk} are snoozed {wanted}." if wanted.is_any else f"#{pk} is snoozed no longer."
 
     return act(request, "acknowledge", find(pk).dataset, use_case, then=_page(pk))
+
+
+def _snooze_asked(said: QueryDict) -> Snooze:
+    """`ends` says which of its ends was chosen; without it, a time or nothing. Raises Refused."""
+    ends = said.get("ends", "")
+    if ends == "worse":
+        return Snooze(until_worse=True)
+    if ends == "failures":
+        return Snooze(failures=whole(said.get("failures", "")) or 0)
+    until = instant(said.get("until", ""), make_aware)
+    if ends == "until" and until is None:
+        raise Refused.because({"until": "Say until when."})
+    return Snooze(until)
 
 
 @require_POST

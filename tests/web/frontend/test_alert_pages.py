@@ -11,7 +11,7 @@ from django.test import Client
 
 from incidents.domain.precedence import DEFAULT
 from incidents.holding import pairs_of
-from incidents.models import Alert, Route
+from incidents.models import Alert, Incident, Route
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset
 from quality.models import Category
@@ -135,3 +135,45 @@ def test_a_team_or_a_route_that_is_not_there_is_named(page: Client, flights: Dat
     assert "Did you mean" in text_of(page.get("/teams/flight-opps/routes"))
     assert page.get(f"{ROUTES}/4711").status_code == 404
     assert page.post(f"{ROUTES}/4711", ROUTE).status_code == 404
+
+
+# Snooze, and upstream, on the page of an incident
+
+
+def failing() -> Incident:
+    return Incident.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
+
+
+@pytest.mark.parametrize(
+    ("said", "until"),
+    [
+        ({"ends": "worse"}, "until it gets worse"),
+        ({"ends": "failures", "failures": "5"}, "for 5 more failures"),
+        ({"ends": "until", "until": "2026-11-18T09:00"}, "until 2026-11-18 14:00 UTC"),
+    ],
+)
+def test_an_incident_is_snoozed_until_what_was_chosen(page: Client, said: dict[str, str], until: str) -> None:
+    where = f"/incidents/{failing().pk}"
+    answer = page.post(f"{where}/snooze", said, follow=True)
+    assert f"Messages about #{failing().pk} are snoozed {until}." in text_of(answer)
+    assert f"Snoozed {until}." in text_of(answer)
+    page.post(f"{where}/snooze", {})
+    assert failing().snoozed_until is None
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"ends": "until", "until": ""}, "Say until when."),
+        ({"ends": "failures", "failures": "x"}, "1 to 1000 more failures"),
+    ],
+)
+def test_a_snooze_that_says_no_end_is_refused(page: Client, said: dict[str, str], why: str) -> None:
+    assert why in text_of(page.post(f"/incidents/{failing().pk}/snooze", said, follow=True))
+    assert failing().snoozed_until is None
+
+
+def test_an_incident_shows_what_is_open_upstream(page: Client) -> None:
+    incident = make.incident(Dataset.objects.get(name="planes"), Category.FRESHNESS, title="planes is late")
+    text = text_of(page.get(f"/incidents/{failing().pk}"))
+    assert f"#{incident.pk} planes freshness read directly planes is late" in text

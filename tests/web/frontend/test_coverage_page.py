@@ -7,7 +7,7 @@ import re
 import pytest
 from django.test import Client
 
-from lakehub.accounts.models import User
+from lakehub.accounts.models import Team, User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.generator import generate
 from quality.models import Coverage
@@ -90,3 +90,13 @@ def test_the_report_says_who_it_is_mailed_to(page: Client, ines: User) -> None:
     assert "Nobody can be written to" in text_of(page)
     User.objects.filter(pk=ines.pk).update(email="ines@example.org")
     assert "Mailed every week to ines@example.org." in text_of(page)
+
+
+def test_whether_somebody_hears_of_it_is_a_number_too(page: Client) -> None:
+    """The teams of the fleet named no address: their messages end in the log."""
+    text = text_of(page, "/coverage")
+    assert "Alerts tiers 0 and 1 0% 0 of 5 datasets" in text
+    assert "Its messages end in the log: team flight-ops named no address" in text
+    Team.objects.update(email="ops@example.org")
+    assert "Alerts tiers 0 and 1 100% 5 of 5 datasets" in text_of(page, "/coverage")
+    assert "5 of 5 datasets alerted" in text_of(page, "/")

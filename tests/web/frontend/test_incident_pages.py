@@ -73,7 +73,7 @@ def test_a_held_message_names_what_holds_it(page: Client) -> None:
     held = Incident.objects.get(category=Category.COMPLETENESS)
     text = text_of(page, f"/incidents/{held.pk}")
     assert "not sent yet Late data explains it" in text
-    assert "Its messages are held by #" in text
+    assert "Suppressed by incident #" in text
 
 
 def test_the_timeline_can_be_narrowed(page: Client, cross_dc: Incident) -> None:
