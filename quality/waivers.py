@@ -29,8 +29,12 @@ def waive(units: Collection[int], waiver: Waiver, *, now: datetime) -> list[Unit
 
 
 def lift(units: Collection[int], *, now: datetime) -> list[Unit]:
-    """Takes the waivers of the units back, as when a resolution is undone: what still fails counts again."""
-    return _change(units, ~Q(waiver=""), lift_waiver, now=now)
+    """Takes the waivers of the units back, as when a resolution is undone: what still fails counts again, and is rerun."""
+    with transaction.atomic():
+        lifted = _change(units, ~Q(waiver=""), lift_waiver, now=now)
+        # What is waived is not rerun: nothing else would ever find out that it passes.
+        ask_rerun([unit.pk for unit in lifted if unit.first_fail_at is not None], now=now, lane=Lane.DUE)
+    return lifted
 
 
 def ask_rerun(units: Collection[int], *, now: datetime, lane: Lane = Lane.ASKED) -> int:

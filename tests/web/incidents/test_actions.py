@@ -216,6 +216,14 @@ def test_a_forced_resolution_can_be_taken_back(stage: Stage) -> None:
     assert Incident.objects.count() == 1
 
 
+def test_what_is_taken_back_is_rerun(stage: Stage) -> None:
+    incident = stage.opened()
+    resolving.resolve(incident.pk, resolution="accepted", why="Too hasty.", actor="ana", now=NOW)
+    Unit.objects.update(due_at=None)  # what is waived is not rerun
+    resolving.reopen(incident.pk, actor="ben", now=NOW + HOUR)
+    assert (Unit.objects.get().due_at, Unit.objects.get().lane) == (NOW + HOUR, Lane.DUE)
+
+
 def test_what_passes_by_now_is_not_reopened(stage: Stage) -> None:
     incident = stage.opened()
     resolving.resolve(incident.pk, resolution="accepted", why="Too hasty.", actor="ana", now=NOW)
