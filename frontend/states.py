@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
+
+from incidents.domain.rollup import WEIGHTS
 
 
 @dataclass(frozen=True)
@@ -12,28 +13,26 @@ class State:
     """The value of `data-state`."""
     icon: str
     word: str
-    weight: int
-    """What a list of states rolls up to: the heaviest."""
+
+    @property
+    def weight(self) -> int:
+        """What a list of states rolls up to: the heaviest."""
+        return WEIGHTS[self.name]
 
 
 STATES = {
     state.name: state
     for state in (
-        State("fail", "fail", "Fail", 100),
-        State("reported", "reported", "Reported", 90),
-        State("unknown", "unknown", "Unknown", 80),
-        State("warn", "warn", "Warn", 70),
-        State("suppressed", "suppressed", "Suppressed", 60),
-        State("snoozed", "snoozed", "Snoozed", 50),
-        State("grace", "grace", "In grace", 40),
-        State("held", "held", "Held", 35),
-        State("running", "running", "Running", 30),
-        State("pass", "pass", "Pass", 10),
-        State("none", "none", "No test", 0),
+        State("fail", "fail", "Fail"),
+        State("reported", "reported", "Reported"),
+        State("unknown", "unknown", "Unknown"),
+        State("warn", "warn", "Warn"),
+        State("suppressed", "suppressed", "Suppressed"),
+        State("snoozed", "snoozed", "Snoozed"),
+        State("grace", "grace", "In grace"),
+        State("held", "held", "Held"),
+        State("running", "running", "Running"),
+        State("pass", "pass", "Pass"),
+        State("none", "none", "No test"),
     )
 }
-
-
-def heaviest(names: Iterable[str]) -> str:
-    """What several states show as together; of none: no test."""
-    return max(names, key=lambda name: STATES[name].weight, default="none")

@@ -1,21 +1,23 @@
 """What state each category of each dataset is in: the worst of its tests, and who or what keeps it quiet.
 
-Three queries, whatever the number of datasets: the tests, the units that do not pass, the open incidents.
+Three queries, whatever the number of datasets: the tests, the units that do not pass, the open incidents. The pages and
+the API show the same.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any
 
-from django.db.models import Case, Count, Exists, IntegerField, Max, Min, OuterRef, Q, QuerySet, Value, When
+from django.db.models import Case, Count, Exists, IntegerField, Max, Min, OuterRef, Q, QuerySet, Subquery, Value, When
 
-from frontend.states import STATES, heaviest
-from incidents.models import SUPPRESSED, Incident, Message, State
+from incidents.domain.rollup import WEIGHTS, OpenIncident, heaviest, of_category, of_incident
+from incidents.models import SUPPRESSED, Incident, Message, Span, State
+from incidents.snoozing import is_snoozed
 from lakehub.catalog.models import Dataset
 from quality.models import Category, Test, Unit
 
@@ -40,10 +42,9 @@ class Cell:
     """One unit of the worst kind."""
     since: datetime | None = None
     incident: Incident | None = None
-
-    @property
-    def word(self) -> str:
-        return STATES[self.state].word
+    """The open one that weighs most; `held_by` is the one that suppresses it."""
+    incidents: dict[int, str] = field(default_factory=dict)
+    """What each open one goes by."""
 
 
 @dataclass(frozen=True)
@@ -60,8 +61,8 @@ class Health:
     @cached_property
     def worst(self) -> Cell | None:
         """The category that the reason line is about; None where all is well."""
-        bad = [cell for cell in self.cells.values() if STATES[cell.state].weight > STATES["pass"].weight]
-        return max(bad, key=lambda cell: STATES[cell.state].weight, default=None)
+        bad = [cell for cell in self.cells.values() if WEIGHTS[cell.state] > WEIGHTS["pass"]]
+        return max(bad, key=lambda cell: WEIGHTS[cell.state], default=None)
 
     @property
     def row(self) -> list[Cell]:
@@ -86,8 +87,10 @@ def health_of(datasets: Iterable[Dataset], *, now: datetime) -> dict[int, Health
     tested, failing, open_incidents = _tested(known), _not_passing(known, now), _open_incidents(known)
     for key in {*tested, *failing, *open_incidents}:
         dataset_id, category = key
+        # A test that never ran makes the category unknown, however well its neighbours do.
+        ran = {"pass"} if tested.get(key, True) else {"unknown"}
         cells[dataset_id][category] = _cell(
-            Category(category), known[dataset_id], tested.get(key, True), failing.get(key), open_incidents.get(key), now
+            Category(category), known[dataset_id], ran, failing.get(key, {}), open_incidents.get(key, []), now
         )
     return {pk: Health(dataset, cells[pk]) for pk, dataset in known.items()}
 
@@ -101,54 +104,60 @@ def _tested(datasets: Iterable[int]) -> dict[tuple[int, str], bool]:
     return {(row["dataset_id"], row["category"]): row["idle"] == 0 for row in rows.order_by()}
 
 
-def _not_passing(datasets: Iterable[int], now: datetime) -> dict[tuple[int, str], dict[str, Any]]:
-    """The worst verdict of each category that does not pass wholly."""
+def _not_passing(datasets: Iterable[int], now: datetime) -> dict[tuple[int, str], dict[str, dict[str, Any]]]:
+    """Of each category that does not pass wholly, by verdict."""
     units = counting_units(now).filter(test__dataset__in=list(datasets)).exclude(verdict="pass")
     groups = units.values("test__dataset_id", "test__category", "verdict").annotate(
         n=Count("pk"), since=Min("first_fail_at"), example=Max("pk")
     )
-    worst: dict[tuple[int, str], dict[str, Any]] = {}
+    found: defaultdict[tuple[int, str], dict[str, dict[str, Any]]] = defaultdict(dict)
     for group in groups.order_by():
-        key = (group["test__dataset_id"], group["test__category"])
-        if key not in worst or SEVERITY[group["verdict"]] > SEVERITY[worst[key]["verdict"]]:
-            worst[key] = dict(group)
-    return worst
+        found[group["test__dataset_id"], group["test__category"]][group["verdict"]] = dict(group)
+    return found
 
 
-def _open_incidents(datasets: Iterable[int]) -> dict[tuple[int, str], Incident]:
-    """The newest open incident of each category, one that tests found before a report; `held` says that a message about it is held."""
-    held = Exists(Message.objects.filter(SUPPRESSED, incident=OuterRef("pk")))
-    found = (
-        Incident.objects.filter(dataset__in=list(datasets), resolved_at=None)
-        .annotate(held=held)
-        .select_related("assignee")
-    )
-    return {(incident.dataset_id, incident.category): incident for incident in found.order_by("-reported", "opened_at")}
+def _open_incidents(datasets: Iterable[int]) -> dict[tuple[int, str], list[Incident]]:
+    """Of each category, newest first, those that tests found before reports."""
+    held = Message.objects.filter(SUPPRESSED, incident=OuterRef("pk"))
+    failing = Span.objects.filter(incident=OuterRef("pk"), ended_at=None, unit__test__gating=True)
+    found: defaultdict[tuple[int, str], list[Incident]] = defaultdict(list)
+    rows = Incident.objects.filter(dataset__in=list(datasets), resolved_at=None).select_related("assignee")
+    for one in rows.annotate(
+        held=Exists(held), held_by=Subquery(held.values("held_by")[:1]), failing=Exists(failing)
+    ).order_by("reported", "-opened_at"):
+        found[one.dataset_id, one.category].append(one)
+    return found
 
 
 def _cell(
     category: Category,
     dataset: Dataset,
-    ran: bool,
-    group: dict[str, Any] | None,
-    incident: Incident | None,
+    ran: set[str],
+    groups: dict[str, dict[str, Any]],
+    incidents: list[Incident],
     now: datetime,
 ) -> Cell:
-    # A test that never ran makes the category unknown, however well its neighbours do.
-    verdict = max("pass" if ran else "unknown", group["verdict"] if group else "pass", key=SEVERITY.__getitem__)
-    state = _shown(verdict, dataset, incident, now)
-    if group is None:
-        return Cell(category, state, verdict, incident=incident)
-    return Cell(category, state, verdict, group["n"], group["example"], group["since"], incident)
+    in_grace, verdicts = dataset.in_grace(now=now), ran | groups.keys()
+    shown = {one.pk: of_incident(_open(one, now), in_grace=in_grace) for one in incidents}
+    cell = Cell(
+        category,
+        state=of_category(verdicts, shown.values(), in_grace=in_grace),
+        verdict=max(verdicts, key=SEVERITY.__getitem__),
+        incident=max(incidents, key=lambda one: WEIGHTS[shown[one.pk]], default=None),
+        incidents=shown,
+    )
+    if not groups:
+        return cell
+    worst = groups[max(groups, key=SEVERITY.__getitem__)]
+    return replace(cell, units=worst["n"], example=worst["example"], since=worst["since"])
 
 
-def _shown(verdict: str, dataset: Dataset, incident: Incident | None, now: datetime) -> str:
-    if incident is not None and incident.state in WAITING_REPORTS and verdict != "fail":
-        return "reported"
-    if verdict not in ("fail", "warn"):
-        return verdict
-    if incident is not None and incident.snoozed_until is not None and now < incident.snoozed_until:
-        return "snoozed"
-    if incident is not None and getattr(incident, "held", False):
-        return "suppressed"
-    return "grace" if dataset.in_grace(now=now) else verdict
+def _open(incident: Incident, now: datetime) -> OpenIncident:
+    """With what `_open_incidents` annotated."""
+    return OpenIncident(
+        failing=bool(getattr(incident, "failing", False)),
+        waiting=incident.state in WAITING_REPORTS,
+        acknowledged_report=incident.reported and incident.state == State.ACKNOWLEDGED,
+        snoozed=is_snoozed(incident, now=now),
+        suppressed=bool(getattr(incident, "held", False)),
+    )

@@ -10,8 +10,8 @@ from django.db.models import Count, F, Q, QuerySet, Sum
 
 from frontend import words
 from frontend.calendar import Calendar, Day, calendar
-from frontend.queries.health import SEVERITY, Health, counting_units, health_of
 from incidents.models import Incident
+from incidents.rollup import SEVERITY, Health, counting_units, health_of
 from ingestion.models import Commit, JobRun, TouchedPartition
 from ingestion.runs import LIVE, described
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge

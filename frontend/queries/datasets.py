@@ -12,9 +12,9 @@ from django.db.models import Sum
 from django.db.models.functions import TruncDate
 
 from frontend.queries.behind import Behind, by_dataset
-from frontend.queries.health import Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.states import STATES
+from incidents.rollup import Health, health_of
 from ingestion.models import Commit
 from lakehub.catalog.models import Dataset
 

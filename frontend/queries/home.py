@@ -11,10 +11,11 @@ from django.db.models import Count
 
 from frontend.queries import incidents as incident_query
 from frontend.queries.behind import Behind, by_dataset
-from frontend.queries.health import Cell, Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
-from frontend.states import STATES, heaviest
+from frontend.states import STATES
+from incidents.domain.rollup import heaviest
 from incidents.models import GateQuestion, Incident, State
+from incidents.rollup import Cell, Health, health_of
 from ingestion.models import JobRun
 from lakehub.catalog.models import TIERS, Dataset
 from quality.models import Category, Unit

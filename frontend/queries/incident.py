@@ -10,13 +10,13 @@ from django.db.models import Q, QuerySet
 
 from frontend.headline import headline
 from frontend.observed import behind, needs, observed
-from frontend.queries.health import health_of
 from frontend.queries.history import Plot, Shade, of_results
 from frontend.queries.incidents import affected, in_words, shown_state
 from frontend.queries.reasons import partition_of
 from frontend.seen import Seen, seen
 from incidents.impact import downstream
 from incidents.models import SUPPRESSED, Incident, Message, Resolution, Span, State
+from incidents.rollup import health_of
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import BEGINNING
 from quality.models import Result, Unit

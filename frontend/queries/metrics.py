@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
-from frontend.queries.health import health_of
 from frontend.queries.tests import TestRow, test_rows
-from frontend.states import heaviest
+from incidents.domain.rollup import heaviest
+from incidents.rollup import health_of
 from quality.models import Metric, Test
 
 

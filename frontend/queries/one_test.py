@@ -9,9 +9,9 @@ from django.db.models import F, QuerySet
 
 from frontend import words
 from frontend.observed import behind, cause, needs, observed
-from frontend.queries.health import SEVERELY, live_units
 from frontend.queries.reasons import bare_reason
 from incidents.models import Span
+from incidents.rollup import SEVERELY, live_units
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import Interval
 from quality.models import Result, Test, TestVersion, Unit

@@ -10,7 +10,7 @@ from django.utils import timezone
 
 from frontend import words
 from frontend.observed import behind, cause, needs, observed
-from frontend.queries.health import Cell
+from incidents.rollup import Cell
 from lakehub.kernel.interval import Interval
 from quality.models import Unit
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from itertools import groupby
@@ -13,9 +13,11 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import RowNumber
 
 from frontend.observed import formula, needs, observed
-from frontend.queries.health import SEVERELY, SEVERITY, Cell, Health, live_units
 from frontend.queries.reasons import reason_of
 from frontend.seen import Seen, seen
+from incidents.domain.rollup import QUIET
+from incidents.models import Span
+from incidents.rollup import SEVERELY, SEVERITY, Cell, Health, live_units
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import FOREVER
 from quality.models import Category, Result, Test, Unit
@@ -83,6 +85,7 @@ def test_rows(dataset: Dataset, tests: Sequence[Test], health: Health, *, now: d
     ids = [test.pk for test in tests]
     worst, bad = _worst(ids, now), _bad(ids, now)
     recent, lines = _recent(ids), _result_lines(ids)
+    told = _incidents(worst.values())
     seen: dict[int, list[int]] = defaultdict(list)
     for test_id, copy_id in {*worst, *recent}:
         seen[test_id].append(copy_id)
@@ -99,7 +102,7 @@ def test_rows(dataset: Dataset, tests: Sequence[Test], health: Health, *, now: d
             unit.test, unit.copy = test, copy
             line = lines.get(key) or tuple(one.observed for one in reversed(units) if one.observed is not None)
             why = _why(unit, bad.get(key, 0), now)
-            rows.append(TestRow(test, copy, unit, _state(unit, cell), bad.get(key, 0), line, why))
+            rows.append(TestRow(test, copy, unit, _state(unit, cell, told.get(unit.pk)), bad.get(key, 0), line, why))
     return rows
 
 
@@ -119,10 +122,16 @@ def _grouped(rows: list[TestRow], health: Health) -> list[Group]:
     return sorted(groups, key=lambda group: (-SEVERITY.get(group.cell.verdict, 0), natural.index(group.category)))
 
 
-def _state(unit: Unit, cell: Cell) -> str:
-    """The unit's verdict; where its category goes by another name (snoozed, in grace), a failing unit does too."""
-    masked = cell.state in ("snoozed", "suppressed", "grace")
-    return cell.state if masked and unit.verdict in ("fail", "warn") else unit.verdict
+def _state(unit: Unit, cell: Cell, incident: int | None) -> str:
+    """The unit's verdict; where its incident goes by another name (snoozed, suppressed, in grace), it does too."""
+    shown = cell.state if incident is None else cell.incidents.get(incident, "")
+    return shown if shown in QUIET and unit.verdict in ("fail", "warn") else unit.verdict
+
+
+def _incidents(units: Iterable[Unit]) -> dict[int, int]:
+    """The open incident of each unit that fails."""
+    active = Span.objects.filter(ended_at=None, unit__in=[unit.pk for unit in units])
+    return dict(active.values_list("unit_id", "incident_id"))
 
 
 def _why(unit: Unit, bad: int, now: datetime) -> str:

@@ -15,10 +15,10 @@ from frontend.queries import dataset as query
 from frontend.queries import history, pipelines
 from frontend.queries import incidents as incident_query
 from frontend.queries.behind import by_copy
-from frontend.queries.health import Health, health_of
 from frontend.queries.reasons import reason_line, units_behind
 from frontend.queries.tests import Group, test_groups
 from incidents.models import Subscription
+from incidents.rollup import Health, health_of
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can

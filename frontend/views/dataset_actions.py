@@ -8,9 +8,9 @@ from django.views.decorators.http import require_POST
 
 from frontend import words
 from frontend.acting import act
-from frontend.queries.health import live_units
 from frontend.queries.tests import worth_a_rerun
 from frontend.views.dataset import find
+from incidents.rollup import live_units
 from lakehub import wiring
 from lakehub.accounts.models import User
 from quality.asking import asked_for

@@ -6,7 +6,9 @@ from django.http import HttpRequest, HttpResponse
 
 from frontend.live import render_live
 from frontend.queries import home as query
-from incidents import alert_coverage
+from frontend.queries.scores import SPANS
+from incidents import alert_coverage, trend
+from incidents.scope import ALL, DAYS
 from lakehub import wiring
 from quality.coverage import lately
 
@@ -18,6 +20,7 @@ def home(request: HttpRequest) -> HttpResponse:
     fleet = query.fleet_health(now=now)
     decide, in_hand = query.todos(fleet, now=now)
     questions, answers = query.gate_answers(now=now)
+    days = next((days for days, _ in SPANS[1:] if str(days) == request.GET.get("days")), DAYS)
     context = {
         "now": now,
         "fleet": fleet,
@@ -32,5 +35,9 @@ def home(request: HttpRequest) -> HttpResponse:
         # the live part does without these
         "covered": lambda: lately(now=now),
         "alerted": lambda: alert_coverage.lately(now=now),
+        "trend": lambda: trend.lately(days, now=now),
+        "days": days,
+        "spans": SPANS[1:],
+        "scope": ALL,
     }
     return render_live(request, "frontend/home/page.html", context, FRAGMENTS)

@@ -15,11 +15,11 @@ from frontend.export import as_csv
 from frontend.expressions import asked
 from frontend.numbers import whole
 from frontend.queries import history, one_test
-from frontend.queries.health import health_of
 from frontend.queries.reasons import partition_of
 from frontend.queries.tests import TestRow, test_rows
-from frontend.states import heaviest
 from frontend.views.dataset import find
+from incidents.domain.rollup import heaviest
+from incidents.rollup import health_of
 from lakehub import wiring
 from lakehub.accounts.permissions import can
 from lakehub.catalog.models import Dataset, DatasetCopy

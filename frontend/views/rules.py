@@ -16,8 +16,8 @@ from frontend import declaring, words
 from frontend.acting import act, actor_of
 from frontend.declaring import RuleDraft
 from frontend.queries.tests import test_rows
-from frontend.states import heaviest
 from frontend.views.dataset import find, frame
+from incidents.domain.rollup import heaviest
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require

@@ -54,11 +54,11 @@ PAGES = (
     "/onboarding/flights",
 )
 MOST_QUERIES = {
-    "/": 26,
+    "/": 32,
     "/datasets": 13,
-    "/datasets/flights": 30,
+    "/datasets/flights": 31,
     "/datasets/flights/settings": 21,
-    "/datasets/flights/tests/{test}": 22,
+    "/datasets/flights/tests/{test}": 23,
     "/incidents": 10,
     "/incidents/{incident}": 25,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 20,

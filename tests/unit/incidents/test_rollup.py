@@ -1,0 +1,77 @@
+"""What a category goes by, for every combination of what its units and its incidents say."""
+
+from __future__ import annotations
+
+from itertools import chain, combinations, product
+
+import pytest
+
+from incidents.domain.rollup import QUIET, WEIGHTS, OpenIncident, heaviest, of_category, of_incident
+
+VERDICTS = ("pass", "warn", "unknown", "fail")
+SHOWN = ("pass", "reported", "fail", "snoozed", "suppressed", "grace")
+
+
+def subsets(values: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return list(chain.from_iterable(combinations(values, n) for n in range(len(values) + 1)))
+
+
+@pytest.mark.parametrize(
+    ("one", "in_grace", "shown"),
+    [
+        (OpenIncident(failing=True), False, "fail"),
+        (OpenIncident(failing=True), True, "grace"),
+        (OpenIncident(failing=True, suppressed=True), True, "suppressed"),
+        (OpenIncident(failing=True, suppressed=True, snoozed=True), False, "snoozed"),
+        (OpenIncident(waiting=True, snoozed=True), False, "reported"),
+        (OpenIncident(acknowledged_report=True), True, "fail"),
+        (OpenIncident(), False, "pass"),
+        (OpenIncident(snoozed=True), False, "pass"),
+    ],
+)
+def test_an_incident_goes_by_what_keeps_it_quiet(one: OpenIncident, in_grace: bool, shown: str) -> None:
+    assert of_incident(one, in_grace=in_grace) == shown
+
+
+def test_what_fails_is_never_shown_as_pass() -> None:
+    for verdicts, incidents, in_grace in product(subsets(VERDICTS), subsets(SHOWN), (False, True)):
+        if "fail" in verdicts or set(incidents) - {"pass"}:
+            assert of_category(verdicts, incidents, in_grace=in_grace) not in ("pass", "none")
+
+
+def test_a_loud_failure_is_never_hidden_by_a_quiet_one() -> None:
+    for verdicts, incidents, in_grace in product(subsets(VERDICTS), subsets(SHOWN), (False, True)):
+        if "fail" in incidents:
+            assert of_category(verdicts, incidents, in_grace=in_grace) == "fail"
+
+
+def test_unknown_is_louder_than_what_is_quiet() -> None:
+    for quiet in QUIET:
+        assert of_category({"fail", "unknown"}, [quiet], in_grace=False) == "unknown"
+
+
+def test_a_failing_category_goes_by_the_name_of_its_quiet_incident() -> None:
+    for quiet in QUIET:
+        assert of_category({"fail", "pass"}, [quiet], in_grace=quiet == "grace") == quiet
+
+
+@pytest.mark.parametrize(
+    ("verdict", "in_grace", "shown"),
+    [("fail", True, "grace"), ("warn", True, "grace"), ("warn", False, "warn"), ("unknown", True, "unknown")],
+)
+def test_in_grace_failures_have_that_name_and_unknown_keeps_its_own(verdict: str, in_grace: bool, shown: str) -> None:
+    assert of_category({"pass", verdict}, [], in_grace=in_grace) == shown
+
+
+def test_a_failure_without_an_incident_yet_fails() -> None:
+    assert of_category({"fail"}, ["reported"], in_grace=False) == "fail"
+
+
+def test_more_states_never_weigh_less() -> None:
+    for states in subsets(SHOWN):
+        for more in WEIGHTS:
+            assert WEIGHTS[heaviest([*states, more])] >= WEIGHTS[heaviest(states)]
+
+
+def test_of_nothing_there_is_no_test() -> None:
+    assert of_category(set(), [], in_grace=False) == "none"
