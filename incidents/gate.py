@@ -45,11 +45,11 @@ class Reply:
 
 
 class Asked(NamedTuple):
-    """A range of a copy that was found. `keys`: only tests whose key starts so, for one metric's own."""
+    """A range of a copy that was found. `metric`: asked for it, so that the dataset's other metrics do not count."""
 
     question: Question
     found: Found
-    keys: str = ""
+    metric: str = ""
 
 
 def ask(question: Question, *, now: datetime, record: bool = True, copy: DatasetCopy | None = None) -> Reply:
@@ -73,7 +73,7 @@ def answered(asked: Sequence[Asked], *, now: datetime) -> list[Reply]:
     if not asked:
         return []
     consumer = asked[0].question.consumer
-    wanted = [Wanted(one.found, one.question.wanted, one.keys) for one in asked]
+    wanted = [Wanted(one.found, one.question.wanted, one.metric) for one in asked]
     policies = gate_facts.policies_of(consumer)
     overrides = gate_facts.overrides_of(wanted, consumer, now=now)
     replies = []

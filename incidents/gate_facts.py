@@ -50,11 +50,11 @@ class Found:
 
 @dataclass(frozen=True)
 class Wanted:
-    """A range of a copy. `keys`: only tests whose key starts with it count, and no reports: for one metric's own tests."""
+    """A range of a copy. `metric`: asked for it, so that the tests of the dataset's other metrics do not count."""
 
     found: Found
     data: Interval
-    keys: str = ""
+    metric: str = ""
 
     @property
     def copy(self) -> DatasetCopy:
@@ -358,14 +358,16 @@ def _state(
 ) -> CopyState:
     copy, dataset = wanted.copy, wanted.copy.dataset
     concerned = (
-        test for test in tests if test.key.startswith(wanted.keys) and _concerns(test.flattened, copy.data_center.name)
+        test
+        for test in tests
+        if _concerns(test.flattened, copy.data_center.name) and not _of_another_metric(test.key, wanted.metric)
     )
     return CopyState(
         grain=dataset.partition_grain,
         zone=dataset.zone,
         monitored_from=copy.monitored_from,
         tests=tuple(_gating(test, copy, units.get((test.pk, copy.pk), ())) for test in concerned),
-        reports=() if wanted.keys else tuple(report for about, report in reports if about in (None, copy.pk)),
+        reports=tuple(report for about, report in reports if about in (None, copy.pk)),
         grace_until=dataset.grace_until,
         produced=_produced(dataset),
         looked_at=_looked_at(copy),
@@ -378,6 +380,10 @@ def _produced(dataset: Dataset) -> Production | None:
         return produced(dataset)
     except BadOverride:
         return None
+
+
+def _of_another_metric(key: str, metric: str) -> bool:
+    return bool(metric) and key.startswith("metric:") and not key.startswith(f"metric:{metric}.")
 
 
 @lru_cache(maxsize=4096)

@@ -12,8 +12,8 @@ import atexit
 import logging
 import os
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import getrandbits
 
 from django.db import IntegrityError, close_old_connections, transaction
@@ -25,7 +25,8 @@ from lakehub.catalog.models import DatasetCopy
 FLUSH_S = 0.25
 MOST_QUEUED = 20_000
 AT_ONCE = 1_000
-DROPPED = "questions_dropped"
+DROPPED, REFUSED = "questions_dropped", "questions_refused"
+"""What `GateCount` counts: not kept; and not answered, because they came too often."""
 
 _log = logging.getLogger(__name__)
 
@@ -37,7 +38,7 @@ def new_request_id() -> str:
 
 def keep(questions: Iterable[GateQuestion]) -> None:
     """Writes them now. Of one request the first stays."""
-    GateQuestion.objects.bulk_create(questions, ignore_conflicts=True)
+    GateQuestion.objects.bulk_create(list(questions), ignore_conflicts=True)
 
 
 def count(name: str, by: int) -> None:
@@ -59,7 +60,7 @@ class Log:
 
     def __init__(
         self,
-        write: Callable[[Sequence[GateQuestion], int], None],
+        write: Callable[[Sequence[GateQuestion], Mapping[str, int]], None],
         *,
         most: int = MOST_QUEUED,
         every_s: float = FLUSH_S,
@@ -71,7 +72,8 @@ class Log:
     def _anew(self) -> None:
         self._lock, self._writing, self._ended = threading.Lock(), threading.Lock(), threading.Event()
         self._queue: deque[GateQuestion] = deque()
-        self._dropped, self._pid = 0, os.getpid()
+        self._counts: Counter[str] = Counter()
+        self._pid = os.getpid()
         self._thread: threading.Thread | None = None
 
     def begin(self) -> None:
@@ -87,12 +89,25 @@ class Log:
                 if len(self._queue) < self._most:
                     self._queue.append(question)
                 else:
-                    self._dropped += 1
-            if self._began and self._thread is None:
-                self._thread = threading.Thread(target=self._run, name="gate-log", daemon=True)
-                self._thread.start()
+                    self._counts[DROPPED] += 1
+        self._see_to_it()
+
+    def tally(self, name: str, by: int) -> None:
+        """Adds to a number that all processes share, behind the answer too."""
+        if self._pid != os.getpid():
+            self._anew()
+        with self._lock:
+            self._counts[name] += by
+        self._see_to_it()
+
+    def _see_to_it(self) -> None:
         if not self._began:
             self.flush()
+        elif self._thread is None:
+            with self._lock:
+                if self._thread is None:
+                    self._thread = threading.Thread(target=self._run, name="gate-log", daemon=True)
+                    self._thread.start()
 
     def flush(self) -> None:
         """Writes what is queued; what cannot be written goes back to its place. Raises what the database says then."""
@@ -100,15 +115,15 @@ class Log:
             while True:
                 with self._lock:
                     batch = [self._queue.popleft() for _ in range(min(AT_ONCE, len(self._queue)))]
-                    dropped, self._dropped = self._dropped, 0
-                if not batch and not dropped:
+                    counts, self._counts = self._counts, Counter()
+                if not batch and not counts:
                     return
                 try:
-                    self._write(batch, dropped)
+                    self._write(batch, counts)
                 except BaseException:
                     with self._lock:
                         self._queue.extendleft(reversed(batch))
-                        self._dropped += dropped
+                        self._counts += counts
                     raise
 
     def stop(self) -> None:
@@ -126,21 +141,22 @@ class Log:
                 _log.exception("The gate's questions cannot be written; they wait for the next time.")
 
 
-def write(questions: Sequence[GateQuestion], dropped: int) -> None:
+def write(questions: Sequence[GateQuestion], counts: Mapping[str, int]) -> None:
     """One insert. A question about a copy that is gone meanwhile does not take the others with it."""
-    close_old_connections()
+    if threading.current_thread() is not threading.main_thread():
+        close_old_connections()
     try:
-        _insert(questions, dropped)
+        _insert(questions, counts)
     except IntegrityError:
         there = set(DatasetCopy.objects.filter(pk__in={one.copy_id for one in questions}).values_list("pk", flat=True))
-        _insert([one for one in questions if one.copy_id in there], dropped)
+        _insert([one for one in questions if one.copy_id in there], counts)
 
 
-def _insert(questions: Sequence[GateQuestion], dropped: int) -> None:
+def _insert(questions: Sequence[GateQuestion], counts: Mapping[str, int]) -> None:
     with transaction.atomic():
         keep(questions)
-        if dropped:
-            count(DROPPED, dropped)
+        for name, by in sorted(counts.items()):
+            count(name, by)
 
 
 LOG = Log(write)

@@ -4,7 +4,18 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from incidents.api import actions, alerts, bulk, gate, impact, incidents, messages, scores, subscriptions
+from incidents.api import (
+    actions,
+    alerts,
+    bulk,
+    gate,
+    gate_decisions,
+    impact,
+    incidents,
+    messages,
+    scores,
+    subscriptions,
+)
 
 ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
     ("acknowledge", actions.Acknowledge),
@@ -24,6 +35,11 @@ ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
 
 urlpatterns: list[URLPattern] = [
     path("gate", gate.Gate.as_view(), name="gate"),
+    path("gate/query", gate.GateOfQuery.as_view(), name="gate-query"),
+    path("gate/metrics/<str:name>", gate.GateOfMetric.as_view(), name="gate-metric"),
+    path("gate/policies", gate_decisions.Policies.as_view(), name="gate-policies"),
+    path("gate/overrides", gate_decisions.Overrides.as_view(), name="gate-overrides"),
+    path("gate/overrides/<int:number>/end", gate_decisions.EndOverride.as_view(), name="gate-override-end"),
     path("scores", scores.ScoresOfWindow.as_view(), name="scores"),
     path("scores/noisy-tests", scores.NoisyTests.as_view(), name="noisy-tests"),
     path("alerts/coverage", alerts.AlertCoverage.as_view(), name="alert-coverage"),

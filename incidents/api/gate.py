@@ -5,20 +5,24 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import gate, gate_log
+from incidents import gate, gate_log, gate_sql
 from incidents.api.common import person, valid
+from incidents.api.limiting import GateRate, charge
 from incidents.gate import Asked, Question, Reply
 from incidents.shapes import gate as shapes
 from lakehub import wiring
 from lakehub.accounts.models import Token
 from lakehub.catalog.instants import wanted_range
 from lakehub.kernel.errors import Refused
+from quality.metrics import metric_named
+from quality.models import Metric
 
 MOST_INPUTS = 100
 LONGEST_ID = 100
@@ -28,6 +32,7 @@ class Gate(APIView):
     """May I read this dataset over this time range now?"""
 
     scopes: ClassVar = {"GET": "gate:read", "POST": "gate:read"}
+    throttle_classes = (GateRate,)
 
     @extend_schema(
         parameters=[
@@ -55,12 +60,82 @@ class Gate(APIView):
         said = valid(shapes.InputsSerializer, request)
         if len(said["inputs"]) > MOST_INPUTS:
             raise Refused(f"{len(said['inputs'])} inputs are too many for one question: ask for {MOST_INPUTS} at most.")
+        charge(request, len(said["inputs"]) - 1)
         replies = ask_all(request, said["inputs"], said["request_id"], now=wiring.clock.now())
         return Response(shapes.answers_of(replies))
 
 
-def ask_all(request: Request, asked: Sequence[Mapping[str, Any]], request_id: str, *, now: datetime) -> list[Reply]:
-    """Answers the questions and has them kept. Raises NotFound, Refused."""
+class GateOfQuery(APIView):
+    """May I run this query now? The datasets and ranges that it reads, each asked about; nothing of it is run."""
+
+    scopes: ClassVar = {"POST": "gate:read"}
+    throttle_classes = (GateRate,)
+
+    @extend_schema(request=shapes.QuerySerializer, responses=shapes.QueryAnswersSerializer)
+    def post(self, request: Request) -> Response:
+        """A table that nothing bounds by a constant is asked for as a whole, and the answer says so."""
+        said, now = valid(shapes.QuerySerializer, request), wiring.clock.now()
+        derived = gate_sql.derive(
+            said["sql"],
+            dialect=said["dialect"],
+            consumer=consumer_of(request),
+            now=now,
+            data_center=said["dc"] or home_of(request),
+            zone=_zone(said["timezone"]),
+            leave_out=said["leave_out"],
+            request_id=said["request_id"],
+        )
+        charge(request, len(derived.asked) - 1)
+        reads = [shapes.reads_of(one) for one in derived.reads]
+        body = shapes.answers_of(answer(derived.asked, now=now))
+        return Response({**body, "reads": reads, "left_out": derived.left_out})
+
+
+class GateOfMetric(APIView):
+    """May I use this business metric over this time range now?"""
+
+    scopes: ClassVar = {"GET": "gate:read"}
+    throttle_classes = (GateRate,)
+
+    @extend_schema(
+        parameters=[
+            OpenApiParameter("from", str, required=True, description="In the zone of the dataset that it is cut by."),
+            OpenApiParameter("to", str, required=True, description="Not included."),
+            OpenApiParameter("dc", str, description="The data center; the token's, if not given."),
+            OpenApiParameter("request_id", str),
+        ],
+        responses=shapes.MetricAnswersSerializer,
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """The worst over the datasets that it reads and its own tests."""
+        asked = {key: request.query_params.get(key, "") for key in ("from", "to", "dc")}
+        metric, now = metric_named(name), wiring.clock.now()
+        inputs = [{**asked, "dataset": one} for one in dict.fromkeys([metric.dataset.name, *_live_inputs(metric)])]
+        charge(request, len(inputs) - 1)
+        replies = ask_all(request, inputs, request.query_params.get("request_id", ""), now=now, metric=metric)
+        return Response({"metric": metric.name, **shapes.answers_of(replies)})
+
+
+def _live_inputs(metric: Metric) -> list[str]:
+    return [one.name for one in metric.inputs.all() if one.offboarded_at is None]
+
+
+def _zone(name: str) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(name) if name else None
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        raise Refused.because({"timezone": f"There is no time zone `{name}`: write it as Europe/Lisbon."}) from None
+
+
+def ask_all(
+    request: Request,
+    asked: Sequence[Mapping[str, Any]],
+    request_id: str,
+    *,
+    now: datetime,
+    metric: Metric | None = None,
+) -> list[Reply]:
+    """Answers the questions and has them kept; with `metric` those about it, in its dataset's days. Raises NotFound, Refused."""
     if len(request_id) > LONGEST_ID:
         raise Refused.because(
             {"request_id": f"A request id of {len(request_id)} characters: use {LONGEST_ID} at most."}
@@ -70,10 +145,15 @@ def ask_all(request: Request, asked: Sequence[Mapping[str, Any]], request_id: st
     questions = []
     for one in asked:
         found = gate.chosen(one["dataset"], one["dc"] or home, known)
-        wanted = wanted_range(one["from"], one["to"], found.copy.dataset)
-        center = found.copy.data_center.name
-        questions.append(Asked(Question(one["dataset"], wanted, consumer, center, request_id), found))
-    replies = gate.answered(questions, now=now)
+        wanted = wanted_range(one["from"], one["to"], metric.dataset if metric else found.copy.dataset)
+        question = Question(one["dataset"], wanted, consumer, found.copy.data_center.name, request_id)
+        questions.append(Asked(question, found, metric.name if metric else ""))
+    return answer(questions, now=now)
+
+
+def answer(asked: Sequence[Asked], *, now: datetime) -> list[Reply]:
+    """The answers; the questions are kept behind them."""
+    replies = gate.answered(asked, now=now)
     gate_log.LOG.put(map(gate.question_row, replies))
     return replies
 

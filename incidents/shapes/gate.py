@@ -8,6 +8,7 @@ from typing import Any
 from rest_framework import serializers
 
 from incidents.domain.gate import Cause, Override
+from incidents.domain.sql_reads import DIALECTS, LONGEST, Reads
 from incidents.gate import Reply
 from incidents.shapes.common import RangeSerializer
 from lakehub.kernel.interval import Interval
@@ -146,3 +147,49 @@ def answers_of(replies: Iterable[Reply]) -> dict[str, Any]:
         "retry_after": max(waits, default=None),
         "answers": [answer_of(one) for one in said],
     }
+
+
+class QuerySerializer(serializers.Serializer[dict[str, Any]]):
+    """A query that a job is about to run. It is looked at, never run."""
+
+    sql = serializers.CharField(max_length=LONGEST)
+    dialect = serializers.ChoiceField(DIALECTS, required=False, default="ansi")
+    dc = serializers.CharField(max_length=63, required=False, default="", allow_blank=True)
+    timezone = serializers.CharField(
+        max_length=64,
+        required=False,
+        default="",
+        allow_blank=True,
+        help_text="The session's: times without an offset are its. Left out, they are taken to be any zone's.",
+    )
+    leave_out = serializers.ListField(
+        child=serializers.CharField(max_length=200),
+        required=False,
+        default=list,
+        max_length=50,
+        help_text="Tables that are no datasets, and that the asker answers for.",
+    )
+    request_id = serializers.CharField(max_length=100, required=False, default="", allow_blank=True)
+
+
+class ReadsSerializer(serializers.Serializer[Reads]):
+    """What the query reads of a dataset."""
+
+    dataset = serializers.CharField()
+    ranges = RangeSerializer(many=True)
+    bounded = serializers.BooleanField(help_text="False: it is asked for as a whole.")
+    why = serializers.CharField()
+
+
+class QueryAnswersSerializer(AnswersSerializer):
+    reads = ReadsSerializer(many=True)
+    left_out = serializers.ListField(child=serializers.CharField())
+
+
+def reads_of(one: Reads) -> dict[str, Any]:
+    ranges = [_range(piece) for piece in one.ranges]
+    return {"dataset": one.dataset, "ranges": ranges, "bounded": one.bounded, "why": one.why}
+
+
+class MetricAnswersSerializer(AnswersSerializer):
+    metric = serializers.CharField()

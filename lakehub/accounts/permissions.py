@@ -22,6 +22,8 @@ ACTIONS: dict[str, tuple[Role, ...]] = {
     "connect": (Role.ADMIN,),
     "issue": (Role.ADMIN,),
     "audit": (Role.ADMIN,),
+    "override": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
+    "set policy": (Role.ADMIN,),
 }
 """Everybody who is signed in may read; what changes something needs one of these roles in the team that owns it."""
 

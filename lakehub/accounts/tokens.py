@@ -23,6 +23,7 @@ from lakehub.kernel.suggest import did_you_mean
 
 SCOPES = (
     "gate:read",
+    "gate:write",
     "catalog:read",
     "catalog:write",
     "ingestion:read",
