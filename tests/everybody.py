@@ -9,13 +9,16 @@ from typing import Any
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from incidents.models import State, UserReport
+from incidents import bulk, overrides
+from incidents.models import Route, State, SuppressionRule, UserReport
+from ingestion.models import JobState
 from lakehub import clock
 from lakehub.accounts import tokens
 from lakehub.accounts.models import Role, Team, Token, User
 from lakehub.catalog.models import LineageDay
 from lakehub.kernel.outcome import Outcome, Verdict
 from quality.models import Category, ColumnRule, Metric, Test
+from quality.pipelines import hooks
 from tests import factories as make
 
 TEAM, OTHER_TEAM = "flight-ops", "weather-data"
@@ -120,9 +123,21 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     rule = ColumnRule.objects.create(
         dataset=flights, kind="range", column="id", parameters={"low": 0}, set_by="admin", set_at=make.NOW
     )
+    route = Route.objects.create(team=team, channel="email", address="night@example.org", digest="daily")
+    SuppressionRule.objects.create(
+        dataset=flights, by_category="completeness", suppresses="duplicates", set_by="admin", set_at=make.NOW
+    )
     metric = Metric.objects.create(
         name="on_time", dataset=flights, team=team, sql="SELECT avg(id) FROM this", set_by="admin", set_at=make.NOW
     )
+    queued = make.run(unit.copy, state=JobState.QUEUED, started_at=None, ended_at=None)
+    hook = hooks.make("dbt", team, flights, created_by=admin, now=clock.now())
+    in_a_day = clock.now() + make.DAY
+    data = make.day("2026-11-15")
+    free = overrides.override(flights, data, reason="Known", expires_at=in_a_day, actor=admin, now=clock.now())
+    other = make.incident(flights, Category.FRESHNESS)
+    done = bulk.together([other.pk], bulk.Ask("acknowledge"), actor=admin, now=clock.now()).bulk
+    assert done is not None
     token, _ = tokens.issue(
         name="to be revoked", consumer="etl", team=team, created_by=admin, scopes=["gate:read"], now=clock.now()
     )
@@ -134,6 +149,15 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "incidents/<int:number>": str(incident.pk),
         "incidents/<int:pk>": str(incident.pk),
         "units/<int:number>": str(unit.pk),
+        "teams/<str:name>": team.name,
+        "routes/<int:number>": str(route.pk),
+        "<str:category>": "others",
         "metrics/<str:name>": metric.name,
         "tokens/<str:prefix>": token.prefix,
+        "runs/<int:number>": str(queued.pk),
+        "hooks/<str:key>": hook.key,
+        "overrides/<int:number>": str(free.pk),
+        "bulk/<int:number>": str(done.pk),
+        "together/<int:number>": str(done.pk),
+        "messages/<str:occasion>": "opened",
     }

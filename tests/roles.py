@@ -7,15 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import timedelta
 from fnmatch import fnmatchcase
 from typing import Any
 
+from lakehub import clock
 from tests.everybody import PEOPLE
 
 READERS = frozenset(PEOPLE)
 ACTORS = frozenset({"owner", "on_call", "admin", "superuser"})
 OWNERS = frozenset({"owner", "admin", "superuser"})
 ADMINS = frozenset({"admin", "superuser"})
+IN_THE_TEAM = frozenset({"admin"})
+"""Whoever did what is undone."""
 ADMINS_OF_ANY_TEAM = ADMINS | {"stranger"}
 OWNERS_OF_ANY_TEAM = OWNERS | {"stranger"}
 SUPERUSERS = frozenset({"superuser"})
@@ -55,13 +59,28 @@ class Line:
         return method in self.methods.split() and fnmatchcase(address, self.address)
 
 
+TOMORROW = (clock.now() + timedelta(days=1)).isoformat()
 GATE = "dataset=flights&from=2026-11-14&to=2026-11-17&dc=dc1"
 RANGE = "from=2026-11-14T00:00:00Z&to=2026-11-17T00:00:00Z"
 REPORT = {"dataset": "flights", "from": "2026-11-10", "to": "2026-11-11", "category": "others", "text": "Odd numbers"}
 NEW_TEST = {"key": "some-rows", "title": "Some rows", "category": "others", "expression": "rows(this) > 0"}
 METRIC = {"name": "delays", "dataset": "flights", "sql": "SELECT count(*) FROM this", "low": 1}
+ROUTE = {"channel": "email", "address": "ops@example.org", "zone": "UTC", "least": "low", "digest": "none"}
+TRIAL = {"channel": "email", "address": "ops@example.org"}
 TOKEN = {"name": "t", "team": "flight-ops", "consumer": "etl", "scopes": ["gate:read"], "days": 9}
 APPLICATION = {"name": "x", "team": "flight-ops", "tier": 3, "connection": "ops", "table": "x", "data_centers": ["dc1"]}
+POLICY = {"consumer": "etl", "tier": 1, "preset": "lenient"}
+OVERRIDE = {
+    "dataset": "flights",
+    "from": "2026-11-14",
+    "to": "2026-11-15",
+    "dc": "dc1",
+    "reason": "Known to be harmless",
+    "until": TOMORROW,
+}
+WORDS = {"subject": "{dataset} fails", "body": "{link}"}
+AS_MADE = f"{NOTHING}: it is as made"
+NOT_FOLLOWED = f"{NOTHING}: they do not follow it"
 ALONE = f"{NOTHING}: it answers, and changes nothing"
 OWN = f"{NOTHING}: of the browser or the person only"
 
@@ -112,6 +131,16 @@ TABLE = (
     ),
     Line("GET", "api/v1/datasets/<str:name>/runs", READERS, "ingestion:read"),
     Line("GET", "api/v1/datasets/<str:name>/commits", READERS, "ingestion:read"),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/runs/<int:number>/start",
+        ACTORS,
+        "ingestion:run",
+        {"why": "Known"},
+        "audit",
+        answers=(409, 422),
+    ),
+    Line("POST", "api/v1/datasets/<str:name>/runs/<int:number>/cancel", ACTORS, "ingestion:run", {}, "audit"),
     # -- quality
     Line("POST", "api/v1/datasets/<str:name>/tests", OWNERS, "catalog:write", NEW_TEST, "audit"),
     Line("DELETE", "api/v1/datasets/<str:name>/tests/<str:key>", OWNERS, "catalog:write", leaves="audit"),
@@ -163,6 +192,28 @@ TABLE = (
     ),
     Line("DELETE", "api/v1/pipelines/hooks/<str:key>", OWNERS, "catalog:write", leaves="audit"),
     Line("POST", "api/v1/pipelines/hooks/<str:key>/finished", NOBODY, leaves=f"{NOTHING}: only a signature opens it"),
+    # -- alerts
+    Line("GET", "api/v1/alerts/coverage", READERS, "incidents:read"),
+    Line("GET", "api/v1/datasets/<str:name>/alerts", READERS, "incidents:read"),
+    Line("GET", "api/v1/datasets/<str:name>/suppression", READERS, "incidents:read"),
+    Line("GET", "api/v1/datasets/<str:name>/upstream-incidents", READERS, "incidents:read"),
+    Line(
+        "PUT", "api/v1/datasets/<str:name>/alerts/<str:category>", OWNERS, "catalog:write", {"severity": "low"}, "audit"
+    ),
+    Line("DELETE", "api/v1/datasets/<str:name>/alerts/<str:category>", OWNERS, "catalog:write", leaves="audit"),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/suppression",
+        OWNERS,
+        "catalog:write",
+        {"by": "completeness", "suppresses": "others"},
+        "audit",
+    ),
+    Line("DELETE", "api/v1/datasets/<str:name>/suppression", OWNERS, "catalog:write", leaves="audit"),
+    Line("GET", "api/v1/teams/<str:name>/routes*", READERS, "incidents:read"),
+    Line("POST", "api/v1/teams/<str:name>/routes", OWNERS, "catalog:write", ROUTE, "audit"),
+    Line("PATCH", "api/v1/teams/<str:name>/routes/<int:number>", OWNERS, "catalog:write", {"least": "high"}, "audit"),
+    Line("DELETE", "api/v1/teams/<str:name>/routes/<int:number>", OWNERS, "catalog:write", leaves="audit"),
     # -- incidents
     Line("POST", "api/v1/incidents", READERS, "incidents:write", REPORT, "event"),
     Line(
@@ -174,6 +225,8 @@ TABLE = (
         "event",
         acts=ACTORS,
     ),
+    Line("POST", "api/v1/incidents/bulk/<int:number>/undo", IN_THE_TEAM, "incidents:write", {}, "event"),
+    Line("POST", "api/v1/incidents/<int:number>/backfill", ACTORS, "incidents:write", {"data_center": "dc1"}, "event"),
     Line("POST", "api/v1/incidents/<int:number>/acknowledge", ACTORS, "incidents:write", {}, "event"),
     Line("POST", "api/v1/incidents/<int:number>/release", ACTORS, "incidents:write", {}, "event", answers=(409,)),
     Line("POST", "api/v1/incidents/<int:number>/annotate", ACTORS, "incidents:write", {"backfill": "needed"}, "event"),
@@ -222,10 +275,44 @@ TABLE = (
         {"inputs": [{"dataset": "flights", "from": "2026-11-14", "to": "2026-11-17", "dc": "dc1"}]},
         ALONE,
     ),
+    Line(
+        "POST",
+        "api/v1/gate/query",
+        READERS,
+        "gate:read",
+        {"sql": "SELECT * FROM flights WHERE flight_date = '2026-11-16'", "dc": "dc1"},
+        ALONE,
+    ),
+    Line("GET", "api/v1/gate/metrics/*", READERS, "gate:read", asks=RANGE + "&dc=dc1"),
+    Line("GET", "api/v1/gate/*", READERS, "gate:read"),
+    Line("PUT", "api/v1/gate/policies", ADMINS, "gate:write", POLICY, "audit", team_in_body=True),
+    Line(
+        "DELETE",
+        "api/v1/gate/policies",
+        ADMINS,
+        "gate:write",
+        leaves="audit",
+        asks="consumer=etl&tier=1",
+        answers=(204, 404),
+    ),
+    Line("POST", "api/v1/gate/overrides", ACTORS, "gate:write", OVERRIDE, "audit", team_in_body=True),
+    Line("POST", "api/v1/gate/overrides/<int:number>/end", ACTORS, "gate:write", {}, "audit"),
+    # -- who is told
+    Line("PUT", "api/v1/datasets/<str:name>/subscription", READERS, "incidents:write", leaves="audit"),
+    Line("DELETE", "api/v1/datasets/<str:name>/subscription", READERS, "incidents:write", leaves=NOT_FOLLOWED),
+    Line("POST", "api/v1/teams/<str:name>/routes/<int:number>/test", OWNERS, "catalog:write", leaves="audit"),
+    Line("POST", "api/v1/teams/<str:name>/channels/test", OWNERS, "catalog:write", TRIAL, "audit"),
+    Line("PUT", "api/v1/teams/<str:name>/messages/<str:occasion>", OWNERS, "catalog:write", WORDS, "audit"),
+    Line("DELETE", "api/v1/teams/<str:name>/messages/<str:occasion>", OWNERS, "catalog:write", leaves=AS_MADE),
+    Line("POST", "api/v1/teams/<str:name>/messages/*/preview", READERS, "incidents:read", WORDS, ALONE),
     # -- what is read over the API: a scope by what it is about
     Line("GET", "api/v1/schema", READERS, ANY_SCOPE),
     Line("GET", "api/v1/scores", READERS, "incidents:read", asks=RANGE),
     Line("GET", "api/v1/incidents*", READERS, "incidents:read"),
+    Line("GET", "api/v1/scores/*", READERS, "incidents:read", asks=RANGE),
+    Line("GET", "api/v1/teams/*", READERS, "incidents:read"),
+    Line("GET", "api/v1/subscriptions", READERS, "incidents:read"),
+    Line("GET", "api/v1/message-variables", READERS, "incidents:read"),
     Line("GET", "api/v1/connections", READERS, "catalog:read"),
     Line("GET", "api/v1/data-centers", READERS, "catalog:read"),
     Line("GET", "api/v1/lineage/*", READERS, "catalog:read"),
@@ -233,6 +320,20 @@ TABLE = (
     Line("GET", "api/v1/datasets/<str:name>", READERS, "catalog:read"),
     Line("GET", "api/v1/*", READERS, "quality:read"),
     # -- forms of pages
+    Line("POST", "datasets/<str:name>/runs/<int:number>/start", ACTORS, leaves=f"{NOTHING}: it does not wait"),
+    Line("POST", "datasets/<str:name>/runs/<int:number>/cancel", ACTORS, leaves="audit"),
+    Line("POST", "datasets/<str:name>/hooks", OWNERS, body={"name": "dbt"}, leaves="audit"),
+    Line("POST", "datasets/<str:name>/hooks/<str:key>/revoke", OWNERS, leaves="audit"),
+    Line("POST", "datasets/<str:name>/follow", READERS, body={"follow": "1"}, leaves="audit"),
+    Line("POST", "teams/<str:name>/routes/<int:number>/test", OWNERS, leaves="audit"),
+    Line("POST", "teams/<str:name>/try", OWNERS, body=ROUTE, leaves="audit"),
+    Line("POST", "teams/<str:name>/messages/<str:occasion>", OWNERS, body=WORDS, leaves="audit"),
+    Line("POST", "incidents/together/<int:number>/undo", READERS, leaves="event", acts=IN_THE_TEAM),
+    Line("POST", "incidents/<int:pk>/release", ACTORS, leaves=f"{NOTHING}: nobody has it"),
+    Line("POST", "incidents/<int:pk>/merge", ACTORS, body={"other": "99"}, leaves=f"{NOTHING}: there is no such"),
+    Line("POST", "incidents/<int:pk>/split", ACTORS, body={"unit": "1"}, leaves=f"{NOTHING}: it has one only"),
+    Line("POST", "incidents/<int:pk>/assign", ACTORS, body={"assignee": "on_call"}, leaves="event"),
+    Line("POST", "incidents/<int:pk>/backfill", ACTORS, body={"data_center": "dc1"}, leaves="event"),
     Line("POST", "sign-out", READERS, leaves=OWN),
     Line("POST", "datasets/<str:name>/rerun", ACTORS, leaves="audit"),
     Line("POST", "datasets/<str:name>/settings", OWNERS, leaves="audit", body={"tier": "2"}, answers=(302, 422)),
@@ -247,6 +348,18 @@ TABLE = (
         leaves="audit",
     ),
     Line("POST", "datasets/<str:name>/rules/<int:number>/remove", OWNERS, leaves="audit"),
+    Line("POST", "datasets/<str:name>/alerts/<str:category>", OWNERS, body={"severity": "low"}, leaves="audit"),
+    Line(
+        "POST",
+        "datasets/<str:name>/suppress",
+        OWNERS,
+        body={"by": "completeness", "suppresses": "others", "counts": "1"},
+        leaves="audit",
+    ),
+    Line("POST", "datasets/<str:name>/suppress/reset", OWNERS, leaves="audit"),
+    Line("POST", "teams/<str:name>/routes", OWNERS, body=ROUTE, leaves="audit"),
+    Line("POST", "teams/<str:name>/routes/<int:number>", OWNERS, body=ROUTE, leaves="audit"),
+    Line("POST", "teams/<str:name>/routes/<int:number>/remove", OWNERS, leaves="audit"),
     Line("GET POST", "datasets/<str:name>/new-test", OWNERS, body=NEW_TEST, leaves="audit"),
     Line("POST", "datasets/<str:name>/expression", READERS, body={"expression": "rows(this) > 0"}, leaves=ALONE),
     Line("POST", "datasets/<str:name>/tests/<str:key>/run", ACTORS, leaves="audit"),
