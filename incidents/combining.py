@@ -20,7 +20,8 @@ from lakehub.kernel.errors import Conflict
 def merge(into: int, other: int, *, actor: str, now: datetime, seen: int | None = None) -> Incident:
     """Moves the spans of `other` to `into`; `other` ends as merged. Raises Refused, NotFound, Conflict."""
     with transaction.atomic():
-        target, source = _locked(into), _locked(other)
+        rows = {number: _locked(number) for number in sorted({into, other})}  # in one order, whoever asks
+        target, source = rows[into], rows[other]
         held = spans_of([target, source])
         spans.merge(*(incident_value(row, held[row.pk]) for row in (target, source)))
         moves.update(target, {}, seen=seen)

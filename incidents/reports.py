@@ -37,6 +37,8 @@ def report(
     """Takes a report in. Where a detected incident explains it the two are matched; else the owners must answer."""
     _check(category, text, occurred_at, now)
     with transaction.atomic():
+        # As intake does: a report and the incident that explains it must not miss each other.
+        Dataset.objects.select_for_update(of=("self",)).get(pk=dataset.pk)
         incident = Incident.objects.create(
             dataset=dataset,
             category=category,
