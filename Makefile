@@ -9,7 +9,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := $(VENV)/bin/python
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test dev up check bench-peers format clean
+.PHONY: help setup demo test dev up check airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -43,6 +43,9 @@ check: $(VENV)/.installed ## format, lint, types, imports, migrations, documenta
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
 	$(PY) -m pytest -q tests/docs
+
+airflow: ## Airflow in an environment of its own, for the test of our DAG; about a minute, once
+	@PYTHON=$(PYTHON) deploy/airflow/install
 
 bench-peers: setup ## the tools that `python -m bench.checks` compares with, in an environment of their own
 	@$(PY) -m bench.peers

@@ -6,7 +6,10 @@ import os
 import shutil
 import socket
 from enum import Enum
+from pathlib import Path
 from urllib.parse import urlsplit
+
+CACHE = Path(os.environ.get("LAKEHUB_CACHE", Path(__file__).resolve().parent.parent / ".cache"))
 
 
 class Need(Enum):
@@ -27,6 +30,7 @@ class Need(Enum):
         "mysql://lakehub:lakehub@127.0.0.1:3399",
         "`apt-get install mariadb-server`, then `deploy/services/mariadb start`",
     )
+    AIRFLOW = ("LAKEHUB_TEST_AIRFLOW", str(CACHE / "airflow" / "bin" / "airflow"), "`make airflow`")
     CHROMIUM = ("LAKEHUB_TEST_CHROMIUM", "chromium", "`apt-get install chromium`")
 
     def address(self) -> str:

@@ -1,0 +1,167 @@
+"""Lakehub in Airflow (2.10): a sensor that holds a DAG back while an input is blocked, and two ways to tell that it has finished.
+
+The connection `lakehub` has the address as its host and the token as its password, as in
+`AIRFLOW_CONN_LAKEHUB='{"conn_type": "http", "host": "https://lakehub.example.org", "password": "lh_..."}'`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from hashlib import sha256
+from typing import Any
+
+from airflow.configuration import conf
+from airflow.exceptions import AirflowFailException
+from airflow.hooks.base import BaseHook
+from airflow.models import BaseOperator
+from airflow.notifications.basenotifier import BaseNotifier
+from airflow.sensors.base import BaseSensorOperator
+from airflow.utils.context import Context
+
+from lakehub_client.client import Client, Input, LakehubError
+
+CONNECTION = "lakehub"
+LONGEST_ID = 100
+_PASSES = (0, 408, 429)
+"""Not reached, or too often: by the next time that may be over, as with an error of the server's."""
+
+
+class GateSensor(BaseSensorOperator):
+    """Waits until all inputs may be read, asking in one go. What was not checked is not allowed, nor is anything while Lakehub is
+    out of reach.
+
+    `inputs`: Input, or {"dataset", "from", "to", "dc"} with templates, such as {"dataset": "flights", "from": "{{ ds }}",
+    "to": "{{ macros.ds_add(ds, 1) }}"}. It gives its worker back between two looks (`mode="reschedule"`) and looks every
+    minute, unless told otherwise here or by `[lakehub] poke_interval` in Airflow's configuration.
+    """
+
+    template_fields: Sequence[str] = ("inputs",)
+    ui_color = "#dbe7f5"
+
+    def __init__(
+        self, *, inputs: Sequence[Input | Mapping[str, Any]], lakehub_conn_id: str = CONNECTION, **kwargs: Any
+    ) -> None:
+        kwargs.setdefault("mode", "reschedule")
+        kwargs.setdefault("poke_interval", conf.getfloat("lakehub", "poke_interval", fallback=60.0))
+        super().__init__(**kwargs)
+        self.inputs = [_as_mapping(one) for one in inputs]
+        self.lakehub_conn_id = lakehub_conn_id
+
+    def poke(self, context: Context) -> bool:
+        try:
+            answer = client(self.lakehub_conn_id).gate(list(map(_as_input, self.inputs)), request_id=_request(context))
+        except LakehubError as problem:
+            if problem.status in _PASSES or problem.status >= 500:
+                self.log.warning("Lakehub cannot say: %s", problem)
+                return False
+            raise AirflowFailException(f"The gate cannot answer that: {problem}") from problem
+        if answer.allowed:
+            self.log.info("All inputs may be read: %s", answer.verdict)
+        else:
+            self.log.info("Waits: %s; it may help to ask again in %s s", answer.why, answer.retry_after)
+        return answer.allowed
+
+
+class PipelineFinishedOperator(BaseOperator):
+    """Tells that this run has written `[start, end)` of a dataset: what it wrote is tested at once. Run again, nothing happens."""
+
+    template_fields: Sequence[str] = ("dataset", "start", "end", "data_center", "pipeline_run_id", "link")
+    ui_color = "#dbe7f5"
+
+    def __init__(
+        self,
+        *,
+        dataset: str,
+        start: str = "",
+        end: str = "",
+        data_center: str = "",
+        pipeline_run_id: str = "{{ dag.dag_id }}/{{ run_id }}",
+        link: str = "",
+        lakehub_conn_id: str = CONNECTION,
+        **kwargs: Any,
+    ) -> None:
+        super().__init__(**kwargs)
+        self.dataset = dataset
+        self.start = start
+        self.end = end
+        self.data_center = data_center
+        self.pipeline_run_id = pipeline_run_id
+        self.link = link
+        self.lakehub_conn_id = lakehub_conn_id
+
+    def execute(self, context: Context) -> int:
+        """How many test runs are due."""
+        return tell(self, self.log)
+
+
+class PipelineFinishedNotifier(BaseNotifier):
+    """The same as a callback: `on_success_callback=PipelineFinishedNotifier(dataset="delays", start="{{ ds }}", ...)`."""
+
+    template_fields = PipelineFinishedOperator.template_fields
+
+    def __init__(
+        self,
+        *,
+        dataset: str,
+        start: str = "",
+        end: str = "",
+        data_center: str = "",
+        pipeline_run_id: str = "{{ dag.dag_id }}/{{ run_id }}",
+        link: str = "",
+        lakehub_conn_id: str = CONNECTION,
+    ) -> None:
+        super().__init__()
+        self.dataset = dataset
+        self.start = start
+        self.end = end
+        self.data_center = data_center
+        self.pipeline_run_id = pipeline_run_id
+        self.link = link
+        self.lakehub_conn_id = lakehub_conn_id
+
+    def notify(self, context: Context) -> None:
+        tell(self, self.log)
+
+
+def tell(told: PipelineFinishedOperator | PipelineFinishedNotifier, log: Any) -> int:
+    """How many test runs are due."""
+    answer = client(told.lakehub_conn_id).pipeline_finished(
+        told.dataset,
+        told.start,
+        told.end,
+        run_id=told.pipeline_run_id,
+        data_center=told.data_center,
+        link=told.link,
+    )
+    log.info("%s test runs of %s@%s are due", answer["made_due"], answer["dataset"], answer["data_center"])
+    return int(answer["made_due"])
+
+
+def client(connection_id: str = CONNECTION) -> Client:
+    """Of an Airflow connection: its host is the address, its password the token."""
+    found = BaseHook.get_connection(connection_id)
+    host = found.host or ""
+    url = host if "://" in host else f"{found.schema or 'https'}://{host}"
+    return Client(f"{url}:{found.port}" if found.port else url, found.password or "")
+
+
+def _request(context: Context) -> str:
+    """The same at every look of one run, so that it is counted once."""
+    instance = context["ti"]
+    name = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}"
+    return name if len(name) <= LONGEST_ID else sha256(name.encode()).hexdigest()
+
+
+def _as_mapping(one: Input | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(one, Input):
+        return {"dataset": one.dataset, "from": one.start, "to": one.end, "dc": one.data_center}
+    unknown = set(one) - {"dataset", "from", "to", "dc"}
+    if unknown or not {"dataset", "from", "to"} <= set(one):
+        raise ValueError(
+            f"An input is {{dataset, from, to}}, with dc where the token has none; this one is {dict(one)}."
+        )
+    return dict(one)
+
+
+def _as_input(one: Mapping[str, Any]) -> Input:
+    return Input(one["dataset"], one["from"], one["to"], one.get("dc", ""))

@@ -1,0 +1,147 @@
+"""The DAG of the documentation in a real Airflow: it waits for the incident of an input, goes on, and what it wrote is tested."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pytest_django.live_server_helper import LiveServer
+
+from incidents.intake import take_in
+from incidents.models import GateQuestion
+from lakehub.accounts import tokens
+from lakehub.accounts.models import Role
+from lakehub.setup.artifacts import PROJECT
+from quality.models import FinishedRun, Unit
+from tests import factories as make
+from tests.conftest import require
+from tests.factories import HOUR, MINUTE, NOW
+from tests.needs import Need
+from tests.polling import wait_until
+from tests.web.incidents.stage import BAD_DAY, Stage
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+WITHIN_S = 60
+WAITS = "Waits: flights@dc1 is fail: sustained, incident #"
+PROBE = """
+import logging, sys
+from types import SimpleNamespace
+from airflow.exceptions import AirflowFailException
+from lakehub_client.airflow import GateSensor
+sensor = GateSensor(task_id="inputs", inputs=[{"dataset": "fligths", "from": "2026-11-16", "to": "2026-11-17"}])
+try:
+    print("poked:", sensor.poke({"ti": SimpleNamespace(dag_id="d", task_id="inputs", run_id="r")}))
+except AirflowFailException as problem:
+    print("failed:", problem)
+"""
+
+
+@pytest.fixture(scope="session")
+def airflow() -> str:
+    """Airflow's command, in its own environment."""
+    return require(Need.AIRFLOW)
+
+
+@pytest.fixture
+def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+    """flights, whose bad day failed; weather, which is good; and delays, which the DAG makes from them."""
+    monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
+    made = Stage(copies=("dc1",))
+    made.opened(BAD_DAY, "dc1")
+    for name in ("weather", "delays"):
+        make.unit(make.quality_test(make.dataset(name), due_after=HOUR), over=BAD_DAY)
+    return made
+
+
+@pytest.fixture
+def env(stage: Stage, live_server: LiveServer, tmp_path: Path) -> dict[str, str]:
+    """Airflow at home in `tmp_path`, with a connection to Lakehub, sending nothing home."""
+    ines = make.user("ines")
+    make.member(ines, stage.dataset.team, Role.OWNER)
+    _, token = tokens.issue(
+        name="airflow",
+        consumer="etl",
+        team=stage.dataset.team,
+        created_by=ines,
+        scopes=("gate:read", "quality:run"),
+        now=NOW,
+    )
+    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    return kept | {
+        "AIRFLOW_HOME": str(tmp_path / "airflow"),
+        "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
+        "AIRFLOW__USAGE_DATA_COLLECTION__ENABLED": "False",
+        "SCARF_ANALYTICS": "false",
+        "AIRFLOW__LAKEHUB__POKE_INTERVAL": "1",
+        "AIRFLOW_CONN_LAKEHUB": json.dumps({"conn_type": "http", "host": live_server.url, "password": token}),
+        "PYTHONPATH": str(PROJECT),
+    }
+
+
+@contextmanager
+def running(
+    airflow: str, env: dict[str, str], *command: str
+) -> Iterator[tuple[subprocess.Popen[bytes], Callable[[], str]]]:
+    """The process, and what it has printed so far."""
+    log = Path(env["AIRFLOW_HOME"]).parent / "log"
+    with log.open("wb") as out:
+        process = subprocess.Popen([airflow, *command], env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+    try:
+        yield process, lambda: log.read_text(errors="replace")
+    finally:
+        process.kill()
+        process.wait()
+
+
+def install_example(env: dict[str, str]) -> None:
+    """The DAG as docs/pipelines.md has it."""
+    (code,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "pipelines.md").read_text(), re.DOTALL)
+    folder = Path(env["AIRFLOW_HOME"]) / "dags"
+    folder.mkdir(parents=True)
+    (folder / "example.py").write_text(code)
+
+
+def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
+    airflow: str, env: dict[str, str], stage: Stage
+) -> None:
+    install_example(env)
+    subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=WITHIN_S)
+    with running(airflow, env, "dags", "test", "delays_by_carrier", "2026-11-16") as (process, said):
+        wait_until(lambda: WAITS in said() or process.poll() is not None, within_s=WITHIN_S, otherwise=said)
+        assert WAITS in said(), said()[-3000:]
+        assert not FinishedRun.objects.exists()
+        stage.passes(stage.unit(BAD_DAY, "dc1"), at=NOW + MINUTE)
+        take_in(now=NOW + MINUTE)
+        assert process.wait(WITHIN_S) == 0, said()[-3000:]
+        log = said()
+    assert "All inputs may be read: pass" in log
+    assert log.index("All inputs may be read") < log.index("here the delays of 2026-11-16 are built")
+    run = FinishedRun.objects.get()
+    assert (run.copy.dataset.name, run.start, run.end, run.via) == ("delays", BAD_DAY.start, BAD_DAY.end, "airflow")
+    assert run.run_id.startswith("delays_by_carrier/manual__2026-11-16")
+    assert Unit.objects.get(copy__dataset__name="delays").due_at == NOW
+    # One question for each input, however often it was asked; the consumer is the token's.
+    asked = GateQuestion.objects.values_list("copy__dataset__name", "consumer").order_by("copy__dataset__name")
+    assert list(asked) == [("flights", "etl"), ("weather", "etl")]
+
+
+def test_what_makes_no_sense_fails_and_what_is_out_of_reach_waits(airflow: str, env: dict[str, str]) -> None:
+    def probe(**changes: str) -> Any:
+        python = Path(airflow).with_name("python")
+        done = subprocess.run(
+            [python, "-c", PROBE], env=env | changes, capture_output=True, text=True, timeout=WITHIN_S
+        )
+        return done.stdout.splitlines()[-1] if done.stdout else done.stderr
+
+    told = "failed: The gate cannot answer that: There is no dataset `fligths`. Did you mean `flights`?"
+    assert probe().startswith(told)
+    nowhere = json.dumps({"conn_type": "http", "host": "http://127.0.0.1:9", "password": "x"})
+    assert probe(AIRFLOW_CONN_LAKEHUB=nowhere) == "poked: False"
