@@ -14,6 +14,7 @@ from incidents.api import (
     incidents,
     messages,
     scores,
+    status,
     subscriptions,
 )
 
@@ -42,6 +43,7 @@ urlpatterns: list[URLPattern] = [
     path("gate/overrides/<int:number>/end", gate_decisions.EndOverride.as_view(), name="gate-override-end"),
     path("scores", scores.ScoresOfWindow.as_view(), name="scores"),
     path("scores/noisy-tests", scores.NoisyTests.as_view(), name="noisy-tests"),
+    path("status", status.Status.as_view(), name="status"),
     path("alerts/coverage", alerts.AlertCoverage.as_view(), name="alert-coverage"),
     path("datasets/<str:name>/alerts", alerts.Alerts.as_view(), name="alerts"),
     path("datasets/<str:name>/alerts/<str:category>", alerts.OneAlert.as_view(), name="alert"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
@@ -14,8 +15,10 @@ from rest_framework.views import APIView
 
 from incidents import gate, moves, reports
 from incidents.api.common import known, person, valid
+from incidents.behind import NUMBERS, behind
 from incidents.causes import likely_cause
-from incidents.models import Incident, State
+from incidents.models import FalsePositive, Incident, State
+from incidents.scope import wanted_scope, wanted_window
 from incidents.shapes.actions import ReportSerializer
 from incidents.shapes.incidents import IncidentDetailSerializer, IncidentSerializer
 from lakehub import wiring
@@ -25,14 +28,18 @@ from quality.models import Category
 
 
 class Incidents(ListAPIView[Incident]):
-    """Incidents, newest first; `state`, `dataset`, `category` and `open=1` narrow the list."""
+    """Incidents, newest first; `state`, `dataset`, `category` and `open=1` narrow the list.
+
+    `behind` is a number of the scores: exactly the incidents that it counts in `[from, to)`, narrowed as the score was.
+    """
 
     scopes: ClassVar = {"GET": "incidents:read", "POST": "incidents:write"}
     serializer_class = IncidentSerializer
 
     def get_queryset(self) -> QuerySet[Incident]:
-        rows = Incident.objects.select_related("dataset", "assignee").order_by("-opened_at", "-pk")
         asked = self.request.query_params
+        rows = self._behind(asked) if asked.get("behind") else Incident.objects.order_by("-opened_at", "-pk")
+        rows = rows.select_related("dataset", "assignee")
         if asked.get("open") == "1":
             rows = rows.filter(resolved_at=None)
         for name, field, words in (
@@ -45,8 +52,21 @@ class Incidents(ListAPIView[Incident]):
             rows = rows.filter(dataset__name=asked["dataset"])
         return rows
 
+    def _behind(self, asked: Mapping[str, str]) -> QuerySet[Incident]:
+        window, kind = wanted_window(asked, now=wiring.clock.now()), asked.get("kind", "")
+        if kind:
+            known("kind", kind, FalsePositive.values)
+        return behind(asked["behind"], window, wanted_scope(asked), kind=kind)
+
     @extend_schema(
-        parameters=[OpenApiParameter(name, str) for name in ("state", "category", "dataset", "open")],
+        parameters=[
+            *(OpenApiParameter(name, str) for name in ("state", "category", "dataset", "open")),
+            OpenApiParameter("behind", str, enum=list(NUMBERS), description="With these also:"),
+            *(OpenApiParameter(name, str) for name in ("from", "to", "team", "test")),
+            OpenApiParameter("days", int, description="Before `to`, instead of `from`."),
+            OpenApiParameter("tier", int),
+            OpenApiParameter("kind", str, enum=FalsePositive.values, description="Of false positives only those."),
+        ],
         responses=IncidentSerializer(many=True),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:

@@ -41,6 +41,11 @@ _REMEDY = {
     FalsePositive.WRONG_SLA: Advice.CHANGE_SLA,
     FalsePositive.PLANNED_CHANGE: Advice.ANNOUNCE,
 }
+_WORDS = {
+    FalsePositive.WRONG_TEST: "wrong test",
+    FalsePositive.WRONG_SLA: "wrong SLA",
+    FalsePositive.PLANNED_CHANGE: "planned change",
+}
 
 
 def advice(noise: Noise) -> Advice | None:
@@ -56,7 +61,7 @@ def advice(noise: Noise) -> Advice | None:
 def because(noise: Noise) -> str:
     """`3 of its 4 incidents were false: 2 wrong test, 1 planned change`"""
     total = noise.false + noise.real
-    kinds = [f"{n} {kind.replace('_', ' ')}" for kind in FalsePositive if (n := noise.kinds.get(kind, 0))]
+    kinds = [f"{n} {_WORDS[kind]}" for kind in FalsePositive if (n := noise.kinds.get(kind, 0))]
     which = "Its only incident was" if total == 1 else f"{noise.false} of its {total} incidents were"
     which = which.replace(" were", " was") if noise.false == 1 else which
     return f"{which} false: {', '.join(kinds)}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 from rest_framework import serializers
 
 from incidents.domain.levels import QueryLevel
@@ -16,6 +18,13 @@ from incidents.shapes.common import RangeSerializer
 MOST_NAMED = 200
 
 
+class Seconds(serializers.FloatField):
+    """A length of time."""
+
+    def to_representation(self, value: timedelta) -> float:  # type: ignore[override]  # what is shown is a timedelta
+        return value.total_seconds()
+
+
 class QueryLevelSerializer(serializers.Serializer[QueryLevel]):
     failed = serializers.IntegerField()
     asked = serializers.IntegerField()
@@ -26,9 +35,9 @@ class QueryLevelSerializer(serializers.Serializer[QueryLevel]):
 class ScoreSerializer(serializers.Serializer[Score]):
     """Times are seconds; shares are of 1, null where there is nothing to share."""
 
-    tp = serializers.FloatField(source="durations.tp.total_seconds", help_text="Detected, and real.")
-    fp = serializers.FloatField(source="durations.fp.total_seconds", help_text="Detected, and forced to be false.")
-    fn = serializers.FloatField(source="durations.fn.total_seconds", help_text="Reported by users, and not detected.")
+    tp = Seconds(source="durations.tp", help_text="Detected, and real.")
+    fp = Seconds(source="durations.fp", help_text="Detected, and forced to be false.")
+    fn = Seconds(source="durations.fn", help_text="Reported by users, and not detected.")
     precision = serializers.FloatField(source="durations.precision", allow_null=True, help_text="tp / (tp + fp)")
     recall = serializers.FloatField(source="durations.recall", allow_null=True, help_text="tp / (tp + fn)")
     tp_incidents = serializers.IntegerField(source="real")
@@ -56,9 +65,9 @@ class ReactionSerializer(serializers.Serializer[Reaction]):
 
     incidents = serializers.IntegerField(source="n")
     waiting = serializers.IntegerField(help_text="So many more have not got there yet, and are in none of the three.")
-    mean = serializers.FloatField(source="mean.total_seconds", default=None, allow_null=True)
-    median = serializers.FloatField(source="median.total_seconds", default=None, allow_null=True)
-    p90 = serializers.FloatField(source="p90.total_seconds", default=None, allow_null=True)
+    mean = Seconds(allow_null=True)
+    median = Seconds(allow_null=True)
+    p90 = Seconds(allow_null=True)
 
 
 class ReactionsSerializer(serializers.Serializer[Reactions]):
@@ -93,8 +102,8 @@ class NoisySerializer(serializers.Serializer[Noisy]):
     false_positives = serializers.SerializerMethodField()
     fp_incidents = serializers.IntegerField(source="score.false")
     tp_incidents = serializers.IntegerField(source="score.real")
-    fp = serializers.FloatField(source="score.durations.fp.total_seconds", help_text="Seconds.")
-    tp = serializers.FloatField(source="score.durations.tp.total_seconds", help_text="Seconds.")
+    fp = Seconds(source="score.durations.fp", help_text="Seconds.")
+    tp = Seconds(source="score.durations.tp", help_text="Seconds.")
     precision = serializers.FloatField(source="score.durations.precision", allow_null=True)
 
     def get_false_positives(self, noisy: Noisy) -> dict[str, int]:

@@ -34,8 +34,8 @@ def test_what_to_do_follows_from_the_kinds(kinds: dict[FalsePositive, int], real
     ("kinds", "real", "said"),
     [
         ({TEST: 2, PLANNED: 1}, 1, "3 of its 4 incidents were false: 2 wrong test, 1 planned change"),
-        ({SLA: 1}, 0, "Its only incident was false: 1 wrong sla"),
-        ({SLA: 1}, 2, "1 of its 3 incidents was false: 1 wrong sla"),
+        ({SLA: 1}, 0, "Its only incident was false: 1 wrong SLA"),
+        ({SLA: 1}, 2, "1 of its 3 incidents was false: 1 wrong SLA"),
     ],
 )
 def test_the_reason_has_the_numbers(kinds: dict[FalsePositive, int], real: int, said: str) -> None:
