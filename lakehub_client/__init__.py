@@ -6,5 +6,6 @@ The standard library is all it needs: copy the folder, or put the checkout on th
 from __future__ import annotations
 
 from lakehub_client.client import Answer, Client, Input, LakehubError
+from lakehub_client.quality import Blocked, require_quality, wait_for
 
-__all__ = ["Answer", "Client", "Input", "LakehubError"]
+__all__ = ["Answer", "Blocked", "Client", "Input", "LakehubError", "require_quality", "wait_for"]

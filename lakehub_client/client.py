@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
@@ -15,12 +16,23 @@ TIMEOUT_S = 10.0
 
 
 class LakehubError(RuntimeError):
-    """It was reached and said no, or was not reached (status 0). `fields` says why for each field."""
+    """It was reached and said no, or was not reached (status 0). `fields` says why for each field.
 
-    def __init__(self, status: int, message: str, fields: Mapping[str, Any] | None = None) -> None:
+    `retry_after`: seconds after which the same may be answered; None where Lakehub does not say.
+    """
+
+    def __init__(
+        self, status: int, message: str, fields: Mapping[str, Any] | None = None, retry_after: float | None = None
+    ) -> None:
         super().__init__(message)
         self.status = status
         self.fields = dict(fields or {})
+        self.retry_after = retry_after
+
+    @property
+    def may_pass(self) -> bool:
+        """Not reached, too often, or an error of the server's: by the next time that may be over."""
+        return self.status in (0, 408, 429) or self.status >= 500
 
 
 @dataclass(frozen=True)
@@ -59,6 +71,14 @@ class Client:
         self._timeout = timeout
         self._opener = build_opener(_NoRedirects)
 
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> Client:
+        """`LAKEHUB_URL` and `LAKEHUB_TOKEN`. Raises LakehubError where one is missing."""
+        missing = [name for name in ("LAKEHUB_URL", "LAKEHUB_TOKEN") if not environ.get(name)]
+        if missing:
+            raise LakehubError(0, f"Set {' and '.join(missing)}, or pass a Client: where is Lakehub, and who asks?")
+        return cls(environ["LAKEHUB_URL"], environ["LAKEHUB_TOKEN"])
+
     def gate(self, inputs: Sequence[Input], *, request_id: str = "") -> Answer:
         """May all of these be read now? `request_id` names the job that asks: it is counted once."""
         said = [
@@ -66,6 +86,12 @@ class Client:
             for one in inputs
         ]
         got = self.post("gate", {"inputs": said, "request_id": request_id})
+        return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
+
+    def gate_of_query(self, sql: str, *, dialect: str = "ansi", data_center: str = "", request_id: str = "") -> Answer:
+        """May this query run now? Lakehub finds what it reads; nothing of it is run."""
+        said = {"sql": sql, "dialect": dialect, "dc": data_center, "request_id": request_id}
+        got = self.post("gate/query", said)
         return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
 
     def pipeline_finished(
@@ -115,12 +141,13 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _refusal(error: HTTPError) -> LakehubError:
-    body = error.read()
+    body, wait = error.read(), error.headers.get("Retry-After", "")
+    retry_after = float(wait) if wait.isdecimal() else None
     try:
         said = json.loads(body)["error"]
-        return LakehubError(error.code, said["message"], said.get("fields"))
+        return LakehubError(error.code, said["message"], said.get("fields"), retry_after)
     except (ValueError, KeyError, TypeError):
-        return LakehubError(error.code, f"{error.url} answered {error.code} {error.reason}")
+        return LakehubError(error.code, f"{error.url} answered {error.code} {error.reason}", None, retry_after)
 
 
 def _blocked(one: Mapping[str, Any]) -> str:
