@@ -34,7 +34,10 @@ def empty(zone: str) -> RouteForm:
 
 
 def of_route(route: Route) -> RouteForm:
+    """A secret is not shown again: left empty, it stays."""
     texts = {name: _shown(getattr(route, name)) for name in TEXTS}
+    if route.shown_address != route.address:
+        texts["address"] = ""
     chosen = {name: [str(value) for value in getattr(route, name)] for name in LISTS}
     return RouteForm(texts, chosen, route.enabled, route.pk)
 
@@ -48,6 +51,8 @@ def asked(form: RouteForm) -> dict[str, Any]:
     """What the use case is given. Raises Refused with every field that cannot be read."""
     problems: dict[str, str] = {}
     wanted: dict[str, Any] = {name: form.texts[name] for name in ("channel", "address", "least", "zone", "digest")}
+    if form.number is not None and not form.texts["address"]:
+        del wanted["address"]
     wanted["enabled"] = form.enabled
     wanted["categories"] = list(form.chosen["categories"])
     for name in ("tiers", "quiet_days"):

@@ -37,6 +37,8 @@ def put(team: Team, said: Mapping[str, Any], *, actor: str, now: datetime, numbe
     with transaction.atomic():
         Team.objects.select_for_update(of=("self",)).get(pk=team.pk)
         route = route_of(team, number) if number is not None else Route(team=team)
+        if said.get("channel", route.channel) != route.channel and "address" not in said:
+            raise Refused.because({"address": "Another channel has other addresses: say where to."})
         for name, value in said.items():
             setattr(route, name, value)
         if problems := _problems(route):

@@ -28,6 +28,7 @@ from quality.models import Category
 
 SHOWN_DIGESTS = 5
 DIGESTS = ((Digest.NONE, "No digest"), (Digest.HOURLY, "Every hour"), (Digest.DAILY, "Every day"))
+_ADDRESS = "As the channel wants it: ops@example.org, https://…, a routing key."
 _ANYTHING = Matter(0, Category.FRESHNESS, Severity.CRITICAL)
 
 
@@ -84,6 +85,8 @@ def _page(request: HttpRequest, team: Team, form: RouteForm) -> HttpResponse:
         "rows": rows,
         "told": [(one.channel, shown(one.channel, one.address)) for one in told],
         "form": form,
+        "is_new": form.number is None,
+        "address_hint": _ADDRESS if form.number is None else f"{_ADDRESS} Empty: it stays as it is.",
         "may_change": can(actor_of(request), "onboard", team),
         "channels": list(CHANNELS),
         "severities": list(Severity),

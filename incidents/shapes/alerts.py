@@ -73,7 +73,7 @@ class PutSuppressionSerializer(serializers.Serializer[dict[str, Any]]):
 class RouteSerializer(serializers.ModelSerializer[Route]):
     """An address of a team, what it takes, and when. Lists that are empty take all."""
 
-    address = serializers.SerializerMethodField(help_text="Whole for those who may change it.")
+    address = serializers.CharField(source="shown_address", help_text="Without what is secret in it.")
     tiers = serializers.ListField(child=serializers.IntegerField())
     categories = serializers.ListField(child=serializers.CharField())
     quiet_days = serializers.ListField(child=serializers.IntegerField())
@@ -84,9 +84,6 @@ class RouteSerializer(serializers.ModelSerializer[Route]):
             *("id", "channel", "address", "enabled", "tiers", "categories", "least", "zone"),
             *("quiet_from", "quiet_to", "quiet_days", "digest", "digest_at"),
         ]
-
-    def get_address(self, route: Route) -> str:
-        return route.address if self.context.get("whole") else route.shown_address
 
 
 class PutRouteSerializer(serializers.Serializer[dict[str, Any]]):

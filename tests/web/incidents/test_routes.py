@@ -296,10 +296,34 @@ def test_a_route_is_made_changed_and_taken_away(stage: Stage) -> None:
     assert "secret" not in str(list(AuditEntry.objects.values_list("detail", flat=True)))
 
 
-def test_only_those_who_may_change_it_read_a_secret_address(stage: Stage) -> None:
-    signed_in(stage, Role.OWNER).post(WHERE, HOOK, content_type="application/json")
+def test_a_secret_address_is_shown_to_nobody_again(stage: Stage) -> None:
+    owner = signed_in(stage, Role.OWNER)
+    made = owner.post(WHERE, HOOK, content_type="application/json")
+    one = f"{WHERE}/{made.json()['id']}"
+    page = f"/teams/flight-ops/routes/{made.json()['id']}"
     viewer = signed_in(stage, Role.VIEWER)
-    assert "secret" not in viewer.get(WHERE).content.decode()
-    assert "secret" in signed_in(stage, Role.ADMIN).get(WHERE).content.decode()
+    answers = [
+        made,
+        owner.get(WHERE),
+        owner.get(one),
+        viewer.get(WHERE),
+        owner.get(page),
+        owner.get("/teams/flight-ops/routes"),
+    ]
+    assert not any("secret" in answer.content.decode() for answer in answers)
+    assert made.json()["address"] == "hooks.example.org"
     assert viewer.post(WHERE, HOOK, content_type="application/json").status_code == 403
     assert viewer.get("/api/v1/teams/flight-opps/routes").status_code == 404
+
+
+def test_an_address_that_is_left_empty_stays_and_another_channel_needs_its_own(stage: Stage) -> None:
+    owner = signed_in(stage, Role.OWNER)
+    number = owner.post(WHERE, HOOK, content_type="application/json").json()["id"]
+    form = {"channel": "webhook", "address": "", "least": "low", "zone": "UTC", "digest": "none", "enabled": "on"}
+    page = f"/teams/flight-ops/routes/{number}"
+    assert owner.post(page, form).status_code == 302
+    assert (Route.objects.get().address, Route.objects.get().least) == (HOOK["address"], "low")
+    refused = owner.post(page, form | {"channel": "email"})
+    assert refused.status_code == 422
+    assert "Another channel has other addresses" in refused.content.decode()
+    assert "secret" not in refused.content.decode()
