@@ -13,7 +13,9 @@ from django.template.response import TemplateResponse
 from incidents import bulk
 from incidents.forms import ResolveForm, SnoozeForm
 from incidents.models import (
+    Alert,
     Delivery,
+    Digest,
     GatePolicy,
     GateQuestion,
     Incident,
@@ -21,7 +23,9 @@ from incidents.models import (
     Message,
     MessageState,
     MessageTemplate,
+    Route,
     Span,
+    SuppressionRule,
     UserReport,
     WeeklyLetter,
 )
@@ -143,6 +147,45 @@ class MessageTemplateAdmin(ReadOnly, admin.ModelAdmin[MessageTemplate]):
 
 @admin.register(WeeklyLetter)
 class WeeklyLetterAdmin(ReadOnly, admin.ModelAdmin[WeeklyLetter]):
+@admin.register(Alert)
+class AlertAdmin(ReadOnly, admin.ModelAdmin[Alert]):
+    """Changed on the dataset's page, which says what the template asks for."""
+
+    list_display = ("dataset", "category", "severity", "override", "overridden_by", "metadata_version", "because")
+    list_filter = ("category", "severity", "dataset__team")
+    search_fields = ("dataset__name",)
+    list_select_related = ("dataset",)
+
+
+@admin.register(Route)
+class RouteAdmin(ReadOnly, admin.ModelAdmin[Route]):
+    """Changed on the team's page, which checks the address."""
+
+    list_display = ("team", "channel", "shown_address", "enabled", "tiers", "categories", "least", "digest")
+    list_filter = ("channel", "enabled", "digest", "team")
+    exclude = ("address",)
+    readonly_fields = ("shown_address",)
+    list_select_related = ("team",)
+
+
+@admin.register(SuppressionRule)
+class SuppressionRuleAdmin(ReadOnly, admin.ModelAdmin[SuppressionRule]):
+    """Changed on the dataset's page, which refuses cycles."""
+
+    list_display = ("dataset", "by_category", "suppresses", "enabled", "set_by", "set_at")
+    list_filter = ("by_category", "suppresses", "enabled")
+    search_fields = ("dataset__name",)
+    list_select_related = ("dataset",)
+
+
+@admin.register(Digest)
+class DigestAdmin(ReadOnly, admin.ModelAdmin[Digest]):
+    list_display = ("created_at", "team", "channel", "subject", "state", "sent_at", "attempt", "error")
+    list_filter = ("state", "channel", "team")
+    exclude = ("address",)
+    list_select_related = ("team",)
+
+
     list_display = ("week", "team", "address", "state", "sent_at", "attempt", "error")
     list_filter = ("state", "team")
     list_select_related = ("team",)

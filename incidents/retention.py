@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from incidents.models import Delivery, GateQuestion
+from incidents.models import Delivery, Digest, DigestState, GateQuestion
 from lakehub.pruning import prune
 
 
@@ -16,3 +16,9 @@ def forget_questions(*, now: datetime, kept: timedelta) -> int:
 def forget_deliveries(*, now: datetime, kept: timedelta) -> int:
     """Deletes attempts to send that are older than `kept`; what became of each message stays with it. The number deleted."""
     return prune(Delivery.objects.all(), age="at", before=now - kept)
+
+
+def forget_digests(*, now: datetime, kept: timedelta) -> int:
+    """Deletes digests older than `kept` that went out or were given up; the messages that they listed stay. The number deleted."""
+    over = Digest.objects.exclude(state=DigestState.PENDING)
+    return prune(over, age="created_at", before=now - kept)

@@ -125,7 +125,7 @@ def _in_time(message: Message, now: datetime) -> None:
         case Quiet(until, why):
             _hold(message, why, None, until, now)
         case Collect(at, why):
-            _set(message, state=MessageState.COLLECTED, why=why[:200], due_at=at)
+            _set(message, state=MessageState.COLLECTED, why=why[:200], due_at=at, digest=None)
         case _:
             _send(message, now)
 

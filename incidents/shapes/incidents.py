@@ -9,7 +9,8 @@ from rest_framework import serializers
 
 from incidents.causes import Cause, Kind
 from incidents.domain.lifecycle import State, moves_from
-from incidents.models import Delivery, Incident, IncidentEvent, Message, Span
+from incidents.models import Delivery, Incident, IncidentEvent, Message, MessageState, Span
+from incidents.upstream import open_upstream
 
 
 class SpanSerializer(serializers.ModelSerializer[Span]):
@@ -81,6 +82,8 @@ class IncidentSerializer(serializers.ModelSerializer[Incident]):
             "backfill",
             "backfill_run",
             "snoozed_until",
+            "snoozed_until_worse",
+            "snoozed_failures",
             "merged_into",
             "revision",
         ]
@@ -92,16 +95,27 @@ class IncidentDetailSerializer(IncidentSerializer):
     messages = MessageSerializer(many=True)
     moves = serializers.SerializerMethodField()
     likely_cause = serializers.SerializerMethodField()
+    suppressed_by = serializers.SerializerMethodField()
+    upstream = serializers.SerializerMethodField()
 
     class Meta(IncidentSerializer.Meta):
         fields: ClassVar = [
             *IncidentSerializer.Meta.fields,
-            *("moves", "likely_cause", "spans", "events", "messages"),
+            *("moves", "likely_cause", "suppressed_by", "upstream", "spans", "events", "messages"),
         ]
 
     @extend_schema_field(CauseSerializer)
     def get_likely_cause(self, incident: Incident) -> dict[str, Any]:
         return dict(CauseSerializer(self.context["cause"]).data)
+
+    def get_suppressed_by(self, incident: Incident) -> int | None:
+        """The incident that holds a message of this one now."""
+        held = (one for one in incident.messages.all() if one.state == MessageState.HELD and one.held_by_id)
+        return next((one.held_by_id for one in held), None)
+
+    def get_upstream(self, incident: Incident) -> list[int]:
+        """Open incidents of what the dataset is made from, the nearest first; none where this one is over."""
+        return [one.incident.pk for one in open_upstream(incident.dataset)] if incident.resolved_at is None else []
 
     def get_moves(self, incident: Incident) -> list[str]:
         return [move.value for move in moves_from(State(incident.state), reported=incident.reported)]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,8 @@ from incidents.domain.alerting import Severity, problems, template, tone
 from incidents.domain.precedence import CATEGORIES
 from incidents.domain.routing import Filter, Matter, Recipient, once_each
 from quality.domain.tiers import TIERS
+
+DOCS = Path(__file__).parents[3] / "docs" / "alerts.md"
 
 matters = st.builds(Matter, st.sampled_from(sorted(TIERS)), st.sampled_from(CATEGORIES), st.sampled_from(Severity))
 filters = st.builds(
@@ -82,3 +85,11 @@ def test_what_a_person_set_counts_in_place_of_the_template() -> None:
 )
 def test_an_override_that_cannot_be_used_says_why(override: dict[str, Any], said: dict[str, str]) -> None:
     assert problems(override) == said
+
+
+@pytest.mark.parametrize(("urgency", "tier"), [("page", 0), ("page", 1), ("message", 2), ("mail", 4)])
+def test_the_table_of_severities_is_the_one_in_the_docs(urgency: str, tier: int) -> None:
+    name = "page, tier 0" if tier == 0 else urgency
+    row = next(line for line in DOCS.read_text().splitlines() if line.startswith(f"| {name} |"))
+    cells = [cell.strip() for cell in row.split("|")[2:4]]
+    assert cells == [template(tier, urgency, category).severity for category in ("freshness", "others")]

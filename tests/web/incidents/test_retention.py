@@ -5,7 +5,7 @@ from datetime import timedelta
 import pytest
 
 from incidents import retention
-from incidents.models import GateQuestion
+from incidents.models import Digest, GateQuestion, Message
 from tests import factories
 from tests.factories import DAY, NOW
 
@@ -19,3 +19,16 @@ def test_questions_older_than_the_history_go() -> None:
         GateQuestion.objects.create(at=NOW - age * DAY, consumer="etl", request_id=str(age), copy=copy, **facts)
     assert retention.forget_questions(now=NOW, kept=timedelta(days=400)) == 1
     assert set(GateQuestion.objects.values_list("request_id", flat=True)) == {"399", "0"}
+
+
+def test_digests_that_went_out_go_and_what_they_listed_stays() -> None:
+    team = factories.team()
+    made = {"team": team, "channel": "email", "address": "ops@example.org", "subject": "", "body": "", "due_at": NOW}
+    listed = factories.message(factories.incident(factories.dataset()))
+    for age, state in ((31, "sent"), (31, "pending"), (29, "sent")):
+        digest = Digest.objects.create(state=state, created_at=NOW - age * DAY, **made)
+        Message.objects.filter(pk=listed.pk, digest=None).update(digest=digest)
+    assert retention.forget_digests(now=NOW, kept=timedelta(days=30)) == 1
+    assert Digest.objects.count() == 2
+    listed.refresh_from_db()
+    assert listed.digest is None

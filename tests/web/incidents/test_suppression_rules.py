@@ -161,3 +161,20 @@ def test_open_incidents_upstream_are_shown_the_nearest_first(stage: Stage) -> No
     factories.incident(near, Category.OTHERS, reported=True, state="waiting")
     assert [(one.incident.dataset.name, one.steps) for one in open_upstream(stage.dataset)] == [("near", 1), ("far", 2)]
     assert open_upstream(unrelated) == []
+
+
+def test_an_incident_says_over_the_api_by_which_it_is_suppressed_and_what_is_open_upstream(stage: Stage) -> None:
+    planes = factories.dataset("planes")
+    factories.edge(planes, stage.dataset)
+    above = factories.incident(planes, Category.FRESHNESS)
+    stage.stale(BAD_DAY.start)
+    stage.fails()
+    tell(NOW)
+    by, held = (
+        Incident.objects.get(dataset=stage.dataset, category=one) for one in (Category.FRESHNESS, Category.CONSISTENCY)
+    )
+    client = Client()
+    client.force_login(factories.user())
+    said = client.get(f"/api/v1/incidents/{held.pk}").json()
+    assert (said["suppressed_by"], said["upstream"]) == (by.pk, [above.pk])
+    assert client.get(f"/api/v1/incidents/{by.pk}").json()["suppressed_by"] is None
