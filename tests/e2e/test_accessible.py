@@ -28,6 +28,8 @@ PAGES = (
     "/new-metric?dataset=flights",
     "/coverage",
     "/teams/flight-ops/routes",
+    "/teams/flight-ops/messages",
+    "/teams/flight-ops/messages/opened",
     "/incidents",
     "/incidents/{incident}",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
