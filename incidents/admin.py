@@ -30,7 +30,8 @@ from incidents.models import (
     WeeklyLetter,
 )
 from lakehub import wiring
-from lakehub.accounts.console import ReadOnly
+from lakehub.accounts import audit
+from lakehub.accounts.console import Audited, ReadOnly
 from lakehub.accounts.models import User
 from lakehub.kernel.errors import Refused
 
@@ -126,6 +127,7 @@ class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
     def send_again(self, request: HttpRequest, chosen: QuerySet[Message]) -> None:
         unsent = chosen.filter(state__in=(MessageState.FAILED, MessageState.DROPPED))
         count = unsent.update(state=MessageState.PENDING, due_at=wiring.clock.now(), attempt=0, error="", why="")
+        audit.record(request.user.get_username(), "send again", "messages", now=wiring.clock.now(), messages=count)
         self.message_user(request, f"{count} due to be sent again.", messages.SUCCESS if count else messages.WARNING)
 
 
@@ -145,8 +147,6 @@ class MessageTemplateAdmin(ReadOnly, admin.ModelAdmin[MessageTemplate]):
     list_select_related = ("team",)
 
 
-@admin.register(WeeklyLetter)
-class WeeklyLetterAdmin(ReadOnly, admin.ModelAdmin[WeeklyLetter]):
 @admin.register(Alert)
 class AlertAdmin(ReadOnly, admin.ModelAdmin[Alert]):
     """Changed on the dataset's page, which says what the template asks for."""
@@ -186,6 +186,8 @@ class DigestAdmin(ReadOnly, admin.ModelAdmin[Digest]):
     list_select_related = ("team",)
 
 
+@admin.register(WeeklyLetter)
+class WeeklyLetterAdmin(ReadOnly, admin.ModelAdmin[WeeklyLetter]):
     list_display = ("week", "team", "address", "state", "sent_at", "attempt", "error")
     list_filter = ("state", "team")
     list_select_related = ("team",)
@@ -193,7 +195,7 @@ class DigestAdmin(ReadOnly, admin.ModelAdmin[Digest]):
 
 
 @admin.register(GatePolicy)
-class GatePolicyAdmin(admin.ModelAdmin[GatePolicy]):
+class GatePolicyAdmin(Audited, admin.ModelAdmin[GatePolicy]):
     list_display = ("consumer", "tier", "blocks")
     list_filter = ("tier",)
     search_fields = ("consumer",)

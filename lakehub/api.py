@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.core.exceptions import ValidationError
+from django.core.exceptions import RequestDataTooBig, ValidationError
 from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
@@ -20,6 +20,8 @@ def explain(error: Exception, context: dict[str, Any]) -> Response | None:
         return _answer(status.HTTP_404_NOT_FOUND, "not_found", str(error))
     if isinstance(error, Conflict):
         return _answer(status.HTTP_409_CONFLICT, "conflict", str(error))
+    if isinstance(error, RequestDataTooBig):
+        return _answer(status.HTTP_413_REQUEST_ENTITY_TOO_LARGE, "too_large", str(error))
     if isinstance(error, ValidationError):
         return _answer(status.HTTP_422_UNPROCESSABLE_ENTITY, "refused", " ".join(error.messages))
     response = exception_handler(error, context)

@@ -1,4 +1,4 @@
-"""What is read of a request before anything knows what it means: plain JSON of a bounded size, and text without NUL.
+"""What is read of a request before anything knows what it means: plain JSON, and text without NUL.
 
 A database refuses NUL and half characters in the middle of a query, and a parser gives up on nesting without end: both would be our
 error. Here they are the caller's, by name.
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
-from django.conf import settings
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
@@ -27,10 +26,6 @@ class PlainJSON(JSONParser):
     """JSON that every database can hold."""
 
     def parse(self, stream: IO[Any], media_type: str | None = None, parser_context: Any = None) -> Any:
-        said = str(getattr(stream, "META", {}).get("CONTENT_LENGTH", ""))
-        length = int(said) if said.isdecimal() else 0
-        if length > settings.DATA_UPLOAD_MAX_MEMORY_SIZE:
-            raise TooLarge(f"A body of {length:,} bytes: {settings.DATA_UPLOAD_MAX_MEMORY_SIZE:,} at most.")
         try:
             data = super().parse(stream, media_type, parser_context)
         except RecursionError:

@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from lakehub import wiring
+from lakehub.accounts import audit
 from lakehub.accounts.console import ReadOnly
 from quality.models import (
     BaselineTry,
@@ -57,7 +58,9 @@ class UnitAdmin(_Facts):
 
     @admin.action(description="Rerun now", permissions=["act"])
     def rerun(self, request: HttpRequest, queryset: QuerySet[Unit]) -> None:
-        asked = ask_rerun(list(queryset.values_list("pk", flat=True)), now=wiring.clock.now())
+        now = wiring.clock.now()
+        asked = ask_rerun(list(queryset.values_list("pk", flat=True)), now=now)
+        audit.record(request.user.get_username(), "run tests", "units", now=now, units=asked)
         self.message_user(request, f"{asked} units are run now.")
 
 

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
-
 from django.contrib.auth.forms import AuthenticationForm
 from django.contrib.auth.views import LoginView, LogoutView
 from django.http import HttpResponse
 
+from lakehub.accounts import known
 from lakehub.accounts.forms import SignInForm
 
 
 class SignIn(LoginView):
     template_name = "frontend/sign_in.html"
-    http_method_names: ClassVar = ["get", "head", "post"]
+    http_method_names = ["get", "head", "post"]  # noqa: RUF012 - as the base class has it
     redirect_authenticated_user = True
     authentication_form = SignInForm
+
+    def form_valid(self, form: AuthenticationForm) -> HttpResponse:
+        answer = super().form_valid(form)
+        known.remember(self.request, answer, form.cleaned_data["username"])
+        return answer
 
     def form_invalid(self, form: AuthenticationForm) -> HttpResponse:
         """Whoever must wait is told how long, programs too."""
@@ -29,4 +33,4 @@ class SignIn(LoginView):
 class SignOut(LogoutView):
     """Posted to only: a link that signs people out is a trap."""
 
-    http_method_names: ClassVar = ["post"]
+    http_method_names = ["post"]  # noqa: RUF012

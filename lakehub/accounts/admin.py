@@ -2,14 +2,25 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from django.contrib import admin
-from django.contrib.auth.admin import UserAdmin
+from django.contrib import admin, messages
+from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.models import Group
+from django.db.models import QuerySet
 from django.http import HttpRequest
 
+from lakehub import wiring
+from lakehub.accounts import tokens
+from lakehub.accounts.console import Audited, ReadOnly
 from lakehub.accounts.forms import ConsoleSignInForm
 from lakehub.accounts.models import AuditEntry, Membership, SignInTries, Team, Token, User
 
 admin.site.login_form = ConsoleSignInForm
+admin.site.unregister(Group)
+
+
+@admin.register(Group)
+class PermissionsAdmin(Audited, GroupAdmin):
+    """Sets of permissions for the console."""
 
 
 class MembershipInline(admin.TabularInline[Membership, Team]):
@@ -19,30 +30,38 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 
 
 @admin.register(User)
-class PersonAdmin(UserAdmin[User]):
+class PersonAdmin(Audited, UserAdmin[User]):
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("timezone",)}))
 
 
 @admin.register(Team)
-class TeamAdmin(admin.ModelAdmin[Team]):
+class TeamAdmin(Audited, admin.ModelAdmin[Team]):
     list_display = ("name", "email")
     search_fields = ("name",)
     inlines: ClassVar = [MembershipInline]
 
 
 @admin.register(Token)
-class TokenAdmin(admin.ModelAdmin[Token]):
-    list_display = ("name", "prefix", "consumer", "data_center", "expires_at", "last_used_at", "revoked_at")
-    list_filter = ("consumer",)
-    readonly_fields = ("prefix", "created_by", "created_at", "last_used_at")
-    exclude = ("digest",)
+class TokenAdmin(ReadOnly, admin.ModelAdmin[Token]):
+    """Made on the page Tokens, which shows the text once; here they are looked at, and revoked."""
 
-    def has_add_permission(self, request: HttpRequest) -> bool:
-        return False  # `manage.py issue_token` shows the text once; a form could not
+    list_display = ("name", "prefix", "team", "consumer", "data_center", "expires_at", "last_used_at", "revoked_at")
+    list_filter = ("team", "consumer")
+    list_select_related = ("team",)
+    search_fields = ("name", "prefix", "consumer")
+    exclude = ("digest",)
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke", permissions=["act"])
+    def revoke(self, request: HttpRequest, chosen: QuerySet[Token]) -> None:
+        live = list(chosen.filter(revoked_at=None).select_related("team"))
+        for token in live:
+            tokens.revoke(token, actor=request.user.get_username(), now=wiring.clock.now())
+        self.message_user(request, f"{len(live)} revoked.", messages.SUCCESS if live else messages.WARNING)
 
 
 @admin.register(SignInTries)
-class SignInTriesAdmin(admin.ModelAdmin[SignInTries]):
+class SignInTriesAdmin(Audited, admin.ModelAdmin[SignInTries]):
     """To delete one is to let somebody in before the wait is over; which is whose, only the times tell."""
 
     list_display = ("key", "failures", "last_at", "locked_until")

@@ -1,11 +1,14 @@
-"""The admin console of rows that only use cases write: nobody has a form for them, and an action needs the right to change them."""
+"""The admin console: rows that only use cases write have no form there, and what a form changes is in the audit log."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from django.db.models import Model
+from django.db.models import Model, QuerySet
 from django.http import HttpRequest
+
+from lakehub import clock
+from lakehub.accounts import audit
 
 
 class ReadOnly:
@@ -26,3 +29,28 @@ class ReadOnly:
         """The right to change, which `has_change_permission` gives no form for."""
         meta = self.model._meta
         return bool(request.user.has_perm(f"{meta.app_label}.change_{meta.model_name}"))
+
+
+class Audited:
+    """To be mixed into a ModelAdmin with a form, before it: each change is a line of the audit log, by the names of its fields."""
+
+    def log_addition(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        _record(request, "add", obj)
+        return super().log_addition(request, obj, message)  # type: ignore[misc]  # of the ModelAdmin behind it
+
+    def log_change(self, request: HttpRequest, obj: Model, message: Any) -> Any:
+        said = message if isinstance(message, list) else []
+        fields = [name for one in said for name in one.get("changed", {}).get("fields", ())]
+        _record(request, "change", obj, fields=fields)
+        return super().log_change(request, obj, message)  # type: ignore[misc]
+
+    def log_deletions(self, request: HttpRequest, queryset: QuerySet[Any]) -> Any:
+        for obj in queryset:
+            _record(request, "delete", obj)
+        return super().log_deletions(request, queryset)  # type: ignore[misc]
+
+
+def _record(request: HttpRequest, action: str, obj: Model, **detail: Any) -> None:
+    kind = obj._meta.model_name
+    actor = request.user.get_username()
+    audit.record(actor, f"{action} {kind} in the console", f"{kind}:{obj}"[:200], now=clock.now(), **detail)

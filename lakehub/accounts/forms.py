@@ -11,7 +11,7 @@ from django.core.exceptions import ValidationError
 from django.http import HttpRequest
 
 from lakehub import clock
-from lakehub.accounts import throttle
+from lakehub.accounts import known, throttle
 
 
 class SignInForm(AuthenticationForm):
@@ -24,7 +24,8 @@ class SignInForm(AuthenticationForm):
         name = self.cleaned_data.get("username")
         if not name:
             return super().clean()
-        attempt, now = throttle.Attempt(name, address_of(self.request)), clock.now()
+        attempt = throttle.Attempt(name, address_of(self.request), known.browser_of(self.request, name))
+        now = clock.now()
         try:
             throttle.begin(attempt, now=now)
         except throttle.Locked as locked:

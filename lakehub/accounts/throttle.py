@@ -16,8 +16,9 @@ from django.db.models import F, QuerySet
 from lakehub.accounts.models import SignInTries
 from lakehub.kernel.backoff import Backoff
 
-FREE = {"name and address": 5, "address": 20, "name": 50}
-"""So many failures cost nothing: of one name from one address, of all names from one address, of one name from anywhere."""
+FREE = {"name and address": 5, "name and browser": 5, "address": 20, "name": 50}
+"""So many failures cost nothing: of one name from one address, or with a browser that it has signed in with before; of all
+names from one address; of one name from anywhere."""
 WAITS = Backoff(base=timedelta(minutes=1), cap=timedelta(hours=1), spread=0)
 FORGOTTEN_AFTER = timedelta(hours=2)
 """Since the last attempt, or since the end of the wait."""
@@ -33,16 +34,25 @@ class Locked(Exception):
 
 @dataclass(frozen=True)
 class Attempt:
-    """Who tries to sign in, from where."""
+    """Who tries to sign in, from where; `browser` names one that this name has signed in with before (lakehub.accounts.known)."""
 
     name: str
     address: str
+    browser: str = ""
 
     @property
     def keys(self) -> dict[str, str]:
-        """By what it is counted. People type passwords into the wrong field: a name is kept as a digest."""
+        """By what it is counted. People type passwords into the wrong field: a name is kept as a digest.
+
+        With a known browser the failures of others under that name do not count, else whoever fails on purpose from many
+        addresses would keep the person out.
+        """
         name = self.name.strip().lower()
-        parts = {"name and address": (name, self.address), "address": (self.address,), "name": (name,)}
+        parts: dict[str, tuple[str, ...]] = {"address": (self.address,)}
+        if self.browser:
+            parts["name and browser"] = (name, self.browser)
+        else:
+            parts |= {"name and address": (name, self.address), "name": (name,)}
         return {sha256("\0".join((what, *part)).encode()).hexdigest(): what for what, part in parts.items()}
 
 
@@ -74,7 +84,8 @@ def forgotten(*, now: datetime) -> tuple[QuerySet[SignInTries], QuerySet[SignInT
 def succeeded(attempt: Attempt) -> None:
     """The password was right: the attempt is taken back, and what failed of this name from this address is forgiven."""
     keys = attempt.keys
-    SignInTries.objects.filter(key__in=[key for key, what in keys.items() if what == "name and address"]).delete()
+    forgiven = [key for key, what in keys.items() if what.startswith("name and")]
+    SignInTries.objects.filter(key__in=forgiven).delete()
     SignInTries.objects.filter(key__in=keys, failures__gt=0).update(failures=F("failures") - 1, locked_until=None)
 
 

@@ -6,10 +6,11 @@ from datetime import timedelta
 
 import pytest
 from django.contrib.auth.models import AbstractBaseUser
-from django.test import Client
+from django.test import Client, RequestFactory
 from pytest_django import Settings
 
-from lakehub.accounts import throttle
+from lakehub import clock
+from lakehub.accounts import known, throttle
 from lakehub.accounts.models import SignInTries
 from lakehub.accounts.throttle import FREE, Attempt, Locked
 from tests import factories
@@ -101,6 +102,39 @@ def test_one_name_cannot_be_tried_from_many_addresses() -> None:
     for number in range(FREE["name"]):
         fail(Attempt("ines", f"192.0.2.{number}"), times=1)
     assert locked_for(Attempt("INES ", "198.51.100.7")) == MINUTE
+
+
+def test_strangers_who_fail_under_a_name_do_not_keep_its_owner_out(client: Client, ines: AbstractBaseUser) -> None:
+    """Fifty failures from fifty addresses lock the name for strangers; a browser that ines signed in with goes on."""
+    assert post(client, factories.PASSWORD)[0] == 302
+    client.post("/sign-out")
+    for number in range(FREE["name"]):
+        throttle.begin(Attempt("ines", f"192.0.2.{number}"), now=clock.now())
+    assert post(Client(), factories.PASSWORD)[0] == 429
+    assert post(client, "wrong")[0] == 200
+    assert post(client, factories.PASSWORD)[0] == 302
+
+
+def test_a_known_browser_guesses_no_more_than_others(client: Client, ines: AbstractBaseUser) -> None:
+    assert post(client, factories.PASSWORD)[0] == 302
+    client.post("/sign-out")
+    assert [post(client, "wrong")[0] for _ in range(FREE["name and browser"] + 1)] == [200] * 4 + [200, 429]
+
+
+def test_the_cookie_of_a_browser_is_of_one_name_and_cannot_be_made(client: Client, ines: AbstractBaseUser) -> None:
+    factories.user("omar")
+    assert post(client, factories.PASSWORD)[0] == 302
+    cookie = client.cookies["known"]
+    assert cookie["httponly"]
+    assert cookie["samesite"] == "Lax"
+    request = RequestFactory().get("/")
+    for value, name, is_known in (
+        (cookie.value, "INES ", True),
+        (cookie.value, "omar", False),
+        ("made:up:x", "ines", False),
+    ):
+        request.COOKIES = {"known": value}
+        assert bool(known.browser_of(request, name)) is is_known
 
 
 @pytest.mark.parametrize(("proxies", "counted"), [(0, 1), (1, 2)])
