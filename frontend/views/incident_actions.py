@@ -74,8 +74,15 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
 def snooze(request: HttpRequest, pk: int) -> HttpResponse:
     def use_case(actor: User) -> str:
         wanted = _snooze_asked(request.POST)
-        ends = {"until_worse": wanted.until_worse, "failures": wanted.failures}
-        actions.snooze(pk, wanted.until, actor=actor, now=wiring.clock.now(), seen=seen_revision(request), **ends)
+        actions.snooze(
+            pk,
+            wanted.until,
+            until_worse=wanted.until_worse,
+            failures=wanted.failures,
+            actor=actor,
+            now=wiring.clock.now(),
+            seen=seen_revision(request),
+        )
         return f"Messages about #{pk} are snoozed {wanted}." if wanted.is_any else f"#{pk} is snoozed no longer."
 
     return act(request, "acknowledge", find(pk).dataset, use_case, then=_page(pk))
