@@ -120,3 +120,10 @@ def test_an_hourly_digest_waits_for_the_next_full_hour(collected: datetime, seco
     found = digest_after(collected, Digest.HOURLY, at=time(8), zone=NEW_YORK)
     assert timedelta() < found - collected <= timedelta(hours=1)
     assert (found.minute, found.second) == (0, 0)
+
+
+@pytest.mark.parametrize(("end", "over"), [(time(1, 30), "06:30"), (time(1), "05:00"), (time(2), "07:00")])
+def test_an_end_that_the_clock_shows_twice_is_the_last_one(end: time, over: str) -> None:
+    """On 1 Nov the clocks of New York go back from 02:00 to 01:00; 01:00 is reached once only."""
+    found = QuietHours(time(22), end, NEW_YORK).over_at(datetime(2026, 11, 1, 4, tzinfo=UTC))
+    assert found == datetime.fromisoformat(f"2026-11-01T{over}:00+00:00")
