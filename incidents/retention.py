@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from incidents.models import Delivery, Digest, DigestState, GateQuestion
+from incidents.bulk import UNDO_WITHIN
+from incidents.models import BulkAction, Delivery, Digest, DigestState, GateQuestion
 from lakehub.pruning import prune
 
 
@@ -22,3 +23,8 @@ def forget_digests(*, now: datetime, kept: timedelta) -> int:
     """Deletes digests older than `kept` that went out or were given up; the messages that they listed stay. The number deleted."""
     over = Digest.objects.exclude(state=DigestState.PENDING)
     return prune(over, age="created_at", before=now - kept)
+
+
+def forget_undos(*, now: datetime) -> int:
+    """Deletes what an undo would restore, where it is too late for one; the timelines stay. The number deleted."""
+    return prune(BulkAction.objects.all(), age="at", before=now - UNDO_WITHIN)

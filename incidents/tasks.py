@@ -56,3 +56,4 @@ def keep_house() -> None:
     retention.forget_questions(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
     retention.forget_deliveries(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.forget_digests(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.forget_undos(now=now)

@@ -80,3 +80,9 @@ def test_the_table_is_drawn_whole() -> None:
 def test_the_table_in_the_docs_is_the_table(table: Moves) -> None:
     page = Path(__file__).parents[3] / "docs" / "incidents.md"
     assert as_markdown(table) in page.read_text()
+
+
+@pytest.mark.parametrize("table", [DETECTED, REPORTED])
+def test_the_drawing_in_the_docs_is_the_table(table: Moves) -> None:
+    docs = Path(__file__).parents[3] / "docs" / "incidents.md"
+    assert f"```mermaid\n{as_mermaid(table)}\n```" in docs.read_text()

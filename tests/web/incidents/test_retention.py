@@ -5,9 +5,9 @@ from datetime import timedelta
 import pytest
 
 from incidents import retention
-from incidents.models import Digest, GateQuestion, Message
+from incidents.models import BulkAction, Digest, GateQuestion, Message
 from tests import factories
-from tests.factories import DAY, NOW
+from tests.factories import DAY, MINUTE, NOW
 
 pytestmark = pytest.mark.django_db
 
@@ -32,3 +32,12 @@ def test_digests_that_went_out_go_and_what_they_listed_stays() -> None:
     assert Digest.objects.count() == 2
     listed.refresh_from_db()
     assert listed.digest is None
+
+
+def test_what_cannot_be_undone_any_more_goes() -> None:
+    incident, actor = factories.incident(factories.dataset()), factories.user()
+    for age in (11, 10, 9):
+        bulk = BulkAction.objects.create(actor=actor, action="snooze", at=NOW - age * MINUTE)
+        bulk.lines.create(incident=incident, revision=1)
+    assert retention.forget_undos(now=NOW) == 1
+    assert BulkAction.objects.count() == 2
