@@ -184,7 +184,7 @@ def _late_commit(case: _Case) -> Cause | None:
 def _late(case: _Case, last: datetime | None, within: timedelta, what: str, why: str) -> Cause | None:
     if last is not None and case.until - last <= within and not why:
         return None
-    said = f"no {what} ended before" if last is None else f"the last {what} ended at {_at(last)}"
+    said = f"no {what} has ended yet" if last is None else f"the last {what} ended at {_at(last)}"
     return Cause(Kind.LATE_RUN, f"late run: {said}{f'; {why}' if why else ''}", _ingestion(case))
 
 

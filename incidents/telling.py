@@ -21,7 +21,7 @@ from incidents.tones import tone_of
 SUBJECT_LENGTH = 300
 VARIABLES = {
     "number": "of the incident",
-    "occasion": "what happened: opened, worse, acknowledged, resolved, ...",
+    "occasion": "what happened, such as opened or resolved",
     "title": "what is wrong, in a line",
     "dataset": "its name",
     "tier": "0 (highest) to 5",

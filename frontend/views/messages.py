@@ -30,7 +30,7 @@ def page(request: HttpRequest, name: str) -> HttpResponse:
     context = {
         "now": wiring.clock.now(),
         "team": team,
-        "words": [(one, phrasing.OCCASIONS[one.occasion]) for one in phrasing.of_team(team)],
+        "words": [(one, _title(one.occasion), phrasing.OCCASIONS[one.occasion]) for one in phrasing.of_team(team)],
         "page": Paginator(rows.order_by("-at", "-pk"), PAGE).get_page(request.GET.get("page")),
         "failed": failed,
         "channels": list(CHANNELS),
@@ -112,6 +112,7 @@ def _form(
         "now": now,
         "team": team,
         "kept": kept,
+        "title": _title(kept.occasion),
         "what": phrasing.OCCASIONS[kept.occasion],
         "subject": subject,
         "body": body,
@@ -121,6 +122,10 @@ def _form(
         "may_change": can(actor_of(request), "onboard", team),
     }
     return render(request, "frontend/team/words.html", context, status=422 if errors else 200)
+
+
+def _title(occasion: str) -> str:
+    return "ETA" if occasion == "eta" else occasion.capitalize()
 
 
 def _typed(request: HttpRequest) -> tuple[str, str]:

@@ -138,7 +138,7 @@ def test_columns_that_changed_since_the_last_pass(flights: Dataset) -> None:
 def test_a_run_that_is_late(flights: Dataset) -> None:
     make.feed(flights, every=HOUR)
     incident = failing(flights, Category.FRESHNESS)
-    assert cause(incident).text == "late run: no run ended before"
+    assert cause(incident).text == "late run: no run has ended yet"
     make.run(make.copy_of(flights), ended_at=NOW - 5 * HOUR)
     assert cause(incident).text == "late run: the last run ended at 2026-11-17 14:32 UTC"
     make.run(make.copy_of(flights), ended_at=NOW - HOUR)
