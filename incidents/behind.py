@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Greatest, Least
 
 from incidents.domain.resolution import Resolution
 from incidents.lives import ACKNOWLEDGED, alive_in, lives_of, reported, reports_alive_in
@@ -103,7 +103,11 @@ def _counted(window: Interval, scope: Scope, *, monitored: bool = False) -> Quer
     if monitored:
         copies = DatasetCopy.objects.filter(dataset=OuterRef("incident__dataset"), monitored_from__isnull=False)
         since = Subquery(copies.order_by("monitored_from").values("monitored_from")[:1])
-        spans = spans.annotate(since=since).filter(Q(ended_at=None) | Q(ended_at__gt=F("since")), since__lt=window.end)
+        lasted = Q(ended_at=None) | Q(ended_at__gt=F("since"))
+        # Asked only where it matters: most have been monitored since before the window.
+        long_since = DatasetCopy.objects.filter(monitored_from__lte=window.start).values("dataset")
+        monitored_then = Q(incident__dataset__in=long_since) | (lasted & Q(since__lt=window.end))
+        spans = spans.annotate(since=since).filter(monitored_then)
         before_grace &= Q(since__lt=F(f"{dataset}onboarded_at"))
     grace = f"{dataset}grace_until"
     after_grace = (Q(ended_at=None) | Q(ended_at__gt=F(grace))) & Q(**{f"{grace}__lt": window.end})
@@ -133,12 +137,12 @@ def _missed(window: Interval, scope: Scope, *, monitored: bool) -> list[int]:
 def _spans_met(window: Interval) -> QuerySet[Span, int]:
     asked = GateQuestion.objects.filter(
         copy=OuterRef("copy"),
-        at__gte=OuterRef("began_at"),
-        at__lt=Coalesce(OuterRef("ended_at"), window.end),
+        at__gte=Greatest(OuterRef("began_at"), window.start),
+        at__lt=Least(Coalesce(OuterRef("ended_at"), window.end), window.end),
         start__lt=OuterRef("end"),
         end__gt=OuterRef("start"),
     )
-    spans = Span.objects.filter(alive_in(window), Exists(asked.filter(at__gte=window.start, at__lt=window.end)))
+    spans = Span.objects.filter(alive_in(window), Exists(asked))
     return spans.values_list("incident_id", flat=True)
 
 
@@ -146,13 +150,12 @@ def _reports_met(window: Interval) -> QuerySet[UserReport, int]:
     asked = GateQuestion.objects.filter(
         copy__dataset=OuterRef("incident__dataset"),
         copy=Coalesce(OuterRef("copy"), F("copy")),
-        at__gte=OuterRef("occurred_at"),
-        at__lt=Coalesce(OuterRef("fixed_at"), window.end),
+        at__gte=Greatest(OuterRef("occurred_at"), window.start),
+        at__lt=Least(Coalesce(OuterRef("fixed_at"), window.end), window.end),
         start__lt=OuterRef("end"),
         end__gt=OuterRef("start"),
     )
-    met = Exists(asked.filter(at__gte=window.start, at__lt=window.end))
-    return UserReport.objects.filter(reports_alive_in(window), ACKNOWLEDGED, met).values_list("pk", flat=True)
+    return UserReport.objects.filter(reports_alive_in(window), ACKNOWLEDGED, Exists(asked)).values_list("pk", flat=True)
 
 
 # False alarms of tests

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from django.core.cache import cache
 
 from incidents.domain.levels import DataLevel, QueryLevel, spread, wrong
-from incidents.domain.scores import Durations, Tally
+from incidents.domain.scores import Durations, Pair, Tally
 from incidents.lives import copies_of, lives_of
 from incidents.questions import query_levels
 from incidents.scope import ALL, Scope
@@ -99,7 +99,7 @@ def _steps(scores: Scores, edges: Sequence[datetime], asked: Iterable[list[Query
     return [Figures(*step) for step in zip(durations, levels, queries, strict=True)]
 
 
-def _spread_all(many: Iterable[Iterable[Interval]], edges: Sequence[datetime]) -> list[timedelta]:
+def _spread_all(many: Iterable[Iterable[Pair]], edges: Sequence[datetime]) -> list[timedelta]:
     return spread((piece for pieces in many for piece in pieces), edges)
 
 
@@ -112,6 +112,6 @@ def _levels(scores: Scores, edges: Sequence[datetime]) -> list[DataLevel]:
         start = max(known.monitored_from or edges[-1], edges[0])
         if start < edges[-1]:
             within = Interval(start, edges[-1])
-            monitored.append((within,))
+            monitored.append(((start, edges[-1]),))
             bad.append(wrong(of_dataset[pk], within))
     return [DataLevel(*step) for step in zip(_spread_all(bad, edges), _spread_all(monitored, edges), strict=True)]

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from incidents.domain.scores import Tally, joined, length, ratio
+from incidents.domain.scores import Pair, Pieces, Tally, joined, length, ratio
 from lakehub.kernel.interval import Interval
 
 
@@ -40,10 +40,11 @@ def data_level(tallies: Iterable[Tally], window: Interval, *, monitored_from: da
     return DataLevel(length(wrong(tallies, monitored)), monitored.length)
 
 
-def wrong(tallies: Iterable[Tally], within: Interval) -> tuple[Interval, ...]:
+def wrong(tallies: Iterable[Tally], within: Interval) -> Pieces:
     """When something was the matter with the data, whatever it was and whoever saw it."""
-    pieces = (piece for one in tallies for piece in (*one.tp, *one.fn) if piece.meets(within))
-    return joined([(max(piece.start, within.start), min(piece.end, within.end)) for piece in pieces])
+    begin, over = within.start, within.end
+    pieces = (piece for one in tallies for piece in (*one.tp, *one.fn))
+    return joined([(max(start, begin), min(end, over)) for start, end in pieces if start < over and begin < end])
 
 
 @dataclass(frozen=True)
@@ -66,12 +67,12 @@ class QueryLevel:
         return None if share is None else 1 - share
 
 
-def spread(pieces: Iterable[Interval], edges: Sequence[datetime]) -> list[timedelta]:
+def spread(pieces: Iterable[Pair], edges: Sequence[datetime]) -> list[timedelta]:
     """How much of disjoint pieces lies between each two of the edges, which rise."""
     found = [timedelta()] * (len(edges) - 1)
-    for piece in pieces:
-        at = max(0, bisect_right(edges, piece.start) - 1)
-        while at < len(found) and edges[at] < piece.end:
-            found[at] += max(min(piece.end, edges[at + 1]) - max(piece.start, edges[at]), timedelta())
+    for start, end in pieces:
+        at = max(0, bisect_right(edges, start) - 1)
+        while at < len(found) and edges[at] < end:
+            found[at] += max(min(end, edges[at + 1]) - max(start, edges[at]), timedelta())
             at += 1
     return found

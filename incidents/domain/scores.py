@@ -8,18 +8,19 @@ unions of intervals clipped to the window, one tally a (dataset, category), so t
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from lakehub.kernel.interval import Interval, subtract, union
+from lakehub.kernel.interval import Interval, subtract
 
 Key = tuple[int, str]
 """(dataset, category)"""
 
-Pieces = tuple[Interval, ...]
-_Pair = tuple[datetime, datetime]
+Pair = tuple[datetime, datetime]
+"""`[start, end)`, plain: there are a hundred thousand of them, and a pair of instants costs the garbage collector nothing."""
+Pieces = tuple[Pair, ...]
 
 
 class Lived(NamedTuple):
@@ -62,7 +63,7 @@ class Missed:
     report: int
     dataset: int
     category: str
-    pieces: Pieces
+    pieces: tuple[Interval, ...]
     unsettled: bool = False
     """It is not fixed."""
 
@@ -84,7 +85,7 @@ class TestLife:
 
 @dataclass(frozen=True)
 class Tally:
-    """Disjoint, sorted intervals of one group within the window, and the incidents behind each."""
+    """Disjoint, sorted pieces of time of one group within the window, and the incidents behind each."""
 
     tp: Pieces = ()
     fp: Pieces = ()
@@ -131,7 +132,7 @@ class Window:
     whole: Interval
     left_out: Mapping[int, Iterable[Interval]]
 
-    def pieces(self, dataset: int, start: datetime, end: datetime | None) -> list[_Pair]:
+    def pieces(self, dataset: int, start: datetime, end: datetime | None) -> list[Pair]:
         """What of `[start, end)` counts; `end` None: it goes on."""
         whole = self.whole
         first = start if start > whole.start else whole.start
@@ -189,9 +190,9 @@ class _Book:
     """A tally while it is written."""
 
     def __init__(self) -> None:
-        self.tp: list[_Pair] = []
-        self.fp: list[_Pair] = []
-        self.fn: list[Interval] = []
+        self.tp: list[Pair] = []
+        self.fp: list[Pair] = []
+        self.fn: list[Pair] = []
         self.real: set[int] = set()
         self.false: set[int] = set()
         self.missed: set[int] = set()
@@ -211,41 +212,46 @@ class _Book:
         if ended_at is None:
             self.unsettled.add(incident)
 
-    def note_missed(self, report: Missed, pieces: Pieces) -> None:
+    def note_missed(self, report: Missed, pieces: Collection[Interval]) -> None:
         if not pieces:
             return
-        self.fn.extend(pieces)
+        self.fn += [(piece.start, piece.end) for piece in pieces]
         self.missed.add(report.report)
         if report.unsettled:
             self.unsettled.add(report.report)
 
     def close(self) -> Tally:
         tp = joined(self.tp)
-        fp = subtract(joined(self.fp), tp) if self.fp else ()
+        fp = _without(joined(self.fp), tp) if self.fp else ()
         ids = (frozenset(found) for found in (self.real, self.false, self.missed, self.unsettled))
-        return Tally(tp, fp, union(self.fn), *ids)
+        return Tally(tp, fp, joined(self.fn), *ids)
 
 
-def joined(pairs: list[_Pair]) -> Pieces:
-    """The union, as `lakehub.kernel.interval.union`: of a hundred thousand, sorting plain pairs is what makes it quick."""
-    found: list[Interval] = []
-    if not pairs:
-        return ()
+def joined(pairs: list[Pair]) -> Pieces:
+    """The union, as `lakehub.kernel.interval.union` of plain pairs. Sorts them."""
+    if len(pairs) < 2:
+        return tuple(pairs)
+    found: list[Pair] = []
     pairs.sort()
     start, end = pairs[0]
     for first, last in pairs:
         if first > end:
-            found.append(Interval(start, end))
+            found.append((start, end))
             start, end = first, last
         elif last > end:
             end = last
-    found.append(Interval(start, end))
+    found.append((start, end))
     return tuple(found)
 
 
-def length(pieces: Iterable[Interval]) -> timedelta:
+def _without(pieces: Pieces, holes: Pieces) -> Pieces:
+    left = subtract((Interval(*one) for one in pieces), (Interval(*one) for one in holes))
+    return tuple((one.start, one.end) for one in left)
+
+
+def length(pieces: Iterable[Pair]) -> timedelta:
     """Of disjoint pieces."""
-    return sum((piece.end - piece.start for piece in pieces), timedelta())
+    return sum((end - start for start, end in pieces), timedelta())
 
 
 def ratio(part: timedelta, whole: timedelta) -> float | None:

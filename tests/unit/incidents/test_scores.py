@@ -17,6 +17,7 @@ from incidents.domain.scores import (
     Key,
     Lived,
     Missed,
+    Pieces,
     Reported,
     Tally,
     TestLife,
@@ -152,8 +153,8 @@ def by_the_book(
     return found
 
 
-def minutes_of(pieces: Iterable[Interval]) -> set[int]:
-    return {at for at in range(NOW) for piece in pieces if piece.contains(minute(at))}
+def minutes_of(pieces: Pieces) -> set[int]:
+    return {at for at in range(NOW) for start, end in pieces if start <= minute(at) < end}
 
 
 @given(detected(), user_reports(), windows)
@@ -256,7 +257,7 @@ def test_the_incident_share_is_the_minutes_in_which_something_was_wrong(
 @given(st.lists(starting(NOW, 9), max_size=5), st.lists(st.integers(0, NOW), min_size=2, max_size=6, unique=True))
 def test_what_is_spread_over_steps_is_the_minutes_of_each(pieces: list[Interval], cuts: list[int]) -> None:
     disjoint, edges = union(pieces), sorted(cuts)
-    told = spread(disjoint, [minute(at) for at in edges])
+    told = spread([(piece.start, piece.end) for piece in disjoint], [minute(at) for at in edges])
     for at, (start, end) in enumerate(pairwise(edges)):
         inside = [at for at in range(start, end) if any(piece.contains(minute(at)) for piece in disjoint)]
         assert told[at] == timedelta(minutes=len(inside))
