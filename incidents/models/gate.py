@@ -110,7 +110,8 @@ class GateQuestion(models.Model):
         indexes: ClassVar = [
             # With the copy, so that counting by copy what was asked in a window reads the index alone.
             models.Index(fields=["-at", "copy"], name="question_newest"),
-            models.Index(fields=["copy", "at"], name="question_of_copy"),
+            # With the range, so that what was asked of bad data is counted from the index alone.
+            models.Index(fields=["copy", "at", "start", "end"], name="question_of_copy"),
         ]
 
     def __str__(self) -> str:
