@@ -166,4 +166,3 @@ def _team_to_change(request: Request, name: str) -> Team:
 def _pairs(pairs: frozenset[Pair]) -> Response:
     said = {"pairs": sorted(pairs), "is_default": pairs == DEFAULT}
     return Response(shapes.SuppressionSerializer(said).data)
-

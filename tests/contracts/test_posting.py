@@ -123,7 +123,7 @@ def test_nor_does_what_a_library_sends(receiver: Receiver, settings: Settings, a
 
 @pytest.mark.parametrize("address", ["syslog://", "dbus://", "GNOME://", " syslog://", "syslog://\n", "windows://x"])
 def test_nor_does_it_act_on_this_machine(address: str) -> None:
-    with pytest.raises(Refused, match="the machine that Lakehub runs on|understands"):
+    with pytest.raises(Refused, match=r"the machine that Lakehub runs on|understands"):
         channel("apprise").send(NOTE, address, now=NOW)
 
 
