@@ -343,7 +343,7 @@ def overrides_of(wanted: Iterable[Wanted], consumer: str, *, now: datetime) -> M
         dataset__in=datasets, ended_at=None, expires_at__gt=now, consumer__in=("", consumer)
     )
     for row in in_force.order_by("pk"):
-        said = Override(row.pk, Interval(row.start, row.end), row.created_by, row.reason, row.expires_at)
+        said = Override(row.pk, Interval(row.start, row.end), row.created_by, row.reason, row.expires_at, row.consumer)
         for pk, copy in copies.items():
             if row.dataset_id == copy.dataset_id and row.copy_id in (None, pk):
                 found[pk].append(said)

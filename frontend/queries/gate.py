@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from zoneinfo import ZoneInfo
 
 from frontend import svg, words
 from frontend.states import STATES
+from incidents import overrides
 from incidents.domain.gate import Cause
-from incidents.gate import Question, Reply, ask
-from incidents.models import GatePolicy, GateQuestion
+from incidents.domain.sql_reads import Reads
+from incidents.gate import Question, Reply, answered, ask
+from incidents.gate_sql import derive
+from incidents.models import GateOverride, GatePolicy, GateQuestion
+from lakehub.accounts.models import Team, User
+from lakehub.accounts.permissions import teams_where
 from lakehub.catalog.instants import instant
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.calendar import Grain, partition_at, partitions_within
@@ -59,6 +64,15 @@ class Reason:
 
 
 @dataclass(frozen=True)
+class ShownOverride:
+    ranges: str
+    by: str
+    reason: str
+    consumer: str
+    expires_at: datetime
+
+
+@dataclass(frozen=True)
 class Shown:
     """One copy's answer."""
 
@@ -67,6 +81,12 @@ class Shown:
     drawings: list[svg.Lanes]
     narrower: Interval | None
     """The longest part of the question that would be allowed."""
+    overrides: tuple[ShownOverride, ...] = ()
+    address: str = ""
+    """Where the narrower question is asked."""
+    may_override: bool = False
+    found: Reads | None = None
+    """How a query led to the question."""
 
     @property
     def state(self) -> str:
@@ -105,13 +125,25 @@ def answers(
     return [_shown(reply) for reply in replies]
 
 
+def answers_to(said: Mapping[str, str], consumer: str, *, now: datetime) -> list[Shown]:
+    """The answers about all that a query reads. It is not kept either. Raises Refused, NotFound."""
+    derived = derive(said["sql"], dialect=said["dialect"], consumer=consumer, now=now, data_center=said["dc"])
+    found = {one.dataset: one for one in derived.reads}
+    replies = answered(derived.asked, now=now)
+    return [replace(_shown(reply), found=found[reply.copy.dataset.name]) for reply in replies]
+
+
 def _shown(reply: Reply) -> Shown:
     dataset = reply.copy.dataset
     reasons = [_reason(cause, dataset) for cause in reply.answer.causes]
     blocked = [piece for cause in reply.answer.blockers for piece in cause.ranges]
     free = subtract([reply.question.wanted], blocked) if blocked else ()
     longest = max(free, key=lambda piece: piece.length, default=None)
-    return Shown(reply, reasons, _drawings(reply), longest)
+    overrides = tuple(
+        ShownOverride(_range(one.data, dataset), one.by, one.reason, one.consumer, one.expires_at)
+        for one in reply.answer.overrides
+    )
+    return Shown(reply, reasons, _drawings(reply), longest, overrides)
 
 
 def _reason(cause: Cause, dataset: Dataset) -> Reason:
@@ -181,4 +213,16 @@ def last_questions() -> list[GateQuestion]:
 
 
 def policies() -> list[GatePolicy]:
-    return list(GatePolicy.objects.order_by("consumer", "tier")[:50])
+    found = list(GatePolicy.objects.order_by("consumer", "tier")[:50])
+    for one in found:
+        one.blocking = sorted(one.words)  # type: ignore[attr-defined]  # for the template
+    return found
+
+
+def overrides_in_force(person: User, *, now: datetime) -> list[GateOverride]:
+    """The newest, with whether the person may end each."""
+    found = list(overrides.listed(now=now)[:LAST])
+    mine = set(Team.objects.filter(teams_where(person, "override")).values_list("pk", flat=True)) if found else set()
+    for one in found:
+        one.may_end = one.dataset.team_id in mine  # type: ignore[attr-defined]  # for the template
+    return found

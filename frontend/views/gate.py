@@ -3,17 +3,26 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import render
 from django.urls import reverse
+from django.utils.timezone import make_aware
+from django.views.decorators.http import require_POST
 from rest_framework.renderers import JSONRenderer
 
+from frontend.acting import act, actor_of, instant
 from frontend.queries import gate as query
+from incidents import overrides
+from incidents.domain.sql_reads import DIALECTS
+from incidents.gate import find_copy
 from incidents.shapes.gate import answer_of
 from lakehub import wiring
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import can
 from lakehub.catalog.changes import live_dataset
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
@@ -23,15 +32,11 @@ FIELDS = ("dataset", "from", "to", "dc")
 
 
 def gate(request: HttpRequest) -> HttpResponse:
-    now = wiring.clock.now()
     said = {name: request.GET.get(name, "").strip() for name in FIELDS}
     context: dict[str, Any] = {
-        "now": now,
+        **_beside(request),
         "said": said,
-        "errors": {},
         "datasets": Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True),
-        "last": query.last_questions(),
-        "policies": query.policies(),
     }
     if said["dataset"]:
         try:
@@ -43,22 +48,90 @@ def gate(request: HttpRequest) -> HttpResponse:
     return render(request, "frontend/gate/page.html", context, status=422 if context["errors"] else 200)
 
 
+def ask_with_sql(request: HttpRequest) -> HttpResponse:
+    """The same for all that a query reads."""
+    said = {name: request.POST.get(name, "").strip() for name in ("sql", "dialect", "dc")}
+    said["dialect"] = said["dialect"] or "ansi"
+    context: dict[str, Any] = {**_beside(request), "said": said, "dialects": DIALECTS}
+    if request.method == "POST":
+        try:
+            answered = query.answers_to(said, actor_of(request).get_username(), now=context["now"])
+            allowed = all(one.reply.answer.allowed for one in answered)
+            context |= {"answered": answered, "allowed": allowed, "call": json.dumps(said, indent=2)}
+        except Refused as refused:
+            context["errors"] = refused.fields
+        except NotFound as missing:
+            context["errors"] = {"sql": str(missing)}
+    return render(request, "frontend/gate/query.html", context, status=422 if context["errors"] else 200)
+
+
+def _beside(request: HttpRequest) -> dict[str, Any]:
+    now = wiring.clock.now()
+    return {
+        "now": now,
+        "errors": {},
+        "last": query.last_questions(),
+        "policies": query.policies(),
+        "overrides": query.overrides_in_force(actor_of(request), now=now),
+    }
+
+
+@require_POST
+def override(request: HttpRequest) -> HttpResponse:
+    """A range may be read in spite of the verdict: why, and until when."""
+    said, now = request.POST, wiring.clock.now()
+    dataset = live_dataset(said.get("dataset", ""))
+
+    def use_case(actor: User) -> str:
+        wanted = query.parsed_range(said.get("from", ""), said.get("to", ""), dataset, now=now)
+        until = instant(said.get("until", ""), make_aware)
+        made = overrides.override(
+            dataset,
+            wanted,
+            copy=find_copy(dataset.name, said.get("dc", "")) if said.get("dc") else None,
+            consumer=said.get("consumer", "").strip(),
+            reason=said.get("reason", "").strip(),
+            expires_at=until or now,
+            actor=actor,
+            now=now,
+        )
+        return f"{made.consumer or 'Everybody'} may read it until then; every answer says why."
+
+    return act(request, "override", dataset, use_case, then=reverse("gate"))
+
+
+@require_POST
+def end_override(request: HttpRequest, number: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        overrides.end(number, actor=actor, now=wiring.clock.now())
+        return f"Override {number} has ended."
+
+    try:
+        dataset = overrides.find(number).dataset
+    except NotFound as missing:
+        raise Http404(str(missing)) from missing
+    return act(request, "override", dataset, use_case, then=reverse("gate"))
+
+
 def _answered(request: HttpRequest, said: dict[str, str]) -> dict[str, Any]:
     now = wiring.clock.now()
     dataset = live_dataset(said["dataset"])
     wanted = query.parsed_range(said["from"], said["to"], dataset, now=now)
     centers = [copy.data_center.name for copy in dataset.copies.select_related("data_center")]
     chosen = [said["dc"]] if said["dc"] else centers
-    shown = query.answers(dataset, wanted, chosen, request.user.get_username(), now=now)
-    local = {**said, **_days(wanted, dataset)}
+    actor, local = actor_of(request), {**said, **_days(wanted, dataset)}
+    shown = query.answers(dataset, wanted, chosen, actor.get_username(), now=now)
+    if any(not one.reply.answer.would_allow for one in shown) and can(actor, "override", dataset.team):
+        shown = [replace(one, may_override=not one.reply.answer.would_allow) for one in shown]
+    shown = [
+        replace(one, address=_link(local, one.data_center, one.narrower, dataset)) if one.narrower else one
+        for one in shown
+    ]
     return {
         "dataset": dataset,
         "centers": centers,
         "said": local,
         "shown": shown,
-        "narrower": {
-            one.data_center: _link(local, one.data_center, one.narrower, dataset) for one in shown if one.narrower
-        },
         "calls": [(one.data_center, _call(wanted, one), _body(one)) for one in shown],
     }
 
@@ -71,8 +144,7 @@ def _days(wanted: Interval, dataset: Dataset) -> dict[str, str]:
     return {"from": start, "to": end}
 
 
-def _link(said: dict[str, str], data_center: str, narrower: Interval | None, dataset: Dataset) -> str:
-    assert narrower is not None
+def _link(said: dict[str, str], data_center: str, narrower: Interval, dataset: Dataset) -> str:
     return f"{reverse('gate')}?{urlencode({**said, 'dc': data_center, **_days(narrower, dataset)})}"
 
 

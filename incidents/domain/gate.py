@@ -165,6 +165,8 @@ class Override:
     by: str
     reason: str
     expires_at: datetime
+    consumer: str = ""
+    """Empty: everybody's."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ import re
 
 from django.test import Client
 
-from incidents.models import GateQuestion
+from incidents.models import GateOverride, GatePolicy, GateQuestion
 
 
 def text_of(page: Client, query: str) -> str:
@@ -57,3 +57,53 @@ def test_it_shows_the_call_that_does_the_same(page: Client) -> None:
     assert "GET /api/v1/gate?dataset=flights&amp;from=2026-11-16" in html
     assert "&quot;allowed&quot;: false" in html
     assert "&quot;start&quot;: &quot;2026-11-16T05:00:00Z&quot;" in html
+
+
+SQL = "SELECT * FROM flights f JOIN planes p ON f.tailnum = p.tailnum WHERE f.flight_date >= '2026-11-16' AND f.flight_date < '2026-11-17'"
+
+
+def test_a_query_is_asked_about_as_a_whole_where_nothing_bounds_it(page: Client) -> None:
+    answer = page.post("/gate/query", {"sql": SQL, "dialect": "duckdb", "dc": "dc1"})
+    text = re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", answer.content.decode()))
+    assert "Do not run the query" in text
+    assert "It may read flights over Mon 16 Nov in dc1." in text
+    assert "It may not read planes over all data in dc1." in text
+    assert "by flight_date" in text
+    assert "a query reads it as a whole" in text
+
+
+def test_a_query_that_makes_no_sense_says_where(page: Client) -> None:
+    for sql, said in (
+        ("SELECT (", "line 1"),
+        ("SELECT * FROM flihgts", "Did you mean"),
+        ("DROP TABLE flights", "not DROP"),
+    ):
+        answer = page.post("/gate/query", {"sql": sql})
+        assert (answer.status_code, said in answer.content.decode()) == (422, True), sql
+
+
+def test_an_override_is_made_on_the_page_shown_and_ended(page: Client) -> None:
+    asked = "/gate?dataset=flights&from=2026-11-16&to=2026-11-17&dc=dc2"
+    assert "Override with a reason" in page.get(asked).content.decode()
+    said = {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17", "dc": "dc2", "reason": "The mean is right."}
+    assert (
+        page.post("/gate/override", {**said, "until": "2026-11-18T09:00", "next": asked}).headers["Location"] == asked
+    )
+    text = text_of(page, asked.partition("?")[2])
+    assert "You may read flights over Mon 16 Nov in dc2" in text
+    assert "may be read by everybody: “The mean is right.”" in text
+    assert page.post(f"/gate/overrides/{GateOverride.objects.get().pk}/end").status_code == 302
+    assert "Do not read flights" in text_of(page, asked.partition("?")[2])
+    assert page.post("/gate/overrides/4711/end").status_code == 404
+
+
+def test_an_override_without_an_end_is_refused(page: Client) -> None:
+    said = {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17", "reason": "x"}
+    assert "Nothing was changed." in page.post("/gate/override", said, follow=True).content.decode()
+    assert not GateOverride.objects.exists()
+
+
+def test_a_policy_in_the_shadow_is_shown_as_such(page: Client) -> None:
+    GatePolicy.objects.create(consumer="ines", tier=None, preset="strict", shadow=True)
+    text = text_of(page, "dataset=flights&from=2026-11-16&dc=dc2")
+    assert "fail, unknown, warn block, in the shadow: it only watches, and would block this; asked as ines" in text
