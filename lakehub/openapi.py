@@ -7,6 +7,7 @@ from typing import Any, cast
 
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer
 from rest_framework import serializers
 
 _ALWAYS = {
@@ -22,6 +23,10 @@ _BODIES = {
 }
 _CHANGES = {409: "Somebody was faster; nothing was changed."}
 _LIMITED = {429: "Too many requests; `Retry-After` says in how many seconds the next is answered."}
+
+
+RENDERERS = (OpenApiJsonRenderer2, OpenApiJsonRenderer, OpenApiYamlRenderer)
+"""JSON unless YAML is asked for, which takes seconds to write."""
 
 
 class WhatWentWrong(serializers.Serializer[Any]):

@@ -7,7 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from lakehub import health
-from lakehub.openapi import Once
+from lakehub.openapi import RENDERERS, Once
 
 api: list[URLPattern | URLResolver] = [
     path("", include("lakehub.accounts.urls")),
@@ -15,7 +15,7 @@ api: list[URLPattern | URLResolver] = [
     path("", include("ingestion.urls")),
     path("", include("quality.urls")),
     path("", include("incidents.urls")),
-    path("schema", SpectacularAPIView.as_view(generator_class=Once), name="schema"),
+    path("schema", SpectacularAPIView.as_view(generator_class=Once, renderer_classes=RENDERERS), name="schema"),
 ]
 
 urlpatterns = [

@@ -130,7 +130,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     metric = Metric.objects.create(
         name="on_time", dataset=flights, team=team, sql="SELECT avg(id) FROM this", set_by="admin", set_at=make.NOW
     )
-    queued = make.run(unit.copy, state=JobState.QUEUED, started_at=None, ended_at=None)
+    queued = make.run(make.copy_of(flights, "dc2"), state=JobState.QUEUED, started_at=None, ended_at=None)
     hook = hooks.make("dbt", team, flights, created_by=admin, now=clock.now())
     in_a_day = clock.now() + make.DAY
     data = make.day("2026-11-15")

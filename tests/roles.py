@@ -52,6 +52,8 @@ class Line:
     asks: str = ""
     """The query."""
     answers: tuple[int, ...] = DONE
+    slow: bool = False
+    """It starts a process that reads data: of those who may, one asks."""
     team_in_body: bool = False
     """Whose right it takes is said in the body, so a body that cannot be read is refused before that is known."""
 
@@ -149,7 +151,9 @@ TABLE = (
         "POST", "api/v1/datasets/<str:name>/rules", OWNERS, "catalog:write", {"kind": "nulls", "column": "id"}, "audit"
     ),
     Line("DELETE", "api/v1/datasets/<str:name>/rules/<int:number>", OWNERS, "catalog:write", leaves="audit"),
-    Line("GET", "api/v1/datasets/<str:name>/rules/proposals", ACTORS, "quality:run", answers=(200, *REFUSED)),
+    Line(
+        "GET", "api/v1/datasets/<str:name>/rules/proposals", ACTORS, "quality:run", answers=(200, *REFUSED), slow=True
+    ),
     Line(
         "POST",
         "api/v1/datasets/<str:name>/backtest",
@@ -157,6 +161,7 @@ TABLE = (
         "quality:run",
         {"expression": "rows(this) > 0", "days": 1},
         ALONE,
+        slow=True,
         answers=(200, 422),
     ),
     Line(
@@ -167,7 +172,7 @@ TABLE = (
         {"expression": "rows(this) > 0"},
         ALONE,
     ),
-    Line("POST", "api/v1/metrics", OWNERS, "catalog:write", METRIC, "audit", team_in_body=True),
+    Line("POST", "api/v1/metrics", OWNERS, "catalog:write", METRIC, "audit", team_in_body=True, slow=True),
     Line("DELETE", "api/v1/metrics/<str:name>", OWNERS, "catalog:write", leaves="audit"),
     Line("GET", "api/v1/reports/weekly", READERS, "quality:read", asks="team=flight-ops"),
     # -- pipelines of others
@@ -225,7 +230,15 @@ TABLE = (
         "event",
         acts=ACTORS,
     ),
-    Line("POST", "api/v1/incidents/bulk/<int:number>/undo", IN_THE_TEAM, "incidents:write", {}, "event"),
+    Line(
+        "POST",
+        "api/v1/incidents/bulk/<int:number>/undo",
+        READERS,
+        "incidents:write",
+        leaves="event",
+        acts=IN_THE_TEAM,
+        answers=(200, 404),
+    ),
     Line("POST", "api/v1/incidents/<int:number>/backfill", ACTORS, "incidents:write", {"data_center": "dc1"}, "event"),
     Line("POST", "api/v1/incidents/<int:number>/acknowledge", ACTORS, "incidents:write", {}, "event"),
     Line("POST", "api/v1/incidents/<int:number>/release", ACTORS, "incidents:write", {}, "event", answers=(409,)),
@@ -303,7 +316,14 @@ TABLE = (
     Line("POST", "api/v1/teams/<str:name>/routes/<int:number>/test", OWNERS, "catalog:write", leaves="audit"),
     Line("POST", "api/v1/teams/<str:name>/channels/test", OWNERS, "catalog:write", TRIAL, "audit"),
     Line("PUT", "api/v1/teams/<str:name>/messages/<str:occasion>", OWNERS, "catalog:write", WORDS, "audit"),
-    Line("DELETE", "api/v1/teams/<str:name>/messages/<str:occasion>", OWNERS, "catalog:write", leaves=AS_MADE),
+    Line(
+        "DELETE",
+        "api/v1/teams/<str:name>/messages/<str:occasion>",
+        OWNERS,
+        "catalog:write",
+        leaves=AS_MADE,
+        answers=(404,),
+    ),
     Line("POST", "api/v1/teams/<str:name>/messages/*/preview", READERS, "incidents:read", WORDS, ALONE),
     # -- what is read over the API: a scope by what it is about
     Line("GET", "api/v1/schema", READERS, ANY_SCOPE),
@@ -335,6 +355,9 @@ TABLE = (
     Line("POST", "incidents/<int:pk>/assign", ACTORS, body={"assignee": "on_call"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/backfill", ACTORS, body={"data_center": "dc1"}, leaves="event"),
     Line("POST", "sign-out", READERS, leaves=OWN),
+    Line("POST", "gate/query", READERS, body={"sql": "SELECT * FROM flights", "dc": "dc1"}, leaves=ALONE),
+    Line("POST", "gate/override", ACTORS, body={**OVERRIDE, "until": TOMORROW[:16]}, leaves="audit", team_in_body=True),
+    Line("POST", "gate/overrides/<int:number>/end", ACTORS, leaves="audit"),
     Line("POST", "datasets/<str:name>/rerun", ACTORS, leaves="audit"),
     Line("POST", "datasets/<str:name>/settings", OWNERS, leaves="audit", body={"tier": "2"}, answers=(302, 422)),
     Line("POST", "datasets/<str:name>/offboard", ADMINS, leaves="audit"),
@@ -383,8 +406,8 @@ TABLE = (
     Line("POST", "incidents/<int:pk>/resolve", ACTORS, body={"how": "accepted", "why": "Old"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/reopen", ACTORS, leaves=f"{NOTHING}: it is open"),
     Line("POST", "incidents/<int:pk>/*", ACTORS, leaves="event"),
-    Line("POST", "new-metric", OWNERS, body=METRIC, leaves="audit", team_in_body=True),
-    Line("GET POST", "business-metrics/<str:name>/edit", OWNERS, body=METRIC, leaves="audit"),
+    Line("POST", "new-metric", OWNERS, body=METRIC, leaves="audit", team_in_body=True, slow=True),
+    Line("GET POST", "business-metrics/<str:name>/edit", OWNERS, body=METRIC, leaves="audit", slow=True),
     Line("POST", "business-metrics/<str:name>/remove", OWNERS, leaves="audit"),
     Line("POST", "onboarding", OWNERS, body={"team": "flight-ops"}, leaves="audit", answers=(422,), team_in_body=True),
     # -- what is read on pages, and the console

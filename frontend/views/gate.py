@@ -80,7 +80,10 @@ def _beside(request: HttpRequest) -> dict[str, Any]:
 def override(request: HttpRequest) -> HttpResponse:
     """A range may be read in spite of the verdict: why, and until when."""
     said, now = request.POST, wiring.clock.now()
-    dataset = live_dataset(said.get("dataset", ""))
+    try:
+        dataset = live_dataset(said.get("dataset", ""))
+    except NotFound as missing:
+        raise Http404(str(missing)) from missing
 
     def use_case(actor: User) -> str:
         wanted = query.parsed_range(said.get("from", ""), said.get("to", ""), dataset, now=now)
