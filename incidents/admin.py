@@ -16,6 +16,7 @@ from incidents.models import (
     Alert,
     Delivery,
     Digest,
+    GateOverride,
     GatePolicy,
     GateQuestion,
     Incident,
@@ -196,14 +197,34 @@ class WeeklyLetterAdmin(ReadOnly, admin.ModelAdmin[WeeklyLetter]):
 
 @admin.register(GatePolicy)
 class GatePolicyAdmin(Audited, admin.ModelAdmin[GatePolicy]):
-    list_display = ("consumer", "tier", "blocks")
-    list_filter = ("tier",)
+    list_display = ("consumer", "tier", "preset", "blocks", "shadow")
+    list_filter = ("tier", "preset", "shadow")
     search_fields = ("consumer",)
+
+
+@admin.register(GateOverride)
+class GateOverrideAdmin(ReadOnly, admin.ModelAdmin[GateOverride]):
+    list_display = (
+        "created_at",
+        "dataset",
+        "copy",
+        "consumer",
+        "start",
+        "end",
+        "reason",
+        "created_by",
+        "expires_at",
+        "ended_at",
+    )
+    list_filter = ("consumer",)
+    search_fields = ("dataset__name", "reason", "created_by")
+    list_select_related = ("dataset", "copy__dataset", "copy__data_center")
+    ordering = ("-created_at",)
 
 
 @admin.register(GateQuestion)
 class GateQuestionAdmin(ReadOnly, admin.ModelAdmin[GateQuestion]):
-    list_display = ("at", "consumer", "copy", "start", "end", "verdict", "allowed", "request_id")
+    list_display = ("at", "consumer", "copy", "start", "end", "verdict", "allowed", "would_allow", "request_id")
     list_filter = ("verdict", "allowed", "consumer")
     date_hierarchy = "at"
 

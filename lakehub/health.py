@@ -7,11 +7,12 @@ from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
 from django.db.models import Count
 from django.http import HttpRequest, HttpResponse, JsonResponse
-from prometheus_client import CollectorRegistry, Gauge, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, generate_latest
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
+from incidents import gate_log
 from incidents.models import Incident, Message
 from ingestion.models import JobRun
 from lakehub import wiring
@@ -72,4 +73,9 @@ def metrics(request: HttpRequest) -> HttpResponse:
     for tier in coverage.HIGHEST:
         found = coverage.lately([tier], now=now)
         share.labels(str(tier)).set(1.0 if found.share is None else found.share)
+    for name, about in (
+        (gate_log.DROPPED, "Questions to the gate that could not be kept for the query-level score"),
+        (gate_log.REFUSED, "Questions to the gate that came too often and were not answered"),
+    ):
+        Counter(f"lakehub_gate_{name}", about, registry=registry).inc(gate_log.counted(name))
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)
