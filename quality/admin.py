@@ -15,8 +15,10 @@ from quality.models import (
     BaselineTry,
     ColumnRule,
     Coverage,
+    FinishedRun,
     Flip,
     Metric,
+    PipelineHook,
     Result,
     SkippedCheck,
     Test,
@@ -24,6 +26,7 @@ from quality.models import (
     Unit,
     Watch,
 )
+from quality.pipelines import hooks
 from quality.waivers import ask_rerun
 
 
@@ -122,3 +125,27 @@ class MetricAdmin(_Facts):
     list_filter = ("team", "anomaly")
     list_select_related = ("dataset", "team")
     search_fields = ("name", "dataset__name")
+
+
+@admin.register(FinishedRun)
+class FinishedRunAdmin(_Facts):
+    list_display = ("run_id", "copy", "start", "end", "told_at", "told_by", "via", "made_due")
+    list_filter = ("copy__data_center",)
+    search_fields = ("run_id", "copy__dataset__name")
+    date_hierarchy = "told_at"
+    list_select_related = ("copy__dataset", "copy__data_center")
+
+
+@admin.register(PipelineHook)
+class PipelineHookAdmin(_Facts):
+    list_display = ("name", "key", "team", "dataset", "created_by", "created_at", "last_used_at", "revoked_at")
+    list_filter = ("team", ("revoked_at", admin.EmptyFieldListFilter))
+    search_fields = ("name", "key", "dataset__name")
+    list_select_related = ("team", "dataset", "created_by")
+    exclude = ("secret",)
+    actions = ("revoke",)
+
+    @admin.action(description="Revoke: what they sign is refused", permissions=["act"])
+    def revoke(self, request: HttpRequest, chosen: QuerySet[PipelineHook]) -> None:
+        for hook in chosen:
+            hooks.revoke(hook, actor=request.user.get_username(), now=wiring.clock.now())

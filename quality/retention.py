@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
 from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.pruning import prune
 from quality.domain.verdicts import Reason
-from quality.models import Flip, Measurement, Result, ResultHour
+from quality.models import FinishedRun, Flip, Measurement, Result, ResultHour
 
 _HOUR = timedelta(hours=1)
 _LATE = timedelta(hours=2)
@@ -92,6 +92,11 @@ def forget_flips(*, now: datetime, kept: timedelta) -> int:
     remembered = Q(becomes=Verdict.FAIL) | Q(reason=Reason.FALSE_POSITIVE)
     gone = Q(Exists(newer)) & (~remembered | Q(Exists(alike)))
     return prune(Flip.objects.all(), age="claimed_at", before=now - kept, where=gone)
+
+
+def forget_finished(*, now: datetime, kept: timedelta) -> int:
+    """Deletes what pipelines told longer ago than `kept`. The number deleted."""
+    return prune(FinishedRun.objects.all(), age="told_at", before=now - kept)
 
 
 def _counted(outcome: Outcome) -> Count:

@@ -58,4 +58,6 @@ def keep_house() -> None:
     kept = timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS)
     retention.forget(now=now, kept=kept)
     retention.forget_measurements(now=now, kept=kept)
-    retention.forget_flips(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
+    history = timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS)
+    retention.forget_flips(now=now, kept=history)
+    retention.forget_finished(now=now, kept=history)

@@ -17,6 +17,7 @@ from lakehub.accounts import tokens
 from lakehub.accounts.models import AuditEntry, Role, User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.celery import app
+from quality import retention, tasks
 from quality.described import slas_anyway
 from quality.domain.signing import WINDOW, signature
 from quality.models import FinishedRun, Lane, PipelineHook, Test, Unit
@@ -336,7 +337,33 @@ def test_a_commit_of_ours_wakes_who_claims_its_retests(
     for _ in range(2):
         with django_capture_on_commit_callbacks(execute=True):
             commits.take_in(copy, now=NOW)
-    assert woken == [settings.LAKEHUB_TASK_ON_COMMIT], "once for both, and not for a look that found nothing"
-    app.tasks[woken[0]].run()
+    assert woken == [settings.LAKEHUB_TASK_ON_COMMIT] == [tasks.claim_changes.name], (
+        "once for both, and not for a look that found nothing"
+    )
+    tasks.claim_changes()
     debounce = slas_anyway(duplicates.dataset).debounce
     assert (due(unit), due(other)[0]) == ((NOW + debounce, Lane.LATE), None)
+
+
+def test_the_console_lists_hooks_without_their_secret_and_revokes_them(hook: PipelineHook) -> None:
+    ana = make.staff("view_pipelinehook", "change_pipelinehook", "view_finishedrun")
+    address = "/console/quality/pipelinehook/"
+    for where in (address, f"{address}{hook.pk}/change/"):
+        shown = ana.get(where).content.decode()
+        assert (hook.key in shown or hook.name in shown, hook.secret in shown) == (True, False)
+    chosen = {"action": "revoke", "_selected_action": [hook.pk]}
+    make.staff("view_pipelinehook").post(address, chosen)
+    hook.refresh_from_db()
+    assert hook.revoked_at is None
+    ana.post(address, chosen)
+    hook.refresh_from_db()
+    assert hook.revoked_at == NOW
+    assert ana.get("/console/quality/finishedrun/").status_code == 200
+
+
+def test_what_finished_long_ago_is_forgotten(tool: Client, flights: Dataset) -> None:
+    tell(tool)
+    tell(tool, run_id="later")
+    FinishedRun.objects.filter(run_id="nightly-814").update(told_at=NOW - 500 * DAY)
+    assert retention.forget_finished(now=NOW, kept=400 * DAY) == 1
+    assert FinishedRun.objects.get().run_id == "later"
