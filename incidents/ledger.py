@@ -155,7 +155,8 @@ class Ledger:
         if how is Resolution.FALSE_POSITIVE:
             fields["false_positive"] = FalsePositive.WRONG_TEST.value
         moves.make(row, Move.RESOLVE, fields, now=self.now, text=text)
-        outbox.enqueue(row, "resolved", told, now=self.now, text=text)
+        if not changes.occasion:  # else it came and went: nobody was told that it began
+            outbox.enqueue(row, "resolved", told, now=self.now, text=text)
         reports.follow(row, now=self.now)
 
     def _rename(self, row: Incident, told: list[Span]) -> None:

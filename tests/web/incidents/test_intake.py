@@ -109,7 +109,7 @@ def test_a_unit_that_comes_back_within_a_day_reopens_its_incident(later: timedel
     assert Span.objects.count() == 2
 
 
-def test_an_incident_that_came_and_went_between_two_looks_is_told_as_resolved() -> None:
+def test_an_incident_that_came_and_went_between_two_looks_is_resolved_and_told_to_nobody() -> None:
     stage = Stage()
     unit = stage.fails()
     stage.passes(unit, at=NOW + MINUTE)
@@ -117,6 +117,7 @@ def test_an_incident_that_came_and_went_between_two_looks_is_told_as_resolved() 
     incident = Incident.objects.get()
     assert (incident.state, incident.spans.get().ended_at) == ("resolved", NOW + MINUTE)
     assert incident.title.startswith("flights: Rows as in dc1")
+    assert not Message.objects.exists()
 
 
 def test_a_unit_that_came_back_between_two_looks_stays_in_its_incident() -> None:
