@@ -1,0 +1,54 @@
+"""A simulated quarter: the machine ends with the incidents, messages, reruns, answers and scores that the book computes.
+
+One seed here; `LAKEHUB_QUARTERS=50` tries as many, `LAKEHUB_QUARTER_DAYS` makes them shorter or longer.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+
+import pytest
+
+from tests.web.incidents.quarter.book import Book
+from tests.web.incidents.quarter.differences import differences
+from tests.web.incidents.quarter.machine import Machine
+from tests.web.incidents.quarter.reading import keys_by_number, read
+from tests.web.incidents.quarter.record import Record
+from tests.web.incidents.quarter.writer import write
+
+pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.timeout(900)]
+
+QUARTERS = int(os.environ.get("LAKEHUB_QUARTERS", "1"))
+DAYS = int(os.environ.get("LAKEHUB_QUARTER_DAYS", "90"))
+
+
+@pytest.mark.parametrize("seed", range(1, QUARTERS + 1))
+def test_a_quarter_ends_as_the_book_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    story = write(seed, DAYS)
+    machine = Machine(story, monkeypatch)
+    machine.run()
+    found = read(machine)
+    ranks = {key: number for number, key in keys_by_number().items()}
+    said = differences(found, Book(story, machine.order, ranks).keep(), seed=seed)
+    assert not said, said
+    if seed == 1 and DAYS >= 90:
+        assert_much_happened(found)
+
+
+def assert_much_happened(found: Record) -> None:
+    """A quarter in which nothing happens proves nothing."""
+    ends, fates = Counter(case.how for case in found.cases), Counter(letter.fate for letter in found.letters)
+    occasions, verdicts = (
+        Counter(letter.occasion for letter in found.letters),
+        Counter(one.verdict for one in found.replies),
+    )
+    assert len(found.executions) > 2000
+    assert {"auto", "manual_rerun", "false_positive", "accepted", "merged", "declared_fixed", "rejected"} <= set(ends)
+    assert {"sent", "dropped"} <= set(fates)
+    assert {"opened", "reopened", "resolved", "acknowledged", "reported"} <= set(occasions)
+    assert {"pass", "warn", "fail", "unknown"} <= set(verdicts)
+    assert any(letter.held_since and letter.sent_at for letter in found.letters)
+    assert any(letter.held_since and letter.fate == "dropped" for letter in found.letters)
+    whole = found.scores[0]
+    assert min(whole.tp, whole.fp, whole.fn, whole.failed) > 0
