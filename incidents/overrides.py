@@ -8,6 +8,7 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from incidents.models import GateOverride
+from ingestion import waiting
 from lakehub.accounts import audit
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -47,6 +48,7 @@ def override(
             expires_at=expires_at,
         )
         _audit(made, "override gate", actor, now=now)
+        waiting.look_again(dataset.pk, now=now)
     return made
 
 

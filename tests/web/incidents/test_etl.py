@@ -9,7 +9,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from incidents import resolving
+from incidents import overrides, resolving
 from incidents.etl import input_gate
 from incidents.intake import take_in
 from incidents.models import GatePolicy, GateQuestion
@@ -91,6 +91,18 @@ def test_a_person_who_resolves_it_lets_the_run_go_on_too(stage: Stage, delays: D
         now=NOW + MINUTE,
     )
     assert len(go(NOW + MINUTE).asked) == 1
+    run.refresh_from_db()
+    assert run.state == JobState.SUCCEEDED
+
+
+def test_so_does_an_override_of_the_gate(stage: Stage, delays: DatasetCopy) -> None:
+    stage.opened(where="dc1")
+    run = runs.ask(delays, "incremental", asked_by="schedule", now=NOW)
+    go(NOW)
+    until = NOW + HOUR
+    over = Interval(BAD_DAY.start, TODAY.end)
+    overrides.override(stage.dataset, over, reason="holiday", expires_at=until, actor=factories.user(), now=NOW)
+    assert len(go(NOW).asked) == 1
     run.refresh_from_db()
     assert run.state == JobState.SUCCEEDED
 
