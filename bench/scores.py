@@ -51,7 +51,7 @@ def prepare(datasets: int, incidents: int, questions: int) -> None:
     from django.db import transaction
 
     call_command("migrate", verbosity=0)
-    luck = random.Random(5)  # noqa: S311  # no secret
+    luck = random.Random(5)
     with transaction.atomic():
         copies, tests = _fleet(datasets)
         _lives(incidents, copies, tests, luck)
