@@ -22,8 +22,6 @@ from lakehub_client.client import Client, Input, LakehubError
 
 CONNECTION = "lakehub"
 LONGEST_ID = 100
-_PASSES = (0, 408, 429)
-"""Not reached, or too often: by the next time that may be over, as with an error of the server's."""
 
 
 class GateSensor(BaseSensorOperator):
@@ -51,7 +49,7 @@ class GateSensor(BaseSensorOperator):
         try:
             answer = client(self.lakehub_conn_id).gate(list(map(_as_input, self.inputs)), request_id=_request(context))
         except LakehubError as problem:
-            if problem.status in _PASSES or problem.status >= 500:
+            if problem.may_pass:
                 self.log.warning("Lakehub cannot say: %s", problem)
                 return False
             raise AirflowFailException(f"The gate cannot answer that: {problem}") from problem
