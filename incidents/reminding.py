@@ -26,6 +26,8 @@ def begin(incident: Incident, *, now: datetime) -> None:
 def remind_due(*, now: datetime, limit: int = 50) -> int:
     """Asks again where nobody has answered in time. How many were asked for."""
     due = UserReport.objects.filter(remind_at__lte=now)
+    if not due.exists():
+        return 0  # an update takes the lock of a small database even where it changes nothing
     due.exclude(incident__state=State.WAITING).update(remind_at=None)
     numbers = list(due.order_by("remind_at").values_list("pk", flat=True)[:limit])
     return sum(_remind(number, now) for number in numbers)

@@ -13,7 +13,7 @@ from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Subquery
 from frontend import words
 from frontend.headline import headline
 from frontend.states import STATES
-from incidents.models import SUPPRESSED, Incident, Message, Span, State
+from incidents.models import SUPPRESSED, Incident, Message, Span, State, Subscription
 from lakehub.kernel.interval import Interval, union
 
 LIMIT = 200
@@ -84,16 +84,18 @@ def resolved_since(since: datetime) -> QuerySet[Incident]:
 
 
 def inbox(view: str, user_id: int | None, *, now: datetime) -> tuple[list[Row], list[View]]:
-    """The rows of one view, worst first, and all views with their counts. Four queries."""
+    """The rows of one view, worst first, and all views with their counts. Five queries."""
     everything = list(open_incidents()[:LIMIT])
+    followed = set(Subscription.objects.filter(user=user_id).values_list("dataset", flat=True))
     tests: dict[str, Callable[[Incident], bool]] = {
         "open": lambda one: True,
         "mine": lambda one: one.assignee_id == user_id,
         "unassigned": lambda one: one.assignee_id is None,
+        "followed": lambda one: one.dataset_id in followed,
     }
     for state in ("reported", "suppressed", "snoozed", "grace"):
         tests[state] = partial(_is_in, state=state, now=now)
-    names = {"open": "Open", "mine": "Mine", "unassigned": "Unassigned"}
+    names = {"open": "Open", "mine": "Mine", "unassigned": "Unassigned", "followed": "Followed"}
     views = [View(key, names.get(key) or STATES[key].word, sum(map(holds, everything))) for key, holds in tests.items()]
     views.append(View("resolved", "Resolved, 7 d", resolved_since(now - _WEEK).count()))
     chosen = (

@@ -12,7 +12,7 @@ from incidents.models import FalsePositive
 from lakehub import wiring
 
 FRAGMENTS = {"list": "frontend/incidents/list.html"}
-VIEWS = ("open", "mine", "unassigned", "reported", "suppressed", "snoozed", "grace", "resolved")
+VIEWS = ("open", "mine", "unassigned", "followed", "reported", "suppressed", "snoozed", "grace", "resolved")
 
 
 def incidents(request: HttpRequest) -> HttpResponse:

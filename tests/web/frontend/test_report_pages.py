@@ -78,7 +78,49 @@ def test_only_the_owners_answer(report: Incident) -> None:
 
 
 def test_a_report_that_an_incident_explains_points_to_it(guest: Client) -> None:
-    guest.post("/incidents/report", {**SAID, "dataset": "flights", "from": "2026-11-16", "text": "Rows are missing"})
+    said = {"dataset": "flights", "from": "2026-11-16", "category": "consistency", "text": "Rows are missing"}
+    guest.post("/incidents/report", said)
     report = Incident.objects.get(reported=True)
     assert report.state == "matched"
     assert "Explained by #" in text_of(guest, f"/incidents/{report.pk}")
+
+
+def test_a_reader_says_where_and_since_when(page: Client) -> None:
+    page.post("/incidents/report", {**SAID, "dc": "dc1", "since": "2026-11-17T09:30"})
+    told = Incident.objects.get(reported=True).report
+    assert told.copy is not None
+    assert told.copy.data_center.name == "dc1"
+    assert told.occurred_at == make.NOW.replace(hour=14, minute=30)
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        ({"dc": "dc7"}, "has no copy in <code>dc7</code>"),
+        ({"since": "soon"}, "is not a time"),
+        ({"since": "2027-11-17T09:30"}, "has not come yet"),
+    ],
+)
+def test_a_place_or_a_time_that_cannot_be_is_explained(guest: Client, said: dict[str, str], why: str) -> None:
+    answer = guest.post("/incidents/report", {**SAID, **said})
+    assert answer.status_code == 422
+    assert why in answer.content.decode()
+
+
+def test_a_reader_insists_after_it_was_declared_fixed(page: Client, guest: Client, report: Incident) -> None:
+    page.post(f"/incidents/{report.pk}/acknowledge")
+    assert "Assign to" in text_of(page, f"/incidents/{report.pk}")
+    page.post(f"/incidents/{report.pk}/answer", {"answer": "fixed", "why": "Renamed"})
+    assert "Insist…" in text_of(guest, f"/incidents/{report.pk}")
+    guest.post(f"/incidents/{report.pk}/answer", {"answer": "dispute", "why": "It is back"})
+    report.refresh_from_db()
+    assert (report.state, report.resolved_at) == ("waiting", None)
+
+
+def test_what_one_follows_is_a_view_of_the_list(guest: Client, report: Incident) -> None:
+    assert "Followed" not in text_of(guest, "/incidents")
+    guest.post("/datasets/airports/follow", {"follow": "1"})
+    assert "Followed 1" in text_of(guest, "/incidents")
+    text = text_of(guest, "/incidents?view=followed")
+    assert "airports" in text
+    assert "weather" not in text.split("Followed 1")[1]
