@@ -16,6 +16,7 @@ from incidents.sending import send_due
 from incidents.upstream import open_upstream
 from lakehub.accounts.models import AuditEntry, Role, Team
 from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.outcome import Verdict
 from quality.models import Category
 from tests import factories
 from tests.factories import HOUR, MINUTE, NOW
@@ -66,6 +67,17 @@ def test_it_explains_the_same_data_only(stage: Stage) -> None:
     stage.fails(BAD_DAY)
     tell(NOW)
     assert state_of(Category.CONSISTENCY) == ("sent", "")
+
+
+def test_a_rule_looks_at_copies_of_the_dataset_itself(stage: Stage) -> None:
+    """Completeness involves the copies upstream: their freshness explains it, what else fails there does not."""
+    put(stage, "duplicates", "completeness")
+    upstream = factories.dataset("upstream", copies=("dc2",))
+    factories.edge(upstream, stage.dataset)
+    factories.unit(factories.test(upstream, Category.DUPLICATES), over=BAD_DAY, verdict=Verdict.FAIL)
+    stage.fails(category=Category.COMPLETENESS)
+    tell(NOW)
+    assert state_of(Category.COMPLETENESS) == ("sent", "")
 
 
 def test_a_default_that_is_taken_away_holds_no_more(stage: Stage) -> None:
