@@ -137,10 +137,12 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
+    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "lakehub.openapi.times_of_day"],
     "ENUM_NAME_OVERRIDES": {
         "JobState": "ingestion.models.JobState",
         "JobKind": "ingestion.models.JobKind",
         "IncidentState": "incidents.models.State",
+        "Severity": "incidents.models.alerts.SEVERITIES",
     },
 }
 

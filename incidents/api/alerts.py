@@ -41,11 +41,11 @@ class Alerts(APIView):
 class OneAlert(APIView):
     scopes = SCOPES
 
-    @extend_schema(request=shapes.OverrideSerializer, responses=shapes.AlertSerializer)
+    @extend_schema(request=shapes.AlertOverrideSerializer, responses=shapes.AlertSerializer)
     def put(self, request: Request, name: str, category: str) -> Response:
         """Sets what counts in place of the template; it stays when the alerts are made anew."""
         dataset = _dataset_to_change(request, name)
-        said = valid(shapes.OverrideSerializer, request)
+        said = valid(shapes.AlertOverrideSerializer, request)
         return self._override(request, dataset, category, said)
 
     @extend_schema(request=None, responses=shapes.AlertSerializer)
@@ -86,10 +86,10 @@ class Suppression(APIView):
 class UpstreamIncidents(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
-    @extend_schema(responses=shapes.UpstreamSerializer(many=True))
+    @extend_schema(responses=shapes.UpstreamIncidentSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """Open incidents of what the dataset is made from, the nearest first."""
-        return Response(shapes.UpstreamSerializer(open_upstream(live_dataset(name)), many=True).data)
+        return Response(shapes.UpstreamIncidentSerializer(open_upstream(live_dataset(name)), many=True).data)
 
 
 class Routes(APIView):

@@ -11,7 +11,7 @@ from rest_framework.views import APIView
 
 from incidents import bulk
 from incidents.api.common import person, valid
-from incidents.shapes.bulk import BulkReportSerializer, BulkSerializer
+from incidents.shapes.bulk import BulkReportSerializer, TogetherSerializer
 from incidents.undo import undo
 from lakehub import wiring
 
@@ -19,10 +19,10 @@ from lakehub import wiring
 class Together(APIView):
     scopes: ClassVar = {"POST": "incidents:write"}
 
-    @extend_schema(request=BulkSerializer, responses=BulkReportSerializer)
+    @extend_schema(request=TogetherSerializer, responses=BulkReportSerializer)
     def post(self, request: Request) -> Response:
         """Does what can be done; the rest stays as it was and is named with the reason."""
-        said = valid(BulkSerializer, request)
+        said = valid(TogetherSerializer, request)
         numbers = said.pop("incidents")
         report = bulk.together(numbers, bulk.Ask(**said), actor=person(request), now=wiring.clock.now())
         return Response(BulkReportSerializer(report).data)

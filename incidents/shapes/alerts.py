@@ -39,7 +39,7 @@ class AlertSerializer(serializers.Serializer[Any]):
     metadata_version = serializers.IntegerField(source="alert.metadata_version")
 
 
-class OverrideSerializer(serializers.Serializer[dict[str, Any]]):
+class AlertOverrideSerializer(serializers.Serializer[dict[str, Any]]):
     """What counts in place of the template. Nothing of it: the template counts."""
 
     severity = serializers.ChoiceField(SEVERITIES, required=False, allow_null=True)
@@ -119,7 +119,7 @@ class ChangeRouteSerializer(PutRouteSerializer):
     address = serializers.CharField(max_length=500, required=False)
 
 
-class UpstreamSerializer(serializers.Serializer[Any]):
+class UpstreamIncidentSerializer(serializers.Serializer[Any]):
     """An open incident of what the dataset is made from."""
 
     incident = serializers.IntegerField(source="incident.pk")

@@ -9,7 +9,7 @@ from rest_framework import serializers
 from incidents.bulk import KINDS, MOST, Kept, Report
 
 
-class BulkSerializer(serializers.Serializer[dict[str, Any]]):
+class TogetherSerializer(serializers.Serializer[dict[str, Any]]):
     """One action, the incidents, and what the action needs to know."""
 
     action = serializers.CharField(max_length=20, help_text=f"One of {', '.join(KINDS)}.")

@@ -28,7 +28,7 @@ class EventSerializer(serializers.ModelSerializer[IncidentEvent]):
         fields: ClassVar = ["at", "kind", "actor", "was", "becomes", "text", "detail"]
 
 
-class CauseSerializer(serializers.Serializer[Cause]):
+class LikelyCauseSerializer(serializers.Serializer[Cause]):
     """A guess: the first of what happened between the last pass and now, nearest to the source first."""
 
     kind = serializers.ChoiceField([one.value for one in Kind])
@@ -104,9 +104,9 @@ class IncidentDetailSerializer(IncidentSerializer):
             *("moves", "likely_cause", "suppressed_by", "upstream", "spans", "events", "messages"),
         ]
 
-    @extend_schema_field(CauseSerializer)
+    @extend_schema_field(LikelyCauseSerializer)
     def get_likely_cause(self, incident: Incident) -> dict[str, Any]:
-        return dict(CauseSerializer(self.context["cause"]).data)
+        return dict(LikelyCauseSerializer(self.context["cause"]).data)
 
     def get_suppressed_by(self, incident: Incident) -> int | None:
         """The incident that holds a message of this one now."""
