@@ -24,7 +24,7 @@ def merge(into: int, other: int, *, actor: str, now: datetime, seen: int | None 
         target, source = rows[into], rows[other]
         held = spans_of([target, source])
         spans.merge(*(incident_value(row, held[row.pk]) for row in (target, source)))
-        moves.update(target, {}, seen=seen)
+        moves.update(target, {"opened_at": min(target.opened_at, source.opened_at)}, seen=seen)
         Span.objects.filter(incident=source).update(incident=target)
         UserReport.objects.filter(matched=source).update(matched=target)
         fields = {"resolved_at": now, "resolution": Resolution.MERGED.value, "merged_into": target}

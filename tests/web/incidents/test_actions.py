@@ -255,6 +255,20 @@ def test_a_merge_moves_the_spans_and_closes_the_other(stage: Stage) -> None:
     assert (other.state, other.resolution, other.merged_into) == ("resolved", "merged", one)
 
 
+def test_what_is_merged_or_split_off_has_been_open_since_it_was(stage: Stage, ana: User) -> None:
+    late = stage.opened(at=NOW + HOUR)
+    early = stage.opened(day("2026-11-02"), at=NOW + 2 * HOUR)
+    Incident.objects.filter(pk=early.pk).update(opened_at=NOW)
+    actions.acknowledge(late.pk, actor=ana, now=NOW + 3 * HOUR)
+    combining.merge(late.pk, early.pk, actor="ana", now=NOW + 4 * HOUR)
+    late.refresh_from_db()
+    assert late.opened_at == NOW
+    made = combining.split(
+        late.pk, [Unit.objects.get(start=BAD_DAY.start).pk], actor="ana", now=NOW + 5 * HOUR, seen=late.revision
+    )
+    assert (made.opened_at, made.state, made.acknowledged_at) == (NOW, "acknowledged", NOW + 3 * HOUR)
+
+
 def test_a_split_leaves_a_failing_unit_on_both_sides(stage: Stage) -> None:
     stage.fails(DAY_BEFORE)
     incident = stage.opened()
