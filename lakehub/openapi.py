@@ -41,6 +41,9 @@ class ErrorSerializer(serializers.Serializer[Any]):
     error = WhatWentWrong()
 
 
+_TIME_OF_DAY = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"
+
+
 class Described(AutoSchema):
     """What a view says of its answers, and the refusals that `lakehub.api.explain` makes for all."""
 
@@ -74,3 +77,18 @@ class Once(SchemaGenerator):
 @cache
 def _whole() -> Any:
     return SchemaGenerator().get_schema(request=None, public=True)
+
+
+def times_of_day(result: Any, generator: Any, request: Any, public: Any) -> Any:
+    """A time of a day has no offset with us, which the format `time` asks for: a pattern says what is meant."""
+    waiting = [result]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, dict):
+            if one.get("format") == "time":
+                one.pop("format")
+                one["pattern"] = _TIME_OF_DAY
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+    return result
