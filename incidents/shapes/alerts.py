@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from incidents.domain.alerting import Severity
@@ -71,21 +70,13 @@ class PutSuppressionSerializer(serializers.Serializer[dict[str, Any]]):
     )
 
 
-@extend_schema_field({"type": "string", "pattern": r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"})
-class TimeOfDayField(serializers.TimeField):
-    """In the route's own zone: it has no offset, which OpenAPI's `time` asks for."""
-
-
 class RouteSerializer(serializers.ModelSerializer[Route]):
     """An address of a team, what it takes, and when. Lists that are empty take all."""
 
     address = serializers.CharField(source="shown_address", help_text="Without what is secret in it.")
     tiers = serializers.ListField(child=serializers.IntegerField())
     categories = serializers.ListField(child=serializers.CharField())
-    quiet_from = TimeOfDayField(allow_null=True)
-    quiet_to = TimeOfDayField(allow_null=True)
     quiet_days = serializers.ListField(child=serializers.IntegerField())
-    digest_at = TimeOfDayField()
 
     class Meta:
         model = Route
@@ -103,13 +94,15 @@ class PutRouteSerializer(serializers.Serializer[dict[str, Any]]):
     categories = serializers.ListField(child=serializers.ChoiceField(Category.values), required=False, max_length=6)
     least = serializers.ChoiceField(SEVERITIES, required=False, help_text="The least severity that it takes.")
     zone = serializers.CharField(max_length=64, required=False, help_text="Of the times below, such as Europe/Lisbon.")
-    quiet_from = TimeOfDayField(required=False, allow_null=True)
-    quiet_to = TimeOfDayField(required=False, allow_null=True, help_text="Not after quiet_from: on the next day.")
+    quiet_from = serializers.TimeField(required=False, allow_null=True)
+    quiet_to = serializers.TimeField(
+        required=False, allow_null=True, help_text="Not after quiet_from: on the next day."
+    )
     quiet_days = serializers.ListField(
         child=serializers.IntegerField(), required=False, max_length=7, help_text="On which they begin; Monday is 0."
     )
     digest = serializers.ChoiceField([one.value for one in Digest], required=False)
-    digest_at = TimeOfDayField(required=False, help_text="Of a daily digest.")
+    digest_at = serializers.TimeField(required=False, help_text="Of a daily digest.")
 
 
 class ChangeRouteSerializer(PutRouteSerializer):
