@@ -330,6 +330,7 @@ TABLE = (
     Line("GET", "api/v1/scores", READERS, "incidents:read", asks=RANGE),
     Line("GET", "api/v1/incidents*", READERS, "incidents:read"),
     Line("GET", "api/v1/scores/*", READERS, "incidents:read", asks=RANGE),
+    Line("GET", "api/v1/status", READERS, "incidents:read"),
     Line("GET", "api/v1/teams/*", READERS, "incidents:read"),
     Line("GET", "api/v1/subscriptions", READERS, "incidents:read"),
     Line("GET", "api/v1/message-variables", READERS, "incidents:read"),
