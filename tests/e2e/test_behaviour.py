@@ -9,6 +9,7 @@ from playwright.sync_api import Page, expect
 from incidents.models import Incident
 from quality.models import Category
 from tests import factories as make
+from tests.e2e.conftest import findings
 
 
 def test_keys_move_open_and_go(tab: Callable[..., Page], whole_fleet: None) -> None:
@@ -42,7 +43,31 @@ def test_ticks_bring_the_bar_and_act_together(tab: Callable[..., Page], whole_fl
     page.get_by_label("Select all").check()
     expect(page.get_by_role("toolbar")).to_contain_text("4 selected")
     page.get_by_role("toolbar").get_by_role("button", name="Rerun now").click()
-    expect(page.get_by_role("status").last).to_contain_text("4 incidents: rerun done.")
+    expect(page.get_by_role("status").last).to_contain_text("4 incidents are asked to run again.")
+
+
+def test_what_was_done_to_many_is_undone_by_a_key(tab: Callable[..., Page], whole_fleet: None) -> None:
+    page = tab("/incidents")
+    page.keyboard.press("j")
+    page.keyboard.press("x")
+    page.get_by_role("toolbar").get_by_text("Assign…").click()
+    page.get_by_label("To", exact=True).fill("ines")
+    assert findings(page) == []
+    page.get_by_role("toolbar").get_by_role("button", name="Assign", exact=True).click()
+    expect(page.locator(".toast")).to_contain_text("is assigned.")
+    assert findings(page) == []
+    page.wait_for_load_state()  # the keys are there
+    page.keyboard.press("z")
+    expect(page.locator(".notes")).to_contain_text("is as before.")
+    assert not Incident.objects.filter(resolved_at=None, assignee=None, category=Category.CONSISTENCY).exists()
+    assert Incident.objects.filter(resolved_at=None, assignee=None).count() == 3
+
+
+def test_what_stands_behind_the_dots_has_no_finding(tab: Callable[..., Page], whole_fleet: None) -> None:
+    page = tab(f"/incidents/{Incident.objects.get(category=Category.CONSISTENCY).pk}")
+    page.get_by_label("More: assign, merge, split").click()
+    expect(page.get_by_label("Assign to")).to_be_visible()
+    assert findings(page) == []
 
 
 def test_the_theme_turns_in_place_stays_and_plots_follow(tab: Callable[..., Page], whole_fleet: None) -> None:
