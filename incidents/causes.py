@@ -49,6 +49,7 @@ class Cause:
 
 
 UNKNOWN = Cause(Kind.UNKNOWN, "not known: nothing upstream fails, no schema changed, no run failed or is late")
+UNSEEN = Cause(Kind.UNKNOWN, "not known: a person saw it, no test did")
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,9 @@ class _Case:
 def likely_cause(incident: Incident, *, now: datetime, spans: Sequence[Span] | None = None) -> Cause:
     """At most seven queries. `spans` are its spans with their units, tests, versions and copies, where they were read."""
     case = _case(incident, _spans_of(incident) if spans is None else spans, now)
-    return next((found for look in _LOOKS if case is not None and (found := look(case))), UNKNOWN)
+    if case is None:
+        return UNSEEN
+    return next((found for look in _LOOKS if (found := look(case))), UNKNOWN)
 
 
 def _spans_of(incident: Incident) -> list[Span]:

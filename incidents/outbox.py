@@ -39,6 +39,8 @@ def enqueue(
     if not owners and occasion in (*OPENING, WORSE):
         moves.note(incident, "not_told", now=now, text=f"{occasion}: {_why_nobody(incident)}")
     told, due_at = _with_others(owners, incident, occasion), now
+    if not told and occasion != WORSE:
+        return  # what is worse goes also to messages that wait
     said = telling.tell(incident, spans, now=now, actor=actor, text=text)
     if occasion == WORSE:
         told = _not_yet_told(incident, told, said)

@@ -184,7 +184,8 @@ def test_a_test_that_was_changed(flights: Dataset) -> None:
 
 
 def test_what_a_person_reported_has_no_cause_that_could_be_seen(flights: Dataset) -> None:
-    assert cause(make.incident(flights, reported=True)).kind == Kind.UNKNOWN
+    found = cause(make.incident(flights, reported=True))
+    assert (found.kind, found.text) == (Kind.UNKNOWN, "not known: a person saw it, no test did")
 
 
 def test_the_page_and_the_api_say_it(flights: Dataset, client: Client) -> None:
