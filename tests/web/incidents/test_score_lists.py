@@ -254,6 +254,14 @@ def test_what_is_behind_the_data_level_lived_while_the_dataset_was_monitored() -
         assert not any(lived(one, at) for at in minutes() if at >= ago(50)), one
 
 
+def test_a_life_without_length_is_behind_nothing() -> None:
+    unit = make.unit(make.quality_test(make.dataset("flights")))
+    ended = {"resolved_at": ago(30), "state": State.RESOLVED, "resolution": "auto"}
+    row = make.incident(unit.test.dataset, Category.DUPLICATES, opened_at=ago(30), **ended)
+    make.span(row, unit, began_at=ago(30))
+    assert scores_of(WINDOW, now=NOW).whole.real == behind("tp", WINDOW, ALL).count() == 0
+
+
 def test_a_number_that_is_none_is_refused_with_the_nearest() -> None:
     with pytest.raises(Refused, match="Did you mean `tp`"):
         behind("tpp", WINDOW, ALL)
