@@ -67,10 +67,7 @@ class Wanted:
 # `from_db` takes values in the order of the model's fields.
 _COPY = ("pk", "monitored_from")
 _CENTER = ("data_center__pk", "data_center__name")
-_DATASET = (
-    "pk", "name", "team_id", "tier", "ingested", "columns", "partition_column", "grain", "partition_tz", "event_time",
-    "overrides", "grace_until",
-)  # fmt: skip
+_DATASET = ("pk", "name", "team_id", "tier", "ingested", "grain", "partition_tz", "overrides", "grace_until")  # fmt: skip
 
 
 def found_by_name(names: Iterable[str], *, now: datetime) -> dict[str, list[Found]]:
@@ -324,9 +321,11 @@ _LIVE = (State.REPORTED, State.WAITING, State.ACKNOWLEDGED)
 def _reports_of(datasets: set[int]) -> Mapping[int, list[tuple[int | None, Report]]]:
     """By dataset, with the copy that each is about; None: all of them."""
     found: defaultdict[int, list[tuple[int | None, Report]]] = defaultdict(list)
+    if not datasets:
+        return found
     live = UserReport.objects.filter(incident__dataset__in=datasets, incident__state__in=_LIVE)
     columns = ("incident__dataset", "copy", "incident", "start", "end", "incident__state", "incident__eta")
-    for dataset, copy, incident, start, end, state, eta in live.values_list(*columns) if datasets else ():
+    for dataset, copy, incident, start, end, state, eta in live.values_list(*columns):
         report = Report(incident, Interval(start, end), state == State.ACKNOWLEDGED, eta)
         found[dataset].append((copy, report))
     return found

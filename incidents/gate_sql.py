@@ -50,7 +50,7 @@ def derive(
     known = gate.found_copies(names - skipped, now=now)
     _check_known(names - skipped - set(known))
     kept = query.without(skipped)
-    shapes = {name: _shape(found[0].copy.dataset) for name, found in known.items()}
+    shapes = {row.name: _shape(row) for row in Dataset.objects.filter(name__in=known)}
     found = reads(kept, shapes, Clock(now, zone)) if kept.tables else []
     asked = []
     for one in found:

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partitions_within
@@ -354,19 +355,25 @@ def _zones(asked: Interval, copy: CopyState, due_after: timedelta, now: datetime
     """
     if copy.grain is Grain.NONE:
         return _Zones(asked, copy, due_after, BEGINNING, FOREVER)
-    start = floor_to_bucket(asked.start, copy.grain, copy.zone)
-    monitored_from = (
-        FOREVER if copy.monitored_from is None else floor_to_bucket(copy.monitored_from, copy.grain, copy.zone)
-    )
-    due_to = floor_to_bucket(now - due_after, copy.grain, copy.zone)
-    return _Zones(Interval(start, _ceiling(asked.end, copy)), copy, due_after, monitored_from, due_to)
+    whole, monitored_from = _in_partitions(asked, copy.monitored_from, copy.grain, copy.zone)
+    return _Zones(whole, copy, due_after, monitored_from, floor_to_bucket(now - due_after, copy.grain, copy.zone))
 
 
-def _ceiling(end: datetime, copy: CopyState) -> datetime:
+@lru_cache(maxsize=64)
+def _in_partitions(
+    asked: Interval, monitored_from: datetime | None, grain: Grain, zone: ZoneInfo
+) -> tuple[Interval, datetime]:
+    """The same for all tests of a copy."""
+    start = floor_to_bucket(asked.start, grain, zone)
+    monitored = FOREVER if monitored_from is None else floor_to_bucket(monitored_from, grain, zone)
+    return Interval(start, _ceiling(asked.end, grain, zone)), monitored
+
+
+def _ceiling(end: datetime, grain: Grain, zone: ZoneInfo) -> datetime:
     """The partition boundary at or after `end`; what is near enough to for ever stays as it is."""
     if end > FOREVER - timedelta(days=62):
         return end
-    return partition_at(end - timedelta(microseconds=1), copy.grain, copy.zone).end
+    return partition_at(end - timedelta(microseconds=1), grain, zone).end
 
 
 # Putting together
