@@ -24,7 +24,8 @@ from incidents.channels import CannotSend, Note
 from lakehub.kernel.addresses import is_public
 from lakehub.kernel.errors import Refused
 
-TIMEOUT = 10
+TIMEOUT = 20
+"""Seconds, with the start of the child; the library itself waits four for an answer."""
 SCHEME = re.compile(r"([a-z0-9]+)://[^\s\x00-\x1f]*", re.IGNORECASE)
 OURS = {"mailto": "email", "mailtos": "email"}
 """What a channel here does better: with a thread, a status, a list of what was sent."""
