@@ -19,7 +19,8 @@ def windows(story: Story) -> list[tuple[datetime, datetime]]:
     cuts = [START + part * month for part in range(3)] + [story.end]
     middle = START + story.days // 2 * DAY
     months = [(start, end) for start, end in pairwise(cuts) if start < end]
-    return [(START, story.end), *months, (middle, middle + 7 * DAY), (middle + 611 * MINUTE, middle + 2222 * MINUTE)]
+    week = (middle, min(middle + 7 * DAY, story.end))
+    return [(START, story.end), *months, week, (middle + 611 * MINUTE, middle + 2222 * MINUTE)]
 
 
 def score(

@@ -23,7 +23,11 @@ QUARTERS = int(os.environ.get("LAKEHUB_QUARTERS", "1"))
 DAYS = int(os.environ.get("LAKEHUB_QUARTER_DAYS", "90"))
 
 
-@pytest.mark.parametrize("seed", range(1, QUARTERS + 1))
+FIRST = 2
+"""A quarter in which each rule makes a difference."""
+
+
+@pytest.mark.parametrize("seed", range(FIRST, FIRST + QUARTERS))
 def test_a_quarter_ends_as_the_book_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     story = write(seed, DAYS)
     machine = Machine(story, monkeypatch)
@@ -32,7 +36,7 @@ def test_a_quarter_ends_as_the_book_says(seed: int, monkeypatch: pytest.MonkeyPa
     ranks = {key: number for number, key in keys_by_number().items()}
     said = differences(found, Book(story, machine.order, ranks).keep(), seed=seed)
     assert not said, said
-    if seed == 1 and DAYS >= 90:
+    if seed == FIRST and DAYS >= 90:
         assert_much_happened(found)
 
 

@@ -42,9 +42,10 @@ def write(seed: int, days: int = 90) -> Story:
         story.fleet[plan.name] = plan
     for plan in story.fleet.values():
         Author(story, plan, dice).write()
-    for _ in range(3):
-        start = START + dice.randrange(3 * 24, days * 24 - 24) * HOUR
-        story.outages.append((start, start + dice.randrange(60, 900) * MINUTE))
+    for trouble in dice.sample([one for mine in story.troubles.values() for one in mine if one.outcome == "FAIL"], 4):
+        promise = story.fleet[trouble.dataset].promise
+        start = trouble.start + promise.debounce + dice.randrange(2, max(3, promise.sustain // MINUTE // 2)) * MINUTE
+        story.outages.append((start, start + min(3 * promise.sustain, 15 * HOUR)))
     return story
 
 
@@ -90,7 +91,7 @@ class Author:
 
     def kinds(self) -> list[Callable[[datetime], object]]:
         always: list[Callable[[datetime], object]] = [
-            self.real, self.noise, self.unable, self.back, self.forced, self.handled, self.told, self.touched,
+            self.real, self.noise, self.unable, self.back, self.forced, self.forced, self.handled, self.told, self.touched,
         ]  # fmt: skip
         late: list[Callable[[datetime], object]] = (
             [self.stale, self.stale, self.stale] if FRESHNESS in self.plan.tests else []
@@ -170,14 +171,14 @@ class Author:
         how = self.dice.choice(["false_positive", "accepted"])
         self.act(when, "resolve", category=test.category, how=how)
         then = self.dice.random()
-        if then < 0.4:
+        if then < 0.3:
             self.act(when + self.minutes(MINUTE, 3 * self.sustain), "reopen", category=test.category)
-        elif then < 0.7:
+        elif then < 0.5:
             self.act(when + self.minutes(MINUTE, 3 * self.sustain), "new_version", test=test.key)
-        elif made.end + HOUR < when + 20 * HOUR:
-            again = made.end + self.minutes(MINUTE, HOUR)
+        else:  # it passes, and fails once more
+            again = made.end + self.minutes(2 * self.plan.promise.debounce, HOUR + 2 * self.plan.promise.debounce)
             self.commit(made.end, made.center, [made.data])
-            self.commit(again + self.plan.promise.debounce, made.center, [made.data])
+            self.commit(again, made.center, [made.data])
             self.trouble(test, made.center, again, again + 3 * self.sustain, "FAIL", made.data)
 
     def handled(self, at: datetime) -> None:
