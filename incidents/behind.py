@@ -16,16 +16,17 @@ from lakehub.kernel.suggest import did_you_mean
 from quality.models import Test
 
 NUMBERS = {
-    "tp": "real, and found by tests",
-    "fp": "false positives",
-    "fn": "reported by users while no test saw it",
-    "unsettled": "open, and counted to the end of the window",
+    "tp": "that tests found, and that were real",
+    "fp": "that were false positives",
+    "fn": "that users reported while no test saw them",
+    "unsettled": "that are open, and counted to the end of the window",
     "data": "behind the data-level score",
     "queries": "that questions to the gate met",
-    "detect": "real, and opened in the window",
-    "acknowledge": "real, opened in the window and acknowledged",
-    "resolve": "real, and resolved in the window",
+    "detect": "that were real, and opened in the window",
+    "acknowledge": "that were real, opened in the window and acknowledged",
+    "resolve": "that were real, and resolved in the window",
 }
+"""Each with what the incidents behind it are."""
 _FALSE = Q(resolution=Resolution.FALSE_POSITIVE)
 _NOT_REAL = (Resolution.FALSE_POSITIVE, Resolution.MERGED, Resolution.OFFBOARDED, Resolution.REJECTED)
 

@@ -309,4 +309,3 @@ def test_lives_and_questions_of_a_window_are_found_by_their_indexes() -> None:
     plans = "\n".join(plans_of(lambda: scores_of(WINDOW, now=NOW)))
     assert "span_life" in plans
     assert "question_newest" in plans
-    assert "span_life" in "\n".join(plans_of(lambda: list(behind("tp", WINDOW, ALL))))
