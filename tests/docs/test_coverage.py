@@ -16,7 +16,7 @@ from drf_spectacular.generators import SchemaGenerator
 from lakehub.kernel.registry import Registry
 
 PROJECT = Path(settings.BASE_DIR)
-PACKAGES = ("lakehub", "ingestion", "quality", "incidents", "frontend")
+PACKAGES = ("lakehub", "lakehub_client", "ingestion", "quality", "incidents", "frontend")
 READS_A_SETTING = re.compile(
     r"""(?:env\.\w+\(|environ(?:\.get\(|\[)|environ\.setdefault\(|\$\{)\s*["']?(LAKEHUB_[A-Z0-9_]+)"""
 )
@@ -66,7 +66,7 @@ def test_a_setting_is_documented(name: str) -> None:
 def test_no_setting_is_documented_that_nothing_reads() -> None:
     named = set(re.findall(r"^\| `(LAKEHUB_[A-Z0-9_]+)`", page("configuration"), re.MULTILINE))
     read_by_tests = {
-        name for file in (PROJECT / "tests").glob("*.py") for name in ANY_SETTING.findall(file.read_text())
+        name for file in (PROJECT / "tests").rglob("*.py") for name in ANY_SETTING.findall(file.read_text())
     }
     assert named <= settings_read() | read_by_tests
 
