@@ -10,7 +10,7 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from incidents import bulk, overrides
-from incidents.models import Route, State, SuppressionRule, UserReport
+from incidents.models import BulkAction, Route, State, SuppressionRule, UserReport
 from ingestion.models import JobState
 from lakehub import clock
 from lakehub.accounts import tokens
@@ -138,6 +138,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     other = make.incident(flights, Category.FRESHNESS)
     done = bulk.together([other.pk], bulk.Ask("acknowledge"), actor=admin, now=clock.now()).bulk
     assert done is not None
+    BulkAction.objects.update(at=clock.now() + make.HOUR)  # it can be undone for minutes, and the walk may take longer
     token, _ = tokens.issue(
         name="to be revoked", consumer="etl", team=team, created_by=admin, scopes=["gate:read"], now=clock.now()
     )
