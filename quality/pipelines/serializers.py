@@ -35,6 +35,8 @@ class FinishedSerializer(serializers.ModelSerializer[FinishedRun]):
     dataset = serializers.CharField(source="copy.dataset.name", read_only=True)
     data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
 
+    link = serializers.CharField(help_text="Empty where none was given.")
+
     class Meta:
         model = FinishedRun
         fields: ClassVar = [
