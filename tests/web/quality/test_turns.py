@@ -217,7 +217,7 @@ def test_whoever_asks_for_years_of_history_keeps_tier_0_waiting_for_one_claim_on
     due(history, 800)
     Unit.objects.update(due_at=None)
     due(a_test(tier=0, name="urgent"))
-    ask = partial(asking.run_now, history.dataset, tests=(), data_center="", over=EVERYTHING, now=NOW)
+    ask = partial(asking.run_now, history.dataset, tests=(), data_center="", over=EVERYTHING, actor="ann", now=NOW)
     assert ask() == 800
     newest = Unit.objects.filter(test=history).order_by("-end")
     assert [unit.lane for unit in newest] == [Lane.ASKED] * 50 + [Lane.LATE] * 750
