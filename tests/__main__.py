@@ -1,4 +1,4 @@
-"""`python -m tests [suite ...]`: the suites, cheapest first, each in a process of its own; the longest beside the others.
+"""`python -m tests [suite ...]`: the suites, each in a process of its own, in lanes that run side by side.
 
 Prints how long each took and, last, one line that says how many passed and failed in all.
 """
@@ -22,8 +22,9 @@ SIDE_BY_SIDE = {"unit": 2, "web": 2}
 """How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
 ALONE = ("unit",)
 """Promised to take seconds: nothing runs beside it."""
-BESIDE = "spark"
-"""The longest: it waits for files and its JVM half of the time, so the others run meanwhile. Shown when it is over."""
+LANES = (("contracts", "golden", "docs", "services", "e2e"), ("web",), ("spark",))
+"""Suites of a lane run one after the other. Most wait for files, servers or a JVM half of the time, so lanes run at once; the
+first is shown as it goes, the others when a suite is over."""
 FOLDER = Path(__file__).parent
 NOTHING_COLLECTED = 5
 
@@ -78,11 +79,15 @@ def _starts(script: Path) -> bool:
 
 def run_all(suites: Sequence[str]) -> list[Run]:
     runs = [run(suite) for suite in suites if suite in ALONE]
-    others = [suite for suite in suites if suite not in (*ALONE, BESIDE)]
-    with ThreadPoolExecutor(max_workers=1) as beside:
-        longest = beside.submit(run, BESIDE, shown=not others) if BESIDE in suites else None
-        runs += [run(suite) for suite in others]
-        return [*runs, longest.result()] if longest else runs
+    lanes = [lane for lane in ([suite for suite in lane if suite in suites] for lane in LANES) if lane]
+    with ThreadPoolExecutor(max_workers=len(LANES)) as side_by_side:
+        going = [side_by_side.submit(run_lane, lane, shown=lane is lanes[0]) for lane in lanes]
+        runs += [each for lane in going for each in lane.result()]
+    return sorted(runs, key=lambda each: SUITES.index(each.suite))
+
+
+def run_lane(suites: Sequence[str], *, shown: bool) -> list[Run]:
+    return [run(suite, shown=shown) for suite in suites]
 
 
 def run(suite: str, *, shown: bool = True) -> Run:

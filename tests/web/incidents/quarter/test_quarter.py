@@ -1,6 +1,7 @@
 """A simulated quarter: the machine ends with the incidents, messages, reruns, answers and scores that the book computes.
 
-One seed here; `LAKEHUB_QUARTERS=50` tries as many, `LAKEHUB_QUARTER_DAYS` makes them shorter or longer.
+One seed and its first month here, the whole of it in CI; `LAKEHUB_QUARTERS=50` tries as many, `LAKEHUB_QUARTER_DAYS` makes them
+shorter or longer.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from tests.web.incidents.quarter.writer import write
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.timeout(900)]
 
 QUARTERS = int(os.environ.get("LAKEHUB_QUARTERS", "1"))
-DAYS = int(os.environ.get("LAKEHUB_QUARTER_DAYS", "90"))
+DAYS = int(os.environ.get("LAKEHUB_QUARTER_DAYS", "30"))
 
 
 FIRST = 2
