@@ -16,7 +16,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from random import getrandbits
 
-from django.db import IntegrityError, close_old_connections, transaction
+from django.db import DataError, IntegrityError, close_old_connections, transaction
 from django.db.models import F
 
 from incidents.models import GateCount, GateQuestion
@@ -150,6 +150,21 @@ def write(questions: Sequence[GateQuestion], counts: Mapping[str, int]) -> None:
     except IntegrityError:
         there = set(DatasetCopy.objects.filter(pk__in={one.copy_id for one in questions}).values_list("pk", flat=True))
         _insert([one for one in questions if one.copy_id in there], counts)
+    except DataError:
+        _insert([], {**counts, DROPPED: counts.get(DROPPED, 0) + _one_by_one(questions)})
+
+
+def _one_by_one(questions: Sequence[GateQuestion]) -> int:
+    """What the database does not take keeps nothing behind it waiting. How many that were."""
+    refused = 0
+    for question in questions:
+        try:
+            with transaction.atomic():
+                keep([question])
+        except (DataError, IntegrityError):
+            refused += 1
+            _log.exception("A question to the gate by %.80r cannot be kept.", question.consumer)
+    return refused
 
 
 def _insert(questions: Sequence[GateQuestion], counts: Mapping[str, int]) -> None:

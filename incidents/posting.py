@@ -11,7 +11,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
@@ -106,7 +106,8 @@ def _connection(scheme: str, host: str, port: int) -> Iterator[http.client.HTTPC
     """Closed after TIMEOUT whatever is being said: a byte now and then would keep it open for ever."""
     connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
     plain = socket.create_connection((address_of(host, port), port), timeout=TIMEOUT)
-    watch = Timer(TIMEOUT, plain.shutdown, (socket.SHUT_RDWR,))
+    handle = plain.dup()  # TLS takes the socket over; what is done to its copy holds for both
+    watch = Timer(TIMEOUT, _hang_up, (handle,))
     watch.daemon = True
     watch.start()
     try:
@@ -118,6 +119,12 @@ def _connection(scheme: str, host: str, port: int) -> Iterator[http.client.HTTPC
         watch.cancel()
         connection.close()
         plain.close()
+        handle.close()
+
+
+def _hang_up(handle: socket.socket) -> None:
+    with suppress(OSError):  # the other side was faster
+        handle.shutdown(socket.SHUT_RDWR)
 
 
 def address_of(host: str, port: int) -> str:

@@ -30,6 +30,8 @@ class Limit:
 
         What costs more than a burst is let through as a whole burst: it could never pass otherwise.
         """
+        if cost <= 0:
+            return used_to, 0.0  # nothing is given back
         if used_to > now + self.burst / self.rate:
             used_to = now  # the clock was set back
         after = max(used_to, now) + min(cost, self.burst) / self.rate

@@ -26,6 +26,8 @@ from quality.models import Metric
 
 MOST_INPUTS = 100
 LONGEST_ID = 100
+LONGEST_CONSUMER = 63
+"""What a policy and the log hold; the name of a person may be longer."""
 
 
 class Gate(APIView):
@@ -160,7 +162,9 @@ def answer(asked: Sequence[Asked], *, now: datetime) -> list[Reply]:
 
 def consumer_of(request: Request) -> str:
     """The token's, never a parameter; a person at the browser asks as themselves."""
-    return request.auth.consumer if isinstance(request.auth, Token) else person(request).get_username()
+    if isinstance(request.auth, Token):
+        return request.auth.consumer
+    return person(request).get_username()[:LONGEST_CONSUMER]
 
 
 def home_of(request: Request) -> str:

@@ -36,7 +36,7 @@ class GateRate(BaseThrottle):
 
 def charge(request: Request, questions: int) -> None:
     """For the questions of a batch after its first. Raises Throttled."""
-    wait = _wait(request, questions) if questions else 0.0
+    wait = _wait(request, questions) if questions > 0 else 0.0
     if wait:
         raise Throttled(wait)
 

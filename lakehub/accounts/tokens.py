@@ -140,6 +140,10 @@ def find(text: str, *, now: datetime) -> Token | None:
     return token
 
 
+RESERVED = frozenset({"ingestion"})
+"""Consumers of the gate whose policy is nobody's but the operator's (`ingestion.ports.CONSUMER`)."""
+
+
 def _problems(
     name: str, consumer: str, scopes: list[str], data_center: str, ends: datetime, now: datetime
 ) -> dict[str, str]:
@@ -151,6 +155,8 @@ def _problems(
         SLUG(consumer)
     except ValidationError as error:
         wrong["consumer"] = " ".join(error.messages)
+    if consumer in RESERVED:
+        wrong["consumer"] = f"Lakehub's own jobs ask as `{consumer}`: choose another name."
     for scope in scopes:
         if scope not in SCOPES:
             wrong["scopes"] = f"There is no scope `{scope}`.{did_you_mean(scope, SCOPES)}"

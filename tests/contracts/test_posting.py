@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import ipaddress
 import socket
+import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from threading import Event, Thread
 from typing import Any
 
 import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption, PrivateFormat
+from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
 from incidents import posting
@@ -158,6 +166,31 @@ def test_an_answer_that_never_ends_is_hung_up_on(settings: Settings, monkeypatch
     assert not caught.value.for_good
 
 
+def test_so_it_is_under_tls(settings: Settings, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The socket that was opened is not the one that TLS reads from."""
+    settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = True
+    monkeypatch.setattr(posting, "TIMEOUT", 0.5)
+    ours = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    ours.load_cert_chain(certificate(tmp_path))
+    trusting = ssl.create_default_context(cafile=str(tmp_path / "key-and-certificate.pem"))
+    monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
+    with _drip(ours) as port, pytest.raises(CannotSend, match=r"was not reached"):
+        channel("webhook").send(NOTE, f"https://127.0.0.1:{port}/hook", now=NOW)
+
+
+def certificate(folder: Path) -> Path:
+    """A key and what it signed for this machine, in one file."""
+    key, name = ec.generate_private_key(ec.SECP256R1()), x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "here")])
+    here = x509.SubjectAlternativeName([x509.IPAddress(ipaddress.ip_address("127.0.0.1"))])
+    made = x509.CertificateBuilder().subject_name(name).issuer_name(name).public_key(key.public_key())
+    made = made.serial_number(1).not_valid_before(datetime.now(UTC) - timedelta(days=1))
+    signed = made.not_valid_after(datetime.now(UTC) + timedelta(days=1)).add_extension(here, critical=False)
+    plain = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+    file = folder / "key-and-certificate.pem"
+    file.write_bytes(plain + signed.sign(key, SHA256()).public_bytes(Encoding.PEM))
+    return file
+
+
 @pytest.mark.parametrize("name", ["webhook", "slack"])
 @pytest.mark.parametrize(
     "address",
@@ -175,13 +208,13 @@ def test_an_address_that_is_no_url_is_refused(name: str, address: str) -> None:
 
 
 @contextmanager
-def _drip() -> Iterator[int]:
+def _drip(tls: ssl.SSLContext | None = None) -> Iterator[int]:
     """A server that begins an answer and adds a letter every few hundredths of a second."""
     over = Event()
 
     def answer(server: socket.socket) -> None:
-        peer, _ = server.accept()
-        with peer:
+        plain, _ = server.accept()
+        with tls.wrap_socket(plain, server_side=True) if tls else plain as peer:
             peer.sendall(b"HTTP/1.1 200 OK\r\nX-Slow: ")
             while not over.wait(0.02):
                 try:

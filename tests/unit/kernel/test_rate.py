@@ -43,6 +43,11 @@ def test_what_costs_more_than_a_burst_can_pass() -> None:
     assert TEN.taken(0.0, 100, now=100.0)[1] == 0
 
 
+def test_nothing_gives_back_what_was_taken() -> None:
+    used_to = 100.0 + TEN.burst / TEN.rate
+    assert TEN.taken(used_to, -1, now=100.0) == (used_to, 0.0)
+
+
 def test_askers_do_not_share(tmp_path: Path) -> None:
     limiter = SharedLimiter(tmp_path / "rate")
     assert [limiter.take(7, TEN, now=NOW) for _ in range(5)] == [0] * 5
