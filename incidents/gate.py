@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from incidents import gate_facts, gate_log
+from incidents import gate_decisions, gate_facts, gate_log
 from incidents.domain import gate
 from incidents.domain.gate import Answer, CopyState, Policy
 from incidents.gate_facts import Found, Wanted
@@ -74,12 +74,12 @@ def answered(asked: Sequence[Asked], *, now: datetime) -> list[Reply]:
         return []
     consumer = asked[0].question.consumer
     wanted = [Wanted(one.found, one.question.wanted, one.metric) for one in asked]
-    policies = gate_facts.policies_of(consumer)
-    overrides = gate_facts.overrides_of(wanted, consumer, now=now)
+    policies = gate_decisions.policies_of(consumer)
+    overrides = gate_decisions.overrides_of(wanted, consumer, now=now)
     replies = []
     for one, state in zip(asked, gate_facts.states_of(wanted, now=now), strict=True):
         copy = one.found.copy
-        policy = gate_facts.policy_for(copy.dataset.tier, policies)
+        policy = gate_decisions.policy_for(copy.dataset.tier, policies)
         answer = gate.ask(one.question.wanted, state, policy, now=now, overrides=overrides.get(copy.pk, ()))
         replies.append(Reply(one.question, copy, answer, policy, now))
     return replies

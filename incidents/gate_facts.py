@@ -1,7 +1,6 @@
 """What is known of copies when the gate is asked: three queries for any number of copies and any range, prepared once.
 
-Two more where a dataset has open reports or overrides in force, one where its ingestion ever found something, one where the
-consumer has policies: the first query says so.
+One more where a dataset has open reports, one where its ingestion ever found something: the first query says so.
 """
 
 from __future__ import annotations
@@ -17,9 +16,8 @@ from typing import Any
 from django.db.models import Exists, FilteredRelation, OuterRef, Q, QuerySet
 
 from incidents.domain import gate
-from incidents.domain.gate import CopyState, GatingTest, Override, Policy, Report, UnitState
-from incidents.models import GateOverride, GatePolicy, Incident, State, UserReport
-from ingestion.ports import CONSUMER as INGESTION
+from incidents.domain.gate import CopyState, GatingTest, Report, UnitState
+from incidents.models import GateOverride, Incident, State, UserReport
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy
 from lakehub.kernel.calendar import Grain
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
@@ -117,34 +115,6 @@ def _looked_at(copy: DatasetCopy) -> datetime:
         watch = getattr(copy, "watch", None)
         return BEGINNING if watch is None or watch.looked_at is None else watch.looked_at
     return copy.looked_at or BEGINNING
-
-
-# Policies
-
-
-_POLICIES = Prepared(
-    lambda: GatePolicy.objects.filter(consumer=Parameter("consumer")).values_list("tier", "preset", "blocks", "shadow")
-)
-
-
-_OWN_JOBS = Policy("Lakehub's own jobs, lenient", gate.LENIENT)
-"""They look every few minutes: the partition that is going on is always unknown, and would block them for ever."""
-
-
-def policies_of(consumer: str) -> dict[int | None, Policy]:
-    """By tier; None: for every tier that has none of its own."""
-    found = {}
-    for tier, preset, blocks, shadow in _POLICIES.rows(consumer=consumer):
-        row = GatePolicy(consumer=consumer, tier=tier, preset=preset, blocks=blocks, shadow=shadow)
-        found[tier] = Policy(f"{row}, {preset}", row.words, shadow)
-    if consumer == INGESTION:
-        found.setdefault(None, _OWN_JOBS)
-    return found
-
-
-def policy_for(tier: int, policies: Mapping[int | None, Policy]) -> Policy:
-    """The tier's own, else the one for every tier, else the default: fail and unknown block."""
-    return policies.get(tier) or policies.get(None) or Policy()
 
 
 # The state of copies
@@ -312,7 +282,7 @@ def _judged(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> _Ju
     return _Judged(state, complete_to)
 
 
-# Reports and overrides
+# Reports
 
 
 _LIVE = (State.REPORTED, State.WAITING, State.ACKNOWLEDGED)
@@ -328,24 +298,6 @@ def _reports_of(datasets: set[int]) -> Mapping[int, list[tuple[int | None, Repor
     for dataset, copy, incident, start, end, state, eta in live.values_list(*columns):
         report = Report(incident, Interval(start, end), state == State.ACKNOWLEDGED, eta)
         found[dataset].append((copy, report))
-    return found
-
-
-def overrides_of(wanted: Iterable[Wanted], consumer: str, *, now: datetime) -> Mapping[int, list[Override]]:
-    """Those in force for the consumer, by copy."""
-    copies = {one.copy.pk: one.copy for one in wanted if one.found.overridden}
-    found: defaultdict[int, list[Override]] = defaultdict(list)
-    if not copies:
-        return found
-    datasets = {copy.dataset_id for copy in copies.values()}
-    in_force = GateOverride.objects.filter(
-        dataset__in=datasets, ended_at=None, expires_at__gt=now, consumer__in=("", consumer)
-    )
-    for row in in_force.order_by("pk"):
-        said = Override(row.pk, Interval(row.start, row.end), row.created_by, row.reason, row.expires_at, row.consumer)
-        for pk, copy in copies.items():
-            if row.dataset_id == copy.dataset_id and row.copy_id in (None, pk):
-                found[pk].append(said)
     return found
 
 

@@ -10,14 +10,14 @@ from django.contrib.auth.models import Permission
 from django.test import Client
 
 from incidents import bulk, overrides
-from incidents.models import BulkAction, Route, State, SuppressionRule, UserReport
+from incidents.models import BulkAction, Incident, Route, State, SuppressionRule, UserReport
 from ingestion.models import JobState
 from lakehub import clock
 from lakehub.accounts import tokens
 from lakehub.accounts.models import Role, Team, Token, User
-from lakehub.catalog.models import LineageDay
+from lakehub.catalog.models import Dataset, LineageDay
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.models import Category, ColumnRule, Metric, Test
+from quality.models import Category, ColumnRule, Metric, Test, Unit
 from quality.pipelines import hooks
 from tests import factories as make
 
@@ -100,6 +100,18 @@ def _program(name: str, **fields: Any) -> Caller:
     return Caller(name, {"Authorization": f"Bearer {text}"})
 
 
+def _incident(flights: Dataset, unit: Unit, reporter: User) -> Incident:
+    """One that was talked about and told; and a user's report that waits for an answer."""
+    incident = make.incident(flights, Category.DUPLICATES, unit)
+    make.event(incident, "commented", actor="omar", text="Looks like a rerun.")
+    make.message(incident)
+    report = make.incident(flights, Category.OTHERS, state=State.WAITING, reported=True)
+    UserReport.objects.create(
+        incident=report, reporter=reporter, start=unit.start, end=unit.end, text="Odd", occurred_at=make.NOW - make.HOUR
+    )
+    return incident
+
+
 def _things(team: Team, admin: User) -> dict[str, str]:
     """A dataset with all that belongs to it, in a state in which most of what can be done to it can be done."""
     flights = make.dataset("flights", team=team, tier=1, copies=("dc1", "dc2"))
@@ -113,13 +125,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     make.run(unit.copy)
     make.commit(unit.copy, touched=(make.day("2026-11-16"),))
     LineageDay.objects.create(day=make.NOW.date(), due_at=make.NOW, source="file")
-    incident = make.incident(flights, Category.DUPLICATES, unit)
-    make.event(incident, "commented", actor="omar", text="Looks like a rerun.")
-    make.message(incident)
-    report = make.incident(flights, Category.OTHERS, state=State.WAITING, reported=True)
-    UserReport.objects.create(
-        incident=report, reporter=admin, start=unit.start, end=unit.end, text="Odd", occurred_at=make.NOW - make.HOUR
-    )
+    incident = _incident(flights, unit, admin)
     rule = ColumnRule.objects.create(
         dataset=flights, kind="range", column="id", parameters={"low": 0}, set_by="admin", set_at=make.NOW
     )

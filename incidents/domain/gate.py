@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
-from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partitions_within
+from incidents.domain.zones import Zones, cut, zones_of
+from lakehub.kernel.calendar import Grain, partitions_within
 from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, clip_all, subtract, union
 from lakehub.kernel.outcome import Verdict, worst
 from quality.domain.production import Production
@@ -224,7 +224,7 @@ def _retry_at(blockers: tuple[Cause, ...], now: datetime) -> datetime:
 
 
 def _causes(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
-    silent, _ = _cut(asked, min(map(_speaks_from, copy.tests), default=FOREVER))
+    silent, _ = cut(asked, min(map(_speaks_from, copy.tests), default=FOREVER))
     if silent is not None:
         yield Cause(Verdict.UNKNOWN, NO_TESTS, (silent,))
     for test in copy.tests:
@@ -273,13 +273,13 @@ def _of_unit(unit: UnitState | None, data: Interval) -> Cause:
 def _of_partitions(test: PartitionTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
     zones = _zones(asked, copy, test.due_after, now)
     meeting = [unit for unit in test.units if unit.data.meets(asked)]
-    yield from zones.unmonitored()
-    yield from zones.not_due(except_for=(unit.data for unit in meeting if unit.streak))
+    yield from _unmonitored(zones)
+    yield from _not_due(zones, except_for=(unit.data for unit in meeting if unit.streak))
     for unit in meeting:
         if unit.data.end > zones.monitored_from and (unit.streak or unit.data.start < zones.due_to):
             yield _of_unit(unit, unit.data)
     said = [unit.data for unit in meeting]
-    untested = subtract(zones.due(), said if test.since == BEGINNING else [Interval(BEGINNING, test.since), *said])
+    untested = subtract(zones.due, said if test.since == BEGINNING else [Interval(BEGINNING, test.since), *said])
     not_expected = tuple(_not_expected(untested, copy))
     if not_expected:
         yield Cause(Verdict.PASS, NOT_EXPECTED, not_expected)
@@ -299,81 +299,29 @@ def _not_expected(untested: Iterable[Interval], copy: CopyState) -> Iterator[Int
 def _of_freshness(test: FreshnessTest, asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
     zones = _zones(asked, copy, test.due_after, now)
     failing = test.unit is not None and test.unit.streak
-    complete, doubtful = _cut(asked, test.complete_to or BEGINNING)
-    yield from zones.unmonitored()
+    complete, doubtful = cut(asked, test.complete_to or BEGINNING)
+    yield from _unmonitored(zones)
     if not failing:
-        yield from zones.not_due()
-        doubtful = doubtful and _cut(doubtful, zones.due_to)[0]
+        yield from _not_due(zones)
+        doubtful = doubtful and cut(doubtful, zones.due_to)[0]
     if complete is not None:
         yield Cause(Verdict.PASS, PASSING, (complete,))
     if doubtful is not None:
         yield _of_unit(test.unit, doubtful)
 
 
-def _cut(data: Interval, at: datetime) -> tuple[Interval | None, Interval | None]:
-    """What lies before `at`, and what from there on."""
-    if at <= data.start:
-        return None, data
-    if at >= data.end:
-        return data, None
-    return Interval(data.start, at), Interval(at, data.end)
+def _unmonitored(zones: Zones) -> Iterator[Cause]:
+    if (before := zones.unmonitored) is not None:
+        yield Cause(Verdict.UNKNOWN, UNMONITORED, (before,))
 
 
-# The partitions that meet Q: from before monitoring, due, not due yet
+def _not_due(zones: Zones, except_for: Iterable[Interval] = ()) -> Iterator[Cause]:
+    if waiting := zones.not_due(except_for):
+        yield Cause(Verdict.UNKNOWN, NOT_DUE, waiting, changes_at=zones.due_at(waiting[0]))
 
 
-@dataclass(frozen=True)
-class _Zones:
-    """`asked` in whole partitions, and the partition boundaries that part it."""
-
-    asked: Interval
-    copy: CopyState
-    due_after: timedelta
-    monitored_from: datetime
-    due_to: datetime
-
-    def unmonitored(self) -> Iterator[Cause]:
-        before, _ = _cut(self.asked, self.monitored_from)
-        if before is not None:
-            yield Cause(Verdict.UNKNOWN, UNMONITORED, (before,))
-
-    def due(self) -> tuple[Interval, ...]:
-        start, end = max(self.asked.start, self.monitored_from), min(self.asked.end, self.due_to)
-        return (Interval(start, end),) if start < end else ()
-
-    def not_due(self, except_for: Iterable[Interval] = ()) -> Iterator[Cause]:
-        _, later = _cut(self.asked, max(self.due_to, self.monitored_from))
-        if later is not None and (waiting := subtract((later,), except_for)):
-            first = partition_at(waiting[0].start, self.copy.grain, self.copy.zone)
-            yield Cause(Verdict.UNKNOWN, NOT_DUE, waiting, changes_at=first.end + self.due_after)
-
-
-def _zones(asked: Interval, copy: CopyState, due_after: timedelta, now: datetime) -> _Zones:
-    """A partition [a, b) is unmonitored where b <= `monitored_from`, and due from b + `due_after` on.
-
-    A table without partitions is one piece that is always due; it is monitored from its first test on.
-    """
-    if copy.grain is Grain.NONE:
-        return _Zones(asked, copy, due_after, BEGINNING, FOREVER)
-    whole, monitored_from = _in_partitions(asked, copy.monitored_from, copy.grain, copy.zone)
-    return _Zones(whole, copy, due_after, monitored_from, floor_to_bucket(now - due_after, copy.grain, copy.zone))
-
-
-@lru_cache(maxsize=64)
-def _in_partitions(
-    asked: Interval, monitored_from: datetime | None, grain: Grain, zone: ZoneInfo
-) -> tuple[Interval, datetime]:
-    """The same for all tests of a copy."""
-    start = floor_to_bucket(asked.start, grain, zone)
-    monitored = FOREVER if monitored_from is None else floor_to_bucket(monitored_from, grain, zone)
-    return Interval(start, _ceiling(asked.end, grain, zone)), monitored
-
-
-def _ceiling(end: datetime, grain: Grain, zone: ZoneInfo) -> datetime:
-    """The partition boundary at or after `end`; what is near enough to for ever stays as it is."""
-    if end > FOREVER - timedelta(days=62):
-        return end
-    return partition_at(end - timedelta(microseconds=1), grain, zone).end
+def _zones(asked: Interval, copy: CopyState, due_after: timedelta, now: datetime) -> Zones:
+    return zones_of(asked, copy.grain, copy.zone, copy.monitored_from, due_after, now=now)
 
 
 # Putting together

@@ -13,6 +13,7 @@ from incidents import channels
 from incidents.domain import alerting, quiet, routing
 from incidents.domain.alerting import Severity
 from incidents.domain.quiet import WEEK, QuietHours
+from incidents.models.outgoing import Outgoing
 from lakehub.accounts.models import Team
 from lakehub.catalog.fields import EncryptedTextField
 from lakehub.catalog.models import Dataset
@@ -137,22 +138,14 @@ class DigestState(models.TextChoices):
     FAILED = "failed"
 
 
-class Digest(models.Model):
+class Digest(Outgoing):
     """One message that lists what a route collected; written together with the claim of what it lists, sent afterwards."""
 
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, related_name="digests")
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="digests")
     channel = models.CharField(max_length=20)
     address = EncryptedTextField()
-    subject = models.CharField(max_length=300)
-    body = models.TextField()
     state = models.CharField(max_length=10, choices=DigestState.choices, default=DigestState.PENDING)
-    created_at = models.DateTimeField()
-    due_at = models.DateTimeField()
-    attempt = models.PositiveSmallIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
 
     class Meta:
         ordering: ClassVar = ["-created_at", "-pk"]

@@ -10,6 +10,7 @@ from django.db.models import Q
 from incidents import channels
 from incidents.models.alerts import Digest, Route
 from incidents.models.incident import Incident
+from incidents.models.outgoing import Outgoing
 from lakehub.accounts.models import Team
 from lakehub.catalog.fields import EncryptedTextField, KeyedDigestField
 
@@ -23,7 +24,7 @@ class MessageState(models.TextChoices):
     FAILED = "failed"
 
 
-class Message(models.Model):
+class Message(Outgoing):
     """The outbox: written with the change that caused it, sent afterwards, once more at worst."""
 
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="messages")
@@ -38,8 +39,6 @@ class Message(models.Model):
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
     """It decides when the message goes out; None: at once."""
     digest = models.ForeignKey(Digest, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
-    subject = models.CharField(max_length=300)
-    body = models.TextField()
     facts = models.JSONField(default=dict, blank=True)
     """The same for programs, as it was when the message was written."""
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
@@ -50,12 +49,6 @@ class Message(models.Model):
     """Since when stale data holds it."""
     released_at = models.DateTimeField(null=True, blank=True)
     """When what held it was over; reruns asked for then decide whether it goes out."""
-    created_at = models.DateTimeField()
-    due_at = models.DateTimeField()
-    attempt = models.PositiveSmallIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
 
     class Meta:
         indexes: ClassVar = [
@@ -79,7 +72,7 @@ SUPPRESSED = Q(state=MessageState.HELD) & (Q(held_since__isnull=False) | Q(held_
 """Messages that another failure holds; others wait for the end of a grace period, a snooze, or quiet hours."""
 
 
-class WeeklyLetter(models.Model):
+class WeeklyLetter(Outgoing):
     """The weekly report of a team, as it was written and mailed: one a team and week, however often the task runs."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="weekly_letters")
@@ -87,15 +80,7 @@ class WeeklyLetter(models.Model):
     """The Monday it begins with."""
     address = models.CharField(max_length=500, blank=True)
     """Empty: the team has named none; the page has the report all the same."""
-    subject = models.CharField(max_length=300)
-    body = models.TextField()
     state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
-    created_at = models.DateTimeField()
-    due_at = models.DateTimeField()
-    attempt = models.PositiveSmallIntegerField(default=0)
-    leased_until = models.DateTimeField(null=True, blank=True)
-    sent_at = models.DateTimeField(null=True, blank=True)
-    error = models.TextField(blank=True)
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["team", "week"], name="one_letter_a_week")]

@@ -16,6 +16,7 @@ from quality.engines.databases import _DATABASES, Database
 from quality.engines.scan import CannotRead, Limits, Scan, SqlTable
 from quality.engines.sqlalchemy import SqlAlchemy, connected
 from tests.contracts import databases, test_engines
+from tests.contracts import flights as tables
 from tests.contracts.answers import ALL, Place, every_fact, measure
 
 DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql"}
@@ -61,18 +62,18 @@ def test_it_answers_like_the_other_engines(place: Place, fact: Callable[[Place],
     ],
     ids=lambda fact: fact.__name__,
 )
-def test_it_holds_what_the_engines_of_the_lake_hold(flights: test_engines.Place, fact: Callable[..., None]) -> None:
+def test_it_holds_what_the_engines_of_the_lake_hold(flights: tables.Place, fact: Callable[..., None]) -> None:
     fact(flights)
 
 
 @pytest.fixture(scope="module")
-def flights(server: tuple[str, str, str]) -> test_engines.Place:
+def flights(server: tuple[str, str, str]) -> tables.Place:
     _, url, schema = server
     engine = sa.create_engine(url)
-    test_engines.fill(engine, schema)
+    tables.fill(engine, schema)
     engine.dispose()
     names = ("flights", "planes", "nowhere")
-    return test_engines.Place(SqlAlchemy(), *(SqlTable(url, f"{schema}.{name}") for name in names))
+    return tables.Place(SqlAlchemy(), *(SqlTable(url, f"{schema}.{name}") for name in names))
 
 
 @pytest.fixture

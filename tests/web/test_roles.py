@@ -21,7 +21,8 @@ from incidents.models import IncidentEvent
 from lakehub.accounts.models import AuditEntry
 from tests import everybody
 from tests.everybody import CALLERS, PEOPLE, Caller, World
-from tests.roles import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, READERS, TABLE, Line, line_for
+from tests.rights import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, READERS, Line
+from tests.roles import TABLE, line_for
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 GARBAGE = b'{"expression": "((((", "sql": "SELECT'

@@ -67,3 +67,14 @@ class Stage:
         self.fails(over, where, at=at, **seen)
         take_in(now=at)
         return Incident.objects.latest("pk")
+
+    @classmethod
+    def of_the_gate(cls) -> Stage:
+        """Both days passed in dc1 and dc2; then dc2 lacked rows of the 16th."""
+        made = cls()
+        for where in ("dc1", "dc2"):
+            for over in (BAD_DAY, DAY_BEFORE):
+                made.unit(over, where)
+        made.fails()
+        take_in(now=NOW)
+        return made

@@ -5,14 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from django.test import Client
 
 from incidents.models import GateQuestion, Incident, Subscription
 from lakehub import wiring
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Role
 from tests import factories
 from tests.factories import HOUR, MINUTE, NOW, day
+from tests.web.incidents.calling import client, post
 from tests.web.incidents.stage import BAD_DAY, Stage
 
 pytestmark = pytest.mark.django_db
@@ -26,27 +25,6 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def stage() -> Stage:
     return Stage()
-
-
-def client(role: Role = Role.ON_CALL, *scopes: str) -> Client:
-    person = factories.user(f"{role}")
-    factories.member(person, factories.team(), role)
-    _, text = tokens.issue(
-        name="t",
-        consumer="etl",
-        team=factories.team(),
-        created_by=person,
-        scopes=scopes or ("incidents:read", "incidents:write"),
-        now=NOW,
-    )
-    return Client(headers={"authorization": f"Bearer {text}"})
-
-
-def post(by: Client, path: str, expect: int = 200, **body: Any) -> dict[str, Any]:
-    answer = by.post(f"/api/v1/incidents{path}", body, content_type="application/json")
-    assert answer.status_code == expect, answer.content
-    said: dict[str, Any] = answer.json()
-    return said
 
 
 def test_many_are_acted_on_and_taken_back(stage: Stage, monkeypatch: pytest.MonkeyPatch) -> None:

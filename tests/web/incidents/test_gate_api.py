@@ -9,16 +9,15 @@ from django.test.utils import CaptureQueriesContext
 
 from incidents.gate import Question
 from incidents.gate import ask as ask_gate
-from incidents.intake import take_in
 from incidents.models import GatePolicy, GateQuestion
 from lakehub import wiring
-from lakehub.accounts import tokens
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from quality.models import Category
 from tests import factories
 from tests.factories import DAY, MINUTE, NOW, day
-from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+from tests.web.incidents.calling import program
+from tests.web.incidents.stage import BAD_DAY, Stage
 
 pytestmark = pytest.mark.django_db
 
@@ -32,27 +31,11 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stage() -> Stage:
-    """Both days passed in dc1 and dc2; then dc2 lacked rows of the 16th."""
-    made = Stage()
-    for where in ("dc1", "dc2"):
-        for over in (BAD_DAY, DAY_BEFORE):
-            made.unit(over, where)
-    made.fails()
-    take_in(now=NOW)
-    return made
+    return Stage.of_the_gate()
 
 
 def client(consumer: str = "pricing", data_center: str = "dc2", scopes: tuple[str, ...] = ("gate:read",)) -> Client:
-    _, text = tokens.issue(
-        name="jobs",
-        consumer=consumer,
-        team=factories.team(),
-        created_by=factories.user(),
-        scopes=scopes,
-        data_center=data_center,
-        now=NOW,
-    )
-    return Client(headers={"authorization": f"Bearer {text}"})
+    return program(factories.user(), *scopes, consumer=consumer, data_center=data_center)
 
 
 def ask(by: Client | None = None, expect: int = 200, **asked: str) -> dict[str, Any]:

@@ -9,15 +9,14 @@ import pytest
 from django.test import Client
 
 from incidents.api import limiting
-from incidents.intake import take_in
 from incidents.models import GateCount, GateOverride, GatePolicy, GateQuestion
 from lakehub import wiring
-from lakehub.accounts import tokens
 from lakehub.accounts.models import AuditEntry, Role, Token, User
 from lakehub.rate import SharedLimiter
 from tests import factories
 from tests.factories import HOUR, NOW
-from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+from tests.web.incidents.calling import program
+from tests.web.incidents.stage import Stage
 
 pytestmark = pytest.mark.django_db
 FROM_TO = {"from": "2026-11-16", "to": "2026-11-17"}
@@ -32,14 +31,7 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stage() -> Stage:
-    """Both days passed in dc1 and dc2; then dc2 lacked rows of the 16th."""
-    made = Stage()
-    for where in ("dc1", "dc2"):
-        for over in (BAD_DAY, DAY_BEFORE):
-            made.unit(over, where)
-    made.fails()
-    take_in(now=NOW)
-    return made
+    return Stage.of_the_gate()
 
 
 def person(role: Role = Role.ON_CALL) -> User:
@@ -49,16 +41,7 @@ def person(role: Role = Role.ON_CALL) -> User:
 
 
 def client(by: User | None = None, consumer: str = "pricing") -> Client:
-    _, text = tokens.issue(
-        name="jobs",
-        consumer=consumer,
-        team=factories.team(),
-        created_by=by or person(),
-        scopes=("gate:read", "gate:write"),
-        data_center="dc2",
-        now=NOW,
-    )
-    return Client(headers={"authorization": f"Bearer {text}"})
+    return program(by or person(), "gate:read", "gate:write", consumer=consumer, data_center="dc2")
 
 
 def ask(by: Client, **asked: str) -> dict[str, Any]:

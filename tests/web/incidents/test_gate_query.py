@@ -14,15 +14,14 @@ from hypothesis import strategies as st
 
 from incidents import gate
 from incidents.gate import Asked, Question
-from incidents.intake import take_in
 from incidents.models import GatePolicy, GateQuestion, State, UserReport
 from incidents.shapes.gate import AnswerSerializer, answer_of
 from lakehub import wiring
-from lakehub.accounts import tokens
 from lakehub.kernel.interval import Interval
 from quality.models import Category, Metric, Test
 from tests import factories
 from tests.factories import DAY, HOUR, NOW, day
+from tests.web.incidents.calling import program
 from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
 
 pytestmark = pytest.mark.django_db
@@ -36,27 +35,11 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def stage() -> Stage:
-    """Both days passed in dc1 and dc2; then dc2 lacked rows of the 16th."""
-    made = Stage()
-    for where in ("dc1", "dc2"):
-        for over in (BAD_DAY, DAY_BEFORE):
-            made.unit(over, where)
-    made.fails()
-    take_in(now=NOW)
-    return made
+    return Stage.of_the_gate()
 
 
 def client(scopes: tuple[str, ...] = ("gate:read",)) -> Client:
-    _, text = tokens.issue(
-        name="jobs",
-        consumer="pricing",
-        team=factories.team(),
-        created_by=factories.user(),
-        scopes=scopes,
-        data_center="dc2",
-        now=NOW,
-    )
-    return Client(headers={"authorization": f"Bearer {text}"})
+    return program(factories.user(), *scopes, consumer="pricing", data_center="dc2")
 
 
 def ask(sql: str, expect: int = 200, by: Client | None = None, **said: Any) -> dict[str, Any]:

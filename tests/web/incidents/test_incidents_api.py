@@ -1,20 +1,16 @@
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 from django.db import connection
-from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from incidents.models import Incident, UserReport
 from incidents.urls import ACTIONS
 from lakehub import wiring
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Role, User
 from quality.models import Category
-from tests import factories
 from tests.factories import HOUR, NOW
+from tests.web.incidents.calling import client, post
 from tests.web.incidents.stage import Stage
 
 pytestmark = pytest.mark.django_db
@@ -28,27 +24,6 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def incident() -> Incident:
     return Stage().opened()
-
-
-def client(role: Role = Role.ON_CALL, *scopes: str) -> Client:
-    person = factories.user(f"{role}")
-    factories.member(person, factories.team(), role)
-    _, text = tokens.issue(
-        name="t",
-        consumer="etl",
-        team=factories.team(),
-        created_by=person,
-        scopes=scopes or ("incidents:read", "incidents:write"),
-        now=NOW,
-    )
-    return Client(headers={"authorization": f"Bearer {text}"})
-
-
-def post(by: Client, path: str, expect: int = 200, **body: Any) -> dict[str, Any]:
-    answer = by.post(f"/api/v1/incidents{path}", body, content_type="application/json")
-    assert answer.status_code == expect, answer.content
-    said: dict[str, Any] = answer.json()
-    return said
 
 
 def test_the_list_is_narrowed_by_what_is_asked(incident: Incident) -> None:
