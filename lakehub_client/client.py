@@ -7,7 +7,7 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date, datetime
-from http.client import HTTPMessage
+from http.client import HTTPException, HTTPMessage
 from typing import IO, Any
 from urllib.error import HTTPError
 from urllib.request import HTTPRedirectHandler, Request, build_opener
@@ -16,7 +16,7 @@ TIMEOUT_S = 10.0
 
 
 class LakehubError(RuntimeError):
-    """It was reached and said no, or was not reached (status 0). `fields` says why for each field.
+    """It was reached and said no; or nothing came back that is an answer of Lakehub's (status 0). `fields` says why for each.
 
     `retry_after`: seconds after which the same may be answered; None where Lakehub does not say.
     """
@@ -31,7 +31,7 @@ class LakehubError(RuntimeError):
 
     @property
     def may_pass(self) -> bool:
-        """Not reached, too often, or an error of the server's: by the next time that may be over."""
+        """No answer, too often, or an error of the server's: by the next time that may be over."""
         return self.status in (0, 408, 429) or self.status >= 500
 
 
@@ -85,14 +85,12 @@ class Client:
             {"dataset": one.dataset, "from": text(one.start), "to": text(one.end), "dc": one.data_center}
             for one in inputs
         ]
-        got = self.post("gate", {"inputs": said, "request_id": request_id})
-        return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
+        return self._asked("gate", {"inputs": said, "request_id": request_id})
 
     def gate_of_query(self, sql: str, *, dialect: str = "ansi", data_center: str = "", request_id: str = "") -> Answer:
         """May this query run now? Lakehub finds what it reads; nothing of it is run."""
         said = {"sql": sql, "dialect": dialect, "dc": data_center, "request_id": request_id}
-        got = self.post("gate/query", said)
-        return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
+        return self._asked("gate/query", said)
 
     def pipeline_finished(
         self,
@@ -106,20 +104,35 @@ class Client:
     ) -> Mapping[str, Any]:
         """A run has written `[start, end)`: what it wrote is tested at once. Told again with the same `run_id`, nothing happens."""
         said = {"dataset": dataset, "from": text(start), "to": text(end), "dc": data_center, "run_id": run_id}
-        told: Mapping[str, Any] = self.post("pipelines/finished", {**said, "link": link})
-        return told
+        return self.post("pipelines/finished", {**said, "link": link})
 
-    def post(self, path: str, body: Mapping[str, Any]) -> Any:
-        """What the API answers to `/api/v1/<path>`."""
+    def _asked(self, path: str, said: Mapping[str, Any]) -> Answer:
+        got = self.post(path, said)
+        try:
+            return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
+        except (KeyError, TypeError) as problem:
+            raise self._no_answer(problem) from problem
+
+    def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
+        """What the API answers to `/api/v1/<path>`: an object."""
         headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
         request = Request(f"{self.url}/api/v1/{path}", json.dumps(body).encode(), headers, method="POST")  # noqa: S310  checked above
         try:
             with self._opener.open(request, timeout=self._timeout) as answer:
-                return json.load(answer)
+                got = json.load(answer)
         except HTTPError as error:
             raise _refusal(error) from None
         except OSError as error:
             raise LakehubError(0, f"{self.url} was not reached: {error}") from error
+        except (HTTPException, ValueError) as error:
+            raise self._no_answer(error) from error
+        if not isinstance(got, dict):
+            raise self._no_answer(f"{type(got).__name__} in place of an object")
+        return got
+
+    def _no_answer(self, why: object) -> LakehubError:
+        """A proxy's page, or an answer that was cut short."""
+        return LakehubError(0, f"What came from {self.url} is no answer of Lakehub's: {why!r}")
 
 
 def text(at: str | date | datetime) -> str:
@@ -141,12 +154,12 @@ class _NoRedirects(HTTPRedirectHandler):
 
 
 def _refusal(error: HTTPError) -> LakehubError:
-    body, wait = error.read(), error.headers.get("Retry-After", "")
+    wait = error.headers.get("Retry-After", "")
     retry_after = float(wait) if wait.isdecimal() else None
     try:
-        said = json.loads(body)["error"]
+        said = json.loads(error.read())["error"]
         return LakehubError(error.code, said["message"], said.get("fields"), retry_after)
-    except (ValueError, KeyError, TypeError):
+    except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError):  # the status says enough
         return LakehubError(error.code, f"{error.url} answered {error.code} {error.reason}", None, retry_after)
 
 

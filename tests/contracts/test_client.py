@@ -45,9 +45,9 @@ class Handler(BaseHTTPRequestHandler):
         body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
         server.asked.append((self.path, dict(self.headers), body))
         status, headers, answer = server.script.pop(0) if len(server.script) > 1 else server.script[0]
-        sent = json.dumps(answer).encode()
+        sent = answer if isinstance(answer, bytes) else json.dumps(answer).encode()
         self.send_response(status)
-        for name, value in {**headers, "Content-Length": str(len(sent))}.items():
+        for name, value in {"Content-Length": str(len(sent)), **headers}.items():
             self.send_header(name, value)
         self.end_headers()
         self.wfile.write(sent)
@@ -166,6 +166,35 @@ def test_who_is_out_of_reach_is_tried_for_a_while(time: Time) -> None:
         wait_for(FLIGHTS, deadline_s=0, client=nobody, sleep=time.sleep, clock=time)
     assert 3 <= len(time.slept) <= 10
     assert time.now <= 30
+
+
+@pytest.mark.parametrize(
+    ("body", "headers"),
+    [
+        (b"<html>Sign in to the proxy</html>", {}),
+        (b'{"verdict": "pa', {}),
+        (b'{"verdict": "pass"}', {}),
+        (b'["pass"]', {}),
+        (b"\xff", {}),
+        (b"{}", {"Content-Length": "99"}),
+    ],
+    ids=["a proxy's page", "cut json", "parts are missing", "no object", "no text", "cut answer"],
+)
+def test_what_is_no_answer_is_asked_again(lakehub: Lakehub, time: Time, body: bytes, headers: dict[str, str]) -> None:
+    lakehub.script.append((200, headers, body))
+    with pytest.raises(LakehubError, match="is no answer of Lakehub's") as problem:
+        lakehub.client.gate(FLIGHTS)
+    assert (problem.value.status, problem.value.may_pass) == (0, True)
+    lakehub.will_say(said(True))
+    assert wait_for(FLIGHTS, deadline_s=0, client=lakehub.client, sleep=time.sleep, clock=time).allowed
+    assert len(time.slept) == 1
+
+
+def test_a_refusal_that_is_cut_short_is_a_refusal(lakehub: Lakehub) -> None:
+    lakehub.script.append((403, {"Content-Length": "99"}, b'{"error": '))
+    with pytest.raises(LakehubError, match="answered 403") as refused:
+        lakehub.client.gate(FLIGHTS)
+    assert refused.value.status == 403
 
 
 def test_the_token_is_not_taken_elsewhere(lakehub: Lakehub) -> None:
