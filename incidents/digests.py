@@ -36,14 +36,19 @@ MOST_LISTED = 100
 def write_due(*, now: datetime) -> int:
     """Writes a digest for each route that has collected something whose time has come. The number written."""
     collected = Message.objects.filter(state=MessageState.COLLECTED, digest=None)
-    # The route is gone: nothing gathers these any more.
-    collected.filter(route=None).update(state=MessageState.PENDING, due_at=now, why="")
+    _let_go(collected.filter(route=None), now=now)
     written = 0
     waiting = Route.objects.filter(Exists(collected.filter(route=OuterRef("pk"), due_at__lte=now)))
     for number in waiting.values_list("pk", flat=True):
         with apart(f"The digest of route {number}"):
             written += _write(number, now=now)
     return written
+
+
+def _let_go(orphans: QuerySet[Message], *, now: datetime) -> None:
+    """Their route is gone, and nothing gathers them any more: they go out at once."""
+    if orphans.exists():  # an update takes the lock of a small database even where it changes nothing
+        orphans.update(state=MessageState.PENDING, due_at=now, why="")
 
 
 def _write(number: int, *, now: datetime) -> int:

@@ -7,7 +7,9 @@ from typing import Any
 
 import pytest
 from django.core import mail
+from django.db import connection
 from django.test import Client
+from django.test.utils import CaptureQueriesContext
 
 from incidents import digests, routes
 from incidents.channels import CannotSend
@@ -15,6 +17,8 @@ from incidents.channels.email import Email
 from incidents.intake import take_in
 from incidents.models import Digest, Incident, IncidentEvent, Message, Route
 from incidents.sending import send_due
+from incidents.tasks import send_due as send_every_second
+from lakehub import wiring
 from lakehub.accounts.models import AuditEntry, Role, Team
 from lakehub.kernel.errors import NotFound, Refused
 from quality.models import Category
@@ -224,6 +228,19 @@ def test_what_a_route_collected_goes_out_when_it_is_taken_away(stage: Stage) -> 
     tell(NOW + MINUTE)
     tell(NOW + 2 * MINUTE)
     assert sent() == [("ops@example.org", "[opened]")]
+
+
+def test_looking_for_what_is_due_writes_nothing_where_there_is_nothing(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every second; on a small database an update that changes nothing keeps everybody else from writing."""
+    route(stage, digest="daily")
+    stage.fails()
+    tell(NOW)
+    monkeypatch.setattr(wiring.clock, "now", lambda: NOW + MINUTE)
+    with CaptureQueriesContext(connection) as asked:
+        send_every_second()
+    assert [query["sql"] for query in asked if not query["sql"].startswith("SELECT")] == []
 
 
 # What is refused
