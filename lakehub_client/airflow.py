@@ -21,7 +21,13 @@ from airflow.utils.context import Context
 from lakehub_client.client import Client, Input, LakehubError
 
 CONNECTION = "lakehub"
-LONGEST_ID = 100
+LONGEST_REQUEST, LONGEST_RUN = 100, 200
+RUN_ID = (
+    "{{ dag.dag_id }}/{{ run_id }}/{{ ti.task_id }}{% if ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
+    "/{{ ti.try_number }}.{{ dag_run.clear_number }}"
+)
+"""Of one attempt: Airflow keeps `run_id` when tasks are cleared and run again, and they may have written other data then.
+How often the whole was cleared tells the callbacks of a DAG apart, whose `ti` is any of its tasks."""
 
 
 class GateSensor(BaseSensorOperator):
@@ -61,7 +67,10 @@ class GateSensor(BaseSensorOperator):
 
 
 class PipelineFinishedOperator(BaseOperator):
-    """Tells that this run has written `[start, end)` of a dataset: what it wrote is tested at once. Run again, nothing happens."""
+    """Tells that this run has written `[start, end)` of a dataset: what it wrote is tested at once.
+
+    Cleared and run again, it tells again. With a `pipeline_run_id` of your own that stays the same it does not.
+    """
 
     template_fields: Sequence[str] = ("dataset", "start", "end", "data_center", "pipeline_run_id", "link")
     ui_color = "#dbe7f5"
@@ -73,7 +82,7 @@ class PipelineFinishedOperator(BaseOperator):
         start: str = "",
         end: str = "",
         data_center: str = "",
-        pipeline_run_id: str = "{{ dag.dag_id }}/{{ run_id }}",
+        pipeline_run_id: str = RUN_ID,
         link: str = "",
         lakehub_conn_id: str = CONNECTION,
         **kwargs: Any,
@@ -104,7 +113,7 @@ class PipelineFinishedNotifier(BaseNotifier):
         start: str = "",
         end: str = "",
         data_center: str = "",
-        pipeline_run_id: str = "{{ dag.dag_id }}/{{ run_id }}",
+        pipeline_run_id: str = RUN_ID,
         link: str = "",
         lakehub_conn_id: str = CONNECTION,
     ) -> None:
@@ -127,7 +136,7 @@ def tell(told: PipelineFinishedOperator | PipelineFinishedNotifier, log: Any) ->
         told.dataset,
         told.start,
         told.end,
-        run_id=told.pipeline_run_id,
+        run_id=shortened(told.pipeline_run_id, LONGEST_RUN),
         data_center=told.data_center,
         link=told.link,
     )
@@ -146,8 +155,12 @@ def client(connection_id: str = CONNECTION) -> Client:
 def _request(context: Context) -> str:
     """The same at every look of one run, so that it is counted once."""
     instance = context["ti"]
-    name = f"{instance.dag_id}/{instance.task_id}/{instance.run_id}"
-    return name if len(name) <= LONGEST_ID else sha256(name.encode()).hexdigest()
+    return shortened(f"{instance.dag_id}/{instance.task_id}/{instance.run_id}", LONGEST_REQUEST)
+
+
+def shortened(name: str, longest: int) -> str:
+    """The name, or its digest where the API takes no name of that length."""
+    return name if len(name) <= longest else sha256(name.encode()).hexdigest()
 
 
 def _as_mapping(one: Input | Mapping[str, Any]) -> dict[str, Any]:
