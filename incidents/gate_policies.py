@@ -1,7 +1,7 @@
 """Who may say what a consumer's jobs do with a verdict, and saying it.
 
-A consumer belongs to the teams whose tokens carry its name: an admin of all of them sets its policies. One without tokens, such
-as Lakehub's own jobs or a person, belongs to whoever runs the instance.
+A consumer belongs to the team that holds its name (`accounts.consumers`): its admins set the policies. One that no team holds,
+such as Lakehub's own jobs or a person, belongs to whoever runs the instance.
 """
 
 from __future__ import annotations
@@ -13,24 +13,21 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 
 from incidents.models import GatePolicy
-from lakehub.accounts import audit
-from lakehub.accounts.models import Team, User
-from lakehub.accounts.permissions import can, require
+from lakehub.accounts import audit, consumers
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import require
 from lakehub.kernel.errors import NotFound, Refused
 
 
-def require_policy(user: User, consumer: str) -> None:
+def require_policy(user: User, consumer: str, *, now: datetime) -> None:
     """Raises PermissionDenied."""
-    teams = list(Team.objects.filter(tokens__consumer=consumer).distinct())
+    teams = consumers.deciding(consumer, now=now)
     for team in teams:
         require(user, "set policy", team)
     if not teams and not (user.is_superuser and user.limited_to is None):
-        raise PermissionDenied(f"No team has a token of `{consumer}`: only who runs the instance may set its policy.")
-
-
-def may_set(user: User, consumer: str) -> bool:
-    teams = list(Team.objects.filter(tokens__consumer=consumer).distinct())
-    return all(can(user, "set policy", team) for team in teams) if teams else user.is_superuser
+        raise PermissionDenied(
+            f"No team holds the consumer `{consumer}`: only who runs the instance may set its policy."
+        )
 
 
 def put(

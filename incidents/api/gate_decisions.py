@@ -31,10 +31,10 @@ class Policies(ListAPIView[GatePolicy]):
 
     @extend_schema(request=shapes.SetPolicySerializer, responses=shapes.PolicySerializer)
     def put(self, request: Request) -> Response:
-        """Sets the policy of a consumer for a tier. Admins of the teams that hold the consumer's tokens."""
-        said, actor = valid(shapes.SetPolicySerializer, request), person(request)
-        gate_policies.require_policy(actor, said["consumer"])
-        row = gate_policies.put(**said, actor=actor, now=wiring.clock.now())
+        """Sets the policy of a consumer for a tier. Admins of the team that holds the consumer."""
+        said, actor, now = valid(shapes.SetPolicySerializer, request), person(request), wiring.clock.now()
+        gate_policies.require_policy(actor, said["consumer"], now=now)
+        row = gate_policies.put(**said, actor=actor, now=now)
         return Response(shapes.PolicySerializer(row).data)
 
     @extend_schema(
@@ -47,9 +47,9 @@ class Policies(ListAPIView[GatePolicy]):
     )
     def delete(self, request: Request) -> Response:
         """Takes a policy away: the one for every tier holds then, or the default."""
-        consumer, actor = request.query_params.get("consumer", ""), person(request)
-        gate_policies.require_policy(actor, consumer)
-        gate_policies.remove(consumer, _tier(request), actor=actor, now=wiring.clock.now())
+        consumer, actor, now = request.query_params.get("consumer", ""), person(request), wiring.clock.now()
+        gate_policies.require_policy(actor, consumer, now=now)
+        gate_policies.remove(consumer, _tier(request), actor=actor, now=now)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 

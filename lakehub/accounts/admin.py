@@ -12,7 +12,7 @@ from lakehub import wiring
 from lakehub.accounts import tokens
 from lakehub.accounts.console import Audited, ReadOnly
 from lakehub.accounts.forms import ConsoleSignInForm
-from lakehub.accounts.models import AuditEntry, Membership, SignInTries, Team, Token, User
+from lakehub.accounts.models import AuditEntry, Consumer, Membership, SignInTries, Team, Token, User
 
 admin.site.login_form = ConsoleSignInForm
 admin.site.unregister(Group)
@@ -39,6 +39,19 @@ class TeamAdmin(Audited, admin.ModelAdmin[Team]):
     list_display = ("name", "email")
     search_fields = ("name",)
     inlines: ClassVar = [MembershipInline]
+
+
+@admin.register(Consumer)
+class ConsumerAdmin(Audited, admin.ModelAdmin[Consumer]):
+    """Held by the team that has the first token made; here a name is kept for a team, or given to another."""
+
+    list_display = ("name", "team")
+    list_filter = ("team",)
+    list_select_related = ("team",)
+    search_fields = ("name",)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: Consumer | None = None) -> tuple[str, ...]:
+        return ("name",) if obj else ()
 
 
 @admin.register(Token)

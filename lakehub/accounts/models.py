@@ -56,6 +56,19 @@ class Membership(models.Model):
         return f"{self.user} is {self.role} of {self.team}"
 
 
+class Consumer(models.Model):
+    """A name under which programs ask the gate: the team's that had the first token of it made; `accounts.consumers` has the rule."""
+
+    name = models.CharField(max_length=63, unique=True, validators=[SLUG])
+    team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="consumers")
+
+    class Meta:
+        ordering: ClassVar = ["name"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
 class Token(models.Model):
     """A program's key. Only its hash is kept; `consumer` and `data_center` decide what the gate answers it."""
 

@@ -10,12 +10,11 @@ from collections.abc import Iterable
 from datetime import datetime, timedelta
 
 from django.conf import settings
-from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from lakehub.accounts import audit
-from lakehub.accounts.models import SLUG, Team, Token, User
+from lakehub.accounts import audit, consumers
+from lakehub.accounts.models import Team, Token, User
 from lakehub.accounts.permissions import teams_where
 from lakehub.accounts.ports import data_centers
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -61,11 +60,12 @@ def issue(
 ) -> tuple[Token, str]:
     """A new token and its text, which is shown this once. It ends at `expires_at`, or after the longest time. Raises Refused."""
     wanted, ends = sorted(set(scopes)), expires_at or now + longest()
-    problems = _problems(name, consumer, wanted, data_center, ends, now)
+    problems = _problems(name, consumer, team, wanted, data_center, ends, now)
     if problems:
         raise Refused.because(problems)
     prefix, secret = f"lh_{secrets.token_hex(4)}", secrets.token_urlsafe(32)
     with transaction.atomic():
+        consumers.hold(consumer, team, actor=actor or created_by.get_username(), now=now)
         token = Token.objects.create(
             prefix=prefix,
             digest=_digest(secret),
@@ -140,23 +140,15 @@ def find(text: str, *, now: datetime) -> Token | None:
     return token
 
 
-RESERVED = frozenset({"ingestion"})
-"""Consumers of the gate whose policy is nobody's but the operator's (`ingestion.ports.CONSUMER`)."""
-
-
 def _problems(
-    name: str, consumer: str, scopes: list[str], data_center: str, ends: datetime, now: datetime
+    name: str, consumer: str, team: Team, scopes: list[str], data_center: str, ends: datetime, now: datetime
 ) -> dict[str, str]:
     """What is wrong, by field, so that all of it is mended at once."""
     wrong = {}
     if not name.strip() or len(name) > LONGEST_NAME:
         wrong["name"] = f"A token needs a name of {LONGEST_NAME} characters at most, such as `airflow`."
-    try:
-        SLUG(consumer)
-    except ValidationError as error:
-        wrong["consumer"] = " ".join(error.messages)
-    if consumer in RESERVED:
-        wrong["consumer"] = f"Lakehub's own jobs ask as `{consumer}`: choose another name."
+    if why := consumers.why_not(consumer, team):
+        wrong["consumer"] = why
     for scope in scopes:
         if scope not in SCOPES:
             wrong["scopes"] = f"There is no scope `{scope}`.{did_you_mean(scope, SCOPES)}"

@@ -8,7 +8,6 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from ingestion.ports import CONSUMER
 from lakehub.accounts import tokens
 from lakehub.accounts.models import Token
 from lakehub.kernel.errors import Refused
@@ -55,12 +54,6 @@ def test_an_expired_revoked_or_orphaned_token_finds_nothing() -> None:
 def test_an_unknown_scope_is_refused_with_the_nearest() -> None:
     with pytest.raises(Refused, match="Did you mean `gate:read`"):
         issued(scopes=["gate:raed"])
-
-
-def test_nobody_asks_under_the_name_of_lakehubs_own_jobs() -> None:
-    assert {CONSUMER} == tokens.RESERVED
-    with pytest.raises(Refused, match="choose another name"):
-        issued(consumer=CONSUMER)
 
 
 def test_a_token_ends_within_the_longest_time() -> None:
