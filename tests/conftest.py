@@ -29,6 +29,12 @@ settings.load_profile(os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable"))
 SUITES = ("unit", "contracts", "golden", "web", "spark", "services", "e2e")
 
 
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
+    """`--ds` stands in pyproject.toml, and is understood, for nothing, where a suite runs without Django as well."""
+    if not pluginmanager.hasplugin("django"):
+        parser.addoption("--ds")
+
+
 def pytest_report_header() -> str:
     profile = os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable")
     return f"hypothesis profile: {profile} (derandomized: {settings().derandomize}); instance folder: {os.environ.get('LAKEHUB_HOME')}"

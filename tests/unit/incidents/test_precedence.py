@@ -6,7 +6,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from incidents.domain.precedence import CATEGORIES, DEFAULT, Pair, cycle_in, in_force, suppressors_of
-from quality.models import Category
 
 pairs = st.tuples(st.sampled_from(CATEGORIES), st.sampled_from(CATEGORIES)).filter(lambda pair: pair[0] != pair[1])
 
@@ -27,10 +26,6 @@ def test_a_cycle_is_found_if_and_only_if_a_category_reaches_itself(edges: frozen
         assert cycle[0] == cycle[-1]
         assert set(pairwise(cycle)) <= edges
         assert len(set(cycle)) == len(cycle) - 1, "it is no longer than it must be"
-
-
-def test_the_categories_are_those_of_the_tests() -> None:
-    assert list(CATEGORIES) == Category.values
 
 
 def test_late_data_explains_everything_but_itself() -> None:

@@ -8,7 +8,7 @@ import pytest
 from django.test import Client
 
 from incidents import suppressions
-from incidents.domain.precedence import DEFAULT
+from incidents.domain.precedence import CATEGORIES, DEFAULT
 from incidents.holding import pairs_of
 from incidents.intake import take_in
 from incidents.models import Incident, IncidentEvent, Message, SuppressionRule
@@ -190,3 +190,7 @@ def test_an_incident_says_over_the_api_by_which_it_is_suppressed_and_what_is_ope
     said = client.get(f"/api/v1/incidents/{held.pk}").json()
     assert (said["suppressed_by"], said["upstream"]) == (by.pk, [above.pk])
     assert client.get(f"/api/v1/incidents/{by.pk}").json()["suppressed_by"] is None
+
+
+def test_the_categories_are_those_of_the_tests() -> None:
+    assert list(CATEGORIES) == Category.values
