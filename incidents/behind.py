@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery
+from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from incidents.domain.resolution import Resolution
-from incidents.lives import ACKNOWLEDGED, alive_in, lives_of, reported, reports_alive_in
+from incidents.lives import ACKNOWLEDGED, alive_in, in_grace, lives_of, reported, reports_alive_in
 from incidents.models import GateQuestion, Incident, Span, UserReport
 from incidents.scope import Scope
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import DatasetCopy, GracePeriod
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.suggest import did_you_mean
@@ -93,14 +93,14 @@ def _lived(window: Interval, scope: Scope, *, monitored: bool, only_open: bool) 
 
 
 def _counted(window: Interval, scope: Scope, *, monitored: bool = False) -> QuerySet[Span]:
-    """The spans that put time into a tally: they lived in the window, outside of the grace period of their dataset."""
+    """The spans that put time into a tally: they lived in the window, outside of the grace periods of their dataset."""
     dataset = "incident__dataset__"
     spans = Span.objects.filter(alive_in(window), scope.of_datasets(dataset))
     # A life that ended as it began has no length.
     spans = spans.filter(Q(ended_at=None) | Q(ended_at__gt=F("began_at")))
     if scope.test:
         spans = spans.filter(unit__test__key=scope.test)
-    before_grace = Q(began_at__lt=F(f"{dataset}onboarded_at"), **{f"{dataset}onboarded_at__gt": window.start})
+    first = [F("began_at"), Value(window.start)]
     if monitored:
         copies = DatasetCopy.objects.filter(dataset=OuterRef("incident__dataset"), monitored_from__isnull=False)
         since = Subquery(copies.order_by("monitored_from").values("monitored_from")[:1])
@@ -109,11 +109,21 @@ def _counted(window: Interval, scope: Scope, *, monitored: bool = False) -> Quer
         long_since = DatasetCopy.objects.filter(monitored_from__lte=window.start).values("dataset")
         monitored_then = Q(incident__dataset__in=long_since) | (lasted & Q(since__lt=window.end))
         spans = spans.annotate(since=since).filter(monitored_then)
-        before_grace &= Q(since__lt=F(f"{dataset}onboarded_at"))
-    grace = f"{dataset}grace_until"
-    after_grace = (Q(ended_at=None) | Q(ended_at__gt=F(grace))) & Q(**{f"{grace}__lt": window.end})
-    no_grace = Q(**{grace: None}) | Q(**{f"{grace}__lte": F(f"{dataset}onboarded_at")})
-    return spans.filter(no_grace | before_grace | after_grace)
+        first.append(F("since"))
+    return _outside_of_grace(spans, window, Greatest(*first))
+
+
+def _outside_of_grace(spans: QuerySet[Span], window: Interval, first: Greatest) -> QuerySet[Span]:
+    """Those of which some time is in no grace period of their dataset: if any is, its first moment or the end of a period."""
+    grace = GracePeriod.objects.filter(dataset=OuterRef("incident__dataset"))
+    next_one = GracePeriod.objects.filter(
+        dataset=OuterRef("dataset"), began_at__lte=OuterRef("ends_at"), ends_at__gt=OuterRef("ends_at")
+    )
+    spans = spans.annotate(first=first, last=Least(Coalesce("ended_at", Value(window.end)), Value(window.end)))
+    at_first = grace.filter(began_at__lte=OuterRef("first"), ends_at__gt=OuterRef("first"))
+    ends = grace.filter(ends_at__gt=OuterRef("first"), ends_at__lt=OuterRef("last")).filter(~Exists(next_one))
+    graced = Q(incident__dataset__in=in_grace(window).values("dataset"))
+    return spans.filter(~graced | ~Exists(at_first) | Exists(ends))
 
 
 def _missed(window: Interval, scope: Scope, *, monitored: bool) -> list[int]:

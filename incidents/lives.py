@@ -1,4 +1,4 @@
-"""The rows that the scores of a window are computed from: six queries, whatever the number of incidents.
+"""The rows that the scores of a window are computed from: seven queries, whatever the number of incidents.
 
 Of spans only the lives that reach into the window are read, and of those only what scores need.
 """
@@ -18,7 +18,7 @@ from incidents.domain.resolution import Resolution
 from incidents.domain.scores import Key, Lived, Missed, Reported, Tally, TestLife, Window, missed, tally_by_test
 from incidents.models import Span, UserReport
 from incidents.scope import Scope
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy, GracePeriod
 from lakehub.kernel.interval import Interval
 from quality.models import Test
 
@@ -70,15 +70,23 @@ def lives_of(window: Interval, scope: Scope, *, only: Collection[int] | None = N
     in another."""
     rows = Dataset.objects.filter(scope.of_datasets()).annotate(since=Min("copies__monitored_from"))
     rows = rows if only is None else rows.filter(pk__in=only)
-    columns = ("pk", "name", "team__name", "tier", "since", "onboarded_at", "grace_until")
-    datasets, grace = {}, {}
-    for pk, name, team, tier, since, onboarded_at, grace_until in rows.order_by("name").values_list(*columns):
-        datasets[pk] = Known(name, team, tier, since)
-        if grace_until is not None and grace_until > onboarded_at:
-            grace[pk] = (Interval(onboarded_at, grace_until),)
-    counted = Window(window, grace)
+    columns = ("pk", "name", "team__name", "tier", "since")
+    datasets = {pk: Known(*known) for pk, *known in rows.order_by("name").values_list(*columns)}
+    counted = Window(window, _grace(window))
     found = list(_rows(window, scope, only))
     return Lives(counted, datasets, found, _missed(counted, scope, found))
+
+
+def in_grace(window: Interval) -> QuerySet[GracePeriod]:
+    """The grace periods that reach into the window."""
+    return GracePeriod.objects.filter(began_at__lt=window.end, ends_at__gt=window.start)
+
+
+def _grace(window: Interval) -> dict[int, list[Interval]]:
+    found: defaultdict[int, list[Interval]] = defaultdict(list)
+    for dataset, began_at, ends_at in in_grace(window).values_list("dataset_id", "began_at", "ends_at"):
+        found[dataset].append(Interval(began_at, ends_at))
+    return dict(found)
 
 
 def alive_in(window: Interval) -> Q:

@@ -17,6 +17,7 @@ from django.test import Client
 from incidents.models import Incident, IncidentEvent, Message, MessageState, Span, State
 from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
 from lakehub.accounts.models import Membership, Role, Team, User
+from lakehub.catalog import grace
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, DatasetKind, Feed, LineageEdge
 from lakehub.kernel.calendar import Grain, partition_at
 from lakehub.kernel.interval import EVERYTHING, Interval
@@ -93,6 +94,8 @@ def dataset(name: str = "", *, copies: Sequence[str] = ("dc1",), by_day: bool = 
             **fields,
         }
     )
+    if made.grace_until is not None:
+        grace.note(made, made.grace_until, now=made.onboarded_at)
     for where in copies:
         copy(made, where)
     return made

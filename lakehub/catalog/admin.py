@@ -17,6 +17,7 @@ from lakehub.catalog.models import (
     Dataset,
     DatasetCopy,
     Feed,
+    GracePeriod,
     LineageDay,
     LineageEdge,
     LineageTable,
@@ -45,6 +46,10 @@ class FeedInline(ReadOnly, admin.StackedInline[Feed, Dataset]):
     model = Feed
 
 
+class GraceInline(ReadOnly, admin.TabularInline[GracePeriod, Dataset]):
+    model = GracePeriod
+
+
 class UpstreamInline(ReadOnly, admin.TabularInline[LineageEdge, Dataset]):
     model = LineageEdge
     fk_name = "downstream"
@@ -55,7 +60,7 @@ class DatasetAdmin(ReadOnly, admin.ModelAdmin[Dataset]):
     list_display = ("name", "tier", "team", "kind", "ingested", "onboarded_at", "offboarded_at")
     list_filter = ("tier", "team", "kind")
     search_fields = ("name", "description")
-    inlines: ClassVar = [FeedInline, CopyInline, UpstreamInline]
+    inlines: ClassVar = [FeedInline, CopyInline, UpstreamInline, GraceInline]
     actions = ("pause", "go_on")
 
     @admin.action(description="Pause the feed", permissions=["act"])

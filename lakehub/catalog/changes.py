@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from lakehub.accounts import audit
+from lakehub.catalog import grace
 from lakehub.catalog.checking import Problems, check_evidence, check_length, check_overrides, find_table
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
@@ -48,6 +49,8 @@ def change(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: dateti
             raise Conflict(
                 f"Dataset `{dataset.name}` was changed by somebody else just now; nothing was changed. Look again."
             )
+        if "grace_until" in changes:
+            grace.note(dataset, changes["grace_until"], now=now)
         if of_feed:
             Feed.objects.filter(dataset=dataset).update(**of_feed)
         audit.record(actor, "change", f"dataset:{dataset.name}", now=now, was=_plain(was), becomes=_plain(changes))

@@ -81,6 +81,7 @@ class Dataset(models.Model):
     overrides = models.JSONField(default=dict, blank=True)
     """SLAs of this dataset in place of its tier's, by the names of quality.domain.tiers."""
     grace_until = models.DateTimeField(null=True, blank=True)
+    """Nobody is paged before; `lakehub.catalog.grace` also keeps when that was so."""
     onboarded_at = models.DateTimeField()
     offboarded_at = models.DateTimeField(null=True, blank=True)
     metadata_version = models.PositiveIntegerField(default=1)
@@ -118,6 +119,23 @@ class Dataset(models.Model):
 
     def in_grace(self, *, now: datetime) -> bool:
         return self.grace_until is not None and now < self.grace_until
+
+
+class GracePeriod(models.Model):
+    """`[began_at, ends_at)` in which a dataset was in grace, as it came to be: the scores leave that time out, and no other."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="grace_periods")
+    began_at = models.DateTimeField()
+    ends_at = models.DateTimeField()
+
+    class Meta:
+        ordering: ClassVar = ["began_at"]
+        constraints: ClassVar = [
+            models.CheckConstraint(condition=Q(ends_at__gt=models.F("began_at")), name="grace_lasts_a_while")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.dataset} [{self.began_at}, {self.ends_at})"
 
 
 class Feed(models.Model):

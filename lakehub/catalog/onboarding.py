@@ -15,6 +15,7 @@ from django.db import IntegrityError, transaction
 
 from lakehub.accounts import audit
 from lakehub.accounts.models import Team
+from lakehub.catalog import grace
 from lakehub.catalog.checking import (
     Problems,
     check_keys,
@@ -189,6 +190,7 @@ def _write(application: Application, checked: Checked, now: datetime) -> Dataset
     )
     _check_fields(dataset)
     dataset.save(force_insert=True)
+    grace.note(dataset, dataset.grace_until, now=now)
     Feed.objects.create(
         dataset=dataset,
         connection=checked.connection,

@@ -301,7 +301,7 @@ def test_times_are_measured_from_what_is_said() -> None:
 
 def test_the_number_of_queries_does_not_grow_with_the_incidents(django_assert_max_num_queries) -> None:  # type: ignore[no-untyped-def]
     Past(1)
-    with django_assert_max_num_queries(8):
+    with django_assert_max_num_queries(9):
         assert scores_of(WINDOW, now=NOW).by("test")
 
 
