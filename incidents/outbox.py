@@ -116,10 +116,13 @@ def _why_nobody(incident: Incident) -> str:
 def _not_yet_told(incident: Incident, told: Sequence[Recipient], said: Telling) -> list[Recipient]:
     """Who waits for a message anyway gets the news with it; the others get one of their own."""
     waiting = _waiting(incident)
-    for message in waiting:
-        Message.objects.filter(pk=message.pk).update(**vars(said.letter(message.occasion)))
-    there = {(message.channel, message.address) for message in waiting}
+    there = {(message.channel, message.address) for message in waiting if _say_with(message, waiting, said)}
     return [one for one in told if (one.channel, one.address) not in there]
+
+
+def _say_with(message: Message, waiting: QuerySet[Message], said: Telling) -> bool:
+    """Whether the news is in it: not where a sender has taken it meanwhile, and has read the words as they were."""
+    return waiting.filter(pk=message.pk).update(**vars(said.letter(message.occasion))) == 1
 
 
 def _waiting(incident: Incident) -> QuerySet[Message]:

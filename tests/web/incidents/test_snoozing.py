@@ -6,12 +6,14 @@ from datetime import datetime
 
 import pytest
 from django.core import mail
+from django.db.models.functions import Now
 from django.test import Client
 
-from incidents import actions, outbox, snoozing
+from incidents import actions, outbox, sending, snoozing
 from incidents.intake import take_in
 from incidents.models import Incident, IncidentEvent, Message
 from incidents.sending import send_due
+from incidents.telling import Letter, Telling
 from lakehub.accounts.models import Role, Team, User
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.outcome import Outcome
@@ -115,6 +117,25 @@ def test_whoever_was_not_told_yet_hears_the_whole_with_the_first_message(stage: 
     tell(NOW + MINUTE)
     assert subjects() == ["[opened]"]
     assert "dc2: [2026-11-15, 2026-11-17)" in mail.outbox[0].body
+
+
+def test_a_message_that_a_sender_takes_at_that_moment_is_not_rewritten(
+    stage: Stage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its words were read already; the news needs a message of its own."""
+    stage.opened()
+    before, letter = Message.objects.get().body, Telling.letter
+
+    def taken(said: Telling, occasion: str) -> Letter:
+        Message.objects.filter(occasion="opened").update(leased_until=Now() + sending.LEASE)
+        return letter(said, occasion)
+
+    monkeypatch.setattr(Telling, "letter", taken)
+    stage.fails(DAY_BEFORE, at=NOW + MINUTE)
+    take_in(now=NOW + MINUTE)
+    opening, worse = Message.objects.order_by("pk")
+    assert (opening.body, worse.occasion) == (before, "worse")
+    assert "dc2: [2026-11-15, 2026-11-17)" in worse.body
 
 
 def test_what_healed_meanwhile_is_not_told_as_worse(stage: Stage) -> None:
