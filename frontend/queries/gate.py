@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from frontend import svg, words
 from frontend.states import STATES
-from incidents import overrides
+from incidents import gate_rate, overrides
 from incidents.domain.gate import Cause
 from incidents.domain.sql_reads import Reads
 from incidents.gate import Question, Reply, answered, ask
@@ -125,9 +125,14 @@ def answers(
     return [_shown(reply) for reply in replies]
 
 
-def answers_to(said: Mapping[str, str], consumer: str, *, now: datetime) -> list[Shown]:
-    """The answers about all that a query reads. It is not kept either. Raises Refused, NotFound."""
-    derived = derive(said["sql"], dialect=said["dialect"], consumer=consumer, now=now, data_center=said["dc"])
+def answers_to(said: Mapping[str, str], person: User, *, now: datetime) -> list[Shown]:
+    """The answers about all that a query reads. It is not kept either. Raises TooOften, Refused, NotFound."""
+    gate_rate.charge(person, 1, now=now)
+    gate_rate.charge_reading(person, said["sql"], now=now)
+    derived = derive(
+        said["sql"], dialect=said["dialect"], consumer=person.get_username(), now=now, data_center=said["dc"]
+    )
+    gate_rate.charge(person, len(derived.asked) - 1, now=now)
     found = {one.dataset: one for one in derived.reads}
     replies = answered(derived.asked, now=now)
     return [replace(_shown(reply), found=found[reply.copy.dataset.name]) for reply in replies]

@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from django.db.models import Count
 
+from frontend.queries import inbox
 from frontend.queries import incidents as incident_query
 from frontend.queries.behind import Behind, by_dataset
 from frontend.queries.reasons import reason_line, units_behind
@@ -40,6 +41,14 @@ class Todo:
 
 
 @dataclass(frozen=True)
+class Pile:
+    """`n` of a kind, and those of them that are shown, worst first."""
+
+    n: int
+    shown: list[Todo]
+
+
+@dataclass(frozen=True)
 class Square:
     """One tier and category: the worst state, how many datasets are in it, and each dataset as a segment."""
 
@@ -68,12 +77,17 @@ def fleet_health(*, now: datetime) -> list[Health]:
     return list(health_of(datasets, now=now).values())
 
 
-def todos(fleet: Sequence[Health], *, now: datetime) -> tuple[list[Todo], list[Todo]]:
-    """(to decide, in hand), each worst first. Four queries."""
-    rows = incident_query.rows(list(incident_query.open_incidents()[: incident_query.LIMIT]), now=now)
+def todos(fleet: Sequence[Health], *, now: datetime) -> tuple[Pile, Pile]:
+    """(to decide, in hand). Seven queries."""
+    known = inbox.shown_open(now=now)
+    n = known.aggregate(all=Count("pk"), undecided=Count("pk", filter=inbox.UNDECIDED))
+    worst = inbox.worst_first(known)
+    found = [*worst.filter(inbox.UNDECIDED)[:SHOWN], *worst.exclude(inbox.UNDECIDED)[:SHOWN]]
+    rows = incident_query.rows(found, now=now)
     decide = [_incident(row) for row in rows if _needs_decision(row)]
     in_hand = [_incident(row) for row in rows if not _needs_decision(row)]
-    taken = {(row.incident.dataset_id, row.incident.category) for row in rows}
+    left_out = n["undecided"] - len(decide), n["all"] - n["undecided"] - len(in_hand)
+    taken = set(incident_query.open_incidents().values_list("dataset", "category"))
     quiet = [
         (health, cell)
         for health in fleet
@@ -89,7 +103,11 @@ def todos(fleet: Sequence[Health], *, now: datetime) -> tuple[list[Todo], list[T
         else:
             (decide if cell.verdict == "unknown" else in_hand).append(_category(health, cell, units, now))
     in_hand += [_not_checked(cells) for cells in waiting.values()]
-    return sorted(decide, key=_worst_first), sorted(in_hand, key=_worst_first)
+    return _pile(decide, left_out[0]), _pile(in_hand, left_out[1])
+
+
+def _pile(found: Sequence[Todo], left_out: int) -> Pile:
+    return Pile(len(found) + left_out, sorted(found, key=_worst_first)[:SHOWN])
 
 
 def _not_checked(cells: Sequence[tuple[Health, Cell]]) -> Todo:

@@ -1,24 +1,19 @@
-"""The inbox of incidents: what is open, who has it, what happens next."""
+"""Incidents as a list shows them: what each goes by, which data it is about, what happens next."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 
 from django.db.models import Exists, Min, OuterRef, Q, QuerySet, Subquery
 
 from frontend import words
 from frontend.headline import headline
 from frontend.states import STATES
-from incidents.models import SUPPRESSED, Incident, Message, Span, State, Subscription
+from incidents.models import SUPPRESSED, Incident, Message, Span, State
 from lakehub.kernel.interval import Interval, union
-
-LIMIT = 200
-"""Of one view; more open incidents than that are one incident of another kind."""
-_WEEK = timedelta(days=7)
 
 
 @dataclass(frozen=True)
@@ -42,13 +37,6 @@ class Row:
             return str(self.incident.get_state_display()).capitalize()
         word = STATES[self.state].word
         return f"{word}, acknowledged" if self.state == "fail" and self.incident.state == State.ACKNOWLEDGED else word
-
-
-@dataclass(frozen=True)
-class View:
-    key: str
-    name: str
-    n: int
 
 
 def open_incidents() -> QuerySet[Incident]:
@@ -79,43 +67,8 @@ def resolved_since(since: datetime) -> QuerySet[Incident]:
     return (
         Incident.objects.filter(resolved_at__gte=since)
         .select_related("dataset__team", "assignee")
-        .order_by("-resolved_at")
+        .order_by("-resolved_at", "-pk")
     )
-
-
-def inbox(view: str, user_id: int | None, *, now: datetime) -> tuple[list[Row], list[View]]:
-    """The rows of one view, worst first, and all views with their counts. Five queries."""
-    everything = list(open_incidents()[:LIMIT])
-    followed = set(Subscription.objects.filter(user=user_id).values_list("dataset", flat=True))
-    tests: dict[str, Callable[[Incident], bool]] = {
-        "open": lambda one: True,
-        "mine": lambda one: one.assignee_id == user_id,
-        "unassigned": lambda one: one.assignee_id is None,
-        "followed": lambda one: one.dataset_id in followed,
-    }
-    for state in ("reported", "suppressed", "snoozed", "grace"):
-        tests[state] = partial(_is_in, state=state, now=now)
-    names = {"open": "Open", "mine": "Mine", "unassigned": "Unassigned", "followed": "Followed"}
-    views = [View(key, names.get(key) or STATES[key].word, sum(map(holds, everything))) for key, holds in tests.items()]
-    views.append(View("resolved", "Resolved, 7 d", resolved_since(now - _WEEK).count()))
-    chosen = (
-        list(resolved_since(now - _WEEK)[:LIMIT])
-        if view == "resolved"
-        else [one for one in everything if tests[view](one)]
-    )
-    found = rows(chosen, now=now)
-    return found if view == "resolved" else sorted(found, key=_worst_first), [
-        view for view in views if view.n or view.key in ("open", "mine")
-    ]
-
-
-def _is_in(incident: Incident, *, state: str, now: datetime) -> bool:
-    return shown_state(incident, now=now) == state
-
-
-def _worst_first(row: Row) -> tuple[int, bool, int, datetime]:
-    incident = row.incident
-    return -STATES[row.state].weight, incident.state == State.ACKNOWLEDGED, incident.dataset.tier, incident.opened_at
 
 
 def rows(incidents: Sequence[Incident], *, now: datetime) -> list[Row]:

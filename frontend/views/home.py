@@ -26,7 +26,6 @@ def home(request: HttpRequest) -> HttpResponse:
         "fleet": fleet,
         "decide": decide,
         "in_hand": in_hand,
-        "shown": query.SHOWN,
         "matrix": query.matrix(fleet),
         "running": query.in_progress(),
         "behind": query.furthest_behind(fleet),

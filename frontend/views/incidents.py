@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.utils import timezone
 
 from frontend.live import render_live
+from frontend.queries import inbox
 from frontend.queries import incidents as query
 from frontend.views.scores import incidents_behind
 from incidents.models import FalsePositive
 from lakehub import wiring
 
 FRAGMENTS = {"list": "frontend/incidents/list.html"}
-VIEWS = ("open", "mine", "unassigned", "followed", "reported", "suppressed", "snoozed", "grace", "resolved")
 
 
 def incidents(request: HttpRequest) -> HttpResponse:
@@ -20,15 +21,19 @@ def incidents(request: HttpRequest) -> HttpResponse:
         return incidents_behind(request)
     now = wiring.clock.now()
     view = request.GET.get("view", "open")
-    view = view if view in VIEWS else "open"
-    rows, views = query.inbox(view, request.user.pk, now=now)
+    view = view if view in inbox.NAMES else "open"
+    views = inbox.views(request.user.pk, now=now)
+    pages = Paginator(inbox.incidents_of(view, request.user.pk, now=now), inbox.PAGE)
+    pages.count = views[view].n
+    page = pages.get_page(request.GET.get("page"))
     midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
     today = [] if view != "open" else query.rows(list(query.resolved_since(midnight)[:20]), now=now)
     context = {
         "now": now,
         "view": view,
-        "views": views,
-        "rows": rows,
+        "views": [one for one in views.values() if one.n or one.key in inbox.ALWAYS],
+        "page": page,
+        "rows": query.rows(list(page.object_list), now=now),
         "resolved_today": today,
         "false_positives": FalsePositive.choices,
     }

@@ -10,7 +10,7 @@ from django.utils.timezone import make_aware
 from django.views.decorators.http import require_POST
 
 from frontend import words
-from frontend.acting import actor_of, explained, instant
+from frontend.acting import actor_of, explained, instant, next_of
 from frontend.numbers import whole
 from incidents import bulk
 from incidents.forms import forced
@@ -32,7 +32,7 @@ def together(request: HttpRequest) -> HttpResponse:
     with explained(request):
         report = bulk.together(ticked, _asked(request), actor=actor_of(request), now=wiring.clock.now())
         _tell(request, report, DONE[report.action])
-    return redirect("incidents")
+    return redirect(next_of(request) or "incidents")
 
 
 @require_POST

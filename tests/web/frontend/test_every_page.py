@@ -55,7 +55,7 @@ PAGES = (
     "/onboarding/flights",
 )
 MOST_QUERIES = {
-    "/": 32,
+    "/": 36,
     "/datasets": 13,
     "/datasets/flights": 31,
     "/datasets/flights/settings": 21,
