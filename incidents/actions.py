@@ -12,6 +12,7 @@ from incidents import annotating, mentions, moves, outbox, reminding, snoozing, 
 from incidents.annotating import ANNOTATIONS as ANNOTATIONS
 from incidents.domain.lifecycle import Move
 from incidents.models import Incident, IncidentEvent, Span
+from incidents.recalling import recall
 from incidents.snoozing import Snooze
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
@@ -37,9 +38,16 @@ def release(number: int, *, actor: User, now: datetime, seen: int | None = None)
         incident = moves.find(number)
         fields = {"acknowledged_at": None, "assignee": None}
         moves.make(incident, Move.RELEASE, fields, now=now, actor=actor.get_username(), seen=seen)
-        if incident.reported:
-            reminding.begin(incident, now=now)
+        tell_released(incident, actor=actor.get_username(), now=now)
     return incident
+
+
+def tell_released(incident: Incident, *, actor: str, now: datetime) -> None:
+    """Who was told that somebody has it is told that nobody has; of a report the producers are asked again."""
+    if recall(incident, "acknowledged", why=f"released by {actor}"):
+        outbox.enqueue(incident, "released", outbox.spans_to_tell(incident), now=now, actor=actor)
+    if incident.reported:
+        reminding.begin(incident, now=now)
 
 
 def annotate(

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from incidents import moves, reports, wording
+from incidents import moves, outbox, reports, wording, worsening
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
@@ -22,15 +22,18 @@ def merge(into: int, other: int, *, actor: str, now: datetime, seen: int | None 
     with transaction.atomic():
         rows = {number: _locked(number) for number in sorted({into, other})}  # in one order, whoever asks
         target, source = rows[into], rows[other]
-        held = spans_of([target, source])
+        held, had, brought = spans_of([target, source]), spans_to_tell(target), spans_to_tell(source)
         spans.merge(*(incident_value(row, held[row.pk]) for row in (target, source)))
         moves.update(target, {"opened_at": min(target.opened_at, source.opened_at)}, seen=seen)
         Span.objects.filter(incident=source).update(incident=target)
         UserReport.objects.filter(matched=source).update(matched=target)
         fields = {"resolved_at": now, "resolution": Resolution.MERGED.value, "merged_into": target}
-        moves.make(source, Move.RESOLVE, fields, now=now, actor=actor, text=f"merged into #{target.pk}")
+        text = f"merged into #{target.pk}"
+        moves.make(source, Move.RESOLVE, fields, now=now, actor=actor, text=text)
         moves.note(target, "merged", now=now, actor=actor, text=f"#{source.pk} into this one", other=source.pk)
         _rename(target)
+        outbox.enqueue(source, "resolved", brought, now=now, actor=actor, text=text)
+        _tell_merged(target, source, _besides(brought, had), now=now)
     return target
 
 
@@ -59,6 +62,7 @@ def split(number: int, units: Collection[int], *, actor: str, now: datetime, see
         _rename(row)
         _rename(made)
         reports.follow_split(row, now=now)
+        _tell_split(made, row, now=now, actor=actor)
     return made
 
 
@@ -68,6 +72,27 @@ def _locked(number: int) -> Incident:
     if row.resolved_at is not None or row.reported:
         raise Conflict(f"Only open incidents that tests found are merged or split, and #{number} is {row.state}.")
     return row
+
+
+def _besides(brought: list[Span], had: list[Span]) -> list[Span]:
+    """What fails of these over data over which those did not."""
+    places = {worsening.place(span) for span in had if span.ended_at is None}
+    return [span for span in brought if span.ended_at is None and worsening.place(span) not in places]
+
+
+def _tell_merged(target: Incident, source: Incident, more: list[Span], *, now: datetime) -> None:
+    """To who heard of the target its data has become more; who heard of the other alone hears where it goes on."""
+    if more:
+        why = f"#{source.pk} was merged into it: {wording.ranges(more, target.dataset)}"
+        worsening.tell(target, why=why, now=now, besides=outbox.heard(source))
+
+
+def _tell_split(made: Incident, row: Incident, *, now: datetime, actor: str) -> None:
+    """Who heard of the one hears of the other, which has its own end; and that somebody has it, if so."""
+    told, text = spans_to_tell(made), f"split from #{row.pk}"
+    outbox.enqueue(made, "opened", told, now=now, actor=actor, text=text, besides=outbox.heard(row))
+    if made.state == State.ACKNOWLEDGED:
+        outbox.enqueue(made, "acknowledged", told, now=now, actor=actor, text=text)
 
 
 def _rename(row: Incident) -> None:

@@ -12,6 +12,7 @@ from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FalsePositive, Resolution, of_pass
 from incidents.models import Incident, Span
 from incidents.values import incident_value, joinable, spans_of
+from incidents.worsening import place
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Verdict
@@ -170,14 +171,10 @@ def _more(told: list[Span], changes: Changes, dataset: Dataset) -> str:
     """The data that fails besides, where more partitions or copies fail than did before the batch; else nothing."""
     began = {span.pk for span in changes.began}
     after = [span for span in told if span.ended_at is None]
-    before = {_place(span) for span in (*after, *changes.ended) if span.pk not in began}
-    if len(set(map(_place, after))) <= len(before):
+    before = {place(span) for span in (*after, *changes.ended) if span.pk not in began}
+    if len(set(map(place, after))) <= len(before):
         return ""
-    return wording.ranges([span for span in after if _place(span) not in before], dataset)
-
-
-def _place(span: Span) -> tuple[int, datetime, datetime]:
-    return span.copy_id, span.start, span.end
+    return wording.ranges([span for span in after if place(span) not in before], dataset)
 
 
 _ENDINGS = {

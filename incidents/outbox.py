@@ -21,6 +21,8 @@ OPENING = ("opened", "reopened")
 WORSE = "worse"
 DIRECT = ("mentioned", "assigned", "rejected")
 """Said to one person; whether they were told that it began does not matter."""
+ENDS: Mapping[str, tuple[str, ...]] = MappingProxyType({"resolved": (), "released": ("acknowledged",)})
+"""What is told also to whom these were sent, whatever routes there are now; none are named: to whom anything was."""
 UNSENT = (MessageState.PENDING, MessageState.HELD)
 GATHERED = timedelta(minutes=5)
 """After what was told last, what gets worse is gathered for so long: a storm is one message."""
@@ -32,13 +34,23 @@ def recipients(incident: Incident, occasion: str) -> list[Recipient]:
 
 
 def enqueue(
-    incident: Incident, occasion: str, spans: Sequence[Span], *, now: datetime, actor: str = "", text: str = ""
+    incident: Incident,
+    occasion: str,
+    spans: Sequence[Span],
+    *,
+    now: datetime,
+    actor: str = "",
+    text: str = "",
+    besides: Iterable[Recipient] = (),
 ) -> None:
-    """Call it inside the transaction of the change. `spans` come with their units, tests and copies."""
+    """Call it inside the transaction of the change. `spans` come with their units, tests and copies.
+
+    `besides` are told too, such as who heard of an incident that this one goes on with.
+    """
     owners = _owners(incident)
     if not owners and occasion in (*OPENING, WORSE):
         moves.note(incident, "not_told", now=now, text=f"{occasion}: {_why_nobody(incident)}")
-    told, due_at = _with_others(owners, incident, occasion), now
+    told, due_at = _with_others([*owners, *besides], incident, occasion), now
     if not told and occasion != WORSE:
         return  # what is worse goes also to messages that wait
     said = telling.tell(incident, spans, now=now, actor=actor, text=text)
@@ -51,7 +63,7 @@ def enqueue(
 def tell(
     incident: Incident, occasion: str, told: Iterable[Recipient], *, now: datetime, actor: str = "", text: str = ""
 ) -> None:
-    """Writes to these alone, such as somebody who was mentioned. `occasion` is one of DIRECT."""
+    """Writes to these alone, such as somebody who was mentioned, or who waits for word of its end."""
     said = telling.tell(incident, spans_to_tell(incident), now=now, actor=actor, text=text)
     _write(incident, occasion, once_each(told), said, now=now, due_at=now)
 
@@ -63,8 +75,8 @@ def _owners(incident: Incident) -> list[Recipient]:
 
 
 def _with_others(owners: Sequence[Recipient], incident: Incident, occasion: str) -> list[Recipient]:
-    heard = _told_before(incident) if occasion == "resolved" else ()
-    return once_each([*owners, *subscribers(incident, occasion), *heard])
+    before = heard(incident, *ENDS[occasion]) if occasion in ENDS else ()
+    return once_each([*owners, *subscribers(incident, occasion), *before])
 
 
 def _write(
@@ -95,10 +107,12 @@ def spans_to_tell(incident: Incident) -> list[Span]:
     return list(Span.objects.filter(incident=incident).select_related(*related).order_by("began_at", "start"))
 
 
-def _told_before(incident: Incident) -> list[Recipient]:
-    told = Message.objects.filter(incident=incident, occasion__in=OPENING).exclude(state=MessageState.DROPPED)
+def heard(incident: Incident, *occasions: str) -> list[Recipient]:
+    """Who was told one of these, or will be; where none is named: anything that was not said to one person."""
+    told = Message.objects.filter(incident=incident).exclude(state=MessageState.DROPPED)
+    told = told.filter(occasion__in=occasions) if occasions else told.exclude(occasion__in=DIRECT)
     rows = told.order_by("pk").values_list("channel", "address", "told_because", "route_id")
-    return [Recipient(*row) for row in rows]
+    return once_each(Recipient(*row) for row in rows)
 
 
 def _why_nobody(incident: Incident) -> str:

@@ -11,6 +11,7 @@ from django.db.models import Q, QuerySet
 from incidents import moves, outbox, reminding
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
+from incidents.domain.routing import Recipient
 from incidents.models import Incident, Span, UserReport
 from incidents.subscriptions import reporter_of
 from lakehub.accounts.models import User
@@ -68,7 +69,7 @@ def reject(number: int, *, why: str, actor: User, now: datetime, seen: int | Non
     with transaction.atomic():
         incident, name = moves.find(number), actor.get_username()
         moves.make(incident, Move.REJECT, {"resolved_why": why}, now=now, actor=name, text=why, seen=seen)
-        outbox.tell(incident, "rejected", reporter_of(incident), now=now, actor=name, text=why)
+        outbox.tell(incident, "rejected", who_waits(incident), now=now, actor=name, text=why)
     return incident
 
 
@@ -203,15 +204,21 @@ def _end(
     *,
     fixed_at: datetime | None = None,
 ) -> Incident:
-    counted = incident.state == State.ACKNOWLEDGED
+    was = incident.state
     sets = {"resolved_at": now, "resolution": how.value, "resolved_why": why}
     moves.make(incident, Move.RESOLVE, sets, now=now, actor=actor, text=why, seen=seen)
     UserReport.objects.filter(pk=incident.pk).update(fixed_at=fixed_at or now)
-    if counted:
+    if was == State.ACKNOWLEDGED:
         outbox.enqueue(incident, "resolved", (), now=now, actor=actor, text=why)
-    else:  # nobody but the reader waits for word of it
-        outbox.tell(incident, "resolved", reporter_of(incident), now=now, actor=actor, text=why)
+    else:  # whoever was asked has heard of a rejection already
+        told = reporter_of(incident) if was == State.REJECTED else who_waits(incident)
+        outbox.tell(incident, "resolved", told, now=now, actor=actor, text=why)
     return incident
+
+
+def who_waits(incident: Incident) -> list[Recipient]:
+    """For word of its end: who heard that it began, and who reported it."""
+    return [*(reporter_of(incident) if incident.reported else ()), *outbox.heard(incident)]
 
 
 def _check(category: str, text: str, occurred_at: datetime | None, now: datetime) -> None:

@@ -103,7 +103,8 @@ def close_offboarded(*, now: datetime) -> int:
 
 def _close_offboarded(number: int, now: datetime) -> None:
     with transaction.atomic():
-        incident = Incident.objects.select_for_update().get(pk=number)
+        locked = Incident.objects.select_for_update(of=("self",))
+        incident = locked.select_related("dataset__team", "assignee").get(pk=number)
         if incident.state == State.RESOLVED:
             return
         _end_spans(incident, now)
@@ -112,6 +113,7 @@ def _close_offboarded(number: int, now: datetime) -> None:
         moves.update(incident, fields)
         text = "The dataset was off-boarded."
         moves.note(incident, "resolved", now=now, text=text, was=was, becomes=State.RESOLVED)
+        outbox.tell(incident, "resolved", reports.who_waits(incident), now=now, text=text)
 
 
 def _checked(resolution: str, false_positive: str, why: str) -> tuple[Resolution, str]:

@@ -117,7 +117,8 @@ def values_of(
     dataset = incident.dataset
     active = [span for span in spans if span.ended_at is None]
     about = sorted(active or spans, key=lambda span: (span.began_at, span.start))
-    due = [span.unit.due_at for span in active if span.unit.due_at is not None]
+    goes_on = incident.resolved_at is None
+    due = [span.unit.due_at for span in active if goes_on and span.unit.due_at is not None]
     return {
         "number": str(incident.pk),
         "title": incident.title,

@@ -8,11 +8,10 @@ from types import MappingProxyType
 
 from django.db import transaction
 
-from incidents import moves, reminding, resolving
+from incidents import actions, moves, resolving
 from incidents.bulk import CODES, KINDS, UNDO_WITHIN, Kept, Report, code_of
 from incidents.domain.lifecycle import Move, State
 from incidents.models import BulkAction, BulkLine
-from incidents.recalling import recall
 from incidents.snapshots import read
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
@@ -63,9 +62,7 @@ def _release(line: BulkLine, actor: str, now: datetime) -> None:
     incident, sets = line.incident, read(line.was)
     sets.pop("state", None)
     moves.make(incident, Move.RELEASE, sets, now=now, actor=actor, text="undone", seen=line.revision)
-    recall(incident, "acknowledged", why=f"undone by {actor}")
-    if incident.reported:
-        reminding.begin(incident, now=now)
+    actions.tell_released(incident, actor=actor, now=now)
 
 
 def _set_back(line: BulkLine, actor: str, now: datetime) -> None:

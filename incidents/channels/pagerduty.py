@@ -16,7 +16,13 @@ from lakehub.kernel.errors import Refused
 
 KEY = re.compile(r"[A-Za-z0-9]{32}")
 SUMMARY = 1024
-ACTIONS = {"acknowledged": "acknowledge", "resolved": "resolve", "rejected": "resolve"}
+TRIGGER = ("trigger",)
+ACTIONS = {
+    "acknowledged": ("acknowledge",),
+    "released": ("resolve", "trigger"),  # one that is acknowledged notifies nobody, whatever triggers it again
+    "resolved": ("resolve",),
+    "rejected": ("resolve",),
+}
 SEVERITIES = {"critical": "critical", "high": "error", "medium": "warning", "low": "info"}
 OVER = ("resolved", "rejected")
 
@@ -50,8 +56,8 @@ def actions(note: Note) -> tuple[str, ...]:
         return ("trigger", "resolve")
     if not note.thread:
         return ()
-    action = ACTIONS.get(note.occasion, "trigger")
-    return () if action == "trigger" and note.facts.get("state") in OVER else (action,)
+    said = ACTIONS.get(note.occasion, TRIGGER)
+    return tuple(action for action in said if action not in TRIGGER or note.facts.get("state") not in OVER)
 
 
 def event(note: Note, key: str, action: str, *, now: datetime) -> dict[str, Any]:

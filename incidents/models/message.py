@@ -29,7 +29,7 @@ class Message(Outgoing):
 
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="messages")
     occasion = models.CharField(max_length=20)
-    """opened, worse, acknowledged, resolved, reopened, reported, eta, ..."""
+    """opened, worse, acknowledged, released, resolved, reopened, reported, eta, ..."""
     channel = models.CharField(max_length=20)
     address = EncryptedTextField()
     """Often a secret. `address_key` finds the messages to the same one."""

@@ -25,6 +25,17 @@ def test_an_incident_is_one_alert_from_trigger_to_resolve(receiver: Receiver) ->
     assert {one["routing_key"] for one in events} == {ROUTING_KEY}
 
 
+def test_one_that_nobody_has_any_more_notifies_again(receiver: Receiver) -> None:
+    for number, occasion in enumerate(("opened", "acknowledged", "released"), start=7):
+        page(replace(NOTE, id=number, occasion=occasion))
+    assert [one["event_action"] for one in receiver.posted()] == ["trigger", "acknowledge", "resolve", "trigger"]
+
+
+def test_what_is_over_by_the_time_it_is_said_to_be_released_stays_over(receiver: Receiver) -> None:
+    page(replace(NOTE, occasion="released", facts=FACTS | {"state": "resolved"}))
+    assert [one["event_action"] for one in receiver.posted()] == ["resolve"]
+
+
 def test_another_incident_is_another_alert(receiver: Receiver) -> None:
     page(NOTE)
     page(replace(NOTE, thread="incident-215"))

@@ -180,6 +180,7 @@ class Book:
             into.spans += other.spans
             other.spans = []
             other.state, other.how, other.resolved_at = "resolved", "merged", now
+            self.cases.letter(other, "resolved", now)
             self.cases.rematch(other, into)
 
     def split(self, act: Act, now: datetime) -> None:
@@ -191,6 +192,9 @@ class Book:
             go = units[len(units) // 2 :]
             made.state, made.spans = case.state, [span for span in case.spans if span.unit in go]
             case.spans = [span for span in case.spans if span.unit not in go]
+            self.cases.letter(made, "opened", now)
+            if made.state == "acknowledged":
+                self.cases.letter(made, "acknowledged", now)
 
     def acknowledge(self, act: Act, now: datetime) -> None:
         for case in self.opened(act)[:1]:
@@ -202,6 +206,7 @@ class Book:
         for case in self.opened(act)[:1]:
             if case.state == "acknowledged":
                 case.state = "open"
+                self.cases.takes_back(case, "acknowledged", "released", now)
 
     def snooze(self, act: Act, now: datetime) -> None:
         for case in self.opened(act)[:1]:

@@ -191,7 +191,7 @@ class Cases:
         for case in found:
             told.state, told.matched = "matched", case
             if case.resolved_at is not None:
-                told.state, told.resolved_at, told.how = "resolved", now, case.how
+                self.ends_with(told, case, now)
                 told.fixed_at = case.resolved_at
         return bool(found)
 
@@ -217,27 +217,36 @@ class Cases:
 
     def reopened_by_hand(self, case: CaseInTheBook, now: datetime) -> None:
         """Who heard that it is over hears that it is not; reports that ended with it go on."""
-        mine = [letter for letter in self.letters if letter.case is case and letter.occasion == "resolved"]
-        if mine and mine[-1].fate == "sent":
-            self.letter(case, "reopened", now)
-        elif mine and mine[-1].fate == "pending":
-            mine[-1].fate = "dropped"
+        self.takes_back(case, "resolved", "reopened", now)
         for told in self.reports():
             if told.matched is case and told.state == "resolved":
                 told.state, told.resolved_at, told.how, told.fixed_at = "matched", None, "", None
         self.match_waiting(case, now)
+
+    def takes_back(self, case: CaseInTheBook, said: str, occasion: str, now: datetime) -> None:
+        """Who was told the one is told the other; who was not hears neither."""
+        mine = [letter for letter in self.letters if letter.case is case and letter.occasion == said]
+        if mine and mine[-1].fate == "sent":
+            self.letter(case, occasion, now)
+        elif mine and mine[-1].fate == "pending":
+            mine[-1].fate = "dropped"
 
     def follow(self, case: CaseInTheBook, now: datetime) -> None:
         """A report ends with the incident that explains it, unless that was a false alarm."""
         for told in self.reports():
             if told.state == "matched" and told.matched is case:
                 if case.how != "false_positive":
-                    told.state, told.resolved_at, told.how = "resolved", now, case.how
-                    told.fixed_at = now
+                    self.ends_with(told, case, now)
                 elif not self.match(told, now):
                     told.state = "waiting"
                     told.matched = None
                     self.letter(told, "reported", now)
+
+    def ends_with(self, told: ReportInTheBook, case: CaseInTheBook, now: datetime) -> None:
+        """Producers who were asked about it are told that they need not answer."""
+        told.state, told.resolved_at, told.how, told.fixed_at = "resolved", now, case.how, now
+        if any(letter.case is told for letter in self.letters):
+            self.letter(told, "resolved", now)
 
     # Messages
 

@@ -14,7 +14,7 @@ from tests.web.incidents.quarter.marks import windows
 from tests.web.incidents.quarter.record import Case, Execution, Letter, Name, Record, Reply, Score, SpanOf
 from tests.web.incidents.quarter.story import MINUTE, Key
 
-OCCASIONS = ("opened", "reopened", "resolved", "acknowledged", "reported")
+OCCASIONS = ("opened", "reopened", "resolved", "acknowledged", "released", "reported")
 """What the book knows of; what else is told (mentions, recovery, worse) has tests of its own."""
 
 

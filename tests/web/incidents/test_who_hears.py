@@ -1,0 +1,186 @@
+"""Who heard of an incident hears where it goes on: merged, split, released, let go; and no alert stays behind."""
+
+from __future__ import annotations
+
+import pytest
+
+from incidents import actions, combining, reports, resolving
+from incidents.bulk import Ask, together
+from incidents.intake import take_in
+from incidents.models import Incident, Message
+from incidents.sending import send_due
+from incidents.undo import undo
+from lakehub.accounts.models import Role, Team, User
+from lakehub.catalog.models import Dataset
+from quality.models import Unit
+from tests import factories
+from tests.factories import HOUR, MINUTE, NOW, day
+from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+
+pytestmark = pytest.mark.django_db
+FAR = day("2026-11-02")
+OPS, ANALYSTS = "ops@example.org", "analysts@example.org"
+
+
+@pytest.fixture
+def stage() -> Stage:
+    made = Stage()
+    Team.objects.update(email=OPS)
+    made.dataset.team.refresh_from_db()
+    return made
+
+
+@pytest.fixture
+def ana() -> User:
+    person = factories.user("ana", email="ana@example.org")
+    factories.member(person, factories.team(), Role.ON_CALL)
+    return person
+
+
+@pytest.fixture
+def incident(stage: Stage) -> Incident:
+    """Of two days, and told."""
+    stage.fails(DAY_BEFORE)
+    made = stage.opened()
+    send_due(now=NOW)
+    return made
+
+
+def told(incident: Incident, address: str = OPS) -> list[tuple[str, str]]:
+    rows = Message.objects.filter(incident=incident).order_by("pk")
+    return [(row.occasion, row.state) for row in rows if row.address == address]
+
+
+def reach_analysts(stage: Stage, where: str) -> None:
+    """A team downstream, in one data center."""
+    team = factories.team("analysts")
+    Team.objects.filter(pk=team.pk).update(email=ANALYSTS)
+    factories.edge(stage.dataset, factories.dataset("hourly", team=team, copies=(where,)))
+
+
+# Merged
+
+
+def test_of_a_merge_the_one_ends_and_the_other_is_worse(stage: Stage) -> None:
+    into, other = stage.opened(), stage.opened(FAR)
+    send_due(now=NOW)
+    combining.merge(into.pk, other.pk, actor="ana", now=NOW + HOUR)
+    send_due(now=NOW + HOUR)
+    assert told(other) == [("opened", "sent"), ("resolved", "sent")]
+    assert told(into) == [("opened", "sent"), ("worse", "sent")]
+    end, news = Message.objects.order_by("pk")[2:]
+    assert (f"Why: merged into #{into.pk}" in end.body, "a pass resolves it" in end.body) == (True, False)
+    assert end.facts["state"] == "resolved"
+    assert f"Why: #{other.pk} was merged into it: dc2: 2026-11-02" in news.body
+
+
+def test_who_heard_of_the_merged_one_alone_hears_of_the_other_and_of_its_end(stage: Stage) -> None:
+    reach_analysts(stage, "dc1")
+    into, other = stage.opened(), stage.opened(FAR, "dc1")
+    send_due(now=NOW)
+    assert (told(into, ANALYSTS), told(other, ANALYSTS)) == ([], [("opened", "sent")])
+    combining.merge(into.pk, other.pk, actor="ana", now=NOW + HOUR)
+    for unit in Unit.objects.filter(verdict="fail"):
+        stage.passes(unit, at=NOW + 2 * HOUR)
+    take_in(now=NOW + 2 * HOUR)
+    send_due(now=NOW + 2 * HOUR)
+    assert told(other, ANALYSTS) == [("opened", "sent"), ("resolved", "sent")]
+    assert [occasion for occasion, _ in told(into, ANALYSTS)] == ["worse", "resolved"]
+
+
+def test_of_the_same_data_nothing_is_worse(stage: Stage) -> None:
+    into = stage.opened()
+    other = Incident.objects.create(dataset=stage.dataset, category=into.category, opened_at=NOW)
+    second = factories.unit(factories.test(stage.dataset, into.category, key="second"), into.spans.get().copy, BAD_DAY)
+    factories.span(other, second)
+    combining.merge(into.pk, other.pk, actor="ana", now=NOW)
+    assert [occasion for occasion, _ in told(into)] == ["opened"]
+
+
+def test_nobody_hears_of_the_end_of_what_was_merged_before_it_was_told(stage: Stage) -> None:
+    into, other = stage.opened(), stage.opened(FAR)
+    combining.merge(into.pk, other.pk, actor="ana", now=NOW)
+    for at in (NOW, NOW + HOUR):
+        send_due(now=at)
+    assert told(other) == [("opened", "dropped"), ("resolved", "dropped")]
+    assert told(into) == [("opened", "sent")]
+    assert "2026-11-02" in Message.objects.get(incident=into).body
+
+
+# Split
+
+
+def test_what_is_split_off_is_told_to_who_heard_of_the_whole_and_has_an_end_of_its_own(
+    stage: Stage, incident: Incident
+) -> None:
+    unit = Unit.objects.get(start=DAY_BEFORE.start)
+    Team.objects.update(email="days@example.org")
+    made = combining.split(incident.pk, [unit.pk], actor="ana", now=NOW + HOUR)
+    stage.passes(unit, at=NOW + 2 * HOUR)
+    take_in(now=NOW + 2 * HOUR)
+    assert [occasion for occasion, _ in told(made)] == ["opened", "resolved"]
+    assert [occasion for occasion, _ in told(incident)] == ["opened"]
+
+
+def test_what_somebody_has_is_split_into_two_that_they_have(incident: Incident, ana: User) -> None:
+    actions.acknowledge(incident.pk, actor=ana, now=NOW)
+    made = combining.split(incident.pk, [Unit.objects.get(start=DAY_BEFORE.start).pk], actor="ana", now=NOW + HOUR)
+    send_due(now=NOW + HOUR)
+    assert told(made) == [("opened", "sent"), ("acknowledged", "sent")]
+
+
+# Released
+
+
+def test_who_was_told_that_somebody_has_it_is_told_that_nobody_has(incident: Incident, ana: User) -> None:
+    actions.acknowledge(incident.pk, actor=ana, now=NOW)
+    send_due(now=NOW)
+    Team.objects.update(email="days@example.org")
+    actions.release(incident.pk, actor=ana, now=NOW + HOUR)
+    send_due(now=NOW + HOUR)
+    assert told(incident) == [("opened", "sent"), ("acknowledged", "sent"), ("released", "sent")]
+
+
+def test_nobody_hears_of_a_release_who_did_not_hear_that_somebody_had_it(incident: Incident, ana: User) -> None:
+    actions.acknowledge(incident.pk, actor=ana, now=NOW)
+    actions.release(incident.pk, actor=ana, now=NOW + MINUTE)
+    assert told(incident) == [("opened", "sent"), ("acknowledged", "dropped")]
+
+
+def test_an_undone_acknowledgement_that_was_told_is_told_as_a_release(incident: Incident, ana: User) -> None:
+    report = together([incident.pk], Ask("acknowledge"), actor=ana, now=NOW)
+    send_due(now=NOW)
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=NOW + MINUTE)
+    send_due(now=NOW + MINUTE)
+    assert told(incident)[1:] == [("acknowledged", "sent"), ("released", "sent")]
+
+
+# Let go, and reports
+
+
+def test_who_heard_of_it_hears_that_its_dataset_was_let_go(stage: Stage, incident: Incident) -> None:
+    Team.objects.update(email="others@example.org")
+    Dataset.objects.update(offboarded_at=NOW + HOUR)
+    resolving.close_offboarded(now=NOW + HOUR)
+    send_due(now=NOW + HOUR)
+    assert told(incident) == [("opened", "sent"), ("resolved", "sent")]
+    assert told(incident, "others@example.org") == []
+
+
+def test_who_was_asked_about_a_report_hears_that_it_was_rejected_let_go_or_explained(stage: Stage, ana: User) -> None:
+    rejected, left, explained = (
+        reports.report(stage.dataset, category, BAD_DAY, text="Odd.", reporter=ana, now=NOW)
+        for category in ("others", "duplicates", "consistency")
+    )
+    reports.reject(rejected.pk, why="As designed.", actor=ana, now=NOW)
+    unit = stage.fails()
+    take_in(now=NOW + MINUTE)
+    stage.passes(unit, at=NOW + HOUR)
+    take_in(now=NOW + HOUR)
+    Dataset.objects.update(offboarded_at=NOW + HOUR)
+    resolving.close_offboarded(now=NOW + HOUR)
+    assert [occasion for occasion, _ in told(rejected)] == ["reported", "rejected", "resolved"]
+    for one in (left, explained):
+        assert [occasion for occasion, _ in told(one)] == ["reported", "resolved"]
+        assert [occasion for occasion, _ in told(one, "ana@example.org")] == ["resolved"]
