@@ -95,7 +95,7 @@ def _tried(
 ) -> Tried:
     try:
         found = run_backtest(dataset, expression=expression, test=test, days=DAYS, budget=budget, now=now)
-    except (Refused, NotFound) as problem:
+    except (Refused, NotFound, Conflict) as problem:
         return Tried(problem=str(problem).partition("\n")[0])
     return Tried(found, [Copy(copy, _plot(copy)) for copy in found.copies])
 

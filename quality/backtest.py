@@ -7,17 +7,14 @@ are used again, and what is measured of many partitions is one scan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import islice
-from uuid import uuid4
-
-from django.db import transaction
 
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.calendar import Grain, floor_to_bucket, partitions_within
-from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.suggest import did_you_mean
@@ -35,6 +32,7 @@ from quality.domain.expression.values import Moment
 from quality.domain.tiers import BadOverride
 from quality.measuring import measure
 from quality.models import Test, TestVersion, Unit
+from quality.uses import uses
 
 DAYS = 90
 MOST_DAYS = 800
@@ -106,7 +104,8 @@ def run_backtest(
 ) -> Backtest:
     """Tries a test of the dataset by its key, or an expression that is not stored yet, on its past partitions.
 
-    Raises Refused with what is wrong by field, or NotFound.
+    With a budget, that is in a request, it takes a slot of what it reads, as a claim of a worker does.
+    Raises Refused with what is wrong by field, NotFound, or Conflict where no slot is free.
     """
     if not 1 <= days <= MOST_DAYS:
         raise Refused.because({"days": f"{days} days cannot be tried: give 1 to {MOST_DAYS}."})
@@ -114,7 +113,10 @@ def run_backtest(
     if budget is not None and asked.expression.parameters.engine == "spark":
         raise Refused.because({"expression": "No request starts Spark: try it by `manage.py backtest`, or on duckdb."})
     clock = _Clock(budget, cancelled)
-    copies = [_on_copy(asked, copy, days, clock, now=now) for copy in _copies(dataset, asked, data_center)]
+    copies = []
+    for copy in _copies(dataset, asked, data_center):
+        with nullcontext() if budget is None else slots.held_for_scans(uses(asked.expression, copy), until=_LEASED):
+            copies.append(_on_copy(asked, copy, days, clock, now=now))
     return Backtest(
         dataset=dataset.name,
         expression=readable(asked.expression),
@@ -131,15 +133,9 @@ def run_backtest(
 @contextmanager
 def one_at_a_time(person: str) -> Iterator[None]:
     """Around what a person asks for. Raises Conflict while something else that they tried is running."""
-    token = uuid4().hex
-    with transaction.atomic():
-        is_free = slots.take(f"backtest of {person}"[:130], token, until=_LEASED)
-    if not is_free:
-        raise Conflict("Another backtest of yours is running: wait until it has ended.")
-    try:
+    busy = "Another backtest of yours is running: wait until it has ended."
+    with slots.held({f"backtest of {person}"[:130]: 1}, busy, until=_LEASED):
         yield
-    finally:
-        slots.give_back(token)
 
 
 @dataclass(frozen=True)

@@ -15,6 +15,7 @@ from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.suggest import did_you_mean
+from quality import slots
 from quality.described import slas
 from quality.domain.expression import THIS, Name
 from quality.domain.expression.measures import ROWS, Answer, Measure, Reach
@@ -24,6 +25,7 @@ from quality.engines import read
 from quality.engines.scan import CannotRead, Limits, Measured, Scan, Target
 from quality.models import Unit
 from quality.places import Place, Places
+from quality.uses import uses_of
 
 MOST_COLUMNS = 100
 COUNTED_BY_VALUE = 8
@@ -48,8 +50,9 @@ class Proposed:
 
 
 def propose(dataset: Dataset, *, data_center: str = "", now: datetime) -> Proposed:
-    """Rules that the last complete partition keeps and that are not set yet. Raises Refused where it cannot be read.
+    """Rules that the last complete partition keeps and that are not set yet.
 
+    Raises Refused where it cannot be read, and Conflict where as many as may are reading there already.
     None is about the partition column: it says which partition was looked at.
     """
     copy = _copy(dataset, data_center)
@@ -59,8 +62,9 @@ def propose(dataset: Dataset, *, data_center: str = "", now: datetime) -> Propos
     try:
         place = places.of(Name(THIS))
         tables = _keyed_tables(copy, places, columns)
-        found = _scan(place, partition, _measures(columns, tables), tables)
-        counted = _counted(place, partition, columns, found)
+        with slots.held_for_scans(uses_of(place), until=2 * LIMITS.timeout):
+            found = _scan(place, partition, _measures(columns, tables), tables)
+            counted = _counted(place, partition, columns, found)
     except CannotRead as problem:
         raise Refused(f"{dataset.name} cannot be read: {problem}") from problem
     rows = _count(found.answers[ROWS]) or 0

@@ -5,13 +5,17 @@ A slot is a row with a lease, taken in the transaction that claims the units and
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from datetime import timedelta
+from uuid import uuid4
 
 from django.conf import settings
+from django.db import transaction
 from django.db.models import Count, Q
 from django.db.models.functions import Now
 
+from lakehub.kernel.errors import Conflict
 from quality.models import Slot, Unit
 
 FREE = Q(leased_until=None) | Q(leased_until__lt=Now())
@@ -47,9 +51,25 @@ def fitting(units: Collection[Unit], token: str, *, until: timedelta) -> tuple[l
     return [unit for unit in units if able[unit.uses]], any(needed(uses) for uses, has in able.items() if has)
 
 
-def take(resource: str, token: str, *, until: timedelta) -> bool:
-    """The only slot of a resource that none but its caller knows of. Call it in a transaction of its own."""
-    return _take_all({resource: 1}, token, until)
+@contextmanager
+def held(limits: dict[str, int], busy: str, *, until: timedelta) -> Iterator[None]:
+    """A slot of each resource around what a request runs itself. Raises Conflict, which says `busy`, where one has none left."""
+    token = uuid4().hex
+    with transaction.atomic():
+        has_all = _take_all(limits, token, until)
+    if not has_all:
+        raise Conflict(busy)
+    try:
+        yield
+    finally:
+        give_back(token)
+
+
+def held_for_scans(uses: str, *, until: timedelta) -> AbstractContextManager[None]:
+    """What a unit with this `uses` would take, for a request that scans by itself."""
+    limits = needed(uses)
+    most = ", ".join(f"{limit} at once on {resource}" for resource, limit in limits.items())
+    return held(limits, f"Others are reading there just now (at most {most}): try again in a moment.", until=until)
 
 
 def _take_all(limits: dict[str, int], token: str, until: timedelta) -> bool:

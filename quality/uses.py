@@ -23,11 +23,12 @@ def uses(expression: Expression, copy: DatasetCopy) -> str:
 def _found(expression: Expression, places: Places) -> Iterator[str]:
     for table in dict.fromkeys(ask.table for ask in asks(expression)):
         try:
-            yield _of(places.of(table), expression.parameters.engine)
+            yield uses_of(places.of(table), expression.parameters.engine)
         except CannotRead:
             continue  # its result will say so
 
 
-def _of(place: Place, asked_for: str | None) -> str:
+def uses_of(place: Place, asked_for: str | None = None) -> str:
+    """What reading there takes, by the engine that is asked for or by the usual one."""
     engine = asked_for if asked_for and isinstance(place.target, HudiCopy) else place.engine
     return f"{engine}:{place.connection}" if engine == "sqlalchemy" and place.connection else engine

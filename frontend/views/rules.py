@@ -22,7 +22,7 @@ from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.errors import Conflict, NotFound, Refused
 from quality import rules
 from quality.domain.rules import BadRule
 from quality.models import ColumnRule, Test
@@ -111,7 +111,7 @@ def _proposed(request: HttpRequest, dataset: Dataset) -> tuple[Proposed | None, 
         return None, ""
     try:
         return propose(dataset, now=wiring.clock.now()), ""
-    except (Refused, NotFound) as problem:
+    except (Refused, NotFound, Conflict) as problem:
         return None, str(problem)
 
 

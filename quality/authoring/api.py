@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
@@ -18,6 +18,7 @@ from lakehub.accounts.permissions import require, require_somewhere
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
+from lakehub.openapi import ErrorSerializer
 from quality import metrics, rules
 from quality.authoring.serializers import (
     AskBacktestSerializer,
@@ -75,7 +76,13 @@ class OneRule(APIView):
 class Proposals(APIView):
     scopes: ClassVar = {"GET": "quality:run"}
 
-    @extend_schema(parameters=[OpenApiParameter("dc", str)], responses=ProposedSerializer)
+    @extend_schema(
+        parameters=[OpenApiParameter("dc", str)],
+        responses={
+            200: ProposedSerializer,
+            409: OpenApiResponse(ErrorSerializer, "As many as may are reading there already."),
+        },
+    )
     def get(self, request: Request, name: str) -> Response:
         """Reads the last complete partition once, and proposes the rules that it keeps."""
         dataset = live_dataset(name)

@@ -14,6 +14,7 @@ from django.core.management import CommandError, call_command
 from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
+from pytest_django import Settings
 
 from ingestion.models import TouchedPartition
 from ingestion.retention import forget_touched
@@ -22,7 +23,7 @@ from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality import backtest, engines, execution, generator, scanning
+from quality import backtest, engines, execution, generator, scanning, slots
 from quality.backtest import Backtest, run_backtest
 from quality.domain.expression import flattened, parse
 from quality.engines.scan import Limits, Measured, Scan
@@ -166,6 +167,25 @@ def test_each_person_tries_one_at_a_time(flights: Dataset) -> None:
             said = clients["ann"].get(f"{page}?backtest=").content.decode()
             assert "Another backtest of yours is running" in said
     assert status("ann") == 200
+
+
+def test_what_a_request_reads_takes_a_slot_as_the_claim_of_a_worker_does(flights: Dataset, settings: Settings) -> None:
+    settings.LAKEHUB_ENGINE_LIMITS = {"duckdb": 1}
+    factories.member(person := factories.user("ann"), flights.team, Role.OWNER)
+    (client := Client()).force_login(person)
+
+    def asked() -> tuple[int, int]:
+        body = {"expression": "rows(this) > 900", "days": 5}
+        trial = client.post("/api/v1/datasets/flights/backtest", body, "application/json")
+        return trial.status_code, client.get("/api/v1/datasets/flights/rules/proposals").status_code
+
+    assert asked() == (200, 200)
+    with slots.held_for_scans("duckdb", until=HOUR):
+        assert asked() == (409, 409)
+        said = client.get("/datasets/flights/rules?propose=1").content.decode()
+        assert "Others are reading there just now (at most 1 at once on duckdb)" in said
+    assert asked() == (200, 200)
+    assert slots.full() == []
 
 
 def test_a_stored_test_is_tried_by_its_key_with_its_own_sustain_period(flights: Dataset) -> None:
