@@ -13,13 +13,13 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Exists, F, OuterRef, Q, QuerySet
+from django.db.models import Exists, F, OuterRef, QuerySet
 from django.db.models.functions import Now
 
 from incidents import moves, wording
 from incidents.channels import CannotSend, Note
 from incidents.delivering import deliver
-from incidents.models import Digest, DigestState, Incident, Message, MessageState, Route
+from incidents.models import FREE, Digest, DigestState, Incident, Message, MessageState, Route
 from lakehub.kernel.apart import apart
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
@@ -57,7 +57,8 @@ def _write(number: int, *, now: datetime) -> int:
         if route is None:
             return 0
         due = Message.objects.filter(state=MessageState.COLLECTED, digest=None, route=route, due_at__lte=now)
-        listed = list(due.select_related("incident__dataset").order_by("pk"))
+        # Locked, so that none is taken back while it is written in.
+        listed = list(due.select_for_update(of=("self",)).select_related("incident__dataset").order_by("pk"))
         if not listed:
             return 0
         digest = Digest.objects.create(
@@ -83,8 +84,7 @@ def send_due(*, now: datetime, limit: int = 20) -> int:
 
 
 def _due(now: datetime) -> QuerySet[Digest]:
-    free = Q(leased_until=None) | Q(leased_until__lt=Now())
-    return Digest.objects.filter(free, state=DigestState.PENDING, due_at__lte=now)
+    return Digest.objects.filter(FREE, state=DigestState.PENDING, due_at__lte=now)
 
 
 def _send(number: int, *, now: datetime) -> bool:

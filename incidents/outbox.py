@@ -6,13 +6,12 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from types import MappingProxyType
 
-from django.db.models import Max, Q, QuerySet
-from django.db.models.functions import Now
+from django.db.models import Max, QuerySet
 
 from incidents import moves, telling
 from incidents.addressees import of_team
 from incidents.domain.routing import Recipient, once_each
-from incidents.models import Incident, Message, MessageState, Span
+from incidents.models import FREE, Incident, Message, MessageState, Span
 from incidents.subscriptions import subscribers
 from incidents.telling import Telling
 from incidents.tones import matter_of, tone_of
@@ -142,8 +141,7 @@ def _say_with(message: Message, waiting: QuerySet[Message], said: Telling) -> bo
 
 def _waiting(incident: Incident) -> QuerySet[Message]:
     """That it began or got worse, not said yet and in no sender's hands."""
-    free = Q(leased_until=None) | Q(leased_until__lt=Now())
-    return Message.objects.filter(free, incident=incident, state__in=UNSENT, occasion__in=(*OPENING, WORSE))
+    return Message.objects.filter(FREE, incident=incident, state__in=UNSENT, occasion__in=(*OPENING, WORSE))
 
 
 def _gathered(incident: Incident, now: datetime) -> datetime:

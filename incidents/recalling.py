@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 from django.db.models import Subquery
 
-from incidents.models import Incident, Message, MessageState
+from incidents.models import FREE, Incident, Message, MessageState
 
+TAKEN_BACK: Mapping[str, str] = MappingProxyType({"resolved": "reopened", "acknowledged": "released"})
+"""By which occasion it is told that another one holds no more."""
 UNSENT = (MessageState.PENDING, MessageState.HELD, MessageState.COLLECTED)
+UNTOLD = (MessageState.DROPPED, MessageState.FAILED)
 
 
 def recall(incident: Incident, occasion: str, *, why: str) -> bool:
-    """Drops the unsent messages of the last such occasion. Whether somebody has been told of it already."""
+    """Drops the unsent messages of the last such occasion. Whether somebody has been told of it, or is about to be.
+
+    What a sender has in hand, or a digest that was written lists, is as good as sent.
+    """
     told = Message.objects.filter(incident=incident, occasion=occasion)
     latest = told.filter(created_at=Subquery(told.order_by("-created_at").values("created_at")[:1]))
-    latest.filter(state__in=UNSENT).update(state=MessageState.DROPPED, why=why[:200])
-    return latest.filter(state=MessageState.SENT).exists()
+    kept_in = latest.filter(FREE, state__in=UNSENT, digest=None)
+    kept_in.update(state=MessageState.DROPPED, why=why[:200])
+    return latest.exclude(state__in=UNTOLD).exists()

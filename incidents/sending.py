@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import QuerySet
 from django.db.models.functions import Now
 
 from incidents import moves
@@ -19,8 +19,9 @@ from incidents.channels import CannotSend, Note
 from incidents.delivering import deliver
 from incidents.domain.suppression import AwaitRerun, Decision, Drop, Hold, Rerun, Send, StaleCopy, decide
 from incidents.holding import explanations, subject_of
-from incidents.models import Message, MessageState, Span
+from incidents.models import FREE, Message, MessageState, Span
 from incidents.outbox import DIRECT, OPENING, UNSENT, WORSE
+from incidents.recalling import TAKEN_BACK
 from incidents.timing import Collect, Quiet, timing_of
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
@@ -45,15 +46,16 @@ def send_due(*, now: datetime, limit: int = 50) -> int:
 
 
 def _due(now: datetime) -> QuerySet[Message]:
-    free = Q(leased_until=None) | Q(leased_until__lt=Now())
-    return Message.objects.filter(free, state__in=UNSENT, due_at__lte=now)
+    return Message.objects.filter(FREE, state__in=UNSENT, due_at__lte=now)
 
 
 def _handle(number: int, *, now: datetime) -> bool:
     if _due(now).filter(pk=number).update(leased_until=Now() + LEASE) != 1:
         return False
     message = Message.objects.select_related("incident__dataset__team", "held_by", "route__team").get(pk=number)
-    if message.occasion in OPENING:
+    if (ahead := _in_hand(message)) is not None:
+        _await(ahead, message, now)
+    elif message.occasion in OPENING:
         _carry_out(_decide(message, now), message, now)
     elif message.occasion == WORSE:
         _tell_worse(message, now)
@@ -87,7 +89,9 @@ def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
 def _follow_up(message: Message, now: datetime) -> None:
     """Who was told that it began is told how it goes on."""
     first = _opening(message)
-    if first is None or first.state in TOLD:
+    if _is_taken_back(message):
+        _drop(message, "taken back, and that was told before")
+    elif first is None or first.state in TOLD:
         _in_time(message, now)
     elif first.state in UNSENT:
         _await(first, message, now)
@@ -108,8 +112,24 @@ def _tell_worse(message: Message, now: datetime) -> None:
 
 def _opening(message: Message) -> Message | None:
     """The message by which the same address was told, or will be, that it began."""
-    same = Message.objects.filter(incident=message.incident, channel=message.channel, address_key=message.address_key)
-    return same.filter(occasion__in=OPENING, pk__lt=message.pk).order_by("-pk").first()
+    return _thread(message).filter(occasion__in=OPENING, pk__lt=message.pk).order_by("-pk").first()
+
+
+def _thread(message: Message) -> QuerySet[Message]:
+    """What is said of the same incident to the same address."""
+    return Message.objects.filter(incident=message.incident, channel=message.channel, address_key=message.address_key)
+
+
+def _in_hand(message: Message) -> Message | None:
+    """An earlier one that is being sent: what came later must not arrive first."""
+    return _thread(message).filter(pk__lt=message.pk, state__in=UNSENT).exclude(FREE).first()
+
+
+def _is_taken_back(message: Message) -> bool:
+    """Its address was told so while this one was tried in vain: now it would be the last word."""
+    back = TAKEN_BACK.get(message.occasion)
+    later = _thread(message).filter(occasion=back, pk__gt=message.pk, state__in=TOLD)
+    return back is not None and later.exists()
 
 
 def _await(first: Message, message: Message, now: datetime) -> None:
@@ -143,10 +163,7 @@ def _send(message: Message, now: datetime) -> None:
 
 def _note(message: Message) -> Note:
     """One thread an incident: it goes on with what was sent to the same address before."""
-    earlier = Message.objects.filter(
-        incident=message.incident, channel=message.channel, address_key=message.address_key, pk__lt=message.pk
-    )
-    sent = earlier.filter(state=MessageState.SENT, digest=None).order_by("sent_at", "pk")
+    earlier = _thread(message).filter(pk__lt=message.pk, state=MessageState.SENT, digest=None)
     return Note(
         message.pk,
         message.occasion,
@@ -155,7 +172,7 @@ def _note(message: Message) -> Note:
         message.facts,
         at=message.created_at,
         thread=f"incident-{message.incident_id}",
-        after=tuple(sent.values_list("pk", flat=True)),
+        after=tuple(earlier.order_by("sent_at", "pk").values_list("pk", flat=True)),
     )
 
 

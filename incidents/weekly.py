@@ -15,7 +15,7 @@ from django.db.models.functions import Now
 from incidents import letters
 from incidents.channels import CannotSend, Note
 from incidents.delivering import deliver
-from incidents.models import MessageState, WeeklyLetter
+from incidents.models import FREE, MessageState, WeeklyLetter
 from lakehub.accounts.models import Team
 from lakehub.kernel.apart import apart
 from lakehub.kernel.backoff import Backoff
@@ -70,8 +70,7 @@ def send_due(*, now: datetime, limit: int = 20) -> int:
 
 
 def _due(now: datetime) -> QuerySet[WeeklyLetter]:
-    free = Q(leased_until=None) | Q(leased_until__lt=Now())
-    return WeeklyLetter.objects.filter(free, state=MessageState.PENDING, due_at__lte=now)
+    return WeeklyLetter.objects.filter(FREE, state=MessageState.PENDING, due_at__lte=now)
 
 
 def _send(number: int, *, now: datetime) -> bool:

@@ -16,8 +16,10 @@ from incidents.models.incident import (
     UserReport,
 )
 from incidents.models.message import SUPPRESSED, Message, MessageState, WeeklyLetter
+from incidents.models.outgoing import FREE
 
 __all__ = [
+    "FREE",
     "SUPPRESSED",
     "Alert",
     "Backfill",

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Now
+
+FREE = Q(leased_until=None) | Q(leased_until__lt=Now())
+"""What no sender has in hand."""
 
 
 class Outgoing(models.Model):

@@ -19,11 +19,12 @@ from threading import Barrier, Thread
 import django
 django.setup()
 from django.core.management import call_command
-from django.db import connection
+from django.db import connection, transaction
 from incidents import alerts, digests, suppressions
 from incidents.domain.precedence import cycle_in
 from incidents.holding import pairs_of
 from incidents.models import Alert, Digest, Message, Route
+from incidents.recalling import recall
 from tests import factories
 from tests.factories import HOUR, NOW
 
@@ -55,7 +56,12 @@ def put(by, suppresses):
     return lambda: len(suppressions.put(flights, by, suppresses, counts=True, actor="ana", now=NOW))
 
 
-told = {"digests": [], "cycles": [], "made": []}
+def take_back():
+    with transaction.atomic():
+        return recall(incident, "resolved", why="reopened")
+
+
+told = {"digests": [], "recalled": [], "cycles": [], "made": []}
 for _ in range(6):
     Digest.objects.all().delete()
     Message.objects.all().delete()
@@ -64,6 +70,12 @@ for _ in range(6):
     said = at_once(*[lambda: digests.write_due(now=NOW)] * 3)
     listed = Message.objects.exclude(digest=None).count()
     told["digests"].append([said, Digest.objects.count(), listed])
+    Message.objects.all().delete()
+    for number in range(20):
+        factories.message(incident, "collected", route=route, occasion="resolved", address=f"{number}@example.org")
+    said = at_once(lambda: digests.write_due(now=NOW), take_back)
+    listed = Message.objects.exclude(digest=None)
+    told["recalled"].append([said, listed.count(), Message.objects.filter(state="dropped", digest=None).count()])
     suppressions.reset(flights, actor="ana", now=NOW)
     said = at_once(put("completeness", "duplicates"), put("duplicates", "others"), put("others", "completeness"))
     told["cycles"].append([said, cycle_in(pairs_of(flights))])
@@ -90,6 +102,11 @@ def told(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
 def test_workers_at_once_write_one_digest_that_lists_everything(told: dict[str, list[Any]]) -> None:
     for answers, written, listed in told["digests"]:
         assert (sorted(answers), written, listed) == (["0", "0", "1"], 1, 5)
+
+
+def test_what_is_taken_back_while_a_digest_is_written_is_in_it_or_is_not(told: dict[str, list[Any]]) -> None:
+    for (written, was_told), listed, dropped in told["recalled"]:
+        assert (written, was_told, listed, dropped) in (("1", "True", 20, 0), ("0", "False", 0, 20))
 
 
 def test_rules_that_close_a_cycle_together_are_not_all_taken(told: dict[str, list[Any]]) -> None:
