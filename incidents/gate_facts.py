@@ -73,7 +73,7 @@ def found_by_name(names: Iterable[str], *, now: datetime) -> dict[str, list[Foun
     wanted = list(dict.fromkeys(names))
     by_name: defaultdict[str, list[Found]] = defaultdict(list)
     parameters = {f"name{place}": name for place, name in enumerate(wanted)}
-    for row in _copies(len(wanted)).rows(now=now, **parameters):
+    for row in _copies(len(wanted)).rows(now=now, **parameters) if wanted else ():
         found = _found(row)
         by_name[found.copy.dataset.name].append(found)
     return by_name

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import replace
 from typing import Any
 from urllib.parse import urlencode
@@ -19,6 +20,7 @@ from frontend.queries import gate as query
 from incidents import overrides
 from incidents.domain.sql_reads import DIALECTS
 from incidents.gate import find_copy
+from incidents.gate_rate import TooOften
 from incidents.shapes.gate import answer_of
 from lakehub import wiring
 from lakehub.accounts.models import User
@@ -53,16 +55,23 @@ def ask_with_sql(request: HttpRequest) -> HttpResponse:
     said = {name: request.POST.get(name, "").strip() for name in ("sql", "dialect", "dc")}
     said["dialect"] = said["dialect"] or "ansi"
     context: dict[str, Any] = {**_beside(request), "said": said, "dialects": DIALECTS}
+    wait_s = 0
     if request.method == "POST":
         try:
-            answered = query.answers_to(said, actor_of(request).get_username(), now=context["now"])
+            answered = query.answers_to(said, actor_of(request), now=context["now"])
             allowed = all(one.reply.answer.allowed for one in answered)
             context |= {"answered": answered, "allowed": allowed, "call": json.dumps(said, indent=2)}
         except Refused as refused:
             context["errors"] = refused.fields
         except NotFound as missing:
             context["errors"] = {"sql": str(missing)}
-    return render(request, "frontend/gate/query.html", context, status=422 if context["errors"] else 200)
+        except TooOften as often:
+            context["errors"], wait_s = {"sql": str(often)}, math.ceil(often.wait)
+    status = 429 if wait_s else 422 if context["errors"] else 200
+    answer = render(request, "frontend/gate/query.html", context, status=status)
+    if wait_s:
+        answer.headers["Retry-After"] = str(wait_s)
+    return answer
 
 
 def _beside(request: HttpRequest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from rest_framework.views import APIView
 
 from incidents import gate, gate_log, gate_sql
 from incidents.api.common import person, valid
-from incidents.api.limiting import GateRate, charge
+from incidents.api.limiting import GateRate, charge, charge_reading
 from incidents.gate import Asked, Question, Reply
 from incidents.shapes import gate as shapes
 from lakehub import wiring
@@ -77,6 +77,7 @@ class GateOfQuery(APIView):
     def post(self, request: Request) -> Response:
         """A table that nothing bounds by a constant is asked for as a whole, and the answer says so."""
         said, now = valid(shapes.QuerySerializer, request), wiring.clock.now()
+        charge_reading(request, said["sql"])
         derived = gate_sql.derive(
             said["sql"],
             dialect=said["dialect"],

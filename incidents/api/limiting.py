@@ -1,24 +1,19 @@
-"""How often a token may ask the gate; who asks more often is told how long to wait."""
+"""How often a token may ask the gate over REST: 429 and `Retry-After`."""
 
 from __future__ import annotations
 
-from functools import lru_cache
-from pathlib import Path
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from django.conf import settings
 from rest_framework.exceptions import Throttled
 from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from incidents import gate_log
+from incidents import gate_rate
 from incidents.api.common import person
 from lakehub import wiring
-from lakehub.accounts.models import Token
-from lakehub.rate import Limit, SharedLimiter
-
-BURST_S = 5
-"""So many seconds' worth may come at once."""
+from lakehub.accounts.models import Token, User
 
 
 class GateRate(BaseThrottle):
@@ -27,8 +22,12 @@ class GateRate(BaseThrottle):
     _wait = 0.0
 
     def allow_request(self, request: Request, view: APIView) -> bool:
-        self._wait = _wait(request, 1)
-        return self._wait == 0
+        try:
+            gate_rate.charge(_asker(request), 1, now=wiring.clock.now())
+        except gate_rate.TooOften as often:
+            self._wait = often.wait
+            return False
+        return True
 
     def wait(self) -> float:
         return self._wait
@@ -36,22 +35,23 @@ class GateRate(BaseThrottle):
 
 def charge(request: Request, questions: int) -> None:
     """For the questions of a batch after its first. Raises Throttled."""
-    wait = _wait(request, questions) if questions > 0 else 0.0
-    if wait:
-        raise Throttled(wait)
+    with _throttled():
+        gate_rate.charge(_asker(request), questions, now=wiring.clock.now())
 
 
-def _wait(request: Request, cost: int) -> float:
-    rate = settings.LAKEHUB_GATE_RATE
-    if not rate:
-        return 0.0
-    asker = 2 * request.auth.pk if isinstance(request.auth, Token) else 2 * person(request).pk + 1
-    wait = _limiter().take(asker, Limit(rate, rate * BURST_S), cost=cost, now=wiring.clock.now())
-    if wait:
-        gate_log.LOG.tally(gate_log.REFUSED, cost)
-    return wait
+def charge_reading(request: Request, sql: str) -> None:
+    """For a query, before it is parsed. Raises Throttled."""
+    with _throttled():
+        gate_rate.charge_reading(_asker(request), sql, now=wiring.clock.now())
 
 
-@lru_cache(maxsize=1)
-def _limiter() -> SharedLimiter:
-    return SharedLimiter(Path(settings.LAKEHUB_HOME) / "gate-rate")
+@contextmanager
+def _throttled() -> Iterator[None]:
+    try:
+        yield
+    except gate_rate.TooOften as often:
+        raise Throttled(often.wait) from often
+
+
+def _asker(request: Request) -> Token | User:
+    return request.auth if isinstance(request.auth, Token) else person(request)

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pytest
 from django.test import Client
 
-from incidents.api import limiting
-from incidents.models import GateCount, GateOverride, GatePolicy, GateQuestion
+from incidents.models import GateOverride, GatePolicy, GateQuestion
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry, Role, Token, User
-from lakehub.rate import SharedLimiter
 from tests import factories
 from tests.factories import HOUR, NOW
 from tests.web.incidents.calling import program
@@ -177,35 +174,3 @@ def test_only_admins_of_the_consumers_teams_set_its_policy(stage: Stage) -> None
     )
     put(by, 403, preset="lenient")
     assert not AuditEntry.objects.filter(action__contains="gate").exists()
-
-
-# The rate
-
-
-@pytest.fixture
-def one_a_second(settings: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    settings.LAKEHUB_GATE_RATE = 1
-    limiter = SharedLimiter(tmp_path / "rate")
-    monkeypatch.setattr(limiting, "_limiter", lambda: limiter)
-
-
-@pytest.mark.usefixtures("one_a_second")
-def test_who_asks_too_often_is_told_how_long_to_wait(stage: Stage) -> None:
-    by, other = client(), client(consumer="other")
-    assert [by.get("/api/v1/gate", {"dataset": "flights", **FROM_TO}).status_code for _ in range(6)] == [200] * 5 + [
-        429
-    ]
-    refused = by.get("/api/v1/gate", {"dataset": "flights", **FROM_TO})
-    assert refused.headers["Retry-After"] == "1"
-    assert refused.json()["error"]["code"] == "throttled"
-    assert ask(other)["verdict"] == "fail"
-    assert GateCount.objects.get(pk="questions_refused").count == 2
-
-
-@pytest.mark.usefixtures("one_a_second")
-def test_the_questions_of_a_batch_count_each(stage: Stage) -> None:
-    by, inputs = client(), [{"dataset": "flights", **FROM_TO}] * 4
-    statuses = [
-        by.post("/api/v1/gate", {"inputs": inputs}, content_type="application/json").status_code for _ in range(2)
-    ]
-    assert statuses == [200, 429]

@@ -85,6 +85,8 @@ def test_a_table_that_is_no_dataset_is_named_or_left_out(stage: Stage) -> None:
     assert "`flihgts` Did you mean `flights`?" in ask(sql, 404)["error"]["message"]
     said = ask(sql, leave_out=["flihgts"])
     assert (said["left_out"], len(said["answers"])) == (["flihgts"], 1)
+    all_left_out = ask("SELECT 1 FROM flihgts", leave_out=["flihgts"])
+    assert (all_left_out["verdict"], all_left_out["allowed"], all_left_out["answers"]) == ("unknown", True, [])
 
 
 @pytest.mark.parametrize(
