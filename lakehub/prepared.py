@@ -9,13 +9,16 @@ both once for a kind of database and keeps the text; each use binds the paramete
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache, partial
 from typing import Any
 
 from django.db import connection, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Field, QuerySet
+from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
 
@@ -39,7 +42,7 @@ def number(name: str) -> Parameter:
 
 
 class Prepared:
-    """`build` gives a queryset of `values_list`, without parameters of its own where a Parameter is meant."""
+    """`build` gives a queryset, without parameters of its own where a Parameter is meant."""
 
     def __init__(self, build: Callable[[], QuerySet[Any, Any]]) -> None:
         self._build = build
@@ -47,59 +50,113 @@ class Prepared:
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """In the order of the `values_list`. Raises KeyError where a parameter is missing."""
+        return self._statement().rows(values)
+
+    def objects(self, **values: Any) -> list[Any]:
+        """The model's instances, with those that `select_related` names. Raises KeyError where a parameter is missing."""
+        made = self._statement()
+        return [made.object_of(row) for row in made.rows(values)]
+
+    def _statement(self) -> _Statement:
         made = self._made.get(connection.vendor)
         if made is None:
             made = self._made[connection.vendor] = _Statement(self._build())
-        return made.rows(values)
+        return made
 
 
 class _Statement:
     def __init__(self, queryset: QuerySet[Any, Any]) -> None:
         compiler = queryset.query.get_compiler(connection=connection)
-        self._sql, self._parameters = compiler.as_sql()
+        sql, parameters = compiler.as_sql()
+        self._parameters = {_name(place, one): one for place, one in enumerate(parameters)}
+        # By name: each is bound once, and no driver has to look for the places anew.
+        self._sql = sql.replace("%%", "%%%%") % tuple(f"%({_name(*one)})s" for one in enumerate(parameters))
         self._converters = _converters(compiler)
+        self._shape = _shape(compiler) if queryset._iterable_class is ModelIterable else None
 
     def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        bound = [_bound(one, values) if isinstance(one, Parameter) else one for one in self._parameters]
+        bound = {name: _bound(one, values) for name, one in self._parameters.items()}
         with connection.cursor() as cursor:
             cursor.execute(self._sql, bound)
             found = cursor.fetchall()
         return [self._converted(row) for row in found] if self._converters else found
 
+    def object_of(self, row: tuple[Any, ...]) -> Any:
+        assert self._shape is not None, "A query of `values_list` has no objects: use `rows`."
+        made = self._shape.model.from_db(connection.alias, self._shape.names, row[self._shape.cells])
+        for one in self._shape.related:
+            one.populate(row, made)
+        return made
+
     def _converted(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
         cells = list(row)
-        for place, converters, expression in self._converters:
+        for place, convert in self._converters:
             value = cells[place]
             if value is not None:
-                for convert in converters:
-                    value = convert(value, expression, connection)
-                cells[place] = value
+                cells[place] = convert(value)
         return tuple(cells)
 
 
-def _converters(compiler: SQLCompiler) -> list[tuple[int, list[Any], Any]]:
-    """(place, what turns the database's value into Python's, the expression). NULL is None for all of them."""
+@dataclass(frozen=True)
+class _Shape:
+    """How a row becomes an object, as in Django's ModelIterable: `related` sets the objects that it refers to."""
+
+    model: type[models.Model]
+    names: list[str]
+    cells: slice
+    related: list[Any]
+
+
+def _shape(compiler: SQLCompiler) -> _Shape:
+    info, select = compiler.klass_info, compiler.select
+    assert info is not None
+    assert select is not None
+    cells = slice(info["select_fields"][0], info["select_fields"][-1] + 1)
+    names = [column.target.attname for column, _, _ in select[cells]]
+    related = get_related_populators(info, select, connection.alias)  # type: ignore[call-arg]  # the stub is of another Django
+    return _Shape(info["model"], names, cells, related)
+
+
+def _name(place: int, parameter: Any) -> str:
+    return parameter.name if isinstance(parameter, Parameter) else f"constant{place}"
+
+
+def _bound(parameter: Any, values: Mapping[str, Any]) -> Any:
+    if isinstance(parameter, Parameter):
+        return parameter.output_field.get_db_prep_value(values[parameter.name], connection)
+    return parameter
+
+
+_Convert = Callable[[Any], Any]
+
+
+def _converters(compiler: SQLCompiler) -> list[tuple[int, _Convert]]:
+    """(place, what turns the database's value into Python's). NULL is None for all of them."""
     selected = [column for column, _, _ in compiler.select] if compiler.select else []
     if not selected:  # of a union: those of its first part
         first = compiler.query.combined_queries[0].get_compiler(connection=compiler.connection)
         first.as_sql()
         selected = [column for column, _, _ in first.select]
-    found = compiler.get_converters(selected)
-    if compiler.connection.vendor == "sqlite":
-        quick = {place: ([_utc], one) for place, (_, one) in found.items() if _is_instant(one)}
-        found = {**found, **quick}
-    return [(place, converters, expression) for place, (converters, expression) in found.items()]
+    is_sqlite = compiler.connection.vendor == "sqlite"
+    found = compiler.get_converters(selected).items()
+    return [
+        (place, _utc if is_sqlite and _is_instant(one) else partial(_by_all, converters, one))
+        for place, (converters, one) in found
+    ]
+
+
+def _by_all(converters: Sequence[Callable[[Any, Any, Any], Any]], expression: Any, value: Any) -> Any:
+    for convert in converters:
+        value = convert(value, expression, connection)
+    return value
 
 
 def _is_instant(expression: Any) -> bool:
     return isinstance(expression.output_field, models.DateTimeField)
 
 
-def _utc(value: datetime | str, *_: Any) -> datetime:
-    """As Django writes them into SQLite, which has no times: in UTC, without saying so. Its own way back takes ten times as long."""
+@lru_cache(maxsize=8192)
+def _utc(value: datetime | str) -> datetime:
+    """As Django writes them into SQLite, which has no times: in UTC, without saying so. The same few come again and again."""
     at = value if isinstance(value, datetime) else datetime.fromisoformat(value)
     return at.replace(tzinfo=UTC)
-
-
-def _bound(parameter: Parameter, values: Mapping[str, Any]) -> Any:
-    return parameter.output_field.get_db_prep_value(values[parameter.name], connection)

@@ -19,6 +19,7 @@ from lakehub.accounts.permissions import teams_where
 from lakehub.accounts.ports import data_centers
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
+from lakehub.prepared import Parameter, Prepared
 
 SCOPES = (
     "gate:read",
@@ -39,6 +40,8 @@ SCOPES = (
 LONGEST_NAME = 100
 _TEXT = re.compile(r"lh_[0-9a-f]{8}\.[A-Za-z0-9_-]{43}")
 _LAST_USED_STEP = timedelta(minutes=1)
+_BY_PREFIX = Prepared(lambda: Token.objects.select_related("team", "created_by").filter(prefix=Parameter("prefix")))
+"""With every call of the API."""
 
 
 def longest() -> timedelta:
@@ -131,7 +134,7 @@ def find(text: str, *, now: datetime) -> Token | None:
     if not _TEXT.fullmatch(text):
         return None
     prefix, _, secret = text.partition(".")
-    token = Token.objects.select_related("team", "created_by").filter(prefix=prefix).first()
+    token: Token | None = next(iter(_BY_PREFIX.objects(prefix=prefix)), None)
     if token is None or not hmac.compare_digest(token.digest, _digest(secret)):
         return None
     if token.revoked_at is not None or token.expires_at <= now or not token.created_by.is_active:
