@@ -89,6 +89,7 @@ urlpatterns = [
     path("incidents/<int:pk>/annotate", incident_actions.annotate, name="incident-annotate"),
     path("incidents/<int:pk>/comment", incident_actions.comment, name="incident-comment"),
     path("incidents/<int:pk>/snooze", incident_actions.snooze, name="incident-snooze"),
+    path("incidents/<int:pk>/wake", incident_actions.wake, name="incident-wake"),
     path("incidents/<int:pk>/resolve", incident_actions.resolve, name="incident-resolve"),
     path("incidents/<int:pk>/reopen", incident_actions.reopen, name="incident-reopen"),
     path("teams/<str:name>/routes", routes.page, name="team-routes"),

@@ -107,7 +107,7 @@ def snooze(
     until_worse: bool = False,
     failures: int | None = None,
 ) -> Incident:
-    """Holds the messages of the incident until the first of these; none of them: no longer. Verdict and gate stay."""
+    """Holds the messages of the incident until the first of these. Verdict and gate stay."""
     wanted = Snooze(until, until_worse, failures)
     snoozing.check(wanted, now=now)
     with transaction.atomic():
@@ -115,6 +115,16 @@ def snooze(
         moves.update(incident, wanted.fields(now=now), seen=seen)
         moves.note(incident, "snoozed", now=now, actor=actor.get_username(), text=str(wanted))
         snoozing.look_again(incident, now=now)
+    return incident
+
+
+def wake(number: int, *, actor: User, now: datetime, seen: int | None = None) -> Incident:
+    """Ends its snooze before its time."""
+    with transaction.atomic():
+        incident = _open(number)
+        if not snoozing.is_snoozed(incident, now=now):
+            raise Conflict(f"#{number} is not snoozed.")
+        snoozing.wake(incident, "by hand", now=now, actor=actor.get_username(), seen=seen)
     return incident
 
 

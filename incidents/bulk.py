@@ -14,9 +14,10 @@ from typing import Any
 from django.core.exceptions import PermissionDenied
 from django.db import transaction
 
-from incidents import actions, moves, resolving
+from incidents import actions, moves, resolving, snoozing
 from incidents.models import BulkAction, BulkLine, Incident
 from incidents.snapshots import changed, snapshot
+from incidents.snoozing import Snooze
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -39,6 +40,10 @@ class Ask:
     resolution: str = ""
     false_positive: str = ""
     why: str = ""
+
+    @property
+    def snooze(self) -> Snooze:
+        return Snooze(self.until, self.until_worse, self.failures)
 
 
 @dataclass(frozen=True)
@@ -82,6 +87,10 @@ def _snooze(number: int, ask: Ask, actor: User, now: datetime) -> object:
     return actions.snooze(number, ask.until, actor=actor, now=now, until_worse=ask.until_worse, failures=ask.failures)
 
 
+def _wake(number: int, ask: Ask, actor: User, now: datetime) -> object:
+    return actions.wake(number, actor=actor, now=now)
+
+
 def _assign(number: int, ask: Ask, actor: User, now: datetime) -> object:
     return actions.assign(number, ask.assignee, actor=actor, now=now)
 
@@ -102,6 +111,7 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
         "acknowledge": Kind("acknowledge", _acknowledge),
         "rerun": Kind("rerun", _rerun, can_be_undone=False),
         "snooze": Kind("acknowledge", _snooze),
+        "wake": Kind("acknowledge", _wake),
         "assign": Kind("acknowledge", _assign),
         "resolve": Kind("resolve", _resolve),
     }
@@ -111,6 +121,8 @@ KINDS: Mapping[str, Kind] = MappingProxyType(
 def together(numbers: Collection[int], ask: Ask, *, actor: User, now: datetime) -> Report:
     """Does it to each of the incidents that `actor` may do it to. Raises Refused where nothing can be done at all."""
     kind = _checked(numbers, ask)
+    if ask.action == "snooze":
+        snoozing.check(ask.snooze, now=now)
     report = Report(ask.action)
     if kind.can_be_undone:
         report.bulk = BulkAction.objects.create(actor=actor, action=ask.action, at=now)
@@ -135,7 +147,7 @@ CODES: Mapping[type[Exception], str] = MappingProxyType(
 def _one(number: int, ask: Ask, kind: Kind, bulk: BulkAction | None, actor: User, now: datetime) -> Kept | None:
     try:
         with transaction.atomic():
-            before = moves.find(number)
+            before = moves.locked(number)
             require(actor, kind.right, before.dataset.team)
             kind.act(number, ask, actor, now)
             if bulk is not None:

@@ -62,6 +62,8 @@ def _utc(instant: datetime) -> str:
 def check(wanted: Snooze, *, now: datetime) -> None:
     """Raises Refused with every part that cannot be."""
     problems = {}
+    if not wanted.is_any:
+        problems["until"] = "Say until when: a time, until it gets worse, or for so many more failures."
     if wanted.until is not None and wanted.until <= now:
         problems["until"] = f"A snooze ends in the future, and {_utc(wanted.until)} has passed."
     if wanted.failures is not None and not 1 <= wanted.failures <= MOST_FAILURES:
@@ -84,10 +86,10 @@ def is_snoozed(incident: Incident, *, now: datetime) -> bool:
     return incident.snoozed_until is not None and now < incident.snoozed_until
 
 
-def wake(incident: Incident, why: str, *, now: datetime) -> None:
+def wake(incident: Incident, why: str, *, now: datetime, actor: str = "", seen: int | None = None) -> None:
     """Ends the snooze; what it held is looked at again at once. Call it in a transaction."""
-    moves.update(incident, Snooze().fields(now=now))
-    moves.note(incident, "snooze_ended", now=now, text=why)
+    moves.update(incident, Snooze().fields(now=now), seen=seen)
+    moves.note(incident, "snooze_ended", now=now, actor=actor, text=why)
     look_again(incident, now=now)
 
 

@@ -80,5 +80,5 @@ def _open_again(line: BulkLine, actor: str, now: datetime) -> None:
 
 
 INVERSES: Mapping[str, Callable[[BulkLine, str, datetime], None]] = MappingProxyType(
-    {"acknowledge": _release, "snooze": _set_back, "assign": _set_back, "resolve": _open_again}
+    {"acknowledge": _release, "snooze": _set_back, "wake": _set_back, "assign": _set_back, "resolve": _open_again}
 )

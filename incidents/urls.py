@@ -25,6 +25,7 @@ ACTIONS: tuple[tuple[str, type[actions.Action]], ...] = (
     ("comment", actions.Comment),
     ("assign", actions.Assign),
     ("snooze", actions.Snooze),
+    ("wake", actions.Wake),
     ("rerun", actions.Rerun),
     ("resolve", actions.Resolve),
     ("reopen", actions.Reopen),

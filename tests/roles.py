@@ -219,6 +219,7 @@ TABLE = (
         "event",
         answers=(200, 422),
     ),
+    Line("POST", "api/v1/incidents/<int:number>/wake", ACTORS, "incidents:write", {}, "event", answers=(409,)),
     Line("POST", "api/v1/incidents/<int:number>/rerun", ACTORS, "incidents:write", {}, "event"),
     Line(
         "POST",
@@ -369,6 +370,7 @@ TABLE = (
     Line("POST", "incidents/<int:pk>/annotate", ACTORS, body={"backfill": "needed"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/comment", ACTORS, body={"text": "Seen"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/snooze", ACTORS, body={"until": "2126-11-18T00:00"}, leaves="event"),
+    Line("POST", "incidents/<int:pk>/wake", ACTORS, leaves=f"{NOTHING}: it is not snoozed"),
     Line("POST", "incidents/<int:pk>/resolve", ACTORS, body={"how": "accepted", "why": "Old"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/reopen", ACTORS, leaves=f"{NOTHING}: it is open"),
     Line("POST", "incidents/<int:pk>/*", ACTORS, leaves="event"),

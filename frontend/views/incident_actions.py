@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.contrib import messages
-from django.http import HttpRequest, HttpResponse, QueryDict
+from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 from django.utils.timezone import make_aware
@@ -12,13 +12,12 @@ from django.views.decorators.http import require_POST
 from frontend import words
 from frontend.acting import act, actor_of, explained, instant, seen_revision
 from frontend.numbers import whole
+from frontend.snoozes import snooze_asked
 from frontend.views.incident import find
 from incidents import actions, reports, resolving
 from incidents.models import Resolution
-from incidents.snoozing import Snooze
 from lakehub import wiring
 from lakehub.accounts.models import User
-from lakehub.kernel.errors import Refused
 
 
 @require_POST
@@ -73,32 +72,28 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
 @require_POST
 def snooze(request: HttpRequest, pk: int) -> HttpResponse:
     def use_case(actor: User) -> str:
-        wanted = _snooze_asked(request.POST)
+        wanted, now = snooze_asked(request.POST), wiring.clock.now()
         actions.snooze(
             pk,
             wanted.until,
             until_worse=wanted.until_worse,
             failures=wanted.failures,
             actor=actor,
-            now=wiring.clock.now(),
+            now=now,
             seen=seen_revision(request),
         )
-        return f"Messages about #{pk} are snoozed {wanted}." if wanted.is_any else f"#{pk} is snoozed no longer."
+        return f"Messages about #{pk} are snoozed {wanted}."
 
     return act(request, "acknowledge", find(pk).dataset, use_case, then=_page(pk))
 
 
-def _snooze_asked(said: QueryDict) -> Snooze:
-    """`ends` says which of its ends was chosen; without it, a time or nothing. Raises Refused."""
-    ends = said.get("ends", "")
-    if ends == "worse":
-        return Snooze(until_worse=True)
-    if ends == "failures":
-        return Snooze(failures=whole(said.get("failures", "")) or 0)
-    until = instant(said.get("until", ""), make_aware)
-    if ends == "until" and until is None:
-        raise Refused.because({"until": "Say until when."})
-    return Snooze(until)
+@require_POST
+def wake(request: HttpRequest, pk: int) -> HttpResponse:
+    def use_case(actor: User) -> str:
+        actions.wake(pk, actor=actor, now=wiring.clock.now(), seen=seen_revision(request))
+        return f"#{pk} is snoozed no longer."
+
+    return act(request, "acknowledge", find(pk).dataset, use_case, then=_page(pk))
 
 
 @require_POST

@@ -6,12 +6,12 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
-from django.utils.timezone import make_aware
 from django.views.decorators.http import require_POST
 
 from frontend import words
-from frontend.acting import actor_of, explained, instant, next_of
+from frontend.acting import actor_of, explained, next_of
 from frontend.numbers import whole
+from frontend.snoozes import snooze_asked
 from incidents import bulk
 from incidents.forms import forced
 from incidents.undo import undo
@@ -20,7 +20,7 @@ from lakehub import wiring
 DONE = {
     "acknowledge": "acknowledged",
     "rerun": "asked to run again",
-    "snooze": "snoozed",
+    "wake": "snoozed no longer",
     "assign": "assigned",
     "resolve": "resolved by force",
 }
@@ -30,8 +30,9 @@ DONE = {
 def together(request: HttpRequest) -> HttpResponse:
     ticked = {number for text in request.POST.getlist("incident") if (number := whole(text)) is not None}
     with explained(request):
-        report = bulk.together(ticked, _asked(request), actor=actor_of(request), now=wiring.clock.now())
-        _tell(request, report, DONE[report.action])
+        ask = _asked(request)
+        report = bulk.together(ticked, ask, actor=actor_of(request), now=wiring.clock.now())
+        _tell(request, report, DONE.get(ask.action) or f"snoozed {ask.snooze}")
     return redirect(next_of(request) or "incidents")
 
 
@@ -47,8 +48,10 @@ def _asked(request: HttpRequest) -> bulk.Ask:
     action = said.get("action", "")
     if action == "resolve":
         return forced(said.get("how", ""), said.get("why", "").strip())
-    until = instant(said.get("until", ""), make_aware)
-    return bulk.Ask(action, until=until, assignee=said.get("assignee", "").strip())
+    if action == "snooze":
+        wanted = snooze_asked(said)
+        return bulk.Ask(action, until=wanted.until, until_worse=wanted.until_worse, failures=wanted.failures)
+    return bulk.Ask(action, assignee=said.get("assignee", "").strip())
 
 
 def _tell(request: HttpRequest, report: bulk.Report, done: str) -> None:

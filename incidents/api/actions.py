@@ -94,6 +94,15 @@ class Snooze(Action):
         return actions.snooze(number, said["until"], actor=actor, now=now, seen=said["revision"], **ends)
 
 
+class Wake(Action):
+    """Ends the snooze before its time."""
+
+    right = "acknowledge"
+
+    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
+        return actions.wake(number, actor=actor, now=now, seen=said["revision"])
+
+
 class Rerun(Action):
     """Runs the failing units now."""
 

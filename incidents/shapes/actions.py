@@ -42,7 +42,7 @@ class AssignSerializer(ActionSerializer):
 
 
 class SnoozeSerializer(ActionSerializer):
-    """What ends it, whichever comes first. `until` null and nothing else: it is snoozed no longer."""
+    """What ends it, whichever comes first; at least one of them."""
 
     until = serializers.DateTimeField(required=False, allow_null=True, default=None)
     until_worse = serializers.BooleanField(

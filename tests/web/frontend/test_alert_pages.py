@@ -157,14 +157,14 @@ def test_an_incident_is_snoozed_until_what_was_chosen(page: Client, said: dict[s
     answer = page.post(f"{where}/snooze", said, follow=True)
     assert f"Messages about #{failing().pk} are snoozed {until}." in text_of(answer)
     assert f"Snoozed {until}." in text_of(answer)
-    page.post(f"{where}/snooze", {})
+    assert "is snoozed no longer" in text_of(page.post(f"{where}/wake", follow=True))
     assert failing().snoozed_until is None
 
 
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ({"ends": "until", "until": ""}, "Say until when."),
+        ({"ends": "until", "until": ""}, "Say until when: a time"),
         ({"ends": "failures", "failures": "x"}, "1 to 1000 more failures"),
     ],
 )

@@ -156,7 +156,7 @@ def test_snoozing_and_ending_it(page: Client, late: Incident) -> None:
     page.post(f"/incidents/{late.pk}/snooze", {"until": "2026-11-18T09:00", "revision": late.revision})
     late.refresh_from_db()
     assert late.snoozed_until == make.NOW.replace(day=18, hour=14, minute=0)
-    page.post(f"/incidents/{late.pk}/snooze", {"revision": late.revision})
+    page.post(f"/incidents/{late.pk}/wake", {"revision": late.revision})
     late.refresh_from_db()
     assert late.snoozed_until is None
 
@@ -214,6 +214,27 @@ def test_the_bar_of_the_list_does_what_a_page_does(
     assert Incident.objects.filter(pk=late.pk).values_list(field, flat=True).get() == value
 
 
+@pytest.mark.parametrize(
+    ("said", "until"),
+    [
+        ({"ends": "until", "until": "2026-11-18T09:00"}, "until 2026-11-18 14:00 UTC"),
+        ({"ends": "worse"}, "until it gets worse"),
+        ({"ends": "failures", "failures": "2"}, "for 2 more failures"),
+    ],
+)
+def test_the_bar_of_the_list_snoozes_until_what_was_chosen(
+    page: Client, late: Incident, said: dict[str, str], until: str
+) -> None:
+    numbers = {"incident": [late.pk], "action": "snooze", **said}
+    assert f"#{late.pk} is snoozed {until}." in page.post("/incidents/together", numbers, follow=True).content.decode()
+    unsaid = page.post("/incidents/together", {**numbers, "ends": "until", "until": ""}, follow=True).content.decode()
+    assert "Say until when" in unsaid
+    assert Incident.objects.get(pk=late.pk).snoozed_until is not None
+    ended = page.post("/incidents/together", {**numbers, "action": "wake"}, follow=True).content.decode()
+    assert f"#{late.pk} is snoozed no longer." in ended
+    assert Incident.objects.get(pk=late.pk).snoozed_until is None
+
+
 def test_what_the_bar_cannot_do_is_said(page: Client, late: Incident) -> None:
     html = page.post("/incidents/together", {"incident": [late.pk], "action": "resolve"}, follow=True).content.decode()
     assert "Say which kind of false positive" in html
@@ -231,6 +252,7 @@ def test_what_the_bar_cannot_do_is_said(page: Client, late: Incident) -> None:
         "annotate",
         "comment",
         "snooze",
+        "wake",
         "resolve",
         "reopen",
         "assign",

@@ -133,6 +133,24 @@ def test_who_has_left_the_team_takes_nothing_back(two: list[int], ana: User) -> 
     assert Incident.objects.filter(snoozed_until=None).count() == 0
 
 
+def test_a_snooze_of_many_says_until_when(two: list[int], ana: User) -> None:
+    together(two, Ask("snooze", failures=3), actor=ana, now=NOW)
+    with pytest.raises(Refused, match="Say until when"):
+        together(two, Ask("snooze"), actor=ana, now=NOW + MINUTE)
+    assert set(Incident.objects.values_list("snoozed_failures", flat=True)) == {3}
+
+
+def test_the_snoozes_of_many_are_ended_and_that_is_taken_back(two: list[int], ana: User) -> None:
+    together(two[:1], snooze(), actor=ana, now=NOW)
+    before = state_of(two[0])
+    report = together(two, Ask("wake"), actor=ana, now=NOW + MINUTE)
+    assert (report.done, [one.why for one in report.kept]) == (two[:1], [f"#{two[1]} is not snoozed."])
+    assert Incident.objects.get(pk=two[0]).snoozed_until is None
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=LATER)
+    assert state_of(two[0]) == before
+
+
 def test_a_rerun_has_no_undo_and_nothing_done_leaves_none(two: list[int], ana: User) -> None:
     assert together(two, Ask("rerun"), actor=ana, now=NOW).bulk is None
     assert together([4711], Ask("acknowledge"), actor=ana, now=NOW).bulk is None

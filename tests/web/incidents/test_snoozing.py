@@ -15,7 +15,7 @@ from incidents.models import Incident, IncidentEvent, Message
 from incidents.sending import send_due
 from incidents.telling import Letter, Telling
 from lakehub.accounts.models import Role, Team, User
-from lakehub.kernel.errors import Refused
+from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Outcome
 from quality.models import Category
 from tests import factories
@@ -223,10 +223,22 @@ def test_a_snooze_is_taken_back(stage: Stage, ana: User) -> None:
     incident = stage.opened()
     actions.snooze(incident.pk, None, failures=2, actor=ana, now=NOW)
     tell(NOW)
-    actions.snooze(incident.pk, None, actor=ana, now=NOW + MINUTE)
+    actions.wake(incident.pk, actor=ana, now=NOW + MINUTE)
     tell(NOW + MINUTE)
     assert subjects() == ["[opened]"]
-    assert IncidentEvent.objects.filter(kind="snoozed").latest("pk").text == "no longer"
+    ended = IncidentEvent.objects.get(kind="snooze_ended")
+    assert (ended.actor, ended.text) == ("ana", "by hand")
+    with pytest.raises(Conflict, match="is not snoozed"):
+        actions.wake(incident.pk, actor=ana, now=NOW + 2 * MINUTE)
+
+
+def test_a_snooze_without_an_end_is_refused_and_ends_no_other(stage: Stage, ana: User) -> None:
+    incident = stage.opened()
+    actions.snooze(incident.pk, NOW + DAY, actor=ana, now=NOW)
+    with pytest.raises(Refused, match="Say until when"):
+        actions.snooze(incident.pk, None, actor=ana, now=NOW + MINUTE)
+    incident.refresh_from_db()
+    assert incident.snoozed_until == NOW + DAY
 
 
 @pytest.mark.parametrize("failures", [0, -1, 1001])
@@ -256,9 +268,11 @@ def test_each_end_can_be_asked_for_over_the_api(stage: Stage) -> None:
     for body, said in (
         ({"until_worse": True}, "until it gets worse"),
         ({"failures": 3}, "for 3 more failures"),
-        ({"until": None}, "no longer"),
     ):
         assert client.post(where, body, content_type="application/json").status_code == 200
         assert IncidentEvent.objects.filter(kind="snoozed").latest("pk").text == said
-    refused = client.post(where, {"failures": 0}, content_type="application/json")
-    assert refused.status_code == 400
+    assert client.post(where, {"failures": 0}, content_type="application/json").status_code == 400
+    refused = client.post(where, {"until": None}, content_type="application/json")
+    assert (refused.status_code, list(refused.json()["error"]["fields"])) == (422, ["until"])
+    for expect in (200, 409):
+        assert client.post(where.replace("snooze", "wake"), content_type="application/json").status_code == expect
