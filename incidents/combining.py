@@ -67,8 +67,7 @@ def split(number: int, units: Collection[int], *, actor: str, now: datetime, see
 
 
 def _locked(number: int) -> Incident:
-    moves.find(number)
-    row = Incident.objects.select_for_update(of=("self",)).select_related("dataset__team").get(pk=number)
+    row = moves.locked(number)
     if row.resolved_at is not None or row.reported:
         raise Conflict(f"Only open incidents that tests found are merged or split, and #{number} is {row.state}.")
     return row

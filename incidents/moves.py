@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from types import MappingProxyType
 from typing import Any
 
 from django.db.models import F
@@ -25,6 +26,11 @@ EVENTS = {
     Move.DISPUTE: "disputed",
 }
 
+AWAKE: Mapping[str, object] = MappingProxyType(
+    {"snoozed_until": None, "snoozed_at": None, "snoozed_until_worse": False, "snoozed_failures": None}
+)
+"""A snooze ends with the incident: what begins again is news."""
+
 
 def find(number: int) -> Incident:
     """The incident with its dataset and team. Raises NotFound."""
@@ -32,6 +38,12 @@ def find(number: int) -> Incident:
     if found is None:
         raise NotFound(f"There is no incident #{number}. The list of incidents has all that there are.")
     return found
+
+
+def locked(number: int) -> Incident:
+    """The same, and nobody else changes it before the transaction ends. Raises NotFound."""
+    Incident.objects.select_for_update().filter(pk=number).first()
+    return find(number)  # read after the wait: a join of the query that waits would be of before it
 
 
 def make(
@@ -55,7 +67,8 @@ def make(
         becomes = after(State(was), move, reported=incident.reported)
     except NoSuchMove as error:
         raise Conflict(f"{error} {_who_moved_last(incident)}") from None
-    update(incident, {**(sets or {}), "state": becomes.value}, seen=seen)
+    ended = AWAKE if becomes is State.RESOLVED else {}
+    update(incident, {**ended, **(sets or {}), "state": becomes.value}, seen=seen)
     note(incident, EVENTS[move], now=now, actor=actor, text=text, was=was, becomes=becomes.value)
     if becomes is State.RESOLVED:
         waiting.look_again(incident.dataset_id, now=now)

@@ -103,8 +103,7 @@ def close_offboarded(*, now: datetime) -> int:
 
 def _close_offboarded(number: int, now: datetime) -> None:
     with transaction.atomic():
-        locked = Incident.objects.select_for_update(of=("self",))
-        incident = locked.select_related("dataset__team", "assignee").get(pk=number)
+        incident = moves.locked(number)
         if incident.state == State.RESOLVED:
             return
         _end_spans(incident, now)

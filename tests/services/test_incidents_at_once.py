@@ -48,17 +48,18 @@ except Conflict as conflict:
 """
 RACES = """
 import json
-from threading import Barrier, Thread
+from threading import Barrier, Event, Thread
 from django.db import connection
 from django.test import Client
 from django.test.utils import setup_test_environment
-from incidents import reports
+from incidents import bulk, reports
 from incidents.bulk import Ask, together
 from incidents.models import UserReport
 from incidents.undo import undo
 from lakehub import wiring
 from lakehub.accounts import tokens
 from lakehub.accounts.models import Role
+from lakehub.accounts.permissions import require
 from lakehub.kernel.interval import Interval
 from quality.models import Category, Unit
 from tests.factories import DAY, HOUR
@@ -108,6 +109,31 @@ def post(person, path, **body):
         said = answer.json()
         return [answer.status_code, said.get("error", {}).get("message", said.get("state"))]
     return call
+
+def somebody_waits_for_me():
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT count(*) FROM pg_locks WHERE NOT granted AND transactionid = pg_current_xact_id()::xid")
+        return cursor.fetchone()[0]
+
+def in_the_middle_of_bulk(ask, number, call):
+    # what the call returned that began when the incident had been read and not changed yet, and what bulk did
+    inside, over = Event(), Event()
+    def held(*args):
+        require(*args)
+        inside.set()
+        while not over.wait(0.01) and not somebody_waits_for_me():
+            pass
+    def meanwhile():
+        inside.wait(30)
+        try:
+            return call()
+        finally:
+            over.set()
+    bulk.require = held
+    try:
+        return at_once(meanwhile, lambda: together([number], ask, actor=ana, now=NOW).bulk.pk)
+    finally:
+        bulk.require = require
 
 def is_sound():
     # a unit's verdict is FAIL if and only if it is active in exactly one open incident
@@ -214,6 +240,13 @@ back = lambda: [one.code for one in undo(bulk, actor=ana, now=NOW).kept]
 said = at_once(back, post(ben, f"{number}/annotate", revision=1, backfill="needed"))
 return [*said, Incident.objects.filter(pk=number).values_list("state", "backfill").get()]
 """,
+    "a change in the middle of a bulk": """
+number = opened().pk
+change = post(ben, f"{number}/annotate", backfill="needed")
+(code, _), made = in_the_middle_of_bulk(Ask("assign", assignee="ben"), number, change)
+kept = [one.code for one in undo(made, actor=ana, now=NOW).kept]
+return [code, kept, Incident.objects.values_list("assignee__username", "backfill").get(pk=number)]
+""",
     "a report and what explains it": """
 over = far()
 stage.fails(over)
@@ -266,6 +299,13 @@ def test_a_pass_and_a_force_at_once_resolve_it_once(races: dict[str, list[Any]])
 def test_an_undo_and_a_change_at_once_leave_one_of_them(races: dict[str, list[Any]]) -> None:
     for (kept, (code, _), row), is_sound in races["an undo and a change"]:
         assert (kept, code, row) in (([], 409, ["open", ""]), (["conflict"], 200, ["acknowledged", "needed"]))
+        assert is_sound
+
+
+def test_an_undo_of_many_keeps_what_somebody_changed_in_the_middle_of_it(races: dict[str, list[Any]]) -> None:
+    for (code, kept, (assignee, backfill)), is_sound in races["a change in the middle of a bulk"]:
+        assert (code == 200) == (backfill == "needed"), "who was told that it is changed finds it changed"
+        assert (kept, assignee) == ([], None)
         assert is_sound
 
 
