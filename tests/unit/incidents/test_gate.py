@@ -302,7 +302,7 @@ def test_a_table_without_partitions_is_as_good_as_its_last_test() -> None:
 
 
 def test_stale_data_fails_only_from_its_boundary_on() -> None:
-    stale = FreshnessTest("fresh", SIX_HOURS, replace(failing(0), data=EVERYTHING), complete_to=at(4))
+    stale = FreshnessTest("fresh", SIX_HOURS, failing(0)._replace(data=EVERYTHING), complete_to=at(4))
     copy = CopyState(Grain.DAY, ZONE, at(1), (stale,))
     assert asked_for(copy, 3, 4).verdict is Verdict.PASS
     assert asked_for(copy, 3, 4.1).verdict is Verdict.FAIL

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from incidents.domain.substitution import names, one_line, problem, text
+from tests.texts import any_text, text_of
 
 KNOWN = ("dataset", "title", "link", "cause")
 VALUES = {"dataset": "flights", "title": "rows are missing", "link": "https://lakehub.example/incidents/1", "cause": ""}
@@ -83,7 +83,7 @@ def test_names_are_found() -> None:
     assert names("{title} of {dataset}; {nothing.here} { link }") == {"title", "dataset"}
 
 
-@given(st.text(max_size=60), st.text(max_size=30))
+@given(any_text(60), any_text(30))
 def test_whatever_is_written_a_subject_is_one_line_and_holds_what_it_was_given(template: str, value: str) -> None:
     said = one_line(template, dict.fromkeys(KNOWN, value))
     assert len(said.splitlines()) <= 1
@@ -91,7 +91,7 @@ def test_whatever_is_written_a_subject_is_one_line_and_holds_what_it_was_given(t
         assert said == one_line(template, {})
 
 
-@given(st.text(alphabet="{}a_.[]!:|% \n", max_size=12))
+@given(text_of("{}a_.[]!:|% \n", 12))
 def test_a_template_that_is_taken_has_no_brace_left(template: str) -> None:
     if not problem(template, ("a", "a_")):
         left = template.replace("{a_}", "").replace("{a}", "")

@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from ingestion.domain.schema import SIMPLE_TYPES, Schema
 from ingestion.sources import Chunk, Unreadable
 from ingestion.spark.fitting import Rules, fit
+from tests.texts import any_text
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
-VALUES = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | st.text(max_size=5)
+VALUES = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | any_text(5)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ from ingestion.domain.accounting import Counts
 from ingestion.spark.report import JobReport, Written
 from ingestion.spark.spec import JobSpec, MissingSecret, resolve_secret
 from ingestion.spark.strict import Refused
+from tests.texts import any_text
 
 TABLE = {
     "name": "orders",
@@ -85,7 +86,7 @@ def test_a_secret_is_found_by_its_reference_and_never_in_the_spec() -> None:
         resolve_secret("sqlite:///shop.db", {})
 
 
-@given(st.builds(Counts, *([st.integers(0, 99)] * 5)), st.dictionaries(st.text(max_size=4), st.integers()))
+@given(st.builds(Counts, *([st.integers(0, 99)] * 5)), st.dictionaries(any_text(4), st.integers()))
 def test_a_report_is_read_back_as_it_was_written(counts: Counts, partitions: dict[str, int]) -> None:
     report = JobReport("r", "succeeded", counts=counts, partitions=partitions, written=Written(1, 2, 3))
     assert JobReport.from_json(report.to_json()) == report

@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quality.domain.expression import Expression, ExpressionError, Scope, flattened, parse, readable, understand
+from tests.texts import any_text
 from tests.unit.quality.expressions import expressions
 
 FRAGMENTS = [
@@ -64,7 +65,7 @@ def test_flattening_is_canonical(expression: Expression) -> None:
     assert flattened(parse(once)) == once == flattened(parse(readable(expression)))
 
 
-@given(st.one_of(st.text(max_size=60), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)))
+@given(st.one_of(any_text(60), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)))
 @settings(max_examples=150)
 def test_any_text_is_understood_or_refused_with_a_place(text: str) -> None:
     error = None

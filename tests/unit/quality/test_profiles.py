@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quality.domain.profiles import ColumnProfile, proposals
+from tests.texts import text_of
 
 
 def proposed(**profile: Any) -> dict[str, tuple[dict[str, Any], str]]:
@@ -60,7 +61,7 @@ def test_of_a_handful_of_rows_nothing_is_proposed() -> None:
     assert proposed(rows=20) == {}
 
 
-@given(st.lists(st.text(st.sampled_from("ABab09-._é"), min_size=1, max_size=6), min_size=21, max_size=60, unique=True))
+@given(st.lists(text_of("ABab09-._é", 6, min_size=1), min_size=21, max_size=60, unique=True))
 def test_a_pattern_matches_the_values_that_speak_for_it(values: list[str]) -> None:
     found = proposed(values=dict.fromkeys(values, 20), is_text=True, rows=20 * len(values))
     if "pattern" in found:

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from quality.domain.expression.measures import Answer
 from quality.domain.stored import from_json, storable, to_json
+from tests.texts import CHARACTER, SURROGATE, text_of
 
-texts = st.text(st.one_of(st.characters(), st.characters(categories=["Cs"]), st.sampled_from("\x00\\ux0d8")))
+texts = text_of(CHARACTER | SURROGATE | st.sampled_from("\\ux0d8"), 20)
 scalars = st.one_of(
     st.none(),
     st.integers(),
