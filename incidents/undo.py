@@ -1,4 +1,8 @@
-"""Taking an action on many incidents back: each is set to what it was, unless somebody has changed it since."""
+"""Taking an action on many incidents back: each is set to what it was, unless somebody has changed it since.
+
+A line of the action is there as long as it can be taken back: it goes in the transaction that does so. An undo that broke
+off half way is thus repeated, and goes on with the rest.
+"""
 
 from __future__ import annotations
 
@@ -19,13 +23,16 @@ from lakehub.kernel.errors import Conflict, NotFound
 
 
 def undo(number: int, *, actor: User, now: datetime) -> Report:
-    """Takes back what `actor` did to many, within 10 minutes and once; one that has changed since stays, and is named.
+    """Takes back what `actor` did to many, within 10 minutes, each once; one that has changed since stays, and is named.
 
     Raises NotFound for what is not theirs, Conflict where it is too late.
     """
-    bulk = _claim(number, actor, now)
+    bulk = _found(number, actor, now)
     report = Report(bulk.action)
-    for line in bulk.lines.select_related("incident__dataset__team").order_by("incident"):
+    lines = list(bulk.lines.select_related("incident__dataset__team").order_by("incident"))
+    if not lines:
+        raise Conflict("That was taken back already. Nothing was changed.")
+    for line in lines:
         kept = _one(bulk, line, actor, now)
         if kept is None:
             report.done.append(line.incident_id)
@@ -34,7 +41,7 @@ def undo(number: int, *, actor: User, now: datetime) -> Report:
     return report
 
 
-def _claim(number: int, actor: User, now: datetime) -> BulkAction:
+def _found(number: int, actor: User, now: datetime) -> BulkAction:
     bulk = BulkAction.objects.filter(pk=number, actor=actor).first()
     if bulk is None:
         raise NotFound(f"There is no action {number} of yours. What others did, they take back themselves.")
@@ -43,8 +50,6 @@ def _claim(number: int, actor: User, now: datetime) -> BulkAction:
             f"It is too late to undo: that was possible until {bulk.at + UNDO_WITHIN:%Y-%m-%d %H:%M} UTC. "
             "Nothing was changed."
         )
-    if BulkAction.objects.filter(pk=number, undone_at=None).update(undone_at=now) != 1:
-        raise Conflict("That was taken back already. Nothing was changed.")
     return bulk
 
 
@@ -52,6 +57,8 @@ def _one(bulk: BulkAction, line: BulkLine, actor: User, now: datetime) -> Kept |
     try:
         with transaction.atomic():
             require(actor, KINDS[bulk.action].right, line.incident.dataset.team)
+            if BulkLine.objects.filter(pk=line.pk).delete()[0] != 1:
+                raise Conflict(f"#{line.incident_id} was taken back already.")
             INVERSES[bulk.action](line, actor.get_username(), now)
     except tuple(CODES) as error:
         return Kept(line.incident_id, code_of(error), str(error))

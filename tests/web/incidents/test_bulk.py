@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from incidents import actions, reports
+from incidents import actions, moves, reports
 from incidents.bulk import Ask, together
 from incidents.intake import take_in
 from incidents.models import BulkAction, Incident, Message, Span
@@ -123,6 +123,37 @@ def test_an_undo_is_possible_once_for_ten_minutes_by_who_did_it(two: list[int], 
     undo(other.pk, actor=ana, now=NOW + timedelta(minutes=9, seconds=59))
     with pytest.raises(Conflict, match="taken back already"):
         undo(other.pk, actor=ana, now=LATER)
+
+
+def test_an_undo_that_broke_off_goes_on_with_the_rest(
+    two: list[int], ana: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bulk = together(two, snooze(), actor=ana, now=NOW).bulk
+    assert bulk is not None
+    whole = moves.note
+
+    def killed(incident: Incident, *args: Any, **said: Any) -> object:
+        if incident.pk == two[1]:
+            raise SystemExit("no time left")
+        return whole(incident, *args, **said)
+
+    monkeypatch.setattr(moves, "note", killed)
+    with pytest.raises(SystemExit):
+        undo(bulk.pk, actor=ana, now=LATER)
+    monkeypatch.undo()
+    assert undo(bulk.pk, actor=ana, now=LATER).done == [two[1]]
+    assert not Incident.objects.exclude(snoozed_until=None).exists()
+    with pytest.raises(Conflict, match="taken back already"):
+        undo(bulk.pk, actor=ana, now=LATER)
+
+
+def test_what_could_not_be_taken_back_is_named_again(two: list[int], ana: User) -> None:
+    bulk = together(two, snooze(), actor=ana, now=NOW).bulk
+    assert bulk is not None
+    actions.annotate(two[0], {"backfill": "needed"}, actor=ana, now=NOW + MINUTE)
+    undo(bulk.pk, actor=ana, now=LATER)
+    again = undo(bulk.pk, actor=ana, now=LATER)
+    assert (again.done, [one.incident for one in again.kept]) == ([], [two[0]])
 
 
 def test_who_has_left_the_team_takes_nothing_back(two: list[int], ana: User) -> None:
