@@ -7,7 +7,7 @@ is taken from the end that leaves more.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
@@ -119,6 +119,8 @@ class _Bounds:
         moment = self._moment(right)
         if moment is None:
             return ALL
+        if _is_text(right) and not self._is_own(left):  # what is compared with a date is cut off to one
+            moment = replace(moment, earliest=moment.earliest - _WIDTHS["day"])
         if self._column.names_partitions:
             if not (moment.is_name or moment.is_typed or is_time):
                 return ALL  # texts compare letter by letter
@@ -204,14 +206,24 @@ class _Bounds:
             return None
 
     def _in_some_zone(self, at: datetime) -> _Moment:
-        if at.tzinfo is not None:  # some databases overlook the offset
-            meant, overlooked = at.astimezone(UTC), at.replace(tzinfo=UTC)
-            return _Moment(min(meant, overlooked), max(meant, overlooked))
-        if self._clock.zone is not None and not self._column.names_partitions:
-            both = [at.replace(tzinfo=self._clock.zone, fold=fold).astimezone(UTC) for fold in (0, 1)]
-            return _Moment(min(both), max(both))
-        plain = at.replace(tzinfo=UTC)
-        return _Moment(plain - _EAST, plain + _WEST)
+        """A column may hold instants, or what a clock showed: in the session's zone, in UTC, in the dataset's. The catalog knows
+        how a source writes it, and not how the database does that runs the query.
+        """
+        session, shown = self._clock.zone, [at.replace(tzinfo=None)]
+        meant: list[datetime] = []
+        if (
+            at.tzinfo is not None
+        ):  # some databases overlook the offset, others take the column to be in the session's zone
+            meant.append(at.astimezone(UTC))
+            shown += [at.astimezone(session).replace(tzinfo=None)] if session else []
+        elif session is None or self._column.names_partitions:
+            plain = at.replace(tzinfo=UTC)
+            return _Moment(plain - _EAST, plain + _WEST)
+        zones = [UTC, session, self._column.zone] if session else [UTC]
+        meant += [
+            one.replace(tzinfo=zone, fold=fold).astimezone(UTC) for one in shown for zone in zones for fold in (0, 1)
+        ]
+        return _Moment(min(meant), max(meant))
 
     def _now(self, *, is_date: bool) -> _Moment:
         """A moment ago or in a moment: the query runs later than it is asked about."""
@@ -253,6 +265,11 @@ def _interval(start: datetime, end: datetime) -> Ranges:
 def _both(one: Ranges, other: Ranges) -> Ranges:
     pieces = (first.clip(second) for first in one for second in other)
     return union(piece for piece in pieces if piece is not None)
+
+
+def _is_text(node: exp.Expr) -> bool:
+    """Without a type of its own, and more than a day."""
+    return isinstance(node.unnest(), exp.Literal) and not _is_day(node.unnest())
 
 
 def _is_day(node: exp.Expr) -> bool:
