@@ -10,10 +10,11 @@ from typing import Any
 
 from incidents import alerts
 from incidents.models import GateQuestion, Incident, MessageState, State
-from ingestion.models import JobKind, JobState
+from ingestion.models import BlockedInput, JobKind, JobState
 from lakehub.accounts.models import Role, User
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
+from lakehub.kernel.interval import EVERYTHING
 from lakehub.kernel.outcome import Outcome, Verdict
 from quality.models import Category, SkippedCheck, Test, Unit
 from tests import factories as make
@@ -40,6 +41,7 @@ def build() -> Dataset:
     for one in upstream.values():
         make.edge(one, flights)
     make.edge(flights, Dataset.objects.get(name="carrier_daily"))
+    _waits(flights, Dataset.objects.get(name="weather"))
     alerts.generate_missing(now=NOW)
     return flights
 
@@ -190,6 +192,20 @@ def _planes_known(flights: Dataset) -> None:
         gating=False,
     )
     _days(known, "dc1", 0.1533, "< 20%", "unmatched(this.tailnum, planes.tailnum) / rows(this) < 20%")
+
+
+def _waits(flights: Dataset, weather: Dataset) -> None:
+    """A backfill that has begun nothing, because an input of it is late."""
+    times = {"due_at": NOW + 9 * MINUTE, "started_at": None, "ended_at": None, "waits_since": NOW - 26 * MINUTE}
+    BlockedInput.objects.create(
+        run=make.run(make.copy_of(flights), JobKind.BACKFILL, JobState.WAITING, **times),
+        copy=make.copy_of(weather),
+        start=EVERYTHING.start,
+        end=EVERYTHING.end,
+        verdict="fail",
+        reason="fail: sustained",
+        incidents=[Incident.objects.get(dataset=weather, category=Category.FRESHNESS).pk],
+    )
 
 
 def _weather() -> None:
