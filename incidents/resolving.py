@@ -109,7 +109,7 @@ def _close_offboarded(number: int, now: datetime) -> None:
         _end_spans(incident, now)
         fields = {"state": State.RESOLVED.value, "resolved_at": now, "resolution": Resolution.OFFBOARDED.value}
         was = incident.state
-        moves.update(incident, fields)
+        moves.update(incident, {**moves.AWAKE, **ends})
         text = "The dataset was off-boarded."
         moves.note(incident, "resolved", now=now, text=text, was=was, becomes=State.RESOLVED)
         outbox.tell(incident, "resolved", reports.who_waits(incident), now=now, text=text)

@@ -7,6 +7,7 @@ nothing: the lease runs out and the next one sends. Killed between sending and n
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -68,8 +69,16 @@ def _handle(number: int, *, now: datetime) -> bool:
 
 def _decide(message: Message, now: datetime) -> Decision:
     subject = subject_of(message.incident, now=now)
+    if _is_beyond_snooze(message):
+        subject = replace(subject, snoozed_until=None)
     stale = explanations(message.incident, subject, now=now)
     return decide(subject, stale, was_held=message.held_since is not None, released_at=message.released_at, now=now)
+
+
+def _is_beyond_snooze(message: Message) -> bool:
+    """Of a snooze that an undo restored: that it was over was told in spite of it, so that it is not is too."""
+    since = message.incident.snoozed_at
+    return message.occasion == "reopened" and since is not None and since < message.created_at
 
 
 def _carry_out(decision: Decision, message: Message, now: datetime) -> None:

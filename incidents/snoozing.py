@@ -1,7 +1,7 @@
 """Snooze: the messages of an incident are held until a time, until it gets worse, or for so many more failures.
 
-Its tests go on, its verdict and the gate's answer stay. Without a time it ends after LONGEST whatever happens, so that
-nothing is silent for ever.
+Its tests go on, its verdict and the gate's answer stay. It ends with the incident, and without a time after LONGEST
+whatever happens, so that nothing is silent for ever.
 """
 
 from __future__ import annotations
@@ -47,9 +47,11 @@ class Snooze:
 
     def fields(self, *, now: datetime) -> dict[str, object]:
         """Of the incident."""
+        if not self.is_any:
+            return dict(moves.AWAKE)
         return {
-            "snoozed_until": (self.until or now + LONGEST) if self.is_any else None,
-            "snoozed_at": now if self.is_any else None,
+            "snoozed_until": self.until or now + LONGEST,
+            "snoozed_at": now,
             "snoozed_until_worse": self.until_worse,
             "snoozed_failures": self.failures,
         }

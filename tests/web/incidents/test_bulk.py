@@ -11,6 +11,7 @@ from incidents import actions, moves, reports
 from incidents.bulk import Ask, together
 from incidents.intake import take_in
 from incidents.models import BulkAction, Incident, Message, Span
+from incidents.sending import send_due
 from incidents.undo import undo
 from lakehub.accounts.models import Role, User
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -94,6 +95,26 @@ def test_what_was_acknowledged_before_it_was_resolved_is_acknowledged_again(two:
 
 
 def test_what_somebody_changed_since_stays(two: list[int], ana: User) -> None:
+def test_what_was_snoozed_before_it_was_resolved_is_snoozed_again(two: list[int], ana: User) -> None:
+    """Only that it is open again is told all the same, to whom its end was."""
+    Message.objects.update(state="sent")
+    actions.snooze(two[0], None, until_worse=True, actor=ana, now=NOW)
+    before = state_of(two[0])
+    report = together(two[:1], FORCED, actor=ana, now=NOW + MINUTE)
+    send_due(now=NOW + MINUTE)
+    assert Incident.objects.get(pk=two[0]).snoozed_until is None
+    assert report.bulk is not None
+    undo(report.bulk.pk, actor=ana, now=LATER)
+    assert state_of(two[0]) == before
+    send_due(now=LATER)
+    told = Message.objects.filter(incident=two[0]).order_by("pk")
+    assert list(told.values_list("occasion", "state")) == [
+        ("opened", "sent"),
+        ("resolved", "sent"),
+        ("reopened", "sent"),
+    ]
+
+
     report = together(two, snooze(), actor=ana, now=NOW)
     assert report.bulk is not None
     actions.annotate(two[0], {"backfill": "needed"}, actor=ana, now=NOW + MINUTE)

@@ -241,6 +241,29 @@ def test_a_snooze_without_an_end_is_refused_and_ends_no_other(stage: Stage, ana:
     assert incident.snoozed_until == NOW + DAY
 
 
+def test_it_ends_with_the_incident_and_what_begins_again_is_told(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    unit = incident.spans.get().unit
+    actions.snooze(incident.pk, None, until_worse=True, failures=3, actor=ana, now=NOW)
+    stage.passes(unit, at=NOW + HOUR)
+    tell(NOW + HOUR)
+    incident.refresh_from_db()
+    assert not snoozing.of(incident, now=NOW + HOUR).is_any
+    stage.see(unit, Outcome.FAIL, at=NOW + 2 * HOUR)
+    tell(NOW + 2 * HOUR)
+    assert subjects() == ["[opened]", "[resolved]", "[reopened]"]
+
+
+def test_so_it_does_with_the_dataset(stage: Stage, ana: User) -> None:
+    incident = opened(stage)
+    actions.snooze(incident.pk, NOW + DAY, actor=ana, now=NOW)
+    stage.dataset.offboarded_at = NOW + HOUR
+    stage.dataset.save()
+    take_in(now=NOW + HOUR)
+    incident.refresh_from_db()
+    assert (incident.resolution, incident.snoozed_until) == ("offboarded", None)
+
+
 @pytest.mark.parametrize("failures", [0, -1, 1001])
 def test_a_snooze_for_no_failures_is_refused(stage: Stage, ana: User, failures: int) -> None:
     incident = stage.opened()

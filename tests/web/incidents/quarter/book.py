@@ -154,7 +154,7 @@ class Book:
                 span.ended_at = max(now, span.began_at)
                 span.unit.waive(act.said["how"], now)
                 span.unit.fails = False
-            case.state, case.how, case.resolved_at = "resolved", act.said["how"], now
+            case.state, case.how, case.resolved_at, case.snoozed_until = "resolved", act.said["how"], now, None
             self.cases.letter(case, "resolved", now)
             self.cases.follow(case, now)
 

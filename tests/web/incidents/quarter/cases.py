@@ -159,7 +159,7 @@ class Cases:
                 if batch.occasion:
                     self.letter(case, batch.occasion, now)
             elif case.state != "resolved":
-                case.state, case.how, case.resolved_at = "resolved", batch.how, now
+                case.state, case.how, case.resolved_at, case.snoozed_until = "resolved", batch.how, now, None
                 if not batch.occasion:  # else it came and went within the minute
                     self.letter(case, "resolved", now)
                 self.follow(case, now)
