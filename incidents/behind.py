@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, Value
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from incidents.domain.resolution import Resolution
 from incidents.lives import ACKNOWLEDGED, alive_in, in_grace, lives_of, reported, reports_alive_in
 from incidents.models import GateQuestion, Incident, Span, UserReport
+from incidents.questions import asked_again
 from incidents.scope import Scope
 from lakehub.catalog.models import DatasetCopy, GracePeriod
 from lakehub.kernel.errors import Refused
@@ -146,27 +149,32 @@ def _missed(window: Interval, scope: Scope, *, monitored: bool) -> list[int]:
 
 
 def _spans_met(window: Interval) -> QuerySet[Span, int]:
-    asked = GateQuestion.objects.filter(
-        copy=OuterRef("copy"),
-        at__gte=Greatest(OuterRef("began_at"), window.start),
-        at__lt=Least(Coalesce(OuterRef("ended_at"), window.end), window.end),
-        start__lt=OuterRef("end"),
-        end__gt=OuterRef("start"),
+    spans = Span.objects.filter(
+        alive_in(window), _asked_about("began_at", "ended_at", window, {"copy": OuterRef("copy")})
     )
-    spans = Span.objects.filter(alive_in(window), Exists(asked))
     return spans.values_list("incident_id", flat=True)
 
 
 def _reports_met(window: Interval) -> QuerySet[UserReport, int]:
-    asked = GateQuestion.objects.filter(
-        copy__dataset=OuterRef("incident__dataset"),
-        copy=Coalesce(OuterRef("copy"), F("copy")),
-        at__gte=Greatest(OuterRef("occurred_at"), window.start),
-        at__lt=Least(Coalesce(OuterRef("fixed_at"), window.end), window.end),
-        start__lt=OuterRef("end"),
-        end__gt=OuterRef("start"),
-    )
-    return UserReport.objects.filter(reports_alive_in(window), ACKNOWLEDGED, Exists(asked)).values_list("pk", flat=True)
+    about = {"copy__dataset": OuterRef("incident__dataset"), "copy": Coalesce(OuterRef("copy"), F("copy"))}
+    again = {**about, "copy": Coalesce(OuterRef("copy"), F("question__copy"))}
+    reports = UserReport.objects.filter(reports_alive_in(window), ACKNOWLEDGED)
+    asked = _asked_about("occurred_at", "fixed_at", window, about, again)
+    return reports.filter(asked).values_list("pk", flat=True)
+
+
+def _asked_about(
+    began: str, ended: str, window: Interval, about: dict[str, Any], again: dict[str, Any] | None = None
+) -> Q:
+    """Over what was wrong from `began` to `ended`: a question that counts was asked about some of its range meanwhile."""
+    meanwhile = {
+        "at__gte": Greatest(OuterRef(began), window.start),
+        "at__lt": Least(Coalesce(OuterRef(ended), window.end), window.end),
+    }
+    of_question = {**about, "start__lt": OuterRef("end"), "end__gt": OuterRef("start")}
+    of_again = {f"question__{name}": value for name, value in {**of_question, **(again or {})}.items()}
+    first = GateQuestion.objects.filter(**meanwhile, **of_question)
+    return Exists(first) | Exists(asked_again(window).filter(**meanwhile, **of_again))
 
 
 # False alarms of tests

@@ -19,7 +19,7 @@ from random import getrandbits
 from django.db import DataError, IntegrityError, close_old_connections, transaction
 from django.db.models import F
 
-from incidents.models import GateCount, GateQuestion
+from incidents.models import AskedAgain, GateCount, GateQuestion
 from lakehub.catalog.models import DatasetCopy
 
 FLUSH_S = 0.25
@@ -27,18 +27,40 @@ MOST_QUEUED = 20_000
 AT_ONCE = 1_000
 DROPPED, REFUSED = "questions_dropped", "questions_refused"
 """What `GateCount` counts: not kept; and not answered, because they came too often."""
+_UNNAMED = "~"
+"""Begins the name of a request to which nobody gave one."""
+_KEY = ("consumer", "request_id", "copy_id", "start", "end")
+"""What is one question."""
 
 _log = logging.getLogger(__name__)
 
 
 def new_request_id() -> str:
     """For a question whose asker named none: it is counted by itself."""
-    return f"{getrandbits(128):032x}"
+    return f"{_UNNAMED}{getrandbits(128):032x}"
 
 
 def keep(questions: Iterable[GateQuestion]) -> None:
-    """Writes them now. Of one request the first stays."""
-    GateQuestion.objects.bulk_create(list(questions), ignore_conflicts=True)
+    """Writes them now. Of one request the first answer stays, and of those that follow the time."""
+    rows = list(questions)
+    GateQuestion.objects.bulk_create(rows, ignore_conflicts=True)
+    named = [row for row in rows if not row.request_id.startswith(_UNNAMED)]
+    if named:
+        _keep_later(named)
+
+
+def _keep_later(questions: Sequence[GateQuestion]) -> None:
+    """The times of those that are kept already, with another time."""
+    consumers, requests = {one.consumer for one in questions}, {one.request_id for one in questions}
+    of_these = GateQuestion.objects.filter(consumer__in=consumers, request_id__in=requests)
+    known = {tuple(key): (pk, at) for pk, at, *key in of_these.values_list("pk", "at", *_KEY)}
+    again = []
+    for row in questions:
+        pk, at = known.get(tuple(getattr(row, name) for name in _KEY), (None, row.at))
+        if row.at != at:
+            again.append(AskedAgain(question_id=pk, at=row.at))
+    if again:
+        AskedAgain.objects.bulk_create(again, ignore_conflicts=True)
 
 
 def count(name: str, by: int) -> None:

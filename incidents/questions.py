@@ -1,7 +1,8 @@
 """How many questions the gate was asked, and how many of them were about data that was wrong then, as is known now.
 
-The log holds each question once: (consumer, request, copy, range). What failed is found from what was wrong, not by
-looking at each question: two statements, whose cost is what failed and not what was asked.
+A question, (consumer, request, copy, range), counts once, at its first time in the window. The log holds its first time ever;
+of one that lies before the window the first of its later times within counts. What failed is found from what was wrong, not
+by looking at each question: its cost is what failed and not what was asked.
 """
 
 from __future__ import annotations
@@ -12,10 +13,13 @@ from datetime import datetime
 from typing import Any
 
 from django.db import connection
-from django.db.models import Case, Count, IntegerField, Value, When
+from django.db.models import Case, Count, Exists, IntegerField, OuterRef, Q, QuerySet, Value, When
 
 from incidents.domain.levels import QueryLevel
-from incidents.models import GateQuestion
+from incidents.domain.resolution import Resolution
+from incidents.lives import ACKNOWLEDGED
+from incidents.models import AskedAgain, GateQuestion, Span, UserReport
+from lakehub.kernel.interval import Interval
 
 _WRONG = """
 SELECT q.id, q.copy_id, q.at FROM incidents_span s
@@ -42,27 +46,60 @@ WHERE i.acknowledged_at IS NOT NULL AND i.resolution <> 'rejected'
 """A cross join is done in the order in which it is written: what was wrong first, then by index what was asked meanwhile."""
 
 
+Counted = list[tuple[int, int, int, int]]
+"""(copy, step, how many were asked, how many of them failed)"""
+
+
 def query_levels(edges: Sequence[datetime], copies: dict[int, int]) -> dict[int, list[QueryLevel]]:
-    """By dataset, one between each two of the edges. `copies`: the dataset of each copy that is asked about."""
+    """By dataset, one between each two of the edges, of the window from the first of them to the last. `copies`: the dataset
+    of each copy that is asked about."""
     steps = len(edges) - 1
     found: defaultdict[int, list[QueryLevel]] = defaultdict(lambda: [QueryLevel()] * steps)
-    for copy, at, n in _asked(edges):
+    for copy, at, asked, failed in (*_first(edges), *_failed(edges), *_again(edges)):
         if copy in copies:
-            found[copies[copy]][at] += QueryLevel(asked=n)
-    for copy, at, n in _failed(edges):
-        if copy in copies:
-            found[copies[copy]][at] += QueryLevel(failed=n)
+            found[copies[copy]][at] += QueryLevel(failed, asked)
     return found
 
 
-def _asked(edges: Sequence[datetime]) -> list[tuple[int, int, int]]:
+def asked_again(window: Interval) -> QuerySet[AskedAgain]:
+    """The first time in the window of each question whose first time ever lies outside."""
+    inside = Q(question__at__gte=window.start, question__at__lt=window.end)
+    earlier = AskedAgain.objects.filter(question=OuterRef("question"), at__gte=window.start, at__lt=OuterRef("at"))
+    return AskedAgain.objects.filter(~inside, ~Exists(earlier), at__gte=window.start, at__lt=window.end)
+
+
+def _first(edges: Sequence[datetime]) -> Counted:
     rows = GateQuestion.objects.filter(at__gte=edges[0], at__lt=edges[-1])
+    return list(_by_step(rows, edges, "copy").annotate(asked=Count("pk"), failed=Value(0)))
+
+
+def _again(edges: Sequence[datetime]) -> Counted:
+    rows = asked_again(Interval(edges[0], edges[-1]))
+    counted = _by_step(rows, edges, "question__copy").annotate(asked=Count("pk"), failed=Count("pk", filter=_met()))
+    return list(counted)
+
+
+def _met() -> Q:
+    """Over later times: the question was about something that was wrong then."""
+    about = {"start__lt": OuterRef("question__end"), "end__gt": OuterRef("question__start")}
+    then = Q(ended_at=None) | Q(ended_at__gt=OuterRef("at"))
+    spans = Span.objects.filter(then, began_at__lte=OuterRef("at"), copy=OuterRef("question__copy"), **about)
+    real = spans.filter(~Q(incident__resolution=Resolution.FALSE_POSITIVE), incident__reported=False)
+    not_fixed = Q(fixed_at=None) | Q(fixed_at__gt=OuterRef("at"))
+    there = Q(copy=None) | Q(copy=OuterRef("question__copy"))
+    reports = UserReport.objects.filter(ACKNOWLEDGED, not_fixed, there, occurred_at__lte=OuterRef("at"), **about)
+    told = reports.filter(incident__dataset=OuterRef("question__copy__dataset"))
+    return Exists(real) | Exists(told)
+
+
+def _by_step(rows: QuerySet[Any], edges: Sequence[datetime], copy: str) -> QuerySet[Any, Any]:
     steps = (When(at__lt=edge, then=Value(at)) for at, edge in enumerate(edges[1:]))
     step = Case(*steps, output_field=IntegerField()) if len(edges) > 2 else Value(0)
-    return list(rows.annotate(step=step).values_list("copy_id", "step").annotate(n=Count("pk")).order_by())
+    counted: QuerySet[Any, Any] = rows.annotate(step=step).values_list(copy, "step").order_by()
+    return counted
 
 
-def _failed(edges: Sequence[datetime]) -> list[tuple[int, int, int]]:
+def _failed(edges: Sequence[datetime]) -> Counted:
     stored = [connection.ops.adapt_datetimefield_value(edge) for edge in edges]
     named: dict[str, Any] = {"from": stored[0], "to": stored[-1], "no": False}
     named |= {f"edge{at}": edge for at, edge in enumerate(stored[1:])}
@@ -70,4 +107,4 @@ def _failed(edges: Sequence[datetime]) -> list[tuple[int, int, int]]:
     counted = f"SELECT copy_id, CASE {steps} END AS step, COUNT(*) FROM ({_WRONG}) AS wrong GROUP BY copy_id, step"  # noqa: S608  # no text of a person
     with connection.cursor() as cursor:
         cursor.execute(counted, named)
-        return [(int(copy), int(at), int(n)) for copy, at, n in cursor.fetchall()]
+        return [(int(copy), int(at), 0, int(n)) for copy, at, n in cursor.fetchall()]

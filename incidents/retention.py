@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
+from django.db.models import Q
+
 from incidents.bulk import UNDO_WITHIN
-from incidents.models import BulkAction, Delivery, Digest, DigestState, GateQuestion
+from incidents.models import AskedAgain, BulkAction, Delivery, Digest, DigestState, GateQuestion
 from lakehub.pruning import prune
 
 
 def forget_questions(*, now: datetime, kept: timedelta) -> int:
-    """Deletes the questions older than `kept`. The number deleted."""
-    return prune(GateQuestion.objects.all(), age="at", before=now - kept)
+    """Deletes the times older than `kept`, and the questions that have no younger one. The number of questions deleted."""
+    prune(AskedAgain.objects.all(), age="at", before=now - kept)
+    return prune(GateQuestion.objects.all(), age="at", before=now - kept, where=Q(again=None))
 
 
 def forget_deliveries(*, now: datetime, kept: timedelta) -> int:

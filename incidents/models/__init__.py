@@ -3,7 +3,7 @@
 from incidents.models.alerts import Alert, Digest, DigestState, Route, SuppressionRule
 from incidents.models.delivery import Delivery, MessageTemplate
 from incidents.models.following import BulkAction, BulkLine, Subscription
-from incidents.models.gate import GateCount, GateOverride, GatePolicy, GateQuestion, Preset
+from incidents.models.gate import AskedAgain, GateCount, GateOverride, GatePolicy, GateQuestion, Preset
 from incidents.models.incident import (
     Backfill,
     FalsePositive,
@@ -22,6 +22,7 @@ __all__ = [
     "FREE",
     "SUPPRESSED",
     "Alert",
+    "AskedAgain",
     "Backfill",
     "BulkAction",
     "BulkLine",

@@ -88,7 +88,7 @@ class GateOverride(models.Model):
 
 
 class GateQuestion(models.Model):
-    """A question that the gate was asked and what it answered; the query-level score is computed from these."""
+    """A question that the gate was asked, its first time and the answer to it; the query-level score is computed from these."""
 
     at = models.DateTimeField()
     consumer = models.CharField(max_length=63)
@@ -116,6 +116,20 @@ class GateQuestion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.consumer} about {self.copy}: {self.verdict}"
+
+
+class AskedAgain(models.Model):
+    """A later time at which the same question was asked, for windows that do not hold its first."""
+
+    question = models.ForeignKey(GateQuestion, on_delete=models.CASCADE, related_name="again")
+    at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["question", "at"], name="asked_again_once_a_moment")]
+        indexes: ClassVar = [models.Index(fields=["at"], name="asked_again_at")]
+
+    def __str__(self) -> str:
+        return f"{self.question}, again"
 
 
 class GateCount(models.Model):

@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 
-from incidents import retention
+from incidents import gate_log, retention
 from incidents.models import BulkAction, Digest, GateQuestion, Message
 from tests import factories
 from tests.factories import DAY, MINUTE, NOW
@@ -19,6 +19,21 @@ def test_questions_older_than_the_history_go() -> None:
         GateQuestion.objects.create(at=NOW - age * DAY, consumer="etl", request_id=str(age), copy=copy, **facts)
     assert retention.forget_questions(now=NOW, kept=timedelta(days=400)) == 1
     assert set(GateQuestion.objects.values_list("request_id", flat=True)) == {"399", "0"}
+
+
+def test_a_question_that_is_still_asked_stays_with_its_younger_times() -> None:
+    facts = {
+        "copy": factories.copy_of(factories.dataset()),
+        "start": NOW - DAY,
+        "end": NOW,
+        "verdict": "pass",
+        "allowed": True,
+    }
+    for age in (402, 401, 399):
+        gate_log.keep([GateQuestion(at=NOW - age * DAY, consumer="etl", request_id="the job", **facts)])
+    assert retention.forget_questions(now=NOW, kept=timedelta(days=400)) == 0
+    assert [one.at for one in GateQuestion.objects.get().again.all()] == [NOW - 399 * DAY]
+    assert retention.forget_questions(now=NOW, kept=timedelta(days=398)) == 1
 
 
 def test_digests_that_went_out_go_and_what_they_listed_stays() -> None:

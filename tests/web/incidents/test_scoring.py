@@ -61,6 +61,18 @@ def test_questions_that_met_bad_data_count_once_a_request() -> None:
     assert (found.queries.failed, found.queries.asked) == (1, 2)
 
 
+def test_a_job_that_asks_again_under_one_name_counts_in_every_window_that_it_asks_in() -> None:
+    stage = Stage()
+    live_for(stage, 3)
+    for hours in (1, 2, 5, 8):
+        gate.ask(gate.Question("flights", BAD_DAY, "etl", "dc2", "the job"), now=NOW + hours * HOUR)
+    told = [
+        scores_of(Interval(NOW + a * HOUR, NOW + b * HOUR), now=LATER).queries
+        for a, b in ((0, 3), (2, 6), (3, 9), (9, 10))
+    ]
+    assert [(one.failed, one.asked) for one in told] == [(1, 1), (1, 1), (0, 1), (0, 0)]
+
+
 def test_a_grace_period_is_left_out() -> None:
     stage = Stage(grace_until=NOW + HOUR)
     live_for(stage, 3)

@@ -69,12 +69,14 @@ def tally(
 def questions(
     cases: list[CaseInTheBook], asked: list[tuple[Act, datetime]], start: datetime, end: datetime
 ) -> tuple[int, int]:
-    """Each once a request, at the first time that it was asked: the log of the gate keeps no other."""
+    """Each once a request, at the first time in the window that it was asked."""
     first: dict[tuple[object, ...], tuple[Act, datetime]] = {}
     for act, at in asked:
+        if not start <= at < end:
+            continue
         said = act.said
         first.setdefault((said["consumer"], said["request"], act.dataset, said["center"], said["data"]), (act, at))
-    counted = [(act, at) for act, at in first.values() if start <= at < end]
+    counted = first.values()
     failed = sum(any(met(case, act, at) for case in cases if case.name.dataset == act.dataset) for act, at in counted)
     return len(counted), failed
 
