@@ -107,7 +107,7 @@ def _close_offboarded(number: int, now: datetime) -> None:
         if incident.state == State.RESOLVED:
             return
         _end_spans(incident, now)
-        fields = {"state": State.RESOLVED.value, "resolved_at": now, "resolution": Resolution.OFFBOARDED.value}
+        ends = {"state": State.RESOLVED.value, "resolved_at": now, "resolution": Resolution.OFFBOARDED.value}
         was = incident.state
         moves.update(incident, {**moves.AWAKE, **ends})
         text = "The dataset was off-boarded."
