@@ -15,7 +15,7 @@ from datetime import UTC, datetime
 from functools import lru_cache, partial
 from typing import Any
 
-from django.db import connection, models
+from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Field, QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
@@ -50,23 +50,25 @@ class Prepared:
 
     def rows(self, **values: Any) -> list[tuple[Any, ...]]:
         """In the order of the `values_list`. Raises KeyError where a parameter is missing."""
-        return self._statement().rows(values)
+        database = connections[DEFAULT_DB_ALIAS]
+        return self._statement(database).rows(values, database)
 
     def objects(self, **values: Any) -> list[Any]:
         """The model's instances, with those that `select_related` names. Raises KeyError where a parameter is missing."""
-        made = self._statement()
-        return [made.object_of(row) for row in made.rows(values)]
+        database = connections[DEFAULT_DB_ALIAS]
+        made = self._statement(database)
+        return [made.object_of(row) for row in made.rows(values, database)]
 
-    def _statement(self) -> _Statement:
-        made = self._made.get(connection.vendor)
+    def _statement(self, database: BaseDatabaseWrapper) -> _Statement:
+        made = self._made.get(database.vendor)
         if made is None:
-            made = self._made[connection.vendor] = _Statement(self._build())
+            made = self._made[database.vendor] = _Statement(self._build(), database)
         return made
 
 
 class _Statement:
-    def __init__(self, queryset: QuerySet[Any, Any]) -> None:
-        compiler = queryset.query.get_compiler(connection=connection)
+    def __init__(self, queryset: QuerySet[Any, Any], database: BaseDatabaseWrapper) -> None:
+        compiler = queryset.query.get_compiler(connection=database)
         sql, parameters = compiler.as_sql()
         self._parameters = {_name(place, one): one for place, one in enumerate(parameters)}
         # By name: each is bound once, and no driver has to look for the places anew.
@@ -74,16 +76,16 @@ class _Statement:
         self._converters = _converters(compiler)
         self._shape = _shape(compiler) if queryset._iterable_class is ModelIterable else None
 
-    def rows(self, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
-        bound = {name: _bound(one, values) for name, one in self._parameters.items()}
-        with connection.cursor() as cursor:
+    def rows(self, values: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[tuple[Any, ...]]:
+        bound = {name: _bound(one, values, database) for name, one in self._parameters.items()}
+        with database.cursor() as cursor:
             cursor.execute(self._sql, bound)
             found = cursor.fetchall()
         return [self._converted(row) for row in found] if self._converters else found
 
     def object_of(self, row: tuple[Any, ...]) -> Any:
         assert self._shape is not None, "A query of `values_list` has no objects: use `rows`."
-        made = self._shape.model.from_db(connection.alias, self._shape.names, row[self._shape.cells])
+        made = self._shape.model.from_db(DEFAULT_DB_ALIAS, self._shape.names, row[self._shape.cells])
         for one in self._shape.related:
             one.populate(row, made)
         return made
@@ -113,7 +115,7 @@ def _shape(compiler: SQLCompiler) -> _Shape:
     assert select is not None
     cells = slice(info["select_fields"][0], info["select_fields"][-1] + 1)
     names = [column.target.attname for column, _, _ in select[cells]]
-    related = get_related_populators(info, select, connection.alias)  # type: ignore[call-arg]  # the stub is of another Django
+    related = get_related_populators(info, select, DEFAULT_DB_ALIAS)  # type: ignore[call-arg]  # the stub is of another Django
     return _Shape(info["model"], names, cells, related)
 
 
@@ -121,9 +123,9 @@ def _name(place: int, parameter: Any) -> str:
     return parameter.name if isinstance(parameter, Parameter) else f"constant{place}"
 
 
-def _bound(parameter: Any, values: Mapping[str, Any]) -> Any:
+def _bound(parameter: Any, values: Mapping[str, Any], database: BaseDatabaseWrapper) -> Any:
     if isinstance(parameter, Parameter):
-        return parameter.output_field.get_db_prep_value(values[parameter.name], connection)
+        return parameter.output_field.get_db_prep_value(values[parameter.name], database)
     return parameter
 
 

@@ -8,8 +8,9 @@ block. Nothing here enumerates partitions: what has not been tested is found as 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from incidents.domain.zones import Zones, cut, zones_of
@@ -34,8 +35,7 @@ NOT_EXPECTED = "not_expected"
 PASSING = "passing"
 
 
-@dataclass(frozen=True)
-class UnitState:
+class UnitState(NamedTuple):
     """One unit as judged now. `streak`: it is failing, sustained or not. `next_run_at`: its next rerun."""
 
     data: Interval
@@ -120,8 +120,7 @@ class CopyState:
     """When it was seen last which partitions hold rows, of a copy that Lakehub only reads: what ended later may hold some."""
 
 
-@dataclass(frozen=True)
-class Cause:
+class Cause(NamedTuple):
     """A part of the answer: over `ranges` the test says `verdict`, because of `reason`; it may go at `changes_at`."""
 
     verdict: Verdict
@@ -229,7 +228,7 @@ def _causes(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
         yield Cause(Verdict.UNKNOWN, NO_TESTS, (silent,))
     for test in copy.tests:
         for cause in _grouped(_of_test(test, asked, copy, now)):
-            yield _in_grace(replace(cause, test=test.key, category=test.category), copy, now)
+            yield _in_grace(cause._replace(test=test.key, category=test.category), copy, now)
     for report in copy.reports:
         if report.data.meets(asked):
             yield _of_report(report)
@@ -255,7 +254,7 @@ def _of_test(test: GatingTest, asked: Interval, copy: CopyState, now: datetime) 
 def _in_grace(cause: Cause, copy: CopyState, now: datetime) -> Cause:
     in_grace = copy.grace_until is not None and now < copy.grace_until
     if in_grace and cause.verdict in (Verdict.FAIL, Verdict.WARN):
-        return replace(cause, reason=IN_GRACE, changes_at=copy.grace_until)
+        return cause._replace(reason=IN_GRACE, changes_at=copy.grace_until)
     return cause
 
 
@@ -338,8 +337,7 @@ def _grouped(causes: Iterable[Cause]) -> Iterator[Cause]:
 def _joined(group: Sequence[Cause]) -> Cause:
     if len(group) == 1 and len(group[0].ranges) == 1:
         return group[0]
-    return replace(
-        group[0],
+    return group[0]._replace(
         ranges=union(piece for cause in group for piece in cause.ranges),
         changes_at=min((cause.changes_at for cause in group if cause.changes_at is not None), default=None),
         eta=min((cause.eta for cause in group if cause.eta is not None), default=None),

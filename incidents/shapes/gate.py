@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Any
 
 from rest_framework import serializers
@@ -59,7 +61,7 @@ class AnswerSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 def answer_of(reply: Reply) -> dict[str, Any]:
-    """The reply as AnswerSerializer describes it; instants are left to the renderer, which writes them in UTC."""
+    """The reply as AnswerSerializer describes it and as it is sent: instants are texts already."""
     answer, wait = reply.answer, reply.answer.retry_after(now=reply.at)
     blockers = set(map(id, answer.blockers))
     etas = [cause.eta for cause in answer.blockers if cause.eta is not None]
@@ -76,9 +78,9 @@ def answer_of(reply: Reply) -> dict[str, Any]:
         "reasons": [_cause(cause, blocks=id(cause) in blockers) for cause in answer.causes],
         "overrides": [_override(one) for one in answer.overrides],
         "incidents": sorted({cause.incident for cause in answer.causes if cause.incident is not None}),
-        "recovery_eta": min(etas, default=None),
+        "recovery_eta": _text(min(etas, default=None)),
         "retry_after": None if wait is None else wait.total_seconds(),
-        "answered_at": reply.at,
+        "answered_at": _text(reply.at),
     }
 
 
@@ -89,7 +91,7 @@ def _cause(cause: Cause, *, blocks: bool) -> dict[str, Any]:
         "test": cause.test,
         "category": cause.category,
         "incident": cause.incident,
-        "eta": cause.eta,
+        "eta": _text(cause.eta),
         "ranges": [_range(piece) for piece in cause.ranges],
         "blocks": blocks,
     }
@@ -101,12 +103,18 @@ def _override(one: Override) -> dict[str, Any]:
         "range": _range(one.data),
         "by": one.by,
         "reason": one.reason,
-        "expires_at": one.expires_at,
+        "expires_at": _text(one.expires_at),
     }
 
 
 def _range(data: Interval) -> dict[str, Any]:
-    return {"start": data.start, "end": data.end}
+    return {"start": _text(data.start), "end": _text(data.end)}
+
+
+@lru_cache(maxsize=4096)
+def _text(instant: datetime | None) -> str | None:
+    """As REST framework writes it. One answer holds the same few many times, and the next one most of them again."""
+    return None if instant is None else instant.astimezone(UTC).isoformat().removesuffix("+00:00") + "Z"
 
 
 class InputSerializer(serializers.Serializer[dict[str, str]]):
