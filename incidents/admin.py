@@ -126,9 +126,10 @@ class MessageAdmin(ReadOnly, admin.ModelAdmin[Message]):
 
     @admin.action(description="Send again what failed or was dropped", permissions=["act"])
     def send_again(self, request: HttpRequest, chosen: QuerySet[Message]) -> None:
-        unsent = chosen.filter(state__in=(MessageState.FAILED, MessageState.DROPPED))
-        count = unsent.update(state=MessageState.PENDING, due_at=wiring.clock.now(), attempt=0, error="", why="")
-        audit.record(request.user.get_username(), "send again", "messages", now=wiring.clock.now(), messages=count)
+        now, unsent = wiring.clock.now(), chosen.filter(state__in=(MessageState.FAILED, MessageState.DROPPED))
+        numbers = list(unsent.order_by("pk").values_list("pk", flat=True))
+        count = unsent.update(state=MessageState.PENDING, due_at=now, attempt=0, error="", why="")
+        audit.record(request.user.get_username(), "send again", "messages", now=now, messages=numbers)
         self.message_user(request, f"{count} due to be sent again.", messages.SUCCESS if count else messages.WARNING)
 
 

@@ -1,4 +1,7 @@
-"""The one way in which an incident changes: a conditional update and an event row, in the caller's transaction."""
+"""The one way in which an incident changes: a conditional update and an event row, in the caller's transaction.
+
+What a person does is in the audit log too.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +15,7 @@ from django.db.models import F
 from incidents.domain.lifecycle import Move, NoSuchMove, State, after
 from incidents.models import Incident, IncidentEvent
 from ingestion import waiting
+from lakehub.accounts import audit
 from lakehub.kernel.errors import Conflict, NotFound
 
 EVENTS = {
@@ -25,6 +29,23 @@ EVENTS = {
     Move.REJECT: "rejected",
     Move.DISPUTE: "disputed",
 }
+AUDITED: Mapping[str, str] = MappingProxyType(
+    {kind: move.value for move, kind in EVENTS.items()}
+    | {
+        "annotated": "annotate",
+        "assigned": "assign",
+        "commented": "comment",
+        "merged": "merge",
+        "opened": "split off",
+        "reported": "report",
+        "rerun": "rerun",
+        "snooze_ended": "wake",
+        "snoozed": "snooze",
+        "split": "split",
+        "undone": "undo",
+    }
+)
+"""What a line of the timeline is called in the audit log, where a person made it."""
 
 AWAKE: Mapping[str, object] = MappingProxyType(
     {"snoozed_until": None, "snoozed_at": None, "snoozed_until_worse": False, "snoozed_failures": None}
@@ -55,6 +76,7 @@ def make(
     actor: str = "",
     text: str = "",
     seen: int | None = None,
+    **detail: Any,
 ) -> Incident:
     """Makes the move, sets the fields that go with it, notes it. Raises Conflict where the table has no such move, or
     somebody was faster.
@@ -69,7 +91,7 @@ def make(
         raise Conflict(f"{error} {_who_moved_last(incident)}") from None
     ended = AWAKE if becomes is State.RESOLVED else {}
     update(incident, {**ended, **(sets or {}), "state": becomes.value}, seen=seen)
-    note(incident, EVENTS[move], now=now, actor=actor, text=text, was=was, becomes=becomes.value)
+    note(incident, EVENTS[move], now=now, actor=actor, text=text, was=was, becomes=becomes.value, **detail)
     if becomes is State.RESOLVED:
         waiting.look_again(incident.dataset_id, now=now)
     return incident
@@ -95,7 +117,11 @@ def note(
     becomes: str = "",
     **detail: Any,
 ) -> IncidentEvent:
-    """One line of the timeline."""
+    """One line of the timeline, and where somebody did it one of the audit log."""
+    if actor:
+        said = {"text": text, **detail}
+        known = {name: value for name, value in said.items() if value not in ("", [])}
+        audit.record(actor, AUDITED.get(kind, kind), f"incident:{incident.pk}", now=now, **known)
     return IncidentEvent.objects.create(
         incident=incident, at=now, kind=kind, actor=actor, text=text, was=was, becomes=becomes, detail=detail
     )

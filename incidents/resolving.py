@@ -13,7 +13,6 @@ from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FORCED, FalsePositive, Resolution
 from incidents.models import Incident, Span
 from incidents.recalling import recall
-from lakehub.accounts import audit
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
@@ -51,12 +50,12 @@ def resolve(
             raise Refused(f"#{number} is a user's report: it is declared fixed, or rejected.")
         fields = {"resolved_at": now, "resolution": how.value, "resolved_why": why, "false_positive": kind}
         said = f"{how.value.replace('_', ' ')}{': ' + kind.replace('_', ' ') if kind else ''}. {why}".strip()
-        moves.make(incident, Move.RESOLVE, fields, now=now, actor=actor, text=said, seen=seen)
+        detail = {"resolution": how.value, "false_positive": kind}
+        moves.make(incident, Move.RESOLVE, fields, now=now, actor=actor, text=said, seen=seen, **detail)
         units = _end_spans(incident, now)
         waivers.waive(units, Waiver(how.value), now=now)
         outbox.enqueue(incident, "resolved", outbox.spans_to_tell(incident), now=now, actor=actor, text=said)
         reports.follow(incident, now=now)
-        audit.record(actor, "resolve", f"incident:{number}", now=now, resolution=how.value, kind=kind, why=why)
     return incident
 
 
@@ -90,7 +89,6 @@ def take_back(
         raise Conflict(f"Nothing of #{incident.pk} fails any more, so it stays resolved. Nothing was changed.")
     _agreed(failing, now)
     reports.follow_back(incident, now=now)
-    audit.record(actor, "reopen", f"incident:{incident.pk}", now=now, why=why)
 
 
 def close_offboarded(*, now: datetime) -> int:

@@ -280,6 +280,19 @@ def test_a_split_leaves_a_failing_unit_on_both_sides(stage: Stage) -> None:
         combining.split(made.pk, [unit.pk], actor="ana", now=NOW)
 
 
+def test_both_sides_of_a_merge_and_a_split_are_in_the_audit_log(stage: Stage) -> None:
+    one, other = stage.opened(), stage.opened(day("2026-11-02"))
+    combining.merge(one.pk, other.pk, actor="ana", now=NOW)
+    made = combining.split(one.pk, [Unit.objects.get(start=BAD_DAY.start).pk], actor="ben", now=NOW)
+    lines = AuditEntry.objects.order_by("pk").values_list("actor", "action", "subject", "detail__text")
+    assert list(lines) == [
+        ("ana", "resolve", f"incident:{other.pk}", f"merged into #{one.pk}"),
+        ("ana", "merge", f"incident:{one.pk}", f"#{other.pk} into this one"),
+        ("ben", "split off", f"incident:{made.pk}", f"split from #{one.pk}"),
+        ("ben", "split", f"incident:{one.pk}", f"1 units to #{made.pk}"),
+    ]
+
+
 # Users' reports
 
 

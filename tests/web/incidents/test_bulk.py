@@ -13,7 +13,7 @@ from incidents.intake import take_in
 from incidents.models import BulkAction, Incident, Message, Span
 from incidents.sending import send_due
 from incidents.undo import undo
-from lakehub.accounts.models import Role, User
+from lakehub.accounts.models import AuditEntry, Role, User
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.outcome import Outcome
 from quality.models import Unit
@@ -83,6 +83,7 @@ def test_an_undo_is_the_exact_inverse(two: list[int], ana: User, ask: Ask) -> No
     assert undo(report.bulk.pk, actor=ana, now=LATER).done == two
     take_in(now=LATER)
     assert [state_of(number) for number in two] == before
+    assert AuditEntry.objects.filter(actor="ana", subject__in=[f"incident:{number}" for number in two]).count() == 4
 
 
 def test_what_was_acknowledged_before_it_was_resolved_is_acknowledged_again(two: list[int], ana: User) -> None:

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
@@ -7,7 +9,7 @@ from django.test.utils import CaptureQueriesContext
 from incidents.models import Incident, UserReport
 from incidents.urls import ACTIONS
 from lakehub import wiring
-from lakehub.accounts.models import Role, User
+from lakehub.accounts.models import AuditEntry, Role, User
 from quality.models import Category
 from tests.factories import HOUR, NOW
 from tests.web.incidents.calling import client, post
@@ -65,6 +67,37 @@ def test_what_a_person_does_shows_in_the_answer(incident: Incident) -> None:
     resolved = post(by, f"{path}/resolve", resolution="false_positive", false_positive="planned_change", why="Moved.")
     assert (resolved["state"], resolved["resolution"]) == ("resolved", "false_positive")
     assert post(by, f"{path}/reopen", why="Not quite.")["state"] == "open"
+
+
+def test_what_people_do_to_incidents_is_in_the_audit_log(incident: Incident) -> None:
+    by, path = client(), f"/{incident.pk}"
+    asked = {"dataset": "flights", "category": "others", "from": "2026-11-16", "to": "2026-11-17", "text": "Odd."}
+    report = post(by, "", expect=201, **asked)["id"]
+    steps: dict[str, dict[str, Any]] = {
+        f"{path}/acknowledge": {},
+        f"{path}/annotate": {"backfill": "needed"},
+        f"{path}/comment": {"text": "Looking."},
+        f"{path}/snooze": {"until_worse": True},
+        f"{path}/rerun": {},
+        f"{path}/assign": {"assignee": ""},
+        f"{path}/release": {},
+        f"{path}/resolve": {"resolution": "accepted", "why": "Gone for good."},
+        f"{path}/reopen": {"why": "Found again."},
+        f"/{report}/reject": {"why": "As designed."},
+        f"/{report}/dispute": {"why": "It is not."},
+    }
+    for step, body in steps.items():
+        post(by, step, **body)
+    lines = AuditEntry.objects.filter(subject__startswith="incident:").order_by("pk")
+    assert [f"/{one.subject[9:]}/{one.action}" for one in lines] == [f"/{report}/report", *steps]
+    assert {one.actor for one in lines} == {"on_call"}
+    assert lines.get(action="resolve").detail == {"text": "accepted. Gone for good.", "resolution": "accepted"}
+    assert lines.get(action="annotate").detail == {"text": "backfill: needed.", "fields": ["backfill"]}
+
+
+def test_what_lakehub_does_by_itself_is_on_the_timeline_alone(incident: Incident) -> None:
+    assert incident.events.count() == 2
+    assert not AuditEntry.objects.filter(subject__startswith="incident:").exists()
 
 
 def test_a_conflict_says_who_was_faster(incident: Incident) -> None:
