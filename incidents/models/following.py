@@ -34,7 +34,6 @@ class BulkAction(models.Model):
     actor = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.CASCADE, related_name="+")
     action = models.CharField(max_length=20)
     at = models.DateTimeField()
-    undone_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:
         ordering: ClassVar = ["-at"]
@@ -45,7 +44,10 @@ class BulkAction(models.Model):
 
 
 class BulkLine(models.Model):
-    """What became of one incident: the revision that the action left it at, and the values that it had before."""
+    """What became of one incident: the revision that the action left it at, and the values that it had before.
+
+    It goes when that is taken back.
+    """
 
     bulk = models.ForeignKey(BulkAction, on_delete=models.CASCADE, related_name="lines")
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="+")
