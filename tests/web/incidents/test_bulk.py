@@ -95,7 +95,6 @@ def test_what_was_acknowledged_before_it_was_resolved_is_acknowledged_again(two:
     assert state_of(two[0]) == before
 
 
-def test_what_somebody_changed_since_stays(two: list[int], ana: User) -> None:
 def test_what_was_snoozed_before_it_was_resolved_is_snoozed_again(two: list[int], ana: User) -> None:
     """Only that it is open again is told all the same, to whom its end was."""
     Message.objects.update(state="sent")
@@ -116,6 +115,7 @@ def test_what_was_snoozed_before_it_was_resolved_is_snoozed_again(two: list[int]
     ]
 
 
+def test_what_somebody_changed_since_stays(two: list[int], ana: User) -> None:
     report = together(two, snooze(), actor=ana, now=NOW)
     assert report.bulk is not None
     actions.annotate(two[0], {"backfill": "needed"}, actor=ana, now=NOW + MINUTE)
