@@ -1,8 +1,9 @@
 """Every other service, by the URLs of the `apprise` library, in a child process that may reach the Internet and nothing else.
 
 The library connects by itself, so that nobody here could choose the address. In the child an audit hook of Python sees
-each connection with the address that it goes to, and refuses those of this network; it refuses programs too. Redirects
-are not followed. The address, which holds secrets, goes over the child's standard input.
+what each socket is about to do, and refuses it unless it names an address of the Internet; it refuses programs too.
+Redirects are not followed. The address, which holds secrets, goes over the child's standard input; its answer comes over
+a file descriptor that only it writes to, whatever a plug-in prints.
 """
 
 from __future__ import annotations
@@ -32,6 +33,12 @@ OURS = {"mailto": "email", "mailtos": "email"}
 LOCAL = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "windows")
 """These act on the machine that Lakehub runs on, with no connection that could be seen."""
 _ROOT = Path(__file__).resolve().parents[2]
+_UNCONNECTED = (
+    *("socket.__new__", "socket.bind", "socket.gethostname", "socket.getservbyname", "socket.getservbyport"),
+    *("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"),
+)
+"""These ask nobody but the resolver of names; whatever else a socket does goes to an address. urllib3 binds one to see
+whether there is IPv6."""
 _PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
 
 
@@ -80,9 +87,9 @@ def _child(asked: dict[str, Any]) -> dict[str, Any]:
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=json.dumps(asked),
-            capture_output=True,
-            text=True,
+            input=json.dumps(asked).encode(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
             timeout=TIMEOUT,
             check=False,
             cwd="/",
@@ -92,18 +99,28 @@ def _child(asked: dict[str, Any]) -> dict[str, Any]:
         return {"problem": f"it took longer than {TIMEOUT} s"}
     if done.returncode:
         return {"problem": f"it was stopped (exit code {done.returncode})"}
-    told: dict[str, Any] = json.loads(done.stdout)
-    return told
+    return _answer(done.stdout)
+
+
+def _answer(said: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(said)
+    except ValueError:
+        told = None
+    return told if isinstance(told, dict) else {"problem": "it was stopped before it had answered"}
 
 
 # In the child
 
 
 def main() -> None:
+    answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a plug-in prints is no answer
     asked = json.load(sys.stdin)
     seen: list[str] = []
     sys.addaudithook(lambda event, args: _guard(event, args, seen, private=bool(asked.get("private"))))
-    json.dump(_told(asked, seen), sys.stdout)
+    with answer:
+        json.dump(_told(asked, seen), answer)
 
 
 def _told(asked: dict[str, Any], seen: list[str]) -> dict[str, Any]:
@@ -154,10 +171,10 @@ def _guard(event: str, args: tuple[Any, ...], seen: list[str], *, private: bool)
     """Raises where the child is about to talk to this network, or to start a program."""
     if event in _PROGRAMS:
         raise PermissionError(f"{event} is not for a channel")
-    if event not in ("socket.connect", "socket.sendto") or private:
+    if private or not event.startswith("socket.") or event in _UNCONNECTED:
         return
-    where = args[1][0] if isinstance(args[1], tuple) else args[1]
-    if not _allowed(str(where)):
+    where = args[-1][0] if isinstance(args[-1], tuple) else args[-1]
+    if where is not None and not _allowed(str(where)):  # None: it goes where the socket is connected to
         seen.append(str(where))
         raise PermissionError(f"{where} is inside this network")
 
