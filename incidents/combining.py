@@ -53,6 +53,7 @@ def split(number: int, units: Collection[int], *, actor: str, now: datetime, see
             opened_at=row.opened_at,
             acknowledged_at=row.acknowledged_at,
             assignee=row.assignee,
+            **{name: getattr(row, name) for name in moves.AWAKE},
         )
         Span.objects.filter(incident=row, unit__in=units).update(incident=made)
         moves.note(

@@ -129,6 +129,15 @@ def test_what_somebody_has_is_split_into_two_that_they_have(incident: Incident, 
     assert told(made) == [("opened", "sent"), ("acknowledged", "sent")]
 
 
+def test_what_is_split_off_from_what_is_snoozed_is_too(incident: Incident, ana: User) -> None:
+    actions.snooze(incident.pk, NOW + 2 * HOUR, actor=ana, now=NOW)
+    made = combining.split(incident.pk, [Unit.objects.get(start=DAY_BEFORE.start).pk], actor="ana", now=NOW + HOUR)
+    send_due(now=NOW + HOUR)
+    assert told(made) == [("opened", "held")]
+    send_due(now=NOW + 2 * HOUR)
+    assert told(made) == [("opened", "sent")]
+
+
 # Released
 
 

@@ -190,6 +190,7 @@ class Book:
                 continue
             made = self.cases.create(*case.name[:2], case.opened_at)
             go = units[len(units) // 2 :]
+            made.snoozed_until = case.snoozed_until
             made.state, made.spans = case.state, [span for span in case.spans if span.unit in go]
             case.spans = [span for span in case.spans if span.unit not in go]
             self.cases.letter(made, "opened", now)
