@@ -50,7 +50,7 @@ class Line:
     slow: bool = False
     """It starts a process that reads data: of those who may, one asks."""
     team_in_body: bool = False
-    """Whose right it takes is said in the body, so a body that cannot be read is refused before that is known."""
+    """Whose right it takes is said in the body: that much of it is read before."""
 
     def fits(self, method: str, address: str) -> bool:
         return method in self.methods.split() and fnmatchcase(address, self.address)

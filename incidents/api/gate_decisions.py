@@ -16,7 +16,8 @@ from incidents.api.common import person, valid
 from incidents.models import GateOverride, GatePolicy
 from incidents.shapes import gate_decisions as shapes
 from lakehub import wiring
-from lakehub.accounts.permissions import require
+from lakehub.accounts.permissions import named, require
+from lakehub.catalog.access import require_on_dataset
 from lakehub.catalog.changes import live_dataset
 from lakehub.catalog.instants import instant, wanted_range
 from lakehub.kernel.errors import Refused
@@ -32,7 +33,9 @@ class Policies(ListAPIView[GatePolicy]):
     @extend_schema(request=shapes.SetPolicySerializer, responses=shapes.PolicySerializer)
     def put(self, request: Request) -> Response:
         """Sets the policy of a consumer for a tier. Admins of the team that holds the consumer."""
-        said, actor, now = valid(shapes.SetPolicySerializer, request), person(request), wiring.clock.now()
+        actor, now = person(request), wiring.clock.now()
+        gate_policies.require_policy(actor, named(request, "consumer"), now=now)
+        said = valid(shapes.SetPolicySerializer, request)
         gate_policies.require_policy(actor, said["consumer"], now=now)
         row = gate_policies.put(**said, actor=actor, now=now)
         return Response(shapes.PolicySerializer(row).data)
@@ -89,6 +92,7 @@ class Overrides(ListAPIView[GateOverride]):
     @extend_schema(request=shapes.NewOverrideSerializer, responses={201: shapes.OverrideSerializer})
     def post(self, request: Request) -> Response:
         """Lets a range be read until a time, with a reason. Owners, on-call and admins of the dataset's team; audited."""
+        require_on_dataset(request, "override")
         said, actor, now = valid(shapes.NewOverrideSerializer, request), person(request), wiring.clock.now()
         dataset = live_dataset(said["dataset"])
         require(actor, "override", dataset.team)

@@ -19,7 +19,7 @@ from rest_framework.views import APIView
 from lakehub import wiring
 from lakehub.accounts import audit, audit_csv, tokens
 from lakehub.accounts.models import AuditEntry, Team, Token, User
-from lakehub.accounts.permissions import require, require_somewhere
+from lakehub.accounts.permissions import named, require, require_named, require_somewhere
 from lakehub.accounts.serializers import AuditEntrySerializer, IssuedSerializer, NewTokenSerializer, TokenSerializer
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -51,7 +51,8 @@ class Tokens(ListAPIView[Token]):
     @extend_schema(request=NewTokenSerializer, responses={201: IssuedSerializer})
     def post(self, request: Request) -> Response:
         """Makes a token and shows its text, this once. A token makes only tokens that can no more than itself."""
-        team = _team_to_issue_for(request)
+        team = Team.objects.filter(name=named(request, "team")).first()
+        require_named(request.user, "issue", team)
         asked = NewTokenSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said, now = asked.validated_data, wiring.clock.now()
@@ -127,16 +128,6 @@ def _instant(name: str, asked: Any) -> datetime | None:
     if found is None or found.tzinfo is None:
         raise Refused.because({name: f"`{text}` is not a time with an offset: write 2026-11-17T15:30:00Z."})
     return found
-
-
-def _team_to_issue_for(request: Request) -> Team | None:
-    """The right comes before the body is checked: whoever administers no team is told nothing of what would be right."""
-    require_somewhere(request.user, "issue")
-    name = str(request.data.get("team", "")) if isinstance(request.data, dict) else ""
-    team = Team.objects.filter(name=name).first()
-    if team is not None:
-        require(request.user, "issue", team)
-    return team
 
 
 def _known(team: Team | None, name: str) -> Team:

@@ -71,6 +71,20 @@ def require_somewhere(user: User | AnonymousUser, action: str) -> None:
         raise PermissionDenied(f"To {action} here you need to be {roles} of a team.")
 
 
+def named(request: Request, field: str) -> str:
+    """What the body names, read as serializers read it: for the right, which comes before the rest of the body is understood."""
+    said = request.data.get(field) if isinstance(request.data, dict) else None
+    return str(said).strip() if isinstance(said, str | int | float) else ""
+
+
+def require_named(user: User | AnonymousUser, action: str, team: Team | None) -> None:
+    """In the team that was named, or, where there is none by that name, in some team. Raises PermissionDenied."""
+    if team is None:
+        require_somewhere(user, action)
+    else:
+        require(user, action, team)
+
+
 class HasScope(BasePermission):
     """A token must hold the scope that the view names: `scopes = {"GET": "gate:read", "POST": ...}`."""
 

@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from lakehub import wiring
 from lakehub.accounts.models import Team
-from lakehub.accounts.permissions import require, require_somewhere
+from lakehub.accounts.permissions import named, require, require_named, require_somewhere
 from lakehub.catalog import bulk, changes, onboarding, places
 from lakehub.catalog.access import require_onboarding
 from lakehub.catalog.along import Along, Direction, along
@@ -61,9 +61,7 @@ class Connections(ListAPIView[Connection]):
     @extend_schema(request=ConnectionSerializer, responses={201: ConnectionSerializer})
     def post(self, request: Request) -> Response:
         """Adds a connection, after trying it. Needs an administrator of the team."""
-        team = Team.objects.filter(name=_said(request, "team")).first()
-        if team is not None:
-            require(request.user, "connect", team)
+        require_named(request.user, "connect", Team.objects.filter(name=named(request, "team")).first())
         asked = ConnectionSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         values = asked.validated_data
@@ -93,8 +91,7 @@ class Datasets(ListAPIView[Dataset]):
     @extend_schema(request=ApplicationSerializer, responses={201: DatasetSerializer})
     def post(self, request: Request) -> Response:
         """Onboards a dataset; `?check=1` checks the application and writes nothing."""
-        asked_of = {name: _said(request, name) for name in ("team", "connection")}
-        require_onboarding(request.user, **asked_of)
+        require_onboarding(request.user, team=named(request, "team"), connection=named(request, "connection"))
         asked = ApplicationSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         if request.query_params.get("check") == "1":
@@ -177,11 +174,6 @@ def _along(said: dict[str, Any]) -> Along:
     start = changes.live_dataset(said["lineage_of"])
     direction = Direction(said["direction"])
     return along(start, direction, tier=said["tier"], team=said["team"], grace=said["grace"])
-
-
-def _said(request: Request, name: str) -> str:
-    """One word of the body, for authorization, which comes before the body is checked."""
-    return str(request.data.get(name, "")) if isinstance(request.data, dict) else ""
 
 
 def _evidence(evidence: Any) -> dict[str, Any]:

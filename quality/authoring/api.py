@@ -14,7 +14,8 @@ from rest_framework.views import APIView
 
 from lakehub import wiring
 from lakehub.accounts.models import Team
-from lakehub.accounts.permissions import require, require_somewhere
+from lakehub.accounts.permissions import require
+from lakehub.catalog.access import require_on_dataset
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -107,7 +108,7 @@ class Metrics(ListAPIView[Metric]):
     @extend_schema(request=NewMetricSerializer, responses={201: MetricSerializer})
     def post(self, request: Request) -> Response:
         """Registers a metric, or changes it; its standard tests are there at once."""
-        require_somewhere(request.user, "onboard")
+        require_on_dataset(request, "onboard")
         asked = NewMetricSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said = dict(asked.validated_data)

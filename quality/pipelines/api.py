@@ -16,7 +16,8 @@ from rest_framework.views import APIView
 from ingestion.runs import copy_of
 from lakehub import wiring
 from lakehub.accounts.models import Team, Token, User
-from lakehub.accounts.permissions import require, teams_where
+from lakehub.accounts.permissions import named, require, require_named, teams_where
+from lakehub.catalog.access import require_on_dataset
 from lakehub.catalog.changes import live_dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -83,6 +84,7 @@ class SignedFinished(APIView):
 
 
 def _take_in(request: Request, *, via: str, at_home: str) -> Response:
+    require_on_dataset(request, "rerun")
     asked = NewFinishedSerializer(data=request.data)
     asked.is_valid(raise_exception=True)
     said = asked.validated_data
@@ -112,6 +114,10 @@ class Hooks(ListAPIView[PipelineHook]):
     @extend_schema(request=NewHookSerializer, responses={201: MadeHookSerializer})
     def post(self, request: Request) -> Response:
         """A new hook with its secret, which is shown this once."""
+        if (name := named(request, "team")) or not named(request, "dataset"):
+            require_named(request.user, "onboard", Team.objects.filter(name=name).first())
+        else:
+            require_on_dataset(request, "onboard")
         asked = NewHookSerializer(data=request.data)
         asked.is_valid(raise_exception=True)
         said = asked.validated_data
