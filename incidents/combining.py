@@ -1,4 +1,4 @@
-"""Merging and splitting incidents: spans move, nothing else."""
+"""Merging and splitting incidents: spans move, nothing else; who heard of one hears where it goes on."""
 
 from __future__ import annotations
 
