@@ -9,9 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from incidents import alerts
-from incidents.models import GateQuestion, Incident, MessageState, State
+from incidents.models import GatePolicy, GateQuestion, Incident, MessageState, Preset, State
 from ingestion.models import BlockedInput, JobKind, JobState
-from lakehub.accounts.models import Role, User
+from lakehub.accounts.models import Consumer, Role, User
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
 from lakehub.kernel.interval import EVERYTHING
@@ -102,6 +102,9 @@ def _flights(ines: User) -> Dataset:
         verdict="fail",
         allowed=False,
     )
+    Consumer.objects.create(name="pricing", team=flights.team)
+    GatePolicy.objects.create(consumer="pricing", preset=Preset.STRICT, shadow=True)
+    GatePolicy.objects.create(consumer="pricing", tier=0, blocks=["fail", "unknown:never_tested"])
     return flights
 
 

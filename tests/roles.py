@@ -370,6 +370,8 @@ TABLE = (
     Line("POST", "incidents/<int:pk>/annotate", ACTORS, body={"backfill": "needed"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/comment", ACTORS, body={"text": "Seen"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/snooze", ACTORS, body={"until": "2126-11-18T00:00"}, leaves="event"),
+    Line("POST", "gate/policies", ADMINS, body=POLICY, leaves="audit", team_in_body=True),
+    Line("POST", "gate/policies/remove", ADMINS, body={"consumer": "etl"}, leaves=f"{NOTHING}: there is none"),
     Line("POST", "incidents/<int:pk>/wake", ACTORS, leaves=f"{NOTHING}: it is not snoozed"),
     Line("POST", "incidents/<int:pk>/resolve", ACTORS, body={"how": "accepted", "why": "Old"}, leaves="event"),
     Line("POST", "incidents/<int:pk>/reopen", ACTORS, leaves=f"{NOTHING}: it is open"),

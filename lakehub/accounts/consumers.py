@@ -5,16 +5,19 @@ So nobody asks under the policy of another team's jobs, or has a say in it. In t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from datetime import datetime
+from itertools import chain
 
 from django.core.exceptions import ValidationError
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from lakehub.accounts import audit
 from lakehub.accounts.models import SLUG, Consumer, Team, Token, User
 from lakehub.kernel.errors import Refused
 
-RESERVED = frozenset({"ingestion"})
+INGESTION = "ingestion"
+RESERVED = frozenset({INGESTION})
 """Lakehub's own jobs (`ingestion.ports.CONSUMER`): whoever runs the instance decides about them."""
 
 
@@ -50,9 +53,22 @@ def deciding(name: str, *, now: datetime) -> list[Team]:
     """
     if name in RESERVED:
         return []
-    lives = Q(revoked_at=None, expires_at__gt=now, created_by__is_active=True)
-    still = Token.objects.filter(lives, consumer=name).values("team")
+    still = _living(now).filter(consumer=name).values("team")
     return list(Team.objects.filter(Q(consumers__name=name) | Q(pk__in=still)).distinct())
+
+
+def all_deciding(*, now: datetime) -> dict[str, frozenset[int]]:
+    """The same of every name that a team holds or has a living token of. Two queries."""
+    found: defaultdict[str, set[int]] = defaultdict(set)
+    pairs = (Consumer.objects.values_list("name", "team"), _living(now).values_list("consumer", "team").distinct())
+    for name, team in chain(*pairs):
+        if name not in RESERVED:
+            found[name].add(team)
+    return {name: frozenset(teams) for name, teams in found.items()}
+
+
+def _living(now: datetime) -> QuerySet[Token]:
+    return Token.objects.filter(revoked_at=None, expires_at__gt=now, created_by__is_active=True)
 
 
 def _taken(held: Consumer) -> str:

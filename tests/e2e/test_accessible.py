@@ -36,6 +36,7 @@ PAGES = (
     "/incidents/{incident}",
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
     "/gate?dataset=fligths&from=soon",
+    "/gate/policies?consumer=pricing&tier=0",
     "/incidents/report",
     "/onboarding",
     "/onboarding/flights",

@@ -1,0 +1,60 @@
+"""Policies of the gate on a page: what blocks a consumer's jobs, and setting it, as PUT and DELETE /gate/policies do."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from django.contrib import messages
+from django.core.paginator import Paginator
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
+
+from frontend.acting import actor_of, explained
+from frontend.queries import policies as query
+from incidents import gate_policies
+from incidents.models import GatePolicy
+from lakehub import wiring
+from lakehub.catalog.models import TIERS
+from lakehub.kernel.errors import Refused
+
+
+def page(request: HttpRequest) -> HttpResponse:
+    if request.method != "POST":
+        return _page(request, query.form_for(request.GET))
+    form, actor, now = query.typed(request.POST), actor_of(request), wiring.clock.now()
+    gate_policies.require_policy(actor, form.consumer, now=now)
+    try:
+        tier = query.tier_of(form.tier)
+        made = gate_policies.put(
+            form.consumer, tier, preset=form.preset, blocks=form.words, shadow=form.shadow, actor=actor, now=now
+        )
+    except Refused as refused:
+        return _page(request, replace(form, errors=refused.fields))
+    messages.info(request, f"{made} has its policy. The next answer follows it.")
+    return redirect("gate-policies")
+
+
+@require_POST
+def remove(request: HttpRequest) -> HttpResponse:
+    consumer, actor, now = request.POST.get("consumer", ""), actor_of(request), wiring.clock.now()
+    gate_policies.require_policy(actor, consumer, now=now)
+    with explained(request):
+        gate_policies.remove(consumer, query.tier_of(request.POST.get("tier", "")), actor=actor, now=now)
+        messages.info(request, f"The policy of {consumer} is gone: the one for every tier holds, or the usual.")
+    return redirect("gate-policies")
+
+
+def _page(request: HttpRequest, form: query.PolicyForm) -> HttpResponse:
+    may = query.deciding(actor_of(request), now=wiring.clock.now())
+    page = Paginator(GatePolicy.objects.order_by("consumer", "tier"), query.PAGE).get_page(request.GET.get("page"))
+    context = {
+        "page": page,
+        "rows": query.rows(list(page.object_list), may),
+        "form": form,
+        "names": may.names,
+        "any_name": may.runs_the_instance,
+        "presets": query.PRESETS,
+        "tiers": TIERS,
+    }
+    return render(request, "frontend/gate/policies.html", context, status=422 if form.errors else 200)
