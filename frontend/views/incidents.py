@@ -14,6 +14,8 @@ from incidents.models import FalsePositive
 from lakehub import wiring
 
 FRAGMENTS = {"list": "frontend/incidents/list.html"}
+SHOWN_TODAY = 20
+"""Of what was resolved today, below what is open."""
 
 
 def incidents(request: HttpRequest) -> HttpResponse:
@@ -27,14 +29,16 @@ def incidents(request: HttpRequest) -> HttpResponse:
     pages.count = views[view].n
     page = pages.get_page(request.GET.get("page"))
     midnight = timezone.localtime(now).replace(hour=0, minute=0, second=0, microsecond=0)
-    today = [] if view != "open" else query.rows(list(query.resolved_since(midnight)[:20]), now=now)
+    resolved = query.resolved_since(midnight)
+    today = list(resolved[:SHOWN_TODAY]) if view == "open" and page.number == 1 else []
     context = {
         "now": now,
         "view": view,
         "views": [one for one in views.values() if one.n or one.key in inbox.ALWAYS],
         "page": page,
         "rows": query.rows(list(page.object_list), now=now),
-        "resolved_today": today,
+        "resolved_today": query.rows(today, now=now) if today else [],
+        "resolved_n": len(today) if len(today) < SHOWN_TODAY else resolved.count(),
         "false_positives": FalsePositive.choices,
     }
     return render_live(request, "frontend/incidents/page.html", context, FRAGMENTS)

@@ -73,6 +73,14 @@ def test_the_counts_are_of_all(page: Client, newest: Incident, flood: list[Incid
     assert f"1 to {PAGE} of 230 incidents" in text_of(page, "/incidents?view=followed")
 
 
+def test_what_was_resolved_today_is_counted_too(page: Client, flood: list[Incident]) -> None:
+    Incident.objects.filter(pk__in=[one.pk for one in flood[:30]]).update(
+        state=State.RESOLVED, resolved_at=NOW - HOUR, resolution="auto"
+    )
+    assert "Resolved today 20 of 31 incidents" in text_of(page, "/incidents")
+    assert "Resolved today" not in text_of(page, "/incidents?page=2")
+
+
 def test_the_first_page_counts_all_and_shows_the_worst(page: Client, newest: Incident) -> None:
     html = page.get("/").content.decode()
     assert f'href="/incidents/{newest.pk}"' in html
