@@ -16,7 +16,9 @@ class TogetherSerializer(serializers.Serializer[dict[str, Any]]):
     incidents = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), allow_empty=False, max_length=MOST
     )
-    until = serializers.DateTimeField(required=False, allow_null=True, default=None, help_text="Of a snooze, as the next two: at least one.")
+    until = serializers.DateTimeField(
+        required=False, allow_null=True, default=None, help_text="Of a snooze, as the next two: at least one."
+    )
     until_worse = serializers.BooleanField(required=False, default=False)
     failures = serializers.IntegerField(required=False, allow_null=True, default=None, min_value=1, max_value=1000)
     assignee = serializers.CharField(required=False, default="", allow_blank=True, max_length=150)
