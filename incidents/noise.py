@@ -38,7 +38,7 @@ def noisy_tests(scores: Scores) -> list[Noisy]:
     """Of the live tests in the window, the most false time first. Three queries beyond the scores."""
     kinds = _kinds(scores)
     live = dict(Test.objects.filter(pk__in=list(kinds), retired_at=None).values_list("pk", "dataset_id").order_by())
-    found = [one for one in scores.by("test") if one.key in live and one.false]
+    found = [one for one in scores.of_tests(live) if one.key in live and one.false]
     worst = sorted(found, key=lambda one: (-one.durations.fp, one.key or 0))[:MOST]
     return list(_noisy(named(worst), scores, kinds, live))
 

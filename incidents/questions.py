@@ -26,7 +26,7 @@ SELECT q.id, q.copy_id, q.at FROM incidents_span s
 JOIN incidents_incident i ON i.id = s.incident_id
 CROSS JOIN incidents_gatequestion q
 WHERE i.reported = %(no)s AND i.resolution <> 'false_positive'
-  AND s.began_at < %(to)s AND (s.ended_at IS NULL OR s.ended_at > %(from)s)
+  AND s.id IN (SELECT id FROM incidents_span WHERE began_at < %(to)s AND (ended_at IS NULL OR ended_at > %(from)s))
   AND q.copy_id = s.copy_id
   AND q.at >= CASE WHEN s.began_at > %(from)s THEN s.began_at ELSE %(from)s END
   AND q.at < CASE WHEN s.ended_at < %(to)s THEN s.ended_at ELSE %(to)s END

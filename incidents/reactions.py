@@ -10,14 +10,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import Any
 
 from django.db.models import Min, QuerySet
 
 from incidents.behind import reacted, real
 from incidents.domain.reactions import Reaction, reaction
-from incidents.lives import aware, plain_rows
+from incidents.lives import as_text, instant, plain_rows
 from incidents.models import Incident
 from incidents.scope import ALL, Scope
 from lakehub.kernel.interval import Interval
@@ -38,13 +38,13 @@ def reactions_of(window: Interval, scope: Scope = ALL) -> Reactions:
     opened = within.filter(reacted("detect", window))
     unseen = opened.filter(acknowledged_at=None, resolved_at=None).count()
     still_open = within.filter(real(), resolved_at=None, opened_at__lt=window.end).count()
-    resolved = within.filter(reacted("resolve", window)).values_list("opened_at", "resolved_at")
+    resolved = within.filter(reacted("resolve", window))
     return Reactions(
         detect=reaction(_until_detected(opened.filter(reported=False), opened.filter(reported=True))),
         acknowledge=reaction(
-            _between(opened.filter(acknowledged_at__isnull=False).values_list("opened_at", "acknowledged_at")), unseen
+            _between(opened.filter(acknowledged_at__isnull=False), "opened_at", "acknowledged_at"), unseen
         ),
-        resolve=reaction(_between(resolved), still_open),
+        resolve=reaction(_between(resolved, "opened_at", "resolved_at"), still_open),
     )
 
 
@@ -54,16 +54,11 @@ def _category(scope: Scope) -> dict[str, str]:
 
 def _until_detected(detected: QuerySet[Incident], told: QuerySet[Incident]) -> Iterator[timedelta]:
     began = detected.annotate(began=Min("spans__began_at")).filter(began__isnull=False).order_by()
-    yield from _between(began.values_list("began", "opened_at"))
-    yield from _between(told.values_list("report__occurred_at", "opened_at"))
+    yield from _between(began, "began", "opened_at")
+    yield from _between(told, "report__occurred_at", "opened_at")
 
 
-def _between(rows: QuerySet[Any, Any]) -> Iterator[timedelta]:
+def _between(rows: QuerySet[Any, Any], start_column: str, end_column: str) -> Iterator[timedelta]:
     """From the first to the second; never less than nothing, where a reporter's clock ran ahead."""
-    for start, end in plain_rows(rows):
-        yield max(aware(_instant(end)) - aware(_instant(start)), timedelta())
-
-
-def _instant(stored: datetime | str) -> datetime:
-    """SQLite gives what it aggregates as text."""
-    return datetime.fromisoformat(stored) if isinstance(stored, str) else stored
+    for start, end in plain_rows(rows.values_list(as_text(start_column), as_text(end_column))):
+        yield max(instant(end) - instant(start), timedelta())

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
@@ -67,12 +67,19 @@ class Scores:
     window: Interval
     scope: Scope
     lives: Lives
-    asked: Mapping[int, QueryLevel]
-    """By dataset."""
+    asked: Mapping[int, Sequence[QueryLevel]]
+    """By dataset, one a step."""
+    steps: int = 1
+    """Of the same length, in which questions are counted."""
+
+    @property
+    def edges(self) -> list[datetime]:
+        """Of the steps."""
+        return edges_of(self.window, self.steps)
 
     @cached_property
     def tallies(self) -> dict[Key, Tally]:
-        found = tally(self.lives.lived, self.lives.missed, self.lives.window)
+        found = tally(self.lives.rows, self.lives.missed, self.lives.window)
         category = self.scope.category
         return {key: one for key, one in found.items() if category in ("", key[1])}
 
@@ -109,7 +116,7 @@ class Scores:
         if grouping not in GROUPINGS:
             raise Refused.because({"by": f"Nothing is grouped by `{grouping}`.{did_you_mean(grouping, GROUPINGS)}"})
         if grouping == "test":
-            return self._by_test()
+            return self.of_tests()
         if grouping == "category":
             return self._by_category()
         return self._by_datasets(grouping)
@@ -144,8 +151,9 @@ class Scores:
             for name in shown
         ]
 
-    def _by_test(self) -> list[Score]:
-        found = self.lives.by_test(self.scope.category)
+    def of_tests(self, only: Collection[int] | None = None) -> list[Score]:
+        """Of all, or of `only` these; those with the most time first, not named yet."""
+        found = self.lives.by_test(self.scope.category, only=only)
         scores = [replace(summed("", [one]), key=pk) for pk, one in found.items()]
         return sorted(scores, key=lambda one: (-one.durations.whole, one.key or 0))
 
@@ -153,10 +161,20 @@ class Scores:
         return replace(
             summed(name, tallies),
             data=sum((self._level(pk, category) for pk in datasets), DataLevel()),
-            queries=sum((self.asked.get(pk, QueryLevel()) for pk in datasets), QueryLevel()),
+            queries=sum((level for pk in datasets for level in self.asked.get(pk, ())), QueryLevel()),
         )
 
     def _level(self, dataset: int, category: str) -> DataLevel:
+        if (dataset, category) not in self._levels:
+            self._levels[dataset, category] = self._level_of(dataset, category)
+        return self._levels[dataset, category]
+
+    @cached_property
+    def _levels(self) -> dict[Key, DataLevel]:
+        """Those that were asked for; of a dataset in all categories, it is asked for by every grouping."""
+        return {}
+
+    def _level_of(self, dataset: int, category: str) -> DataLevel:
         since = self.lives.datasets[dataset].monitored_from
         if since is None:
             return DataLevel()
@@ -165,7 +183,11 @@ class Scores:
         return data_level(tallies, self.window, monitored_from=since)
 
 
-def scores_of(window: Interval, *, now: datetime, scope: Scope = ALL) -> Scores:
+def edges_of(window: Interval, steps: int) -> list[datetime]:
+    return [window.start + window.length * at / steps for at in range(steps)] + [window.end]
+
+
+def scores_of(window: Interval, *, now: datetime, scope: Scope = ALL, steps: int = 1) -> Scores:
     """The scores of the live datasets of the scope within `window`, judged with what is known now.
 
     Raises Refused where the window ends in the future: nobody knows yet.
@@ -173,8 +195,8 @@ def scores_of(window: Interval, *, now: datetime, scope: Scope = ALL) -> Scores:
     if window.end > now:
         raise Refused.because({"to": f"The window ends at {window.end:%Y-%m-%d %H:%M} UTC, which has not come yet."})
     lives = lives_of(window, scope)
-    asked = query_levels((window.start, window.end), copies_of(lives.datasets))
-    return Scores(window, scope, lives, {dataset: level for dataset, (level,) in asked.items()})
+    asked = query_levels(edges_of(window, steps), copies_of(lives.datasets))
+    return Scores(window, scope, lives, asked, steps)
 
 
 def summed(name: str, tallies: Iterable[Tally]) -> Score:

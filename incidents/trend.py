@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
 from django.core.cache import cache
 
 from incidents.domain.levels import DataLevel, QueryLevel, spread, wrong
 from incidents.domain.scores import Durations, Pair, Tally
-from incidents.lives import copies_of, lives_of
-from incidents.questions import query_levels
-from incidents.scope import ALL, Scope
-from incidents.scoring import Score, Scores
+from incidents.scoring import Score, Scores, scores_of
 from lakehub.kernel.interval import Interval
 
 STEPS = 13
@@ -61,20 +58,12 @@ class Trend:
         return tuple(value for step in self.steps if (value := READINGS[reading](step)) is not None)
 
 
-def trend_of(window: Interval, *, scope: Scope = ALL) -> Trend:
-    return with_scores(window, scope)[0]
-
-
-def with_scores(window: Interval, scope: Scope) -> tuple[Trend, Scores]:
-    """The trend, and the scores of the window to be grouped: the same queries as the scores alone, over twice the time."""
-    both = Interval(window.start - window.length, window.end)
-    edges = [both.start + both.length * at / (2 * STEPS) for at in range(2 * STEPS)] + [both.end]
-    edges[STEPS] = window.start
-    lives = lives_of(both, scope)
-    asked = query_levels(edges, copies_of(lives.datasets))
-    steps = _steps(Scores(both, scope, lives, {}), edges, asked.values())
-    counted = Scores(window, scope, replace(lives, window=replace(lives.window, whole=window)), _late(asked))
-    return Trend(window, counted.whole, sum(steps[:STEPS], Figures()), tuple(steps[STEPS:])), counted
+def trend_of(scores: Scores, *, now: datetime) -> Trend:
+    """Of scores that were counted in STEPS, and of the window before theirs."""
+    window = scores.window
+    before = scores_of(Interval(window.start - window.length, window.start), now=now, scope=scores.scope).whole
+    was = Figures(before.durations, before.data or DataLevel(), before.queries or QueryLevel())
+    return Trend(window, scores.whole, was, tuple(_steps(scores)))
 
 
 def lately(days: int, *, now: datetime) -> Trend:
@@ -82,21 +71,18 @@ def lately(days: int, *, now: datetime) -> Trend:
     known = f"trend:{days}:{now:%Y%m%d%H}:{now.minute // 5}"
     found: Trend | None = cache.get(known)
     if found is None:
-        found = trend_of(Interval(now - timedelta(days=days), now))
+        window = Interval(now - timedelta(days=days), now)
+        found = trend_of(scores_of(window, now=now, steps=STEPS), now=now)
         cache.set(known, found, timeout=300)
     return found
 
 
-def _late(asked: dict[int, list[QueryLevel]]) -> dict[int, QueryLevel]:
-    return {dataset: sum(levels[STEPS:], QueryLevel()) for dataset, levels in asked.items()}
-
-
-def _steps(scores: Scores, edges: Sequence[datetime], asked: Iterable[list[QueryLevel]]) -> list[Figures]:
+def _steps(scores: Scores) -> list[Figures]:
+    edges = scores.edges
     sides = [_spread_all((getattr(one, side) for one in scores.tallies.values()), edges) for side in ("tp", "fp", "fn")]
     durations = [Durations(*step) for step in zip(*sides, strict=True)]
-    levels = _levels(scores, edges)
-    queries = [sum((one[at] for one in asked), QueryLevel()) for at in range(len(edges) - 1)]
-    return [Figures(*step) for step in zip(durations, levels, queries, strict=True)]
+    queries = [sum(step, QueryLevel()) for step in zip(*scores.asked.values(), strict=True)] or [QueryLevel()] * STEPS
+    return [Figures(*step) for step in zip(durations, _levels(scores, edges), queries, strict=True)]
 
 
 def _spread_all(many: Iterable[Iterable[Pair]], edges: Sequence[datetime]) -> list[timedelta]:

@@ -9,7 +9,7 @@ from rest_framework import status
 from rest_framework.response import Response
 from rest_framework.views import exception_handler
 
-from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.errors import Busy, Conflict, NotFound, Refused
 
 
 def explain(error: Exception, context: dict[str, Any]) -> Response | None:
@@ -20,6 +20,10 @@ def explain(error: Exception, context: dict[str, Any]) -> Response | None:
         return _answer(status.HTTP_404_NOT_FOUND, "not_found", str(error))
     if isinstance(error, Conflict):
         return _answer(status.HTTP_409_CONFLICT, "conflict", str(error))
+    if isinstance(error, Busy):
+        answer = _answer(status.HTTP_503_SERVICE_UNAVAILABLE, "busy", str(error))
+        answer.headers["Retry-After"] = str(error.wait_s)
+        return answer
     if isinstance(error, RequestDataTooBig):
         return _answer(status.HTTP_413_REQUEST_ENTITY_TOO_LARGE, "too_large", str(error))
     if isinstance(error, ValidationError):

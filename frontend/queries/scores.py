@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
+from incidents.overview import as_of
 from incidents.scope import ALL, DAYS, Scope, wanted_scope, wanted_window
 from incidents.scoring import GROUPINGS
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 
 PAGE = 50
+MOST_DAYS = 366
 SPANS = ((7, "7 d"), (30, "30 d"), (90, "90 d"), (365, "1 y"))
 BY = {"team": "Team", "tier": "Tier", "category": "Category", "dataset": "Dataset", "test": "Test"}
 
@@ -55,16 +57,24 @@ class Asked:
         return self.address(by=self.by)
 
 
+def _bounded(window: Interval) -> Interval:
+    if window.length > timedelta(days=MOST_DAYS):
+        days = f"{window.length / timedelta(days=1):,.0f} days"
+        raise Refused.because({"from": f"A window of {days} is longer than this page shows: {MOST_DAYS} days at most."})
+    return window
+
+
 def asked_of(said: Mapping[str, str], *, now: datetime) -> Asked:
     """What cannot be understood is told, and the page shows what it shows to everybody."""
     problems: dict[str, str] = {}
-    scope, window = ALL, wanted_window({}, now=now)
+    lately = {"to": as_of(now).isoformat()}
+    scope, window = ALL, wanted_window(lately, now=now)
     try:
         scope = wanted_scope(said)
     except Refused as error:
         problems |= error.fields
     try:
-        window = wanted_window(said, now=now)
+        window = _bounded(wanted_window(lately | {name: value for name, value in said.items() if value}, now=now))
     except Refused as error:
         problems |= error.fields
     by = said.get("by", "") if said.get("by") in GROUPINGS else "team"

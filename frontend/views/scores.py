@@ -6,19 +6,19 @@ from collections.abc import Iterator
 
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import render
 
 from frontend.queries import incidents as incident_query
 from frontend.queries.scores import BY, PAGE, asked_of
 from incidents.behind import NUMBERS, behind
 from incidents.domain.resolution import FalsePositive
-from incidents.noise import noisy_tests
-from incidents.reactions import reactions_of
+from incidents.overview import Looked
 from incidents.scope import wanted_scope, wanted_window
 from incidents.scoring import Score, named, scores_of
-from incidents.trend import with_scores
+from incidents.turns import turn
 from lakehub import wiring
-from lakehub.kernel.errors import Refused
+from lakehub.kernel.errors import Busy, Refused
 from lakehub.kernel.sheets import lines, safe
 
 _PIECE = 500
@@ -31,9 +31,12 @@ COLUMNS = (
 def scores(request: HttpRequest) -> HttpResponse:
     now = wiring.clock.now()
     asked = asked_of(request.GET.dict(), now=now)
-    trend, found = with_scores(asked.window, asked.scope)
-    page = Paginator(found.by(asked.by), PAGE).get_page(request.GET.get("page"))
-    shown = list(page.object_list)
+    said, looked = request.GET.get("page", ""), Looked(asked.window, asked.scope, now=now)
+    try:
+        seen = looked.overview()
+        groups = looked.groups(asked.by, int(said) if said.isdecimal() and len(said) < 6 else 1, PAGE)
+    except Busy as busy:
+        return _busy(request, busy)
     context = {
         "now": now,
         "asked": asked,
@@ -41,22 +44,32 @@ def scores(request: HttpRequest) -> HttpResponse:
         "scope": asked.scope,
         "by": asked.by,
         "grouped": BY[asked.by],
-        "trend": trend,
-        "whole": found.whole,
-        "times": reactions_of(asked.window, asked.scope),
-        "page": page,
-        "groups": named(shown) if asked.by == "test" else shown,
-        "noisy": noisy_tests(found),
+        "trend": seen.trend,
+        "whole": seen.trend.score,
+        "times": seen.times,
+        "page": Paginator(range(groups.count), PAGE).get_page(groups.number),
+        "groups": groups.shown,
+        "noisy": seen.noisy,
     }
     return render(request, "frontend/scores/page.html", context)
 
 
-def scores_csv(request: HttpRequest) -> StreamingHttpResponse:
-    """All groups, whatever the page shows. Raises Refused."""
-    now, said = wiring.clock.now(), request.GET.dict()
-    found = scores_of(wanted_window(said, now=now), now=now, scope=wanted_scope(said).narrowed(test=""))
-    by = said.get("by") or "team"
-    groups = found.by(by)
+def _busy(request: HttpRequest, busy: Busy) -> HttpResponse:
+    answer = render(request, "frontend/scores/busy.html", {"busy": busy}, status=503)
+    answer.headers["Retry-After"] = str(busy.wait_s)
+    return answer
+
+
+def scores_csv(request: HttpRequest) -> HttpResponseBase:
+    """All groups, whatever the page shows; what cannot be understood is left out, as there."""
+    now = wiring.clock.now()
+    asked = asked_of(request.GET.dict(), now=now)
+    try:
+        with turn():
+            found = scores_of(asked.window, now=now, scope=asked.scope)
+            by, groups = asked.by, found.by(asked.by)
+    except Busy as busy:
+        return _busy(request, busy)
 
     def rows() -> Iterator[tuple[object, ...]]:
         yield COLUMNS

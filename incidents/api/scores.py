@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import OpenApiParameter, extend_schema
+from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
@@ -15,7 +15,9 @@ from incidents.scope import DAYS, MOST_DAYS, Scope, wanted_scope, wanted_window
 from incidents.scoring import GROUPINGS, Score, Scores, named, scores_of
 from incidents.shapes import scores as shapes
 from incidents.shapes.common import RangeSerializer
+from incidents.turns import turn
 from lakehub import wiring
+from lakehub.openapi import ErrorSerializer
 from lakehub.paging import Pages
 from quality.models import Category
 
@@ -30,6 +32,9 @@ SCOPE = [
     OpenApiParameter("tier", int),
     OpenApiParameter("category", str, enum=Category.values),
 ]
+BUSY = OpenApiResponse(
+    ErrorSerializer, "Scores are being computed for others; `Retry-After` says in how many seconds to ask again."
+)
 
 
 class ScoresOfWindow(APIView):
@@ -45,17 +50,21 @@ class ScoresOfWindow(APIView):
             OpenApiParameter("limit", int, description="Groups of a page."),
             OpenApiParameter("offset", int),
         ],
-        responses=shapes.ScoresSerializer,
+        responses={200: shapes.ScoresSerializer, 503: BUSY},
     )
     def get(self, request: Request) -> Response:
         """Precision, recall, data-level and query-level scores of `[from, to)`, and how long it took to react."""
+        with turn():
+            return Response(self._said(request))
+
+    def _said(self, request: Request) -> dict[str, Any]:
         found = asked_for(request)
         by = request.query_params.get("by", "")
         groups = found.by(by) if by else []
         shown = Pages().paginate_queryset(groups, request) if groups else []
         page: list[Score] = list(shown or ())
         whole = found.whole
-        said: dict[str, Any] = {
+        return {
             **shapes.ScoreSerializer(whole).data,
             "window": RangeSerializer(found.window).data,
             "unsettled": whole.unsettled[: shapes.MOST_NAMED],
@@ -64,7 +73,6 @@ class ScoresOfWindow(APIView):
             "groups_count": len(groups),
             "groups": [shapes.GroupSerializer(one).data for one in (named(page) if by == "test" else page)],
         }
-        return Response(said)
 
 
 class NoisyTests(APIView):
@@ -72,10 +80,11 @@ class NoisyTests(APIView):
 
     scopes: ClassVar = {"GET": "incidents:read"}
 
-    @extend_schema(parameters=[*WINDOW, *SCOPE], responses=shapes.NoisySerializer(many=True))
+    @extend_schema(parameters=[*WINDOW, *SCOPE], responses={200: shapes.NoisySerializer(many=True), 503: BUSY})
     def get(self, request: Request) -> Response:
         """Those whose incidents were false positives in `[from, to)`, the most false time first, 200 at most."""
-        return Response([shapes.NoisySerializer(one).data for one in noisy_tests(asked_for(request))])
+        with turn():
+            return Response([shapes.NoisySerializer(one).data for one in noisy_tests(asked_for(request))])
 
 
 def asked_for(request: Request) -> Scores:

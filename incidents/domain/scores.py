@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from functools import cached_property
 from typing import NamedTuple
 
 from lakehub.kernel.interval import Interval, subtract
@@ -21,6 +22,10 @@ Key = tuple[int, str]
 Pair = tuple[datetime, datetime]
 """`[start, end)`, plain: there are a hundred thousand of them, and a pair of instants costs the garbage collector nothing."""
 Pieces = tuple[Pair, ...]
+
+
+Row = tuple[int, int, str, int, bool, datetime, datetime | None]
+"""The fields of `Lived`, plain, for the same reason."""
 
 
 class Lived(NamedTuple):
@@ -50,10 +55,10 @@ class Reported:
     def is_alive(self, at: datetime) -> bool:
         return self.occurred_at <= at and (self.fixed_at is None or at < self.fixed_at)
 
-    def overlaps(self, row: Lived) -> bool:
+    def overlaps(self, began_at: datetime, ended_at: datetime | None) -> bool:
         """In life, whatever they are about."""
-        begins_before = self.fixed_at is None or row.began_at < self.fixed_at
-        return begins_before and (row.ended_at is None or row.ended_at > self.occurred_at)
+        begins_before = self.fixed_at is None or began_at < self.fixed_at
+        return begins_before and (ended_at is None or ended_at > self.occurred_at)
 
 
 @dataclass(frozen=True)
@@ -96,7 +101,7 @@ class Tally:
     unsettled: frozenset[int] = frozenset()
     """Of those the ones that are open: their time counts to now and may still change sides."""
 
-    @property
+    @cached_property
     def durations(self) -> Durations:
         return Durations(length(self.tp), length(self.fp), length(self.fn))
 
@@ -145,25 +150,25 @@ class Window:
         return [(piece.start, piece.end) for piece in subtract([Interval(first, last)], holes)]
 
 
-def missed(report: Reported, lived: Iterable[Lived], ranges: Iterable[tuple[int, Interval]], window: Window) -> Missed:
+def missed(report: Reported, lived: Iterable[Row], ranges: Iterable[tuple[int, Interval]], window: Window) -> Missed:
     """`lived` and `ranges`, the (incident, data) of their spans, dead or alive, are those of the report's dataset."""
     covering = {incident for incident, data in ranges if data.meets(report.data)}
     seen = [
         Interval(*pair)
-        for row in lived
-        if row.incident in covering and not row.false_positive
-        for pair in window.pieces(row.dataset, row.began_at, row.ended_at)
+        for incident, dataset, _, _, false_positive, began_at, ended_at in lived
+        if incident in covering and not false_positive
+        for pair in window.pieces(dataset, began_at, ended_at)
     ]
     life = window.pieces(report.dataset, report.occurred_at, report.fixed_at)
     pieces = subtract((Interval(*pair) for pair in life), seen)
     return Missed(report.id, report.dataset, report.category, pieces, report.fixed_at is None)
 
 
-def tally(lived: Iterable[Lived], reports: Iterable[Missed], window: Window) -> dict[Key, Tally]:
+def tally(lived: Iterable[Row], reports: Iterable[Missed], window: Window) -> dict[Key, Tally]:
     """TP, FP and FN of each (dataset, category)."""
     books: defaultdict[Key, _Book] = defaultdict(_Book)
     for row in lived:
-        books[row.dataset, row.category].note(row, window)
+        books[row[1], row[2]].note(row, window)
     for report in reports:
         pieces = (piece.clip(window.whole) for piece in report.pieces)
         books[report.dataset, report.category].note_missed(report, tuple(piece for piece in pieces if piece))
@@ -171,13 +176,13 @@ def tally(lived: Iterable[Lived], reports: Iterable[Missed], window: Window) -> 
 
 
 def tally_by_test(
-    lived: Iterable[Lived], reports: Iterable[Missed], tests: Mapping[Key, Iterable[TestLife]], window: Window
+    lived: Iterable[Row], reports: Iterable[Missed], tests: Mapping[Key, Iterable[TestLife]], window: Window
 ) -> dict[int, Tally]:
     """The same of each test: the lives of its own units. What was missed was missed by each test of its category that was
     there, so that recall is the least that a test can be blamed with; tests do not add up to their category."""
     books: defaultdict[int, _Book] = defaultdict(_Book)
     for row in lived:
-        books[row.test].note(row, window)
+        books[row[3]].note(row, window)
     for report in reports:
         for test in tests.get((report.dataset, report.category), ()):
             there = test.within(window.whole)
@@ -198,7 +203,7 @@ class _Book:
         self.missed: set[int] = set()
         self.unsettled: set[int] = set()
 
-    def note(self, row: Lived, window: Window) -> None:
+    def note(self, row: Row, window: Window) -> None:
         incident, dataset, _, _, false_positive, began_at, ended_at = row
         pieces = window.pieces(dataset, began_at, ended_at)
         if not pieces:

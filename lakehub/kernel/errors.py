@@ -1,4 +1,4 @@
-"""What a use case raises for its caller to show: refused input, nothing by that name, somebody was faster."""
+"""What a use case raises for its caller to show: refused input, nothing by that name, somebody was faster, too much to do."""
 
 from __future__ import annotations
 
@@ -24,3 +24,11 @@ class NotFound(LookupError):
 
 class Conflict(RuntimeError):
     """Somebody was faster; nothing was changed. Says who and what they did."""
+
+
+class Busy(RuntimeError):
+    """There is too much to do just now; nothing was done. To be asked again in `wait_s` seconds."""
+
+    def __init__(self, message: str, *, wait_s: int) -> None:
+        super().__init__(message)
+        self.wait_s = wait_s

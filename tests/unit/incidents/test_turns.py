@@ -1,0 +1,52 @@
+"""One computes, one waits, and nobody else."""
+
+from __future__ import annotations
+
+from threading import Event, Thread
+
+import pytest
+
+from incidents import turns
+from incidents.turns import turn
+from lakehub.kernel.errors import Busy
+from tests.polling import wait_until
+
+
+def is_crowded() -> bool:
+    try:
+        with turns.in_line():
+            return False
+    except Busy:
+        return True
+
+
+def test_a_second_waits_for_the_first_and_a_third_is_sent_away() -> None:
+    order: list[str] = []
+    inside, done = Event(), Event()
+
+    def work(name: str) -> None:
+        with turn():
+            inside.set()
+            done.wait(10)
+            order.append(name)
+
+    first, second = (Thread(target=work, args=[name]) for name in ("first", "second"))
+    first.start()
+    assert inside.wait(10)
+    second.start()
+    wait_until(is_crowded)
+    with pytest.raises(Busy) as sent_away, turn():
+        order.append("third")
+    done.set()
+    first.join(10)
+    second.join(10)
+    assert order == ["first", "second"]
+    assert sent_away.value.wait_s > 0
+
+
+def test_who_fails_leaves_the_turn_to_others() -> None:
+    for _ in range(turns.AT_ONCE + 1):
+        with pytest.raises(ZeroDivisionError), turn():
+            raise ZeroDivisionError
+    with turn():
+        pass
