@@ -1,5 +1,8 @@
 """A client that costs little: HTTP/1.1 over a few kept connections, one thread, no library.
 
+The connections are opened one after another, each with a question that does not count, as those of many clients are. Opened all at
+once they would fall to the one process of the server that wakes first, and stay with it.
+
 `python -m bench.serving.load '{"address": ["127.0.0.1", 8000], ...}'` prints one JSON object. Closed loop (`rate` 0): each
 connection sends again as soon as it is answered. Open loop: sends at `rate` a second whatever comes back, and a latency
 runs from the moment at which the request was meant to go, so that a slow answer is not hidden by the wait that it causes.
@@ -65,9 +68,12 @@ class Client:
         self.latencies: list[float] = []
         self.statuses: dict[int, int] = {}
         self.sent = 0
-        for _ in range(load.connections):
+        for number in range(load.connections):
             connection = _Connection(socket.create_connection(load.address, timeout=30))
             connection.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection.send(self._requests[-1 - number % len(self._requests)], 0.0)
+            while not connection.take():
+                pass
             self._selector.register(connection.socket, selectors.EVENT_READ, connection)
             self._idle.append(connection)
 
