@@ -6,7 +6,7 @@ A slot is a row with a lease, taken in the transaction that claims the units and
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from uuid import uuid4
 
@@ -68,6 +68,8 @@ def held(limits: dict[str, int], busy: str, *, until: timedelta) -> Iterator[Non
 def held_for_scans(uses: str, *, until: timedelta) -> AbstractContextManager[None]:
     """What a unit with this `uses` would take, for a request that scans by itself."""
     limits = needed(uses)
+    if not limits:
+        return nullcontext()
     most = ", ".join(f"{limit} at once on {resource}" for resource, limit in limits.items())
     return held(limits, f"Others are reading there just now (at most {most}): try again in a moment.", until=until)
 
