@@ -193,7 +193,7 @@ def start(database: str, home: Path, script: str) -> subprocess.Popen[str]:
 def said(processes: list[subprocess.Popen[str]]) -> list[str]:
     answers = []
     for process in processes:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=300)
         assert process.returncode == 0, err
         answers.append(out.strip())
     return answers
