@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import lru_cache, reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 from django.db.models import Exists, FilteredRelation, OuterRef, Q, QuerySet
 
@@ -142,8 +142,7 @@ class _Test:
     due_after: timedelta
 
 
-@dataclass(frozen=True)
-class _Judged:
+class _Judged(NamedTuple):
     state: UnitState
     complete_to: datetime | None
 
@@ -252,6 +251,9 @@ def _numbered(name: str, values: Iterable[int]) -> dict[str, int]:
     return {f"{name}{place}": value for place, value in enumerate(values)}
 
 
+_OUTCOMES: Mapping[str, Outcome | None] = {"": None, **{one.value: one for one in Outcome}}
+
+
 def _judged(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> _Judged:
     """From a row of _UNIT without its first two."""
     start, end, complete_to, due_at, passed, first, last, sustain, outcome, *more, incident, eta = row
@@ -261,7 +263,7 @@ def _judged(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> _Ju
         first_fail_at=first,
         last_fail_at=last,
         sustain=sustain or timedelta(),
-        latest_outcome=Outcome(outcome) if outcome else None,
+        latest_outcome=_OUTCOMES[outcome],
         latest_at=latest_at,
         cadence=cadence,
         touched_at=touched_at,
@@ -270,16 +272,14 @@ def _judged(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> _Ju
         waived_at=waived_at,
     )
     judged = judge(facts, now=now)
-    state = UnitState(
-        data=Interval(start, end),
-        verdict=judged.verdict,
-        reason=judged.reason.value,
-        streak=facts.is_failing and facts.waiver is None,
-        next_run_at=due_at if judged.verdict is not Verdict.PASS else None,
-        incident=incident,
-        eta=eta,
-    )
+    streak = facts.is_failing and facts.waiver is None
+    next_run_at = due_at if judged.verdict is not Verdict.PASS else None
+    state = UnitState(_range(start, end), judged.verdict, judged.reason.value, streak, next_run_at, incident, eta)
     return _Judged(state, complete_to)
+
+
+_range = lru_cache(maxsize=4096)(Interval)
+"""Partitions are the same for all tests of a dataset, and for the next question."""
 
 
 # Reports
