@@ -18,9 +18,13 @@ from django.db.models import Case, Count, Exists, IntegerField, OuterRef, Q, Que
 from incidents.domain.levels import QueryLevel
 from incidents.domain.resolution import Resolution
 from incidents.lives import ACKNOWLEDGED
-from incidents.models import AskedAgain, GateQuestion, Span, UserReport
+from incidents.models import AskedAgain, Span, UserReport
 from lakehub.kernel.interval import Interval
 
+_ASKED = """
+SELECT q.copy_id, q.at FROM catalog_datasetcopy c CROSS JOIN incidents_gatequestion q
+WHERE q.copy_id = c.id AND q.at >= %(from)s AND q.at < %(to)s
+"""
 _WRONG = """
 SELECT q.id, q.copy_id, q.at FROM incidents_span s
 JOIN incidents_incident i ON i.id = s.incident_id
@@ -69,13 +73,30 @@ def asked_again(window: Interval) -> QuerySet[AskedAgain]:
 
 
 def _first(edges: Sequence[datetime]) -> Counted:
-    rows = GateQuestion.objects.filter(at__gte=edges[0], at__lt=edges[-1])
-    return list(_by_step(rows, edges, "copy").annotate(asked=Count("pk"), failed=Value(0)))
+    return [(copy, at, n, 0) for copy, at, n in _counted(_ASKED, edges)]
+
+
+def _failed(edges: Sequence[datetime]) -> Counted:
+    return [(copy, at, 0, n) for copy, at, n in _counted(_WRONG, edges)]
+
+
+def _counted(what: str, edges: Sequence[datetime]) -> list[tuple[int, int, int]]:
+    stored = [connection.ops.adapt_datetimefield_value(edge) for edge in edges]
+    named: dict[str, Any] = {"from": stored[0], "to": stored[-1], "no": False}
+    named |= {f"edge{at}": edge for at, edge in enumerate(stored[1:])}
+    steps = " ".join(f"WHEN at < %(edge{at})s THEN {at}" for at in range(len(edges) - 1))
+    counted = f"SELECT copy_id, CASE {steps} END AS step, COUNT(*) FROM ({what}) AS q GROUP BY copy_id, step"  # noqa: S608  # no text of a person
+    with connection.cursor() as cursor:
+        cursor.execute(counted, named)
+        return [(int(copy), int(at), int(n)) for copy, at, n in cursor.fetchall()]
 
 
 def _again(edges: Sequence[datetime]) -> Counted:
-    rows = asked_again(Interval(edges[0], edges[-1]))
-    counted = _by_step(rows, edges, "question__copy").annotate(asked=Count("pk"), failed=Count("pk", filter=_met()))
+    steps = (When(at__lt=edge, then=Value(at)) for at, edge in enumerate(edges[1:]))
+    rows = asked_again(Interval(edges[0], edges[-1])).annotate(step=Case(*steps, output_field=IntegerField()))
+    counted = (
+        rows.values_list("question__copy", "step").order_by().annotate(n=Count("pk"), bad=Count("pk", filter=_met()))
+    )
     return list(counted)
 
 
@@ -90,21 +111,3 @@ def _met() -> Q:
     reports = UserReport.objects.filter(ACKNOWLEDGED, not_fixed, there, occurred_at__lte=OuterRef("at"), **about)
     told = reports.filter(incident__dataset=OuterRef("question__copy__dataset"))
     return Exists(real) | Exists(told)
-
-
-def _by_step(rows: QuerySet[Any], edges: Sequence[datetime], copy: str) -> QuerySet[Any, Any]:
-    steps = (When(at__lt=edge, then=Value(at)) for at, edge in enumerate(edges[1:]))
-    step = Case(*steps, output_field=IntegerField()) if len(edges) > 2 else Value(0)
-    counted: QuerySet[Any, Any] = rows.annotate(step=step).values_list(copy, "step").order_by()
-    return counted
-
-
-def _failed(edges: Sequence[datetime]) -> Counted:
-    stored = [connection.ops.adapt_datetimefield_value(edge) for edge in edges]
-    named: dict[str, Any] = {"from": stored[0], "to": stored[-1], "no": False}
-    named |= {f"edge{at}": edge for at, edge in enumerate(stored[1:])}
-    steps = " ".join(f"WHEN at < %(edge{at})s THEN {at}" for at in range(len(edges) - 1))
-    counted = f"SELECT copy_id, CASE {steps} END AS step, COUNT(*) FROM ({_WRONG}) AS wrong GROUP BY copy_id, step"  # noqa: S608  # no text of a person
-    with connection.cursor() as cursor:
-        cursor.execute(counted, named)
-        return [(int(copy), int(at), 0, int(n)) for copy, at, n in cursor.fetchall()]

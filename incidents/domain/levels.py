@@ -43,8 +43,10 @@ def data_level(tallies: Iterable[Tally], window: Interval, *, monitored_from: da
 def wrong(tallies: Iterable[Tally], within: Interval) -> Pieces:
     """When something was the matter with the data, whatever it was and whoever saw it."""
     begin, over = within.start, within.end
-    pieces = (piece for one in tallies for piece in (*one.tp, *one.fn))
-    return joined([(max(start, begin), min(end, over)) for start, end in pieces if start < over and begin < end])
+    pieces = joined([piece for one in tallies for piece in (*one.tp, *one.fn)])
+    if not pieces or (begin <= pieces[0][0] and pieces[-1][1] <= over):
+        return pieces
+    return tuple((max(start, begin), min(end, over)) for start, end in pieces if start < over and begin < end)
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,9 @@ unions of intervals clipped to the window, one tally a (dataset, category), so t
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import cached_property
@@ -71,6 +72,10 @@ class Missed:
     pieces: tuple[Interval, ...]
     unsettled: bool = False
     """It is not fixed."""
+
+
+Told = tuple[Missed, Pieces]
+"""What was missed, and what of its time counts in a group."""
 
 
 @dataclass(frozen=True)
@@ -166,13 +171,13 @@ def missed(report: Reported, lived: Iterable[Row], ranges: Iterable[tuple[int, I
 
 def tally(lived: Iterable[Row], reports: Iterable[Missed], window: Window) -> dict[Key, Tally]:
     """TP, FP and FN of each (dataset, category)."""
-    books: defaultdict[Key, _Book] = defaultdict(_Book)
+    rows: defaultdict[Key, list[Row]] = defaultdict(list)
+    told: defaultdict[Key, list[Told]] = defaultdict(list)
     for row in lived:
-        books[row[1], row[2]].note(row, window)
+        rows[row[1], row[2]].append(row)
     for report in reports:
-        pieces = (piece.clip(window.whole) for piece in report.pieces)
-        books[report.dataset, report.category].note_missed(report, tuple(piece for piece in pieces if piece))
-    return {key: book.close() for key, book in books.items()}
+        told[report.dataset, report.category].append((report, _within(report, window.whole)))
+    return {key: _tally(rows.get(key, ()), told.get(key, ()), window) for key in dict.fromkeys((*rows, *told))}
 
 
 def tally_by_test(
@@ -180,56 +185,39 @@ def tally_by_test(
 ) -> dict[int, Tally]:
     """The same of each test: the lives of its own units. What was missed was missed by each test of its category that was
     there, so that recall is the least that a test can be blamed with; tests do not add up to their category."""
-    books: defaultdict[int, _Book] = defaultdict(_Book)
+    rows: defaultdict[int, list[Row]] = defaultdict(list)
+    told: defaultdict[int, list[Told]] = defaultdict(list)
     for row in lived:
-        books[row[3]].note(row, window)
+        rows[row[3]].append(row)
     for report in reports:
         for test in tests.get((report.dataset, report.category), ()):
-            there = test.within(window.whole)
-            pieces = [piece.clip(there) for piece in report.pieces] if there else []
-            books[test.test].note_missed(report, tuple(piece for piece in pieces if piece))
-    return {test: book.close() for test, book in books.items()}
+            told[test.test].append((report, _within(report, test.within(window.whole))))
+    return {test: _tally(rows.get(test, ()), told.get(test, ()), window) for test in dict.fromkeys((*rows, *told))}
 
 
-class _Book:
-    """A tally while it is written."""
+def _within(report: Missed, time: Interval | None) -> Pieces:
+    pieces = (piece.clip(time) for piece in report.pieces) if time else ()
+    return tuple((piece.start, piece.end) for piece in pieces if piece)
 
-    def __init__(self) -> None:
-        self.tp: list[Pair] = []
-        self.fp: list[Pair] = []
-        self.fn: list[Pair] = []
-        self.real: set[int] = set()
-        self.false: set[int] = set()
-        self.missed: set[int] = set()
-        self.unsettled: set[int] = set()
 
-    def note(self, row: Row, window: Window) -> None:
-        incident, dataset, _, _, false_positive, began_at, ended_at = row
-        pieces = window.pieces(dataset, began_at, ended_at)
-        if not pieces:
-            return
-        if false_positive:
-            self.fp += pieces
-            self.false.add(incident)
-        else:
-            self.tp += pieces
-            self.real.add(incident)
-        if ended_at is None:
-            self.unsettled.add(incident)
-
-    def note_missed(self, report: Missed, pieces: Collection[Interval]) -> None:
-        if not pieces:
-            return
-        self.fn += [(piece.start, piece.end) for piece in pieces]
-        self.missed.add(report.report)
-        if report.unsettled:
-            self.unsettled.add(report.report)
-
-    def close(self) -> Tally:
-        tp = joined(self.tp)
-        fp = _without(joined(self.fp), tp) if self.fp else ()
-        ids = (frozenset(found) for found in (self.real, self.false, self.missed, self.unsettled))
-        return Tally(tp, fp, joined(self.fn), *ids)
+def _tally(rows: Iterable[Row], told: Iterable[Told], window: Window) -> Tally:
+    """Of one group at a time, so that little is alive at once: with all of them, half of the time went to the collector."""
+    sides: tuple[list[Pair], list[Pair]] = ([], [])
+    behind: tuple[set[int], set[int]] = (set(), set())
+    unsettled: set[int] = set()
+    for incident, dataset, _, _, false_positive, began_at, ended_at in rows:
+        if pieces := window.pieces(dataset, began_at, ended_at):
+            sides[false_positive].extend(pieces)
+            behind[false_positive].add(incident)
+            if ended_at is None:
+                unsettled.add(incident)
+    counted = [(report, pieces) for report, pieces in told if pieces]
+    unsettled.update(report.report for report, _ in counted if report.unsettled)
+    tp = joined(sides[False])
+    fp = _without(joined(sides[True]), tp) if sides[True] else ()
+    fn = joined([pair for _, pieces in counted for pair in pieces])
+    missed = frozenset(report.report for report, _ in counted)
+    return Tally(tp, fp, fn, frozenset(behind[False]), frozenset(behind[True]), missed, frozenset(unsettled))
 
 
 def joined(pairs: list[Pair]) -> Pieces:
@@ -250,8 +238,19 @@ def joined(pairs: list[Pair]) -> Pieces:
 
 
 def _without(pieces: Pieces, holes: Pieces) -> Pieces:
-    left = subtract((Interval(*one) for one in pieces), (Interval(*one) for one in holes))
-    return tuple((one.start, one.end) for one in left)
+    """As `lakehub.kernel.interval.subtract` of plain pairs; both are disjoint and sorted, and so is what is left."""
+    left: list[Pair] = []
+    for start, end in pieces:
+        at = max(0, bisect_left(holes, (start, start)) - 1)
+        while at < len(holes) and holes[at][0] < end:
+            first, last = holes[at]
+            if start < first:
+                left.append((start, first))
+            start = max(start, last)
+            at += 1
+        if start < end:
+            left.append((start, end))
+    return tuple(left)
 
 
 def length(pieces: Iterable[Pair]) -> timedelta:

@@ -314,4 +314,4 @@ def test_the_number_of_queries_does_not_grow_with_the_incidents(django_assert_ma
 def test_lives_and_questions_of_a_window_are_found_by_their_indexes() -> None:
     plans = "\n".join(plans_of(lambda: scores_of(WINDOW, now=NOW)))
     assert "span_life" in plans
-    assert "question_newest" in plans
+    assert "question_of_copy" in plans
