@@ -175,7 +175,8 @@ def _measure(report: Report) -> None:
         rows.append([name, f"{wall:.2f}", f"{cpu:.2f}"])
         report.at_most(f"{name}, processor", cpu, WITHIN_S, unit=" s")
     begun = time.process_time()
-    Looked(whole, ALL, now=NOW).overview()
+    looked = Looked(whole, ALL, now=NOW)
+    looked.trend(), looked.overview()
     rows.append(["all that the page shows of 90 days, first visit", "", f"{time.process_time() - begun:.2f}"])
     report.table("Seconds, the least of three", ["what", "wall", "processor"], rows)
 

@@ -12,10 +12,11 @@ from django.core.cache import cache
 
 from incidents.noise import Noisy, noisy_tests
 from incidents.reactions import Reactions, reactions_of
-from incidents.scope import Scope
+from incidents.scope import ALL, Scope
 from incidents.scoring import Score, Scores, named, scores_of
 from incidents.trend import STEPS, Trend, trend_of
 from incidents.turns import turn
+from lakehub.kernel.errors import Busy
 from lakehub.kernel.interval import Interval
 
 KEPT_FOR = timedelta(minutes=5)
@@ -24,9 +25,8 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Overview:
-    """All of the window but its groups."""
+    """What is told of the window beside its trend and its groups."""
 
-    trend: Trend
     times: Reactions
     noisy: list[Noisy]
 
@@ -46,12 +46,24 @@ def as_of(now: datetime) -> datetime:
     return now - (now - since) % KEPT_FOR
 
 
+def lately(days: int, *, now: datetime) -> Trend | None:
+    """Of the days before now, for what is looked at all the time. None: others are at work on scores."""
+    end = as_of(now)
+    try:
+        return Looked(Interval(end - timedelta(days=days), end), ALL, now=now).trend()
+    except Busy:
+        return None
+
+
 class Looked:
     """At the scores of a window, which ended by now. Raises Busy."""
 
     def __init__(self, window: Interval, scope: Scope, *, now: datetime) -> None:
         self._window, self._scope, self._now = window, scope, now
         self._scores: Scores | None = None
+
+    def trend(self) -> Trend:
+        return self._kept("trend", lambda: trend_of(self._computed(), now=self._now))
 
     def overview(self) -> Overview:
         return self._kept("all", self._overview)
@@ -60,9 +72,7 @@ class Looked:
         return self._kept(f"{by} {page} {size}", lambda: self._groups(by, page, size))
 
     def _overview(self) -> Overview:
-        scores = self._computed()
-        trend = trend_of(scores, now=self._now)
-        return Overview(trend, reactions_of(self._window, self._scope), noisy_tests(scores))
+        return Overview(reactions_of(self._window, self._scope), noisy_tests(self._computed()))
 
     def _groups(self, by: str, page: int, size: int) -> Groups:
         found = self._computed().by(by)

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from django.core.cache import cache
-
 from incidents.domain.levels import DataLevel, QueryLevel, spread, wrong
 from incidents.domain.scores import Durations, Pair, Tally
 from incidents.scoring import Score, Scores, scores_of
@@ -64,17 +62,6 @@ def trend_of(scores: Scores, *, now: datetime) -> Trend:
     before = scores_of(Interval(window.start - window.length, window.start), now=now, scope=scores.scope).whole
     was = Figures(before.durations, before.data or DataLevel(), before.queries or QueryLevel())
     return Trend(window, scores.whole, was, tuple(_steps(scores)))
-
-
-def lately(days: int, *, now: datetime) -> Trend:
-    """Of the days before now, as it was at its first time within these five minutes: for what is looked at all the time."""
-    known = f"trend:{days}:{now:%Y%m%d%H}:{now.minute // 5}"
-    found: Trend | None = cache.get(known)
-    if found is None:
-        window = Interval(now - timedelta(days=days), now)
-        found = trend_of(scores_of(window, now=now, steps=STEPS), now=now)
-        cache.set(known, found, timeout=300)
-    return found
 
 
 def _steps(scores: Scores) -> list[Figures]:

@@ -7,7 +7,7 @@ from django.http import HttpRequest, HttpResponse
 from frontend.live import render_live
 from frontend.queries import home as query
 from frontend.queries.scores import SPANS
-from incidents import alert_coverage, trend
+from incidents import alert_coverage, overview
 from incidents.scope import ALL, DAYS
 from lakehub import wiring
 from quality.coverage import lately
@@ -34,7 +34,7 @@ def home(request: HttpRequest) -> HttpResponse:
         # the live part does without these
         "covered": lambda: lately(now=now),
         "alerted": lambda: alert_coverage.lately(now=now),
-        "trend": lambda: trend.lately(days, now=now),
+        "trend": lambda: overview.lately(days, now=now),
         "days": days,
         "spans": SPANS[1:],
         "scope": ALL,

@@ -33,7 +33,7 @@ def scores(request: HttpRequest) -> HttpResponse:
     asked = asked_of(request.GET.dict(), now=now)
     said, looked = request.GET.get("page", ""), Looked(asked.window, asked.scope, now=now)
     try:
-        seen = looked.overview()
+        trend, seen = looked.trend(), looked.overview()
         groups = looked.groups(asked.by, int(said) if said.isdecimal() and len(said) < 6 else 1, PAGE)
     except Busy as busy:
         return _busy(request, busy)
@@ -44,8 +44,8 @@ def scores(request: HttpRequest) -> HttpResponse:
         "scope": asked.scope,
         "by": asked.by,
         "grouped": BY[asked.by],
-        "trend": seen.trend,
-        "whole": seen.trend.score,
+        "trend": trend,
+        "whole": trend.score,
         "times": seen.times,
         "page": Paginator(range(groups.count), PAGE).get_page(groups.number),
         "groups": groups.shown,

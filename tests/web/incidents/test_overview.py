@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
 from incidents import turns
-from incidents.overview import as_of
+from incidents.overview import as_of, lately
 from lakehub.clock.models import ClockShift
 from lakehub.kernel.interval import Interval
 from quality.models import Category
@@ -81,6 +81,23 @@ def test_who_comes_third_is_asked_to_come_again(ana: Client, address: str) -> No
     assert (answer.status_code, answer.headers["Retry-After"]) == (503, str(turns.WAIT_S))
     assert "Ask again in a few seconds" in answer.content.decode()
     assert ana.get(address).status_code == 200
+
+
+def test_the_first_page_does_without_them_where_others_are_at_work(ana: Client) -> None:
+    failing()
+    with turns.in_line(), turns.in_line():
+        assert "Scores are being computed for others" in ana.get("/").content.decode()
+    assert "Scores are being computed for others" not in ana.get("/").content.decode()
+
+
+@pytest.mark.usefixtures("_kept")
+def test_the_first_page_and_the_page_of_scores_share_a_trend(ana: Client) -> None:
+    failing()
+    ana.get("/scores")
+    assert lately(90, now=NOW) == lately(90, now=NOW + MINUTE)
+    with turns.in_line(), turns.in_line():
+        assert lately(90, now=NOW) is not None
+        assert lately(30, now=NOW) is None
 
 
 def test_the_file_leaves_out_what_cannot_be_understood(ana: Client) -> None:
