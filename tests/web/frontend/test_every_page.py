@@ -57,7 +57,7 @@ PAGES = (
     "/onboarding/flights",
 )
 MOST_QUERIES = {
-    "/": 36,
+    "/": 45,
     "/datasets": 13,
     "/datasets/flights": 31,
     "/datasets/flights/settings": 21,
