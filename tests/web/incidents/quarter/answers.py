@@ -105,10 +105,12 @@ def of_test(
             fresh = whole is not None and whole.boundary is not None and max(start, asked[0]) < whole.boundary
             if fresh:
                 yield Says("pass")
+            beyond = whole is None or whole.boundary is None or min(end, asked[1]) > whole.boundary
         if end <= plan.monitored_from:
             yield Says("unknown")
+            if test.key == "freshness" and late and beyond:  # [c, infinity) counts wherever it begins
+                yield of_unit(whole, cases, now)  # type: ignore[arg-type]
         elif test.key == "freshness":
-            beyond = whole is None or whole.boundary is None or min(end, asked[1]) > whole.boundary
             if late:
                 if beyond:
                     yield of_unit(whole, cases, now)  # type: ignore[arg-type]
