@@ -128,8 +128,7 @@ def states_of(wanted: Sequence[Wanted], *, now: datetime) -> list[CopyState]:
     return [_state(one, tests[one.copy.dataset_id], units, reports[one.copy.dataset_id]) for one in wanted]
 
 
-@dataclass(frozen=True)
-class _Test:
+class _Test(NamedTuple):
     """A gating test and its version in force."""
 
     pk: int

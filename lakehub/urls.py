@@ -10,11 +10,13 @@ from lakehub import health
 from lakehub.openapi import RENDERERS, Once
 
 api: list[URLPattern | URLResolver] = [
+    path(
+        "", include("incidents.urls")
+    ),  # first, because the gate is asked most: addresses are looked through in their order
     path("", include("lakehub.accounts.urls")),
     path("", include("lakehub.catalog.urls")),
     path("", include("ingestion.urls")),
     path("", include("quality.urls")),
-    path("", include("incidents.urls")),
     path("schema", SpectacularAPIView.as_view(generator_class=Once, renderer_classes=RENDERERS), name="schema"),
 ]
 

@@ -41,6 +41,7 @@ class Zones:
         return partition_at(data.start, self.grain, self.zone).end + self.due_after
 
 
+@lru_cache(maxsize=64)
 def zones_of(
     asked: Interval,
     grain: Grain,
@@ -52,7 +53,8 @@ def zones_of(
 ) -> Zones:
     """A partition [a, b) is unmonitored where b <= `monitored_from`, and due from b + `due_after` on.
 
-    A table without partitions is one piece that is always due; it is monitored from its first test on.
+    A table without partitions is one piece that is always due; it is monitored from its first test on. Most tests of a copy ask
+    for the same.
     """
     if grain is Grain.NONE:
         return Zones(asked, grain, zone, due_after, BEGINNING, FOREVER)
@@ -73,7 +75,7 @@ def cut(data: Interval, at: datetime) -> tuple[Interval | None, Interval | None]
 def _in_partitions(
     asked: Interval, monitored_from: datetime | None, grain: Grain, zone: ZoneInfo
 ) -> tuple[Interval, datetime]:
-    """The same for all tests of a copy."""
+    """The same for all tests of a copy, and for the next question."""
     start = floor_to_bucket(asked.start, grain, zone)
     monitored = FOREVER if monitored_from is None else floor_to_bucket(monitored_from, grain, zone)
     return Interval(start, _ceiling(asked.end, grain, zone)), monitored
