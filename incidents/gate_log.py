@@ -30,7 +30,7 @@ DROPPED, REFUSED = "questions_dropped", "questions_refused"
 _UNNAMED = "~"
 """Begins the name of a request to which nobody gave one."""
 _KEY = ("consumer", "request_id", "copy_id", "start", "end")
-"""What is one question."""
+"""What is one question; each is looked for by all of them, since a job may ask under one name for years."""
 
 _log = logging.getLogger(__name__)
 
@@ -51,8 +51,8 @@ def keep(questions: Iterable[GateQuestion]) -> None:
 
 def _keep_later(questions: Sequence[GateQuestion]) -> None:
     """The times of those that are kept already, with another time."""
-    consumers, requests = {one.consumer for one in questions}, {one.request_id for one in questions}
-    of_these = GateQuestion.objects.filter(consumer__in=consumers, request_id__in=requests)
+    among = {f"{name}__in": {getattr(one, name) for one in questions} for name in _KEY}
+    of_these = GateQuestion.objects.filter(**among)
     known = {tuple(key): (pk, at) for pk, at, *key in of_these.values_list("pk", "at", *_KEY)}
     again = []
     for row in questions:
