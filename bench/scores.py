@@ -151,11 +151,11 @@ def _question(asked: datetime, copy: Any) -> Any:
 
 
 def _measure(report: Report) -> None:
-    from incidents.behind import behind
-    from incidents.overview import Looked
-    from incidents.reactions import reactions_of
-    from incidents.scope import ALL
-    from incidents.scoring import scores_of
+    from incidents.scores.behind import behind
+    from incidents.scores.overview import Looked
+    from incidents.scores.reactions import reactions_of
+    from incidents.scores.scope import ALL
+    from incidents.scores.scoring import scores_of
     from lakehub.kernel.interval import Interval
 
     whole, third, week = (Interval(NOW - days * DAY, NOW) for days in (DAYS, 30, 7))

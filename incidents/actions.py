@@ -8,11 +8,12 @@ from typing import Any
 
 from django.db import transaction
 
-from incidents import annotating, mentions, moves, outbox, reminding, snoozing, subscriptions
+from incidents import annotating, moves, snoozing
 from incidents.annotating import ANNOTATIONS as ANNOTATIONS
 from incidents.domain.lifecycle import Move
+from incidents.messages import mentions, outbox, reminding, subscriptions
+from incidents.messages.recalling import recall
 from incidents.models import Incident, IncidentEvent, Span
-from incidents.recalling import recall
 from incidents.snoozing import Snooze
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can

@@ -9,7 +9,7 @@ from datetime import datetime
 from django.core.cache import cache
 from django.db.models import Prefetch, Q
 
-from incidents.addressees import LOG, of_team
+from incidents.messages.addressees import LOG, of_team
 from incidents.models import Alert, Route
 from incidents.tones import matter_of
 from lakehub.catalog.models import Dataset

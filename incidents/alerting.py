@@ -9,10 +9,10 @@ from datetime import timedelta
 from django.db.models import Max
 
 from incidents import alerts, channels
-from incidents.addressees import of_team
 from incidents.domain.precedence import suppressors_of
 from incidents.domain.routing import Recipient
-from incidents.holding import pairs_of
+from incidents.messages.addressees import of_team
+from incidents.messages.holding import pairs_of
 from incidents.models import Alert, Route
 from incidents.tones import matter_of
 from lakehub.catalog.models import Dataset

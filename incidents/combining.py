@@ -7,12 +7,13 @@ from datetime import datetime
 
 from django.db import transaction
 
-from incidents import moves, outbox, reports, wording, worsening
+from incidents import moves, reports, wording, worsening
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
+from incidents.messages import outbox
+from incidents.messages.outbox import spans_to_tell
 from incidents.models import Incident, Span, UserReport
-from incidents.outbox import spans_to_tell
 from incidents.values import incident_value, spans_of
 from lakehub.kernel.errors import Conflict
 

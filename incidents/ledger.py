@@ -6,10 +6,11 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
-from incidents import moves, outbox, reports, wording, worsening
+from incidents import moves, reports, wording, worsening
 from incidents.domain import spans
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FalsePositive, Resolution, of_pass
+from incidents.messages import outbox
 from incidents.models import Incident, Span
 from incidents.values import incident_value, joinable, spans_of
 from incidents.worsening import place

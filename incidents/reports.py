@@ -8,12 +8,13 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Q, QuerySet
 
-from incidents import moves, outbox, reminding
+from incidents import moves
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import Resolution
 from incidents.domain.routing import Recipient
+from incidents.messages import outbox, reminding
+from incidents.messages.subscriptions import reporter_of
 from incidents.models import Incident, Span, UserReport
-from incidents.subscriptions import reporter_of
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused

@@ -8,11 +8,12 @@ from django.db import transaction
 from django.db.models import F
 from django.db.models.functions import Greatest
 
-from incidents import moves, outbox, reports
+from incidents import moves, reports
 from incidents.domain.lifecycle import Move, State
 from incidents.domain.resolution import FORCED, FalsePositive, Resolution
+from incidents.messages import outbox
+from incidents.messages.recalling import recall
 from incidents.models import Incident, Span
-from incidents.recalling import recall
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean

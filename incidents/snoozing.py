@@ -12,7 +12,8 @@ from datetime import UTC, datetime, timedelta
 
 from django.db import transaction
 
-from incidents import moves, outbox
+from incidents import moves
+from incidents.messages import outbox
 from incidents.models import Incident, Message, MessageState, Span
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.outcome import Outcome

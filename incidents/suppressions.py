@@ -8,7 +8,7 @@ from django.db import transaction
 
 from incidents.alerts import checked_category
 from incidents.domain.precedence import DEFAULT, Pair, cycle_in
-from incidents.holding import pairs_of
+from incidents.messages.holding import pairs_of
 from incidents.models import Message, MessageState, SuppressionRule
 from lakehub.accounts import audit
 from lakehub.catalog.models import Dataset

@@ -7,7 +7,8 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 
-from incidents import alerts, backfilling, digests, intake, reminding, retention, sending, snoozing, weekly
+from incidents import alerts, backfilling, intake, retention, snoozing
+from incidents.messages import digests, reminding, sending, weekly
 from lakehub import wiring
 from lakehub.kernel.apart import apart
 

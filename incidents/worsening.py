@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from datetime import datetime
 
-from incidents import moves, outbox, snoozing
+from incidents import moves, snoozing
 from incidents.domain.routing import Recipient
+from incidents.messages import outbox
 from incidents.models import Incident, Span
 
 

@@ -12,7 +12,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from incidents import gate_log
+from incidents.gate import log as gate_log
 from incidents.models import Incident, Message
 from ingestion.models import JobRun
 from lakehub import wiring

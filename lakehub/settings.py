@@ -214,7 +214,7 @@ LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 
 LAKEHUB_PORTS = {
     "accounts.DataCenters": "lakehub.catalog.places:data_centers",
-    "ingestion.InputGate": "incidents.etl:input_gate",
+    "ingestion.InputGate": "incidents.gate.jobs:input_gate",
     "catalog.OverridesCheck": "quality.overrides:problems",
 }
 """Which function stands behind each port: `module:attribute`, imported on first use by lakehub.wiring, or by lakehub.catalog.ports."""

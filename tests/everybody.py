@@ -9,7 +9,8 @@ from typing import Any
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from incidents import bulk, overrides
+from incidents import bulk
+from incidents.gate import overrides
 from incidents.models import BulkAction, Incident, Route, State, SuppressionRule, UserReport
 from ingestion.models import JobState
 from lakehub import clock

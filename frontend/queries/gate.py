@@ -10,11 +10,12 @@ from zoneinfo import ZoneInfo
 
 from frontend import svg, words
 from frontend.states import STATES
-from incidents import gate_rate, overrides
 from incidents.domain.gate import Cause
 from incidents.domain.sql_reads import Reads
-from incidents.gate import Question, Reply, answered, ask
-from incidents.gate_sql import derive
+from incidents.gate import overrides
+from incidents.gate import rate as gate_rate
+from incidents.gate.answers import Question, Reply, answered, ask
+from incidents.gate.sql import derive
 from incidents.models import GateOverride, GatePolicy, GateQuestion
 from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import teams_where

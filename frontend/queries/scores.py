@@ -8,9 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
-from incidents.overview import as_of
-from incidents.scope import ALL, DAYS, Scope, wanted_scope, wanted_window
-from incidents.scoring import GROUPINGS
+from incidents.scores.overview import as_of
+from incidents.scores.scope import ALL, DAYS, Scope, wanted_scope, wanted_window
+from incidents.scores.scoring import GROUPINGS
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 

@@ -12,8 +12,8 @@ from django.urls import reverse
 
 from frontend import words
 from incidents.models import FalsePositive
-from incidents.scoring import Score
-from incidents.trend import Trend
+from incidents.scores.scoring import Score
+from incidents.scores.trend import Trend
 from lakehub.kernel.interval import Interval
 from quality.models import Category
 

@@ -15,7 +15,7 @@ from frontend.views.dataset import find, frame
 from incidents import alerting, alerts, snoozing, suppressions
 from incidents.domain.alerting import Severity
 from incidents.domain.precedence import DEFAULT
-from incidents.holding import pairs_of
+from incidents.messages.holding import pairs_of
 from incidents.models import Incident, SuppressionRule
 from incidents.upstream import open_upstream
 from lakehub import wiring

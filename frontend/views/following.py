@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from frontend.acting import actor_of, next_of
 from frontend.views.dataset import find
-from incidents import subscriptions
+from incidents.messages import subscriptions
 from lakehub import wiring
 
 

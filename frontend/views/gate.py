@@ -17,10 +17,10 @@ from rest_framework.renderers import JSONRenderer
 
 from frontend.acting import act, actor_of, instant
 from frontend.queries import gate as query
-from incidents import overrides
 from incidents.domain.sql_reads import DIALECTS
-from incidents.gate import find_copy
-from incidents.gate_rate import TooOften
+from incidents.gate import overrides
+from incidents.gate.answers import find_copy
+from incidents.gate.rate import TooOften
 from incidents.shapes.gate import answer_of
 from lakehub import wiring
 from lakehub.accounts.models import User

@@ -7,8 +7,9 @@ from django.http import HttpRequest, HttpResponse
 from frontend.live import render_live
 from frontend.queries import home as query
 from frontend.queries.scores import SPANS
-from incidents import alert_coverage, overview
-from incidents.scope import ALL, DAYS
+from incidents import alert_coverage
+from incidents.scores import overview
+from incidents.scores.scope import ALL, DAYS
 from lakehub import wiring
 from quality.coverage import lately
 

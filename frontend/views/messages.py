@@ -10,10 +10,10 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from frontend.acting import actor_of, explained
-from incidents import delivering, phrasing, routes, telling
 from incidents.channels import CHANNELS
+from incidents.messages import delivering, phrasing, routes, telling
+from incidents.messages.phrasing import Preview, Words
 from incidents.models import Delivery
-from incidents.phrasing import Preview, Words
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import can, require

@@ -12,7 +12,7 @@ from django.views.decorators.http import require_POST
 
 from frontend.acting import actor_of, explained
 from frontend.queries import policies as query
-from incidents import gate_policies
+from incidents.gate import policies as gate_policies
 from incidents.models import GatePolicy
 from lakehub import wiring
 from lakehub.catalog.models import TIERS

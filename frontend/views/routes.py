@@ -12,12 +12,12 @@ from django.views.decorators.http import require_POST
 from frontend import addressing
 from frontend.acting import actor_of, explained
 from frontend.addressing import RouteForm
-from incidents import routes
-from incidents.addressees import of_team
 from incidents.channels import CHANNELS, shown
 from incidents.domain.alerting import Severity
 from incidents.domain.quiet import Digest
 from incidents.domain.routing import Matter
+from incidents.messages import routes
+from incidents.messages.addressees import of_team
 from incidents.models import Message, MessageState, Route
 from lakehub import wiring
 from lakehub.accounts.models import Team

@@ -11,12 +11,12 @@ from django.shortcuts import render
 
 from frontend.queries import incidents as incident_query
 from frontend.queries.scores import BY, PAGE, asked_of
-from incidents.behind import NUMBERS, behind
 from incidents.domain.resolution import FalsePositive
-from incidents.overview import Looked
-from incidents.scope import wanted_scope, wanted_window
-from incidents.scoring import Score, named, scores_of
-from incidents.turns import turn
+from incidents.scores.behind import NUMBERS, behind
+from incidents.scores.overview import Looked
+from incidents.scores.scope import wanted_scope, wanted_window
+from incidents.scores.scoring import Score, named, scores_of
+from incidents.scores.turns import turn
 from lakehub import wiring
 from lakehub.kernel.errors import Busy, Refused
 from lakehub.kernel.sheets import lines, safe

@@ -10,10 +10,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import alert_coverage, alerting, alerts, routes, suppressions
+from incidents import alert_coverage, alerting, alerts, suppressions
 from incidents.api.common import person, valid
 from incidents.domain.precedence import DEFAULT, Pair
-from incidents.holding import pairs_of
+from incidents.messages import routes
+from incidents.messages.holding import pairs_of
 from incidents.shapes import alerts as shapes
 from incidents.upstream import open_upstream
 from lakehub import wiring

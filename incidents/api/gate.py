@@ -12,10 +12,12 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import gate, gate_log, gate_sql
 from incidents.api.common import person, valid
 from incidents.api.limiting import GateRate, charge, charge_reading
-from incidents.gate import Asked, Question, Reply
+from incidents.gate import answers as gate
+from incidents.gate import log as gate_log
+from incidents.gate import sql as gate_sql
+from incidents.gate.answers import Asked, Question, Reply
 from incidents.shapes import gate as shapes
 from lakehub import wiring
 from lakehub.accounts.models import Token

@@ -11,8 +11,10 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import gate, gate_policies, overrides
 from incidents.api.common import person, valid
+from incidents.gate import answers as gate
+from incidents.gate import overrides
+from incidents.gate import policies as gate_policies
 from incidents.models import GateOverride, GatePolicy
 from incidents.shapes import gate_decisions as shapes
 from lakehub import wiring

@@ -13,12 +13,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import gate, moves, reports
+from incidents import moves, reports
 from incidents.api.common import known, person, valid
-from incidents.behind import NUMBERS, behind
 from incidents.causes import likely_cause
+from incidents.gate import answers as gate
 from incidents.models import FalsePositive, Incident, State
-from incidents.scope import wanted_scope, wanted_window
+from incidents.scores.behind import NUMBERS, behind
+from incidents.scores.scope import wanted_scope, wanted_window
 from incidents.shapes.actions import ReportSerializer
 from incidents.shapes.incidents import IncidentDetailSerializer, IncidentSerializer
 from lakehub import wiring

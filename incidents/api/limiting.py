@@ -10,8 +10,8 @@ from rest_framework.request import Request
 from rest_framework.throttling import BaseThrottle
 from rest_framework.views import APIView
 
-from incidents import gate_rate
 from incidents.api.common import person
+from incidents.gate import rate as gate_rate
 from lakehub import wiring
 from lakehub.accounts.models import Token, User
 

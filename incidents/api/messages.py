@@ -12,9 +12,9 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import delivering, phrasing, routes, telling
 from incidents.api.common import known, person, valid
 from incidents.channels import CHANNELS
+from incidents.messages import delivering, phrasing, routes, telling
 from incidents.models import Delivery
 from incidents.shapes import messages as shapes
 from lakehub import wiring

@@ -9,13 +9,13 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.noise import noisy_tests
-from incidents.reactions import reactions_of
-from incidents.scope import DAYS, MOST_DAYS, Scope, wanted_scope, wanted_window
-from incidents.scoring import GROUPINGS, Score, Scores, named, scores_of
+from incidents.scores.noise import noisy_tests
+from incidents.scores.reactions import reactions_of
+from incidents.scores.scope import DAYS, MOST_DAYS, Scope, wanted_scope, wanted_window
+from incidents.scores.scoring import GROUPINGS, Score, Scores, named, scores_of
+from incidents.scores.turns import turn
 from incidents.shapes import scores as shapes
 from incidents.shapes.common import RangeSerializer
-from incidents.turns import turn
 from lakehub import wiring
 from lakehub.openapi import ErrorSerializer
 from lakehub.paging import Pages

@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 from incidents.api.common import known
 from incidents.domain.rollup import WEIGHTS
 from incidents.rollup import Health, health_of
-from incidents.scope import wanted_scope
+from incidents.scores.scope import wanted_scope
 from incidents.shapes.status import STATES, StatusSerializer
 from lakehub import wiring
 from lakehub.catalog.models import Dataset

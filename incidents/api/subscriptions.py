@@ -12,8 +12,8 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import subscriptions
 from incidents.api.common import person
+from incidents.messages import subscriptions
 from incidents.models import Subscription
 from incidents.shapes.following import SubscriptionSerializer
 from lakehub import wiring

@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from django.conf import settings
 
 from incidents.channels import Note
-from incidents.posting import accepted, checked, post
+from incidents.messages.posting import accepted, checked, post
 from lakehub.kernel.errors import Refused
 
 KEY = re.compile(r"[A-Za-z0-9]{32}")

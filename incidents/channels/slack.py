@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from incidents.channels import Note
-from incidents.posting import accepted, checked, post
+from incidents.messages.posting import accepted, checked, post
 from lakehub.kernel.addresses import host_of
 
 HEADER, SECTION, FIELD = 150, 3000, 2000

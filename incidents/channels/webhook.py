@@ -10,7 +10,7 @@ from datetime import datetime
 from django.conf import settings
 
 from incidents.channels import Note
-from incidents.posting import accepted, checked, post
+from incidents.messages.posting import accepted, checked, post
 from lakehub.kernel.addresses import host_of
 
 SIGNATURE = "X-Lakehub-Signature"

@@ -9,7 +9,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from incidents.domain import gate
-from incidents.policies import check_blocks
+from incidents.gate.words import check_blocks
 from lakehub.accounts.models import SLUG
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy
 

@@ -11,7 +11,7 @@ from rest_framework import serializers
 
 from incidents.domain.gate import Cause, Override
 from incidents.domain.sql_reads import DIALECTS, LONGEST, Reads
-from incidents.gate import Reply
+from incidents.gate.answers import Reply
 from incidents.shapes.common import RangeSerializer
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import worst

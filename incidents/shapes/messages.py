@@ -6,9 +6,9 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
+from incidents.messages.phrasing import LONGEST_BODY, OCCASIONS
+from incidents.messages.telling import SUBJECT_LENGTH
 from incidents.models import Delivery
-from incidents.phrasing import LONGEST_BODY, OCCASIONS
-from incidents.telling import SUBJECT_LENGTH
 
 
 class WordsSerializer(serializers.Serializer[Any]):

@@ -10,9 +10,9 @@ from incidents.domain.levels import QueryLevel
 from incidents.domain.reactions import Reaction
 from incidents.domain.resolution import FalsePositive
 from incidents.domain.tuning import Advice
-from incidents.noise import Noisy
-from incidents.reactions import Reactions
-from incidents.scoring import GROUPINGS, Score
+from incidents.scores.noise import Noisy
+from incidents.scores.reactions import Reactions
+from incidents.scores.scoring import GROUPINGS, Score
 from incidents.shapes.common import RangeSerializer
 
 MOST_NAMED = 200

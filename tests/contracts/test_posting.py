@@ -20,9 +20,9 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
-from incidents import posting
 from incidents.channels import CannotSend, channel
 from incidents.channels.webhook import SIGNATURE, TIMESTAMP, secret_for, signature
+from incidents.messages import posting
 from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW
 from tests.receiver import Receiver

@@ -20,11 +20,12 @@ import django
 django.setup()
 from django.core.management import call_command
 from django.db import connection, transaction
-from incidents import alerts, digests, suppressions
+from incidents import alerts, suppressions
 from incidents.domain.precedence import cycle_in
-from incidents.holding import pairs_of
+from incidents.messages import digests
+from incidents.messages.holding import pairs_of
 from incidents.models import Alert, Digest, Message, Route
-from incidents.recalling import recall
+from incidents.messages.recalling import recall
 from tests import factories
 from tests.factories import HOUR, NOW
 

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.renderers import JSONRenderer
 
-from incidents import gate
+from incidents.gate import answers as gate
 from incidents.shapes.gate import answer_of
 from incidents.wording import data_range
 from lakehub import wiring

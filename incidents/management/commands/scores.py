@@ -9,10 +9,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from incidents.noise import Noisy, noisy_tests
-from incidents.reactions import reactions_of
-from incidents.scope import DAYS, wanted_scope, wanted_window
-from incidents.scoring import GROUPINGS, Score, Scores, named, scores_of
+from incidents.scores.noise import Noisy, noisy_tests
+from incidents.scores.reactions import reactions_of
+from incidents.scores.scope import DAYS, wanted_scope, wanted_window
+from incidents.scores.scoring import GROUPINGS, Score, Scores, named, scores_of
 from incidents.shapes.scores import GroupSerializer, NoisySerializer, ReactionsSerializer, ScoreSerializer
 from lakehub import wiring
 from lakehub.kernel.errors import Refused

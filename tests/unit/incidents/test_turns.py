@@ -6,8 +6,8 @@ from threading import Event, Thread
 
 import pytest
 
-from incidents import turns
-from incidents.turns import turn
+from incidents.scores import turns
+from incidents.scores.turns import turn
 from lakehub.kernel.errors import Busy
 from tests.polling import wait_until
 

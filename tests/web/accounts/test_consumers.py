@@ -9,7 +9,7 @@ import pytest
 from django.apps import apps
 from django.core.exceptions import PermissionDenied
 
-from incidents.gate_policies import require_policy
+from incidents.gate.policies import require_policy
 from ingestion.ports import CONSUMER
 from lakehub.accounts import consumers, tokens
 from lakehub.accounts.models import AuditEntry, Consumer, Role, Team, Token, User

@@ -10,7 +10,7 @@ import pytest
 from django.test import Client
 
 from incidents.domain.precedence import DEFAULT
-from incidents.holding import pairs_of
+from incidents.messages.holding import pairs_of
 from incidents.models import Alert, Incident, Route
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset

@@ -10,8 +10,8 @@ import pytest
 from incidents import actions, moves, reports
 from incidents.bulk import Ask, together
 from incidents.intake import take_in
+from incidents.messages.sending import send_due
 from incidents.models import BulkAction, Incident, Message, Span
-from incidents.sending import send_due
 from incidents.undo import undo
 from lakehub.accounts.models import AuditEntry, Role, User
 from lakehub.kernel.errors import Conflict, NotFound, Refused

@@ -8,8 +8,8 @@ from django.core.exceptions import ValidationError
 from django.test import Client
 
 from incidents import actions
+from incidents.gate.words import check_blocks
 from incidents.models import GatePolicy, Incident, Message
-from incidents.policies import check_blocks
 from lakehub.accounts.models import Role, User
 from quality.models import Lane, Unit
 from tests import factories

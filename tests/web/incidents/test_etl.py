@@ -9,8 +9,9 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from incidents import overrides, resolving
-from incidents.etl import input_gate
+from incidents import resolving
+from incidents.gate import overrides
+from incidents.gate.jobs import input_gate
 from incidents.intake import take_in
 from incidents.models import GatePolicy, GateQuestion
 from ingestion import runs, work

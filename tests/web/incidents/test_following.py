@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from incidents import actions, reports, subscriptions
+from incidents import actions, reports
 from incidents.impact import downstream
 from incidents.intake import take_in
-from incidents.mentions import names_in
+from incidents.messages import subscriptions
+from incidents.messages.mentions import names_in
+from incidents.messages.sending import send_due
 from incidents.models import Incident, Message, Span
-from incidents.sending import send_due
 from lakehub.accounts.models import AuditEntry, Role, Team, User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused

@@ -7,8 +7,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from incidents.gate import Question
-from incidents.gate import ask as ask_gate
+from incidents.gate.answers import Question
+from incidents.gate.answers import ask as ask_gate
 from incidents.models import GatePolicy, GateQuestion
 from lakehub import wiring
 from lakehub.catalog.models import Dataset

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from incidents.gate_log import DROPPED, Log
+from incidents.gate.log import DROPPED, Log
 from tests.polling import wait_until
 
 QUESTIONS: Any = [f"question {number}" for number in range(2_500)]

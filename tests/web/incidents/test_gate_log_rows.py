@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import DataError
 
-from incidents import gate_log
+from incidents.gate import log as gate_log
 from incidents.models import GateQuestion
 from tests import factories as make
 

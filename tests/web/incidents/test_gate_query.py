@@ -12,8 +12,8 @@ from django.test.utils import CaptureQueriesContext
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from incidents import gate
-from incidents.gate import Asked, Question
+from incidents.gate import answers as gate
+from incidents.gate.answers import Asked, Question
 from incidents.models import GatePolicy, GateQuestion, State, UserReport
 from incidents.shapes.gate import AnswerSerializer, answer_of
 from lakehub import wiring

@@ -9,7 +9,8 @@ import pytest
 from django.http import HttpResponseBase
 from django.test import Client
 
-from incidents import gate_rate, gate_sql
+from incidents.gate import rate as gate_rate
+from incidents.gate import sql as gate_sql
 from incidents.models import GateCount
 from lakehub import wiring
 from lakehub.rate import SharedLimiter

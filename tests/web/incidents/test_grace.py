@@ -10,10 +10,10 @@ import pytest
 from django.apps import apps
 from django.db import connection
 
-from incidents.behind import behind
 from incidents.models import State
-from incidents.scope import ALL
-from incidents.scoring import scores_of
+from incidents.scores.behind import behind
+from incidents.scores.scope import ALL
+from incidents.scores.scoring import scores_of
 from lakehub.catalog import changes
 from lakehub.catalog.models import Dataset, GracePeriod
 from lakehub.kernel.interval import Interval

@@ -19,7 +19,7 @@ from django.core.management import call_command
 from django.db.models.functions import Now
 from incidents.intake import take_in
 from incidents.models import Message
-from incidents.sending import send_due
+from incidents.messages.sending import send_due
 from lakehub.accounts.models import Team
 from tests.factories import NOW
 settings.EMAIL_BACKEND = "django.core.mail.backends.filebased.EmailBackend"

@@ -9,9 +9,10 @@ from django.core import mail
 from django.test import Client
 from pytest_django import Settings
 
-from incidents import phrasing, retention, telling
+from incidents import retention
+from incidents.messages import phrasing, telling
+from incidents.messages.sending import send_due
 from incidents.models import Delivery, Incident, MessageTemplate, Route
-from incidents.sending import send_due
 from lakehub.accounts.models import AuditEntry, Role, Team
 from tests import factories
 from tests.factories import DAY, NOW

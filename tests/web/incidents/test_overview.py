@@ -10,8 +10,8 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from pytest_django.fixtures import Settings
 
-from incidents import turns
-from incidents.overview import as_of, lately
+from incidents.scores import turns
+from incidents.scores.overview import as_of, lately
 from lakehub.clock.models import ClockShift
 from lakehub.kernel.interval import Interval
 from quality.models import Category

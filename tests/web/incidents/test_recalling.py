@@ -8,11 +8,12 @@ import pytest
 from django.core import mail
 from django.db.models.functions import Now
 
-from incidents import digests, resolving, routes, sending
+from incidents import resolving
 from incidents.channels import CannotSend, Note
 from incidents.channels.email import Email
+from incidents.messages import digests, routes, sending
+from incidents.messages.sending import send_due
 from incidents.models import Digest, Incident, Message
-from incidents.sending import send_due
 from lakehub.accounts.models import Team
 from tests.factories import HOUR, MINUTE, NOW
 from tests.web.incidents.stage import Stage

@@ -7,8 +7,9 @@ from itertools import pairwise
 
 import pytest
 
-from incidents import actions, combining, reminding, reports, resolving
+from incidents import actions, combining, reports, resolving
 from incidents.intake import take_in
+from incidents.messages import reminding
 from incidents.models import Incident, IncidentEvent, Message
 from lakehub.accounts.models import Role, User
 from lakehub.kernel.errors import Conflict

@@ -4,7 +4,8 @@ from datetime import timedelta
 
 import pytest
 
-from incidents import gate_log, retention
+from incidents import retention
+from incidents.gate import log as gate_log
 from incidents.models import BulkAction, Digest, GateQuestion, Message
 from tests import factories
 from tests.factories import DAY, MINUTE, NOW

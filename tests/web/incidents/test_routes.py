@@ -11,12 +11,12 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from incidents import digests, routes
 from incidents.channels import CannotSend
 from incidents.channels.email import Email
 from incidents.intake import take_in
+from incidents.messages import digests, routes
+from incidents.messages.sending import send_due
 from incidents.models import Digest, Incident, IncidentEvent, Message, Route
-from incidents.sending import send_due
 from incidents.tasks import send_due as send_every_second
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry, Role, Team

@@ -8,12 +8,12 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from incidents import gate_log
-from incidents.behind import behind
+from incidents.gate import log as gate_log
 from incidents.models import GateQuestion, Incident, Span, State, UserReport
-from incidents.reactions import reactions_of
-from incidents.scope import ALL, Scope
-from incidents.scoring import Scores, named, scores_of
+from incidents.scores.behind import behind
+from incidents.scores.reactions import reactions_of
+from incidents.scores.scope import ALL, Scope
+from incidents.scores.scoring import Scores, named, scores_of
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval

@@ -5,10 +5,11 @@ import json
 import pytest
 from django.core.management import call_command
 
-from incidents import actions, gate, reports, resolving
+from incidents import actions, reports, resolving
+from incidents.gate import answers as gate
 from incidents.intake import take_in
 from incidents.models import Incident
-from incidents.scoring import scores_of
+from incidents.scores.scoring import scores_of
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 from quality.models import Category, Unit

@@ -6,12 +6,13 @@ import pytest
 from django.core import mail
 from django.db.models.functions import Now
 
-from incidents import actions, sending
+from incidents import actions
 from incidents.channels import CannotSend, Note
 from incidents.channels.email import Email
 from incidents.intake import take_in
+from incidents.messages import sending
+from incidents.messages.sending import ATTEMPTS, send_due
 from incidents.models import Incident, IncidentEvent, Message
-from incidents.sending import ATTEMPTS, send_due
 from lakehub.accounts.models import Team
 from lakehub.kernel.interval import EVERYTHING
 from lakehub.kernel.outcome import Outcome

@@ -9,11 +9,12 @@ from django.core import mail
 from django.db.models.functions import Now
 from django.test import Client
 
-from incidents import actions, outbox, sending, snoozing
+from incidents import actions, snoozing
 from incidents.intake import take_in
+from incidents.messages import outbox, sending
+from incidents.messages.sending import send_due
+from incidents.messages.telling import Letter, Telling
 from incidents.models import Incident, IncidentEvent, Message
-from incidents.sending import send_due
-from incidents.telling import Letter, Telling
 from lakehub.accounts.models import Role, Team, User
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Outcome

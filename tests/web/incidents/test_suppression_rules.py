@@ -9,10 +9,10 @@ from django.test import Client
 
 from incidents import suppressions
 from incidents.domain.precedence import CATEGORIES, DEFAULT
-from incidents.holding import pairs_of
 from incidents.intake import take_in
+from incidents.messages.holding import pairs_of
+from incidents.messages.sending import send_due
 from incidents.models import Incident, IncidentEvent, Message, SuppressionRule
-from incidents.sending import send_due
 from incidents.upstream import open_upstream
 from lakehub.accounts.models import AuditEntry, Role, Team
 from lakehub.kernel.errors import NotFound, Refused

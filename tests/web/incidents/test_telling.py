@@ -10,12 +10,13 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from incidents import actions, telling
+from incidents import actions
 from incidents.channels import CannotSend, Note, channel
 from incidents.channels.webhook import Webhook
 from incidents.intake import take_in
+from incidents.messages import telling
+from incidents.messages.sending import send_due
 from incidents.models import Delivery, Incident, Message, MessageTemplate
-from incidents.sending import send_due
 from lakehub.accounts.models import Team
 from lakehub.kernel.outcome import Verdict
 from quality.models import Category

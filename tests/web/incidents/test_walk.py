@@ -10,8 +10,8 @@ import pytest
 
 from incidents import actions, combining, resolving
 from incidents.intake import take_in
+from incidents.messages.sending import send_due
 from incidents.models import Incident, Message, Span
-from incidents.sending import send_due
 from lakehub.accounts.models import User
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Outcome

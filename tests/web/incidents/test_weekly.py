@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from django.core import mail
 
-from incidents import tasks, weekly
+from incidents import tasks
+from incidents.messages import weekly
 from incidents.models import WeeklyLetter
 from lakehub.accounts.models import Team
 from lakehub.kernel.outcome import Outcome, Verdict

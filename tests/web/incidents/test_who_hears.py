@@ -7,8 +7,8 @@ import pytest
 from incidents import actions, combining, reports, resolving
 from incidents.bulk import Ask, together
 from incidents.intake import take_in
+from incidents.messages.sending import send_due
 from incidents.models import Incident, Message
-from incidents.sending import send_due
 from incidents.undo import undo
 from lakehub.accounts.models import Role, Team, User
 from lakehub.catalog.models import Dataset

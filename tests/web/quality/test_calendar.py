@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from incidents.gate import Question, ask
+from incidents.gate.answers import Question, ask
 from ingestion.models import TouchedPartition
 from lakehub.catalog.changes import change
 from lakehub.catalog.models import DatasetCopy

@@ -9,7 +9,7 @@ from typing import Any
 import pyarrow as pa
 
 from incidents.domain.gate import PartitionTest
-from incidents.gate import state_of
+from incidents.gate.answers import state_of
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import BEGINNING, Interval

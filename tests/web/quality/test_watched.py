@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from incidents.gate import Question, ask
+from incidents.gate.answers import Question, ask
 from lakehub.catalog.changes import change
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.onboarding import Application, onboard

@@ -230,6 +230,7 @@ class Cases:
             self.letter(case, occasion, now)
         elif mine and mine[-1].fate == "pending":
             mine[-1].fate = "dropped"
+            self.unsent.remove(mine[-1])
 
     def follow(self, case: CaseInTheBook, now: datetime) -> None:
         """A report ends with the incident that explains it, unless that was a false alarm."""

@@ -17,12 +17,13 @@ from typing import Any, NamedTuple
 import pytest
 from django.db.models import Min
 
-from incidents import actions, combining, gate, reports, resolving
+from incidents import actions, combining, reports, resolving
 from incidents.domain.suppression import RERUN_PATIENCE
+from incidents.gate import answers as gate
 from incidents.intake import take_in
+from incidents.messages.outbox import OPENING
+from incidents.messages.sending import send_due
 from incidents.models import Incident, Message, MessageState, State
-from incidents.outbox import OPENING
-from incidents.sending import send_due
 from ingestion.models import Finding, TouchedPartition
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy

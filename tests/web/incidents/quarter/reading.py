@@ -6,7 +6,7 @@ from collections import defaultdict
 from datetime import datetime
 
 from incidents.models import Incident, Message, Span, UserReport
-from incidents.scoring import scores_of
+from incidents.scores.scoring import scores_of
 from lakehub.kernel.interval import Interval
 from quality.models import Result, Unit
 from tests.web.incidents.quarter.machine import OWNERS, Machine, key_of

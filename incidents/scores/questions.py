@@ -17,8 +17,8 @@ from django.db.models import Case, Count, Exists, IntegerField, OuterRef, Q, Que
 
 from incidents.domain.levels import QueryLevel
 from incidents.domain.resolution import Resolution
-from incidents.lives import ACKNOWLEDGED
 from incidents.models import AskedAgain, Span, UserReport
+from incidents.scores.lives import ACKNOWLEDGED
 from lakehub.kernel.interval import Interval
 
 _ASKED = """

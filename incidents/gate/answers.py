@@ -11,10 +11,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from incidents import gate_decisions, gate_facts, gate_log
 from incidents.domain import gate
 from incidents.domain.gate import Answer, CopyState, Policy
-from incidents.gate_facts import Found, Wanted
+from incidents.gate import decisions as gate_decisions
+from incidents.gate import facts as gate_facts
+from incidents.gate import log as gate_log
+from incidents.gate.facts import Found, Wanted
 from incidents.models import GateQuestion
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import NotFound, Refused

@@ -8,12 +8,13 @@ from types import MappingProxyType
 
 from django.db.models import Max, QuerySet
 
-from incidents import moves, telling
-from incidents.addressees import of_team
+from incidents import moves
 from incidents.domain.routing import Recipient, once_each
+from incidents.messages import telling
+from incidents.messages.addressees import of_team
+from incidents.messages.subscriptions import subscribers
+from incidents.messages.telling import Telling
 from incidents.models import FREE, Incident, Message, MessageState, Span
-from incidents.subscriptions import subscribers
-from incidents.telling import Telling
 from incidents.tones import matter_of, tone_of
 
 OPENING = ("opened", "reopened")

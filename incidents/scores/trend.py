@@ -9,7 +9,7 @@ from datetime import datetime, timedelta
 
 from incidents.domain.levels import DataLevel, QueryLevel, spread, wrong
 from incidents.domain.scores import Durations, Pair, Tally
-from incidents.scoring import Score, Scores, scores_of
+from incidents.scores.scoring import Score, Scores, scores_of
 from lakehub.kernel.interval import Interval
 
 STEPS = 13

@@ -18,7 +18,7 @@ from django.db.models.functions import Cast
 from incidents.domain.resolution import Resolution
 from incidents.domain.scores import Key, Missed, Reported, Row, Tally, TestLife, Window, missed, tally_by_test
 from incidents.models import Span, UserReport
-from incidents.scope import Scope
+from incidents.scores.scope import Scope
 from lakehub.catalog.models import Dataset, DatasetCopy, GracePeriod
 from lakehub.kernel.interval import Interval
 from quality.models import Test

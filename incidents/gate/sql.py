@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from incidents import gate
 from incidents.domain.sql_reads import BadSql, Reads, Shape, reads, understand
 from incidents.domain.sql_times import Clock
-from incidents.gate import Asked, Question
+from incidents.gate import answers as gate
+from incidents.gate.answers import Asked, Question
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean

@@ -15,11 +15,11 @@ from typing import Any
 
 from django.db.models import Min, QuerySet
 
-from incidents.behind import reacted, real
 from incidents.domain.reactions import Reaction, reaction
-from incidents.lives import as_text, instant, plain_rows
 from incidents.models import Incident
-from incidents.scope import ALL, Scope
+from incidents.scores.behind import reacted, real
+from incidents.scores.lives import as_text, instant, plain_rows
+from incidents.scores.scope import ALL, Scope
 from lakehub.kernel.interval import Interval
 
 

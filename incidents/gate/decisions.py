@@ -8,7 +8,7 @@ from datetime import datetime
 
 from incidents.domain import gate
 from incidents.domain.gate import Override, Policy
-from incidents.gate_facts import Wanted
+from incidents.gate.facts import Wanted
 from incidents.models import GateOverride, GatePolicy
 from ingestion.ports import CONSUMER as INGESTION
 from lakehub.kernel.interval import Interval

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from django.conf import settings
 
-from incidents import gate_log
+from incidents.gate import log as gate_log
 from lakehub.accounts.models import Token, User
 from lakehub.rate import Limit, SharedLimiter
 

@@ -17,13 +17,13 @@ from django.db.models.functions import Now
 
 from incidents import moves
 from incidents.channels import CannotSend, Note
-from incidents.delivering import deliver
 from incidents.domain.suppression import AwaitRerun, Decision, Drop, Hold, Rerun, Send, StaleCopy, decide
-from incidents.holding import explanations, subject_of
+from incidents.messages.delivering import deliver
+from incidents.messages.holding import explanations, subject_of
+from incidents.messages.outbox import DIRECT, OPENING, UNSENT, WORSE
+from incidents.messages.recalling import TAKEN_BACK
+from incidents.messages.timing import Collect, Quiet, timing_of
 from incidents.models import FREE, Message, MessageState, Span
-from incidents.outbox import DIRECT, OPENING, UNSENT, WORSE
-from incidents.recalling import TAKEN_BACK
-from incidents.timing import Collect, Quiet, timing_of
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
 from quality import waivers

@@ -6,10 +6,10 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from incidents.behind import false_by_test
 from incidents.domain.resolution import FalsePositive
 from incidents.domain.tuning import Advice, Noise, advice, because
-from incidents.scoring import Score, Scores, named
+from incidents.scores.behind import false_by_test
+from incidents.scores.scoring import Score, Scores, named
 from quality.models import Test
 
 MOST = 200

@@ -12,9 +12,9 @@ from datetime import UTC, datetime, time, timedelta
 from django.db.models import Q, QuerySet
 from django.db.models.functions import Now
 
-from incidents import letters
 from incidents.channels import CannotSend, Note
-from incidents.delivering import deliver
+from incidents.messages import letters
+from incidents.messages.delivering import deliver
 from incidents.models import FREE, MessageState, WeeklyLetter
 from lakehub.accounts.models import Team
 from lakehub.kernel.apart import apart

@@ -10,12 +10,12 @@ from typing import TypeVar
 
 from django.core.cache import cache
 
-from incidents.noise import Noisy, noisy_tests
-from incidents.reactions import Reactions, reactions_of
-from incidents.scope import ALL, Scope
-from incidents.scoring import Score, Scores, named, scores_of
-from incidents.trend import STEPS, Trend, trend_of
-from incidents.turns import turn
+from incidents.scores.noise import Noisy, noisy_tests
+from incidents.scores.reactions import Reactions, reactions_of
+from incidents.scores.scope import ALL, Scope
+from incidents.scores.scoring import Score, Scores, named, scores_of
+from incidents.scores.trend import STEPS, Trend, trend_of
+from incidents.scores.turns import turn
 from lakehub.kernel.errors import Busy
 from lakehub.kernel.interval import Interval
 

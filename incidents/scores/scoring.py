@@ -10,9 +10,9 @@ from functools import cached_property
 
 from incidents.domain.levels import DataLevel, QueryLevel, data_level
 from incidents.domain.scores import Durations, Key, Tally, tally
-from incidents.lives import Known, Lives, copies_of, lives_of
-from incidents.questions import query_levels
-from incidents.scope import ALL, Scope
+from incidents.scores.lives import Known, Lives, copies_of, lives_of
+from incidents.scores.questions import query_levels
+from incidents.scores.scope import ALL, Scope
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.suggest import did_you_mean

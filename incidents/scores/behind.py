@@ -8,10 +8,10 @@ from django.db.models import Count, Exists, F, OuterRef, Q, QuerySet, Subquery, 
 from django.db.models.functions import Coalesce, Greatest, Least
 
 from incidents.domain.resolution import Resolution
-from incidents.lives import ACKNOWLEDGED, alive_in, in_grace, lives_of, reported, reports_alive_in
 from incidents.models import GateQuestion, Incident, Span, UserReport
-from incidents.questions import asked_again
-from incidents.scope import Scope
+from incidents.scores.lives import ACKNOWLEDGED, alive_in, in_grace, lives_of, reported, reports_alive_in
+from incidents.scores.questions import asked_again
+from incidents.scores.scope import Scope
 from lakehub.catalog.models import DatasetCopy, GracePeriod
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval

@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from incidents import outbox
-from incidents.addressees import of_team
 from incidents.domain.routing import Recipient
+from incidents.messages import outbox
+from incidents.messages.addressees import of_team
+from incidents.messages.subscriptions import person
 from incidents.models import Incident
-from incidents.subscriptions import person
 from incidents.tones import matter_of, tone_of
 from lakehub.accounts.models import Team, User
 from lakehub.kernel.errors import Refused

@@ -6,8 +6,9 @@ from datetime import datetime, timedelta
 
 from django.db import transaction
 
-from incidents import moves, outbox
+from incidents import moves
 from incidents.domain.lifecycle import State
+from incidents.messages import outbox
 from incidents.models import Incident, UserReport
 from lakehub.catalog.models import TIERS
 from lakehub.kernel.backoff import Backoff

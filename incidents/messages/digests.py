@@ -18,7 +18,7 @@ from django.db.models.functions import Now
 
 from incidents import moves, wording
 from incidents.channels import CannotSend, Note
-from incidents.delivering import deliver
+from incidents.messages.delivering import deliver
 from incidents.models import FREE, Digest, DigestState, Incident, Message, MessageState, Route
 from lakehub.kernel.apart import apart
 from lakehub.kernel.backoff import Backoff

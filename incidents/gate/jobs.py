@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from incidents import gate, gate_log
+from incidents.gate import answers as gate
+from incidents.gate import log as gate_log
 from ingestion.ports import InputAnswer, WantedInput
 
 

@@ -7,9 +7,9 @@ from datetime import datetime
 
 from django.db import transaction
 
-from incidents.addressees import LOG, of_team
 from incidents.domain.routing import Recipient
 from incidents.impact import Reached, downstream
+from incidents.messages.addressees import LOG, of_team
 from incidents.models import Incident, Message, Span, Subscription
 from incidents.tones import matter_of, tone_of
 from lakehub.accounts import audit

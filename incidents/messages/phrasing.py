@@ -8,8 +8,8 @@ from datetime import datetime
 
 from django.db import transaction
 
-from incidents import outbox, telling
 from incidents.domain import substitution
+from incidents.messages import outbox, telling
 from incidents.models import Incident, MessageTemplate
 from lakehub.accounts import audit
 from lakehub.accounts.models import Team
