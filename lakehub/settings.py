@@ -126,6 +126,8 @@ REST_FRAMEWORK = {
     "DEFAULT_PERMISSION_CLASSES": ["lakehub.accounts.permissions.HasScope"],
     "DEFAULT_SCHEMA_CLASS": "lakehub.openapi.Described",
     "DEFAULT_PARSER_CLASSES": ["lakehub.parsing.PlainJSON"],
+    "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "lakehub.rendering.WhatThereIs",
     "DEFAULT_PAGINATION_CLASS": "lakehub.paging.Pages",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "lakehub.api.explain",

@@ -18,8 +18,9 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 SUITES = ("unit", "contracts", "golden", "docs", "web", "spark", "services", "e2e")
-SIDE_BY_SIDE = {"unit": 2, "web": 2}
-"""How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
+SIDE_BY_SIDE = {"web": 2}
+"""How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine; of the
+pure suite a second process would only import everything once more."""
 ALONE = ("unit",)
 """Promised to take seconds: nothing runs beside it."""
 WITHOUT = {"unit": ("django", "schemathesis")}

@@ -18,11 +18,12 @@ pytest.register_assert_rewrite("tests.contracts.answers")
 settings.register_profile(
     "repeatable",
     derandomize=True,
-    max_examples=25,  # the suite is run at every change; LAKEHUB_HYPOTHESIS=search looks long and at random
+    max_examples=15,  # the suite is run at every change; CI looks longer, LAKEHUB_HYPOTHESIS=search longest and at random
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("thorough", parent=settings.get_profile("repeatable"), max_examples=150)
 settings.register_profile("search", parent=settings.get_profile("repeatable"), derandomize=False, max_examples=2000)
 settings.load_profile(os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable"))
 

@@ -114,15 +114,16 @@ def cast(values: Sequence[Any], type_: str) -> pa.Array:
         return _to_timestamp(array)
     if type_ == "string":
         return _to_string(array)
-    if (
-        type_ == "boolean"
-        and pa.types.is_integer(found)
-        and not pc.all(pc.is_in(array, pa.array([0, 1, None], found))).as_py()
-    ):
+    if type_ == "boolean" and _is_number(found) and not pc.all(pc.is_in(array, pa.array([0, 1, None], found))).as_py():
         raise pa.ArrowInvalid("a boolean is 0 or 1")
     if type_ == "date" and not (pa.types.is_string(found) or pa.types.is_date(found) or pa.types.is_timestamp(found)):
         raise pa.ArrowInvalid("a date is written as 2026-11-16")
     return array.cast(target)
+
+
+def _is_number(type_: pa.DataType) -> bool:
+    """Beside a fraction a whole number becomes one."""
+    return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 
 def _to_timestamp(array: pa.Array) -> pa.Array:

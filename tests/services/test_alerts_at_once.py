@@ -29,7 +29,7 @@ from incidents.messages.recalling import recall
 from tests import factories
 from tests.factories import HOUR, NOW
 
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 flights = factories.dataset("flights")
 route = Route.objects.create(team=flights.team, channel="log", address="x", digest="hourly")
 incident = factories.incident(flights)

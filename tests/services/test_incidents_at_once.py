@@ -30,7 +30,7 @@ from tests.factories import NOW, day
 """
 MANY_FAIL = """
 from tests.web.incidents.stage import Stage
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 stage = Stage()
 for number in range(1, 15):
     for where in ("dc1", "dc2"):
@@ -66,7 +66,7 @@ from tests.factories import DAY, HOUR
 from tests.web.incidents.stage import Stage
 
 setup_test_environment()
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 wiring.clock.now = lambda: NOW
 TOLD = {}
 stage = Stage()

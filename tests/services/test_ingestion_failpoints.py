@@ -17,7 +17,7 @@ ROWS, WITHIN_S = 30, 120
 PREPARE = """
 import django; django.setup()
 from django.core.management import call_command
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 from pathlib import Path
 from tests import factories as given
 home = Path({home!r})

@@ -82,6 +82,7 @@ def server(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> Ite
         url = f"{postgresql_url.rpartition('/')[0]}/{name}"
         with pytest.MonkeyPatch.context() as patched:
             patched.setenv("LAKEHUB_DATABASE_URL", url)
+            patched.setenv("LAKEHUB_TEST_MIGRATIONS", "1")
             said(tmp_path_factory.mktemp("home"), 'call_command("migrate", verbosity=0)')
         yield url
         server.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())

@@ -1,4 +1,4 @@
-"""Many small jobs in one session: memory stays flat. 80 of them; `LAKEHUB_SOAK_JOBS=200` looks longer, as CI does."""
+"""Many small jobs in one session: memory stays flat. 40 of them; `LAKEHUB_SOAK_JOBS=200` looks longer, as CI does."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from ingestion.launchers.warm import resident_mb
 from ingestion.spark.session import jvm
 from tests.spark.orders import Orders
 
-JOBS = int(os.environ.get("LAKEHUB_SOAK_JOBS", "80"))
+JOBS = int(os.environ.get("LAKEHUB_SOAK_JOBS", "40"))
 COMMITS_EVERY, WARMED_UP_AFTER, MEASURED_EVERY = 5, min(60, JOBS // 2), max(5, JOBS // 10)
 COLLECTIONS = 6
 MOST_HEAP_MB, MOST_PYTHON_MB = 30.0, 12.0

@@ -204,6 +204,13 @@ def test_what_is_not_there_below_the_api_is_json(world: World, db: None) -> None
     assert answer.json()["error"]["code"] == "not_found"
 
 
+@pytest.mark.parametrize("takes", ["text/html,*/*;q=0.8", "text/csv", "nonsense"])
+def test_rest_answers_json_whatever_a_caller_says_it_takes(world: World, db: None, takes: str) -> None:
+    (client := Client()).force_login(everybody.make.user("ines"))
+    answer = client.get("/api/v1/datasets", headers={"Accept": takes})
+    assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
+
+
 def test_whoever_signs_in_stays_here(client: Client, db: None) -> None:
     person = everybody.make.user("ines")
     for elsewhere in ("//example.org", "https://example.org", "/\\example.org", "javascript:alert(1)"):

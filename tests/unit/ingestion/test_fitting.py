@@ -52,6 +52,7 @@ def test_values_that_fit(type_: str, value: object, stored: object) -> None:
         ("int", 2**40),
         ("double", "much"),
         ("boolean", 2),
+        ("boolean", 0.5),
         ("date", 20261116),
         ("timestamp", 1763294400),
         ("timestamp", "noon"),

@@ -27,7 +27,7 @@ settings.EMAIL_FILE_PATH = settings.LAKEHUB_HOME / "mail"
 """
 OPEN_AN_INCIDENT = """
 from tests.web.incidents.stage import Stage
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 stage = Stage()
 Team.objects.update(email="ops@example.org")
 stage.opened()

@@ -28,7 +28,7 @@ from tests.web.quality.conftest import build_world
 RUN = lambda at: execution.run_due(now=at, worker=str(os.getpid()), most=100)
 """
 BUILD = """
-call_command("migrate", verbosity=0)
+call_command("migrate", run_syncdb=True, verbosity=0)
 world = build_world(Path(settings.LAKEHUB_HOME))
 world.monitored()
 Result.objects.all().delete()

@@ -1,6 +1,6 @@
 """A simulated quarter: the machine ends with the incidents, messages, reruns, answers and scores that the book computes.
 
-One seed and its first month here, the whole of it in CI; `LAKEHUB_QUARTERS=50` tries as many, `LAKEHUB_QUARTER_DAYS` makes them
+One seed and its first 20 days here, the whole of it in CI; `LAKEHUB_QUARTERS=50` tries as many, `LAKEHUB_QUARTER_DAYS` makes them
 shorter or longer.
 """
 
@@ -21,7 +21,7 @@ from tests.web.incidents.quarter.writer import write
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.timeout(900)]
 
 QUARTERS = int(os.environ.get("LAKEHUB_QUARTERS", "1"))
-DAYS = int(os.environ.get("LAKEHUB_QUARTER_DAYS", "30"))
+DAYS = int(os.environ.get("LAKEHUB_QUARTER_DAYS", "20"))
 
 
 FIRST = 2
