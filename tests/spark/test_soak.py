@@ -14,7 +14,7 @@ from ingestion.spark.session import jvm
 from tests.spark.orders import Orders
 
 JOBS = int(os.environ.get("LAKEHUB_SOAK_JOBS", "40"))
-COMMITS_EVERY, WARMED_UP_AFTER, MEASURED_EVERY = 5, min(60, JOBS // 2), max(5, JOBS // 10)
+COMMITS_EVERY, WARMED_UP_AFTER, MEASURED_EVERY = 5, min(60, JOBS // 2), max(3, JOBS // 10)
 COLLECTIONS = 6
 MOST_HEAP_MB, MOST_PYTHON_MB = 30.0, 12.0
 """How much may be added from the first measurements after the warm-up to the last: the heap of a flat session moves by 20."""
