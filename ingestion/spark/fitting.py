@@ -85,10 +85,20 @@ def _fit_column(chunk: Chunk, name: str, type_: str, reasons: dict[int, tuple[st
     values = chunk.columns.get(name)
     if values is None:
         return pa.nulls(chunk.rows, arrow_type(type_))
+    if not _is_of_one_kind(values, type_):
+        return _one_by_one(values, name, type_, reasons)
     try:
         return cast(values, type_)
     except _REFUSALS:
         return _one_by_one(values, name, type_, reasons)
+
+
+def _is_of_one_kind(values: Sequence[Any], type_: str) -> bool:
+    """Arrow makes numbers of booleans that stand beside numbers, and fractions of numbers beside fractions."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        return True
+    kinds = set(map(type, values)) - {type(None)}
+    return len(kinds) <= 1 or (type_ == "double" and kinds == {int, float})
 
 
 def _one_by_one(values: Sequence[Any], name: str, type_: str, reasons: dict[int, tuple[str, str]]) -> pa.Array:
@@ -122,7 +132,6 @@ def cast(values: Sequence[Any], type_: str) -> pa.Array:
 
 
 def _is_number(type_: pa.DataType) -> bool:
-    """Beside a fraction a whole number becomes one."""
     return bool(pa.types.is_integer(type_) or pa.types.is_floating(type_))
 
 

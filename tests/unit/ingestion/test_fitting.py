@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ingestion.domain.schema import SIMPLE_TYPES, Schema
@@ -68,6 +68,8 @@ def test_a_value_that_does_not_fit_is_named(type_: str, value: object) -> None:
 
 
 @given(st.lists(VALUES, max_size=6), st.sampled_from(SIMPLE_TYPES))
+@example([-1, 0.0], "boolean")
+@example([0.0, False], "string")
 def test_a_row_fits_beside_others_as_it_fits_alone(values: list[Any], type_: str) -> None:
     together = fitted({"id": range(len(values)), "a": values}, {"id": "long", "a": type_}).rows
     alone = [fitted({"a": [value]}, {"a": type_}).rows["a"].to_pylist() for value in values]
