@@ -13,9 +13,7 @@ from typing import NamedTuple
 
 from incidents.domain import gate
 from incidents.domain.gate import Answer, CopyState, Policy
-from incidents.gate import decisions as gate_decisions
-from incidents.gate import facts as gate_facts
-from incidents.gate import log as gate_log
+from incidents.gate import decisions, facts, log
 from incidents.gate.facts import Found, Wanted
 from incidents.models import GateQuestion
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -66,7 +64,7 @@ def ask(question: Question, *, now: datetime, record: bool = True, copy: Dataset
     )
     (reply,) = answered([Asked(question, found)], now=now)
     if record:
-        gate_log.keep([question_row(reply)])
+        log.keep([question_row(reply)])
     return reply
 
 
@@ -76,12 +74,12 @@ def answered(asked: Sequence[Asked], *, now: datetime) -> list[Reply]:
         return []
     consumer = asked[0].question.consumer
     wanted = [Wanted(one.found, one.question.wanted, one.metric) for one in asked]
-    policies = gate_decisions.policies_of(consumer)
-    overrides = gate_decisions.overrides_of(wanted, consumer, now=now)
+    policies = decisions.policies_of(consumer)
+    overrides = decisions.overrides_of(wanted, consumer, now=now)
     replies = []
-    for one, state in zip(asked, gate_facts.states_of(wanted, now=now), strict=True):
+    for one, state in zip(asked, facts.states_of(wanted, now=now), strict=True):
         copy = one.found.copy
-        policy = gate_decisions.policy_for(copy.dataset.tier, policies)
+        policy = decisions.policy_for(copy.dataset.tier, policies)
         answer = gate.ask(one.question.wanted, state, policy, now=now, overrides=overrides.get(copy.pk, ()))
         replies.append(Reply(one.question, copy, answer, policy, now))
     return replies
@@ -93,7 +91,7 @@ def question_row(reply: Reply) -> GateQuestion:
     return GateQuestion(
         at=reply.at,
         consumer=question.consumer,
-        request_id=question.request_id or gate_log.new_request_id(),
+        request_id=question.request_id or log.new_request_id(),
         copy_id=reply.copy.pk,
         start=question.wanted.start,
         end=question.wanted.end,
@@ -108,7 +106,7 @@ def question_row(reply: Reply) -> GateQuestion:
 
 def found_copies(names: Iterable[str], *, now: datetime) -> Mapping[str, list[Found]]:
     """The copies of the live datasets of these names; names that are not there are left out."""
-    return gate_facts.found_by_name(names, now=now)
+    return facts.found_by_name(names, now=now)
 
 
 def chosen(dataset: str, data_center: str, known: Mapping[str, list[Found]]) -> Found:
@@ -137,5 +135,5 @@ def find_copy(dataset: str, data_center: str = "") -> DatasetCopy:
 
 def state_of(copy: DatasetCopy, wanted: Interval, *, now: datetime) -> CopyState:
     """The gating tests of the copy with the units that meet `wanted`, and the reports about it."""
-    (state,) = gate_facts.states_of([Wanted(Found(copy), wanted)], now=now)
+    (state,) = facts.states_of([Wanted(Found(copy), wanted)], now=now)
     return state

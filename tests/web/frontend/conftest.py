@@ -10,9 +10,11 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 from pytest_django.plugin import DjangoDbBlocker
 
+from incidents.models import Incident
 from lakehub.accounts.models import Role, User
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
+from quality.models import Category
 from tests import factories as make
 from tests import fleet
 
@@ -60,3 +62,14 @@ def guest(flights: Dataset) -> Client:
     client = Client()
     client.force_login(person)
     return client
+
+
+@pytest.fixture
+def cross_dc(page: Client) -> Incident:
+    return Incident.objects.get(category=Category.CONSISTENCY)
+
+
+@pytest.fixture
+def late(page: Client) -> Incident:
+    """Nobody has it."""
+    return Incident.objects.get(category=Category.FRESHNESS, resolved_at=None)

@@ -7,6 +7,7 @@ from typing import Any
 
 from incidents.intake import take_in
 from incidents.models import Incident
+from lakehub.accounts.models import Role, Team, User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
@@ -78,3 +79,18 @@ class Stage:
         made.fails()
         take_in(now=NOW)
         return made
+
+    @classmethod
+    def by_mail(cls, address: str = "ops@example.org") -> Stage:
+        """Every team hears of it there."""
+        made = cls()
+        Team.objects.update(email=address)
+        made.dataset.team.refresh_from_db()
+        return made
+
+
+def on_call(name: str) -> User:
+    """Of the team that owns the dataset, with an address."""
+    person = factories.user(name, email=f"{name}@example.org")
+    factories.member(person, factories.team(), Role.ON_CALL)
+    return person

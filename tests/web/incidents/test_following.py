@@ -17,24 +17,19 @@ from lakehub.kernel.errors import Refused
 from quality.models import Unit
 from tests import factories
 from tests.factories import HOUR, MINUTE, NOW, day
-from tests.web.incidents.stage import BAD_DAY, Stage
+from tests.web.incidents.stage import BAD_DAY, Stage, on_call
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
 def stage() -> Stage:
-    made = Stage()
-    Team.objects.update(email="ops@example.org")
-    made.dataset.team.refresh_from_db()
-    return made
+    return Stage.by_mail()
 
 
 @pytest.fixture
 def ana() -> User:
-    person = factories.user("ana", email="ana@example.org")
-    factories.member(person, factories.team(), Role.ON_CALL)
-    return person
+    return on_call("ana")
 
 
 @pytest.fixture

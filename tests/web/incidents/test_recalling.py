@@ -14,7 +14,6 @@ from incidents.channels.email import Email
 from incidents.messages import digests, routes, sending
 from incidents.messages.sending import send_due
 from incidents.models import Digest, Incident, Message
-from lakehub.accounts.models import Team
 from tests.factories import HOUR, MINUTE, NOW
 from tests.web.incidents.stage import Stage
 
@@ -24,9 +23,7 @@ LATER = NOW + MINUTE
 
 @pytest.fixture
 def stage() -> Stage:
-    made = Stage()
-    Team.objects.update(email="ops@example.org")
-    return made
+    return Stage.by_mail()
 
 
 @pytest.fixture
@@ -110,13 +107,19 @@ def test_what_did_not_arrive_before_it_was_taken_back_is_not_the_last_word(
     assert (dropped.state, dropped.why) == ("dropped", "taken back, and that was told before")
 
 
-def test_what_is_in_a_digest_that_was_written_is_told_to_be_taken_back(stage: Stage) -> None:
+def resolved_while_collected(stage: Stage) -> Incident:
+    """That it began and that it is over wait for the digest of the only route."""
     said = {"channel": "email", "address": "ops@example.org", "digest": "hourly"}
     routes.put(stage.dataset.team, said, actor="ana", now=NOW)
     incident = stage.opened()
     send_due(now=NOW)
     resolve(incident)
     send()
+    return incident
+
+
+def test_what_is_in_a_digest_that_was_written_is_told_to_be_taken_back(stage: Stage) -> None:
+    incident = resolved_while_collected(stage)
     digests.write_due(now=NOW + HOUR)
     assert Digest.objects.get().messages.count() == 2
     reopen(incident)
@@ -126,12 +129,7 @@ def test_what_is_in_a_digest_that_was_written_is_told_to_be_taken_back(stage: St
 
 
 def test_what_was_collected_only_is_taken_out_of_the_digest(stage: Stage) -> None:
-    said = {"channel": "email", "address": "ops@example.org", "digest": "hourly"}
-    routes.put(stage.dataset.team, said, actor="ana", now=NOW)
-    incident = stage.opened()
-    send_due(now=NOW)
-    resolve(incident)
-    send()
+    incident = resolved_while_collected(stage)
     reopen(incident)
     digests.write_due(now=NOW + HOUR)
     assert Digest.objects.get().messages.get().occasion == "opened"

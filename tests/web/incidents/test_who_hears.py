@@ -10,12 +10,12 @@ from incidents.intake import take_in
 from incidents.messages.sending import send_due
 from incidents.models import Incident, Message
 from incidents.undo import undo
-from lakehub.accounts.models import Role, Team, User
+from lakehub.accounts.models import Team, User
 from lakehub.catalog.models import Dataset
 from quality.models import Unit
 from tests import factories
 from tests.factories import HOUR, MINUTE, NOW, day
-from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage, on_call
 
 pytestmark = pytest.mark.django_db
 FAR = day("2026-11-02")
@@ -24,17 +24,12 @@ OPS, ANALYSTS = "ops@example.org", "analysts@example.org"
 
 @pytest.fixture
 def stage() -> Stage:
-    made = Stage()
-    Team.objects.update(email=OPS)
-    made.dataset.team.refresh_from_db()
-    return made
+    return Stage.by_mail(OPS)
 
 
 @pytest.fixture
 def ana() -> User:
-    person = factories.user("ana", email="ana@example.org")
-    factories.member(person, factories.team(), Role.ON_CALL)
-    return person
+    return on_call("ana")
 
 
 @pytest.fixture
