@@ -1,18 +1,9 @@
 #!/usr/bin/env python
-"""The command line of Lakehub: `python manage.py help` lists what an operator can do."""
+"""The command line in a checkout, the same as `lakehub` of an installed package: `python manage.py help` lists the commands."""
 
 from __future__ import annotations
 
-import os
-import sys
-
-
-def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
-    from django.core.management import execute_from_command_line
-
-    execute_from_command_line(sys.argv)
-
+from lakehub.cli import main
 
 if __name__ == "__main__":
     main()

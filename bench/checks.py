@@ -17,7 +17,8 @@ from bench import peers
 from bench.flights import Data, made
 from bench.harness import Child, ChildFailed, Report, Timing, child, run
 from bench.suite import ROWS_A_COPY, suite
-from lakehub.setup.artifacts import NotFetched, cache_folder
+from lakehub.setup.artifacts import NotFetched
+from lakehub.setup.locations import cache_folder
 
 COPIES = 10
 

@@ -31,7 +31,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, TextIO
 
-from lakehub.setup.artifacts import cache_folder
+from lakehub.setup.locations import cache_folder
 
 
 @dataclass(frozen=True)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
+from importlib.resources import files
 from pathlib import Path
 
 from honcho import manager as honcho_manager
@@ -15,8 +17,9 @@ from honcho.environ import parse_procfile
 
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.setup.java import java_environment
+from lakehub.setup.locations import PACKAGES as ROOT
+from lakehub.setup.locations import cache_folder, home_folder, working_folder
 
-PROJECT = Path(__file__).resolve().parent.parent
 PACKAGES = ("lakehub", "ingestion", "quality", "incidents", "frontend")
 STOP_WITHIN_S = 20
 """How long the processes may finish what they have; a worker looks at its broker every 2 seconds."""
@@ -36,7 +39,7 @@ class UnknownProcess(LookupError):
 
 def commands(only: Iterable[str] = (), *, reload: bool = False) -> dict[str, str]:
     """The command line of each process, by name. With `reload`, each starts again when code or a template changes."""
-    known: dict[str, str] = dict(parse_procfile((PROJECT / "Procfile").read_text()).processes)
+    known: dict[str, str] = dict(parse_procfile(files("lakehub").joinpath("Procfile").read_text()).processes)
     wanted = list(only) or list(known)
     for name in wanted:
         if name not in known:
@@ -45,10 +48,12 @@ def commands(only: Iterable[str] = (), *, reload: bool = False) -> dict[str, str
 
 
 def environment(bind: str, environ: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What the processes see: this interpreter's programs first, the Java that Lakehub chose, unbuffered output."""
+    """What the processes see: this instance's folders, this interpreter's programs first, the chosen Java, unbuffered output."""
     return {
         **environ,
         **java_environment(environ),
+        "LAKEHUB_HOME": str(home_folder(environ)),
+        "LAKEHUB_CACHE": str(cache_folder(environ)),
         "PATH": f"{Path(sys.executable).parent}{os.pathsep}{environ.get('PATH', os.defpath)}",
         "LAKEHUB_BIND": bind,
         "PYTHONUNBUFFERED": "1",
@@ -62,11 +67,11 @@ def supervise(lines: Mapping[str, str], env: Mapping[str, str]) -> int:
     manager._procmgr = _AskOne()
     for name, line in lines.items():
         # `exec`: a signal reaches the process itself, not a shell in between.
-        manager.add_process(name, f"exec {line}", env=dict(env), cwd=str(PROJECT))
+        manager.add_process(name, f"exec {line}", env=dict(env), cwd=str(working_folder()))
     manager.loop()
     return int(manager.returncode or 0)
 
 
 def _reloading(line: str) -> str:
-    folders = " ".join(name for name in PACKAGES if (PROJECT / name).is_dir())
+    folders = " ".join(shlex.quote(str(ROOT / name)) for name in PACKAGES)
     return f'watchfiles --filter python --sigint-timeout 10 "{line}" {folders}'

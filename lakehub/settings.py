@@ -7,12 +7,13 @@ from pathlib import Path
 import django_stubs_ext
 
 from lakehub import environment as env
+from lakehub.setup import locations
 
 # Django's generic classes (ModelAdmin[Dataset]) can be written with their type at run time too.
 django_stubs_ext.monkeypatch()
 
 BASE_DIR = Path(__file__).resolve().parent.parent
-LAKEHUB_HOME = Path(env.text("LAKEHUB_HOME", str(BASE_DIR / ".lakehub"))).resolve()
+LAKEHUB_HOME = locations.home_folder()
 """The instance's own folder: database, broker, staging, keys, and (by default) the lake."""
 LAKEHUB_HOME.mkdir(parents=True, exist_ok=True)
 
@@ -197,7 +198,7 @@ LAKEHUB_LAUNCHER = env.choice("LAKEHUB_LAUNCHER", "warm", ("warm", "spark_submit
 LAKEHUB_SPARK_MASTER = env.text("LAKEHUB_SPARK_MASTER", "local[2]")
 LAKEHUB_SPARK_MEMORY = env.text("LAKEHUB_SPARK_MEMORY", "1g")
 LAKEHUB_JAVA_HOME = env.text("LAKEHUB_JAVA_HOME")
-LAKEHUB_CACHE = Path(env.text("LAKEHUB_CACHE", str(BASE_DIR / ".cache"))).resolve()
+LAKEHUB_CACHE = locations.cache_folder()
 LAKEHUB_STAGING = Path(env.text("LAKEHUB_STAGING", str(LAKEHUB_HOME / "staging"))).resolve()
 LAKEHUB_SOURCE_ROOTS = [Path(root).resolve() for root in env.words("LAKEHUB_SOURCE_ROOTS")]
 LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", False)

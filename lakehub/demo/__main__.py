@@ -1,21 +1,28 @@
-"""`python -m lakehub.demo [--no-serve]`: tell the story in a fresh instance in `.demo`, then serve it."""
+"""`lakehub demo [--no-serve]`: tell the story in a fresh instance in `.demo`, then serve it."""
 
 from __future__ import annotations
 
 import os
 import sys
 from argparse import ArgumentParser
+from collections.abc import Sequence
 
 from lakehub.demo.instance import Instance, free_address
-from lakehub.setup.artifacts import PROJECT
+from lakehub.setup.artifacts import HUDI, NotFetched, ensure, path_of
+from lakehub.setup.locations import demo_folder
 
 
-def main() -> int:
-    parser = ArgumentParser(prog="manage.py demo", description=__doc__)
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = ArgumentParser(prog="lakehub demo", description=__doc__)
     parser.add_argument("--no-serve", action="store_true", help="end after the story")
-    asked = parser.parse_args()
+    asked = parser.parse_args(arguments)
+    try:
+        _fetch_the_jar()
+    except NotFetched as problem:
+        print(problem, file=sys.stderr)
+        return 1
     bind = os.environ.get("LAKEHUB_BIND") or (free_address() if asked.no_serve else "127.0.0.1:8000")
-    instance = Instance(PROJECT / ".demo", bind)
+    instance = Instance(demo_folder(), bind)
     instance.clear()
     environment = instance.environment()
     os.environ.clear()
@@ -26,6 +33,17 @@ def main() -> int:
     from lakehub.demo.story import tell
 
     return tell(instance, serve=not asked.no_serve)
+
+
+def _fetch_the_jar() -> None:
+    """The table format's jar, where neither `lakehub setup` nor the operator has put it in place."""
+    if os.environ.get("LAKEHUB_HUDI_JAR"):
+        return
+    try:
+        path_of(HUDI)
+    except NotFetched:
+        print(f"Fetching {HUDI}, once", flush=True)
+        ensure(HUDI)
 
 
 if __name__ == "__main__":

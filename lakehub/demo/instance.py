@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lakehub.processes import commands, environment
-from lakehub.setup.artifacts import PROJECT
+from lakehub.setup.locations import working_folder
 
 START_WITHIN_S = 60
 STOP_WITHIN_S = 25
@@ -71,7 +71,9 @@ class Instance:
     def running(self) -> Iterator[Processes]:
         """The processes, for as long as the block lasts; their output goes to the log."""
         if not is_free(self.bind):
-            raise NotStarted(f"{self.bind} is taken. Name another address: LAKEHUB_BIND=127.0.0.1:8001 make demo")
+            raise NotStarted(
+                f"{self.bind} is taken. Name another address: LAKEHUB_BIND=127.0.0.1:8001 lakehub demo, or make demo"
+            )
         processes = Processes(self)
         try:
             processes.start_all()
@@ -101,7 +103,7 @@ class Processes:
     def start_all(self) -> None:
         names = [name for name in commands() if name != "spark"]
         self._start(
-            "others", [sys.executable, "manage.py", "up", "--no-migrate", *names, "--bind", self._instance.bind]
+            "others", [sys.executable, "-m", "lakehub", "up", "--no-migrate", *names, "--bind", self._instance.bind]
         )
         self.start_spark()
         self._instance.pid_file.write_text(" ".join(str(each.pid) for each in self._running.values()))
@@ -141,7 +143,7 @@ class Processes:
         with self._instance.log.open("ab") as log:
             self._running[name] = subprocess.Popen(
                 command,
-                cwd=PROJECT,
+                cwd=working_folder(),
                 env=self._env,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
@@ -172,7 +174,7 @@ def _is_ours(pid: int) -> bool:
     command = subprocess.run(
         ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout
-    return "manage.py up" in command or "lakehub.celery" in command
+    return "-m lakehub up" in command or "lakehub.celery" in command
 
 
 def _end(pid: int) -> None:

@@ -1,4 +1,4 @@
-"""`python -m lakehub.setup`: fetch what is missing, and say what there is."""
+"""`lakehub setup`: fetch what is missing, and say what there is."""
 
 from __future__ import annotations
 

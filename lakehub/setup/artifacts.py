@@ -15,9 +15,10 @@ from pathlib import Path
 from xml.sax.saxutils import quoteattr
 
 from lakehub.setup.java import java_home
+from lakehub.setup.locations import PACKAGES, cache_folder
 from lakehub.setup.truststore import PASSWORD, write_java_truststore
 
-PROJECT = Path(__file__).resolve().parents[2]
+PROJECT = PACKAGES
 PATIENCE_S = 420
 
 
@@ -50,16 +51,11 @@ HUDI = Artifact(
 )
 
 
-def cache_folder() -> Path:
-    """`LAKEHUB_CACHE`, which several checkouts may share; else `.cache` of this one."""
-    return Path(os.environ.get("LAKEHUB_CACHE") or PROJECT / ".cache")
-
-
 def path_of(artifact: Artifact) -> Path:
     """Where a fetched artifact lies. Raises `NotFetched` where it was never fetched."""
     path = _place(artifact)
     if not path.is_file():
-        raise NotFetched(f"{artifact} is not at {path}. Run `make setup`, or `python -m lakehub.setup`.")
+        raise NotFetched(f"{artifact} is not at {path}. Run `lakehub setup`, or `make setup` in a checkout.")
     return path
 
 
@@ -116,7 +112,7 @@ _MIRROR_HINT = (
 def _ivy(scratch: Path) -> list[str]:
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise NotFetched("PySpark is not installed. Run `make setup`.")
+        raise NotFetched("PySpark is not installed. Install the package `lakehub`, or run `make setup` in a checkout.")
     (ivy,) = (Path(spark.origin).parent / "jars").glob("ivy-*.jar")
     command = [str(java_home() / "bin" / "java"), f"-Divy.default.ivy.user.dir={scratch}"]
     truststore = scratch / "trusted.p12"

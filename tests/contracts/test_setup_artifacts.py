@@ -59,5 +59,5 @@ def test_what_the_repository_lacks_is_said_with_what_to_do(cache: Path) -> None:
 
 
 def test_what_was_never_fetched_is_said_with_what_to_do(cache: Path) -> None:
-    with pytest.raises(NotFetched, match="Run `make setup`"):
+    with pytest.raises(NotFetched, match="Run `lakehub setup`"):
         path_of(artifact())

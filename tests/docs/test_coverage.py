@@ -38,7 +38,7 @@ def source_files() -> list[Path]:
 
 
 def settings_read() -> set[str]:
-    files = [*source_files(), PROJECT / "Procfile", PROJECT / "Makefile"]
+    files = [*source_files(), PROJECT / "lakehub" / "Procfile", PROJECT / "Makefile"]
     return {name for file in files for name in READS_A_SETTING.findall(file.read_text())}
 
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import os
 import sys
 from argparse import ArgumentParser
+from importlib.util import find_spec
 from typing import Any
 
 from django.core.management import call_command
@@ -23,6 +24,8 @@ class Command(BaseCommand):
         parser.add_argument("--no-migrate", action="store_true", help="Leave the database's tables as they are.")
 
     def handle(self, *, only: list[str], bind: str, reload: bool, no_migrate: bool, **options: Any) -> None:
+        if reload and find_spec("watchfiles") is None:
+            raise CommandError("`--reload` needs watchfiles, which is not installed: pip install watchfiles")
         try:
             lines = processes.commands(only, reload=reload)
         except processes.UnknownProcess as problem:
