@@ -1,4 +1,4 @@
-# make demo | test | dev | check | up | clean.  Needs Python 3.11 and git; nothing else.
+# make demo | test | dev | check | docs | wheel | up | clean.  Needs Python 3.11 and git; nothing else.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
@@ -9,7 +9,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := $(VENV)/bin/python
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test dev up check airflow bench-peers format clean
+.PHONY: help setup demo test dev up check docs wheel airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -36,13 +36,24 @@ dev: setup ## web, workers and beat, restarted when the code changes
 up: setup ## web, workers and beat
 	@$(PY) manage.py up
 
-check: $(VENV)/.installed ## format, lint, types, imports, migrations, documentation
+check: $(VENV)/.installed ## format, lint, types, imports, migrations, documentation and its links
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/mypy
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 	$(PY) -m pytest -q tests/docs
+
+docs: $(VENV)/.installed ## the documentation as a site in .site; links and anchors are checked
+	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+	@echo "Open .site/index.html, or: $(VENV)/bin/mkdocs serve"
+
+wheel: $(VENV)/.installed ## the package, in dist
+	@rm -rf build dist
+	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
+	@rm -rf build lakehub.egg-info
+	@ls dist/*.whl
 
 airflow: ## Airflow in an environment of its own, for the test of our DAG; about a minute, once
 	@PYTHON=$(PYTHON) deploy/airflow/install
@@ -55,5 +66,5 @@ format: $(VENV)/.installed ## put the code in form
 	$(VENV)/bin/ruff check --fix .
 
 clean: ## remove what the tool chain and the demo made (not .lakehub, an instance's own data)
-	rm -rf $(VENV) .demo .cache .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .demo .cache .site build dist lakehub.egg-info .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
