@@ -9,7 +9,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := $(VENV)/bin/python
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test dev up check docs wheel airflow bench-peers format clean
+.PHONY: help setup demo test dev up check docs architecture wheel airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -43,11 +43,14 @@ check: $(VENV)/.installed ## format, lint, types, imports, migrations, documenta
 	$(VENV)/bin/lint-imports
 	$(PY) manage.py makemigrations --check --dry-run
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
-	$(PY) -m pytest -q tests/docs
+	$(PY) -m pytest -q tests/docs tests/architecture
 
 docs: $(VENV)/.installed ## the documentation as a site in .site; links and anchors are checked
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 	@echo "Open .site/index.html, or: $(VENV)/bin/mkdocs serve"
+
+architecture: $(VENV)/.installed ## draw the layers of docs/architecture.md from the import contracts
+	@$(PY) -m tests.architecture.draw
 
 wheel: $(VENV)/.installed ## the package, in dist
 	@rm -rf build dist

@@ -18,13 +18,14 @@ from pyspark.sql import DataFrame
 
 from bench.harness import Report, cached, run
 from ingestion.spark.session import close_session
-from quality.domain.bloom import Pybloom, Shape
-from quality.domain.bloom_keys import key_bytes
-from quality.domain.expression.measures import Measure
-from quality.engines.scan import HudiCopy, Limits, Whole
-from quality.exchanges.bloom import matching
-from quality.exchanges.sides import side_of
-from tests.lake import hudi_table
+from quality.cross_source.endpoints import open_endpoint
+from quality.cross_source.methods.bloom_match import matching
+from quality.domain.bloom.filters import FilterShape, PybloomFilter
+from quality.domain.bloom.keys import encode_key
+from quality.domain.language.measures import Measure
+from quality.engines.scans.scan import Limits
+from quality.engines.scans.targets import HudiCopy, WholeTable
+from tests.hudi_tables import hudi_table
 
 KEY = ("record", "flight_date")
 KEYS, QUICK_KEYS = 10_000_000, 1_000_000
@@ -34,7 +35,7 @@ LIMITS = Limits()
 
 
 @dataclass(frozen=True)
-class Data:
+class CopyPair:
     """`here` lost records and doubled others, `there` has each once; their URIs, and the bytes of the columns of the key."""
 
     keys: int
@@ -49,46 +50,48 @@ class Data:
 
 @dataclass(frozen=True)
 class Method:
-    """`found` records that are missing, of which `named` by their keys; `false` ones are not missing at all."""
+    """`found_count` records that are missing, of which `named` by their keys; `false` ones are not missing at all."""
 
     name: str
     seconds: float
     moved: float
-    found: int
+    found_count: int
     named: int
     false: int = 0
 
     def cells(self) -> list[object]:
         moved = "8 B" if self.moved < 100 else f"{self.moved / 1e6:,.1f} MB"
-        return [self.name, f"{self.seconds:.2f}", moved, f"{self.found:,}", f"{self.named:,}"]
+        return [self.name, f"{self.seconds:.2f}", moved, f"{self.found_count:,}", f"{self.named:,}"]
 
 
 def bench(report: Report) -> None:
-    data = made(QUICK_KEYS if report.quick else KEYS)
-    report.say(f"{data.keys:,} keys of {', '.join(KEY)} a side; {PLANTED:,} lost here, {PLANTED:,} doubled")
-    methods = [*without_a_jvm(data), *with_spark(data)]
+    data = copies_with_missing_rows(QUICK_KEYS if report.quick else KEYS)
+    report.print_line(f"{data.keys:,} keys of {', '.join(KEY)} a side; {PLANTED:,} lost here, {PLANTED:,} doubled")
+    methods = [*methods_without_jvm(data), *methods_with_spark(data)]
     headings = ["method", "s", "moved", f"found of {PLANTED:,}", "named"]
     report.table("Missing records", headings, [method.cells() for method in methods])
     for method in methods:
         report.figure(f"{_slug(method.name)}_s", method.seconds)
         report.figure(f"{_slug(method.name)}_bytes", method.moved)
-        report.figure(f"{_slug(method.name)}_found", method.found)
+        report.figure(f"{_slug(method.name)}_found", method.found_count)
     whole = [method for method in methods if "Bloom" in method.name and "10%" not in method.name]
-    report.at_least("missing records found by Bloom filter", min(one.found for one in whole) / PLANTED, 0.99)
-    report.at_most("records called missing that are not", sum(one.false for one in methods), 0)
+    report.at_least(
+        "missing records found by Bloom filter", min(method.found_count for method in whole) / PLANTED, 0.99
+    )
+    report.at_most("records called missing that are not", sum(method.false for method in methods), 0)
     report.at_most(
-        "bytes moved by Bloom filter, of those of the keys", max(one.moved for one in whole) / data.key_bytes, 1
+        "bytes moved by Bloom filter, of those of the keys", max(method.moved for method in whole) / data.key_bytes, 1
     )
     _compare_builders(report)
 
 
-def made(keys: int) -> Data:
+def copies_with_missing_rows(keys: int) -> CopyPair:
     """Two Hudi tables, made once into the cache."""
     folder = cached(f"bloom-records-{keys}")
     number = f"i % {keys // PLANTED}"
     rows = {
-        "here": f"{_rows(keys, f'{number} <> 7')} UNION ALL {_rows(keys, f'{number} = 8')}",
-        "there": _rows(keys, "true"),
+        "here": f"{_rows_query(keys, f'{number} <> 7')} UNION ALL {_rows_query(keys, f'{number} = 8')}",
+        "there": _rows_query(keys, "true"),
     }
     with duckdb.connect() as connection:
         for name, text in rows.items():
@@ -96,10 +99,10 @@ def made(keys: int) -> Data:
                 hudi_table(folder / name, {None: connection.sql(text).to_arrow_table()}, key=",".join(KEY))
                 (folder / f"{name}.made").touch()
         size = _size_of_keys(connection, folder / "there")
-    return Data(keys, (folder / "here").as_uri(), (folder / "there").as_uri(), size)
+    return CopyPair(keys, (folder / "here").as_uri(), (folder / "there").as_uri(), size)
 
 
-def _rows(keys: int, which: str) -> str:
+def _rows_query(keys: int, which: str) -> str:
     return f"""
         SELECT md5(i::VARCHAR) AS record, strftime(DATE '2013-01-01' + (i % 365)::INT, '%Y-%m-%d') AS flight_date,
                i AS number, hash(i) % 1000 AS delay
@@ -112,35 +115,37 @@ def _size_of_keys(connection: duckdb.DuckDBPyConnection, table: Path) -> int:
     query = (
         f"SELECT sum(total_compressed_size) FROM parquet_metadata('{table}/*.parquet') WHERE path_in_schema IN {KEY}"  # noqa: S608
     )
-    found = connection.execute(query).fetchone()
-    return int(found[0]) if found else 0
+    row = connection.execute(query).fetchone()
+    return int(row[0]) if row else 0
 
 
-def without_a_jvm(data: Data) -> list[Method]:
-    files = {name: f"read_parquet('{uri.removeprefix('file://')}/*.parquet')" for name, uri in _places(data).items()}
+def methods_without_jvm(data: CopyPair) -> list[Method]:
+    files = {
+        name: f"read_parquet('{uri.removeprefix('file://')}/*.parquet')" for name, uri in _table_uris(data).items()
+    }
     anti = f"SELECT {', '.join(KEY)} FROM {files['there']} AS there ANTI JOIN {files['here']} AS here USING ({', '.join(KEY)})"  # noqa: S608
     with duckdb.connect(config={"threads": LIMITS.threads}) as connection:
         counts, counted = _timed(
-            lambda: [connection.execute(f"SELECT count(*) FROM {one}").fetchone() for one in files.values()]  # noqa: S608
+            lambda: [connection.execute(f"SELECT count(*) FROM {source}").fetchone() for source in files.values()]  # noqa: S608
         )
         missing, joined = _timed(lambda: connection.execute(anti).fetchall())
     here, there = (row[0] for row in counts if row is not None)
     return [
         Method("row counts", counted, 8, max(there - here, 0), 0),
         Method("exact anti-join, DuckDB", joined, data.key_bytes, len(missing), len(missing)),
-        _by_filter(data, "duckdb", "Bloom, DuckDB and numpy", 1),
-        _by_filter(data, "duckdb", "Bloom of 10%, DuckDB and numpy", 0.1),
+        _run_filter(data, "duckdb", "Bloom, DuckDB and numpy", 1),
+        _run_filter(data, "duckdb", "Bloom of 10%, DuckDB and numpy", 0.1),
     ]
 
 
-def with_spark(data: Data) -> list[Method]:
+def methods_with_spark(data: CopyPair) -> list[Method]:
     from quality.spark.session import quality_session
 
     spark = quality_session()
     try:
-        here, there = (spark.read.format("hudi").load(uri) for uri in _places(data).values())
+        here, there = (spark.read.format("hudi").load(uri) for uri in _table_uris(data).values())
         here.limit(1).count()
-        filtered = _by_filter(data, "spark", "Bloom, Spark", 1)
+        filtered = _run_filter(data, "spark", "Bloom, Spark", 1)
         missing, joined = _timed(lambda: _anti_join(here, there))
         return [Method("exact anti-join, Spark", joined, data.key_bytes, missing, missing), filtered]
     finally:
@@ -151,32 +156,37 @@ def _anti_join(here: DataFrame, there: DataFrame) -> int:
     return there.select(*KEY).join(here.select(*KEY), list(KEY), "left_anti").count()
 
 
-def _places(data: Data) -> dict[str, str]:
+def _table_uris(data: CopyPair) -> dict[str, str]:
     return {"here": data.here, "there": data.there}
 
 
-def _by_filter(data: Data, engine: str, name: str, share: float) -> Method:
+def _run_filter(data: CopyPair, engine: str, name: str, share: float) -> Method:
     """The exchange that the tests run: both ways, and with the measuring of its own false positives."""
-    here, there = (side_of(engine, HudiCopy(uri), Whole(), KEY, LIMITS) for uri in _places(data).values())
+    here, there = (
+        open_endpoint(engine, HudiCopy(uri), WholeTable(), KEY, LIMITS) for uri in _table_uris(data).values()
+    )
     answer, seconds = _timed(lambda: matching(Measure("matching", KEY, values=(share,)), here, there))
     assert isinstance(answer, Mapping), answer
     lost = {md5(b"%d" % number, usedforsecurity=False).hexdigest() for number in range(7, data.keys, data.every)}
-    false = sum(one["record"] not in lost for one in answer["missing"])
-    found = answer["keys"] - answer["matching"]
-    return Method(name, seconds, answer["report"]["bytes_moved"], found, len(answer["missing"]), false)
+    false = sum(example["record"] not in lost for example in answer["missing"])
+    found_count = answer["keys"] - answer["matching"]
+    return Method(name, seconds, answer["report"]["bytes_moved"], found_count, len(answer["missing"]), false)
 
 
 def _compare_builders(report: Report) -> None:
     """Why numpy and not pybloom-live, where there is no JVM."""
-    from quality.domain.bloom import Bloom
-    from quality.domain.bloom_keys import hashes_of
+    from quality.domain.bloom.filters import SparkBloomFilter
+    from quality.domain.bloom.keys import hash_keys
 
-    keys = [key_bytes(["UA", number, "2013-01-01"]) for number in range(PYBLOOM_KEYS)]
-    ours, theirs = Bloom(Shape.for_keys(PYBLOOM_KEYS, 0.001)), Pybloom.for_keys(PYBLOOM_KEYS, 0.001)
+    keys = [encode_key(["UA", number, "2013-01-01"]) for number in range(PYBLOOM_KEYS)]
+    spark_filter, pybloom_filter = (
+        SparkBloomFilter(FilterShape.for_keys(PYBLOOM_KEYS, 0.001)),
+        PybloomFilter.for_keys(PYBLOOM_KEYS, 0.001),
+    )
     rows = []
     steps: list[tuple[str, Callable[[], Any], Callable[[], Any]]] = [
-        ("numpy", lambda: ours.add(hashes_of(keys)), lambda: ours.has(keys)),
-        ("pybloom-live", lambda: theirs.add(keys), lambda: theirs.has(keys)),
+        ("numpy", lambda: spark_filter.add(hash_keys(keys)), lambda: spark_filter.might_contain(keys)),
+        ("pybloom-live", lambda: pybloom_filter.add(keys), lambda: pybloom_filter.might_contain(keys)),
     ]
     for name, build, probe in steps:
         speeds = [PYBLOOM_KEYS / _timed(step)[1] for step in (build, probe)]

@@ -14,10 +14,10 @@ from math import isclose
 from typing import Any
 
 from bench import peers
-from bench.flights import Data, made
+from bench.flights import FlightTables, flight_tables
 from bench.harness import Child, ChildFailed, Report, Timing, child, run
 from bench.suite import ROWS_A_COPY, suite
-from lakehub.setup.artifacts import NotFetched
+from lakehub.setup.artifacts import ArtifactNotFetched
 from lakehub.setup.locations import cache_folder
 
 COPIES = 10
@@ -61,13 +61,13 @@ class Disagreement(AssertionError):
 
 
 @dataclass(frozen=True)
-class Ran:
+class ContenderRun:
     version: str
     first: float
     timing: Timing
     processor: float
     """Seconds that all its threads worked, in the repeat with the least: what other work on the machine disturbs little."""
-    found: dict[str, list[Any]]
+    results: dict[str, list[Any]]
     peak_mb: float
 
 
@@ -77,51 +77,51 @@ def main() -> int:
 
 def bench(report: Report) -> None:
     copies = 1 if report.quick else COPIES
-    data = made(copies)
+    data = flight_tables(copies)
     # A Spark session takes longer to start than a quick run may take.
     chosen = [FLOOR, LAKEHUB, LAKEHUB_ON_FILES, SODA[0], GX[0]] if report.quick else CONTENDERS
     if not report.quick:
         _install(report)
-    ran, absent = _race(report, chosen, data, copies)
-    agree(ran, copies)
-    report.say(
+    ran, absent = _run_contenders(report, chosen, data, copies)
+    require_agreement(ran, copies)
+    report.print_line(
         f"\n{len(ran)} contenders found the same in {ROWS_A_COPY * copies:,} rows with {len(suite(copies))} checks."
     )
     report.table("Seconds from the data to 20 stored or returned results", HEADINGS, list(_rows(ran, absent)))
-    for one, result in ran.items():
-        report.figure(f"{one.module}_{one.way}_processor_s".replace("-", "_"), result.processor)
-    targets(report, {one: result.timing.least for one, result in ran.items()})
+    for contender, result in ran.items():
+        report.figure(f"{contender.module}_{contender.way}_processor_s".replace("-", "_"), result.processor)
+    report_targets(report, {contender: result.timing.least for contender, result in ran.items()})
 
 
 def _install(report: Report) -> None:
     try:
         peers.install()
-    except (peers.NoPeers, NotFetched) as problem:
-        report.say(f"The peers {problem}")
+    except (peers.PeersNotInstalled, ArtifactNotFetched) as problem:
+        report.print_line(f"The peers {problem}")
 
 
-def _race(
-    report: Report, chosen: list[Contender], data: Data, copies: int
-) -> tuple[dict[Contender, Ran], dict[Contender, str]]:
-    ran: dict[Contender, Ran] = {}
+def _run_contenders(
+    report: Report, chosen: list[Contender], data: FlightTables, copies: int
+) -> tuple[dict[Contender, ContenderRun], dict[Contender, str]]:
+    ran: dict[Contender, ContenderRun] = {}
     absent: dict[Contender, str] = {}
-    for one in chosen:
+    for contender in chosen:
         try:
-            repeats = 2 if report.quick else 3 if one.engine == "spark" else 5
-            ran[one] = _run(one, data, copies, repeats)
-            report.say(f"{one.label}: {ran[one].timing.least:.2f} s")
-        except (peers.NoPeers, ChildFailed) as problem:
-            if one.ours:
+            repeats = 2 if report.quick else 3 if contender.engine == "spark" else 5
+            ran[contender] = _run_contender(contender, data, copies, repeats)
+            report.print_line(f"{contender.label}: {ran[contender].timing.least:.2f} s")
+        except (peers.PeersNotInstalled, ChildFailed) as problem:
+            if contender.ours:
                 raise
-            absent[one] = str(problem)
-            report.say(f"{one.label}: {problem}")
+            absent[contender] = str(problem)
+            report.print_line(f"{contender.label}: {problem}")
     return ran, absent
 
 
-def _run(one: Contender, data: Data, copies: int, repeats: int) -> Ran:
+def _run_contender(contender: Contender, data: FlightTables, copies: int, repeats: int) -> ContenderRun:
     with ExitStack() as stack:
         home = stack.enter_context(tempfile.TemporaryDirectory(prefix="lakehub-bench-"))
-        python = sys.executable if one.ours else str(peers.python())
+        python = sys.executable if contender.ours else str(peers.python())
         environ = {
             **peers.environ(),
             "PYSPARK_PYTHON": python,
@@ -131,57 +131,70 @@ def _run(one: Contender, data: Data, copies: int, repeats: int) -> Ran:
             "LAKEHUB_REUSE_RESULTS": "0",
             "TMPDIR": home,
         }
-        command = [python, "-m", f"bench.contenders.{one.module}", one.way, str(data.plain.parent), copies, repeats]
+        command = [
+            python,
+            "-m",
+            f"bench.contenders.{contender.module}",
+            contender.way,
+            str(data.plain.parent),
+            copies,
+            repeats,
+        ]
         ended: Child = child([str(word) for word in command], environ=environ, timeout_s=900)
-    said = ended.said
-    return Ran(
-        said["version"], said["first"], Timing(tuple(said["seconds"])), said["processor"], said["found"], ended.peak_mb
+    output = ended.output
+    return ContenderRun(
+        output["version"],
+        output["first"],
+        Timing(tuple(output["seconds"])),
+        output["processor"],
+        output["found"],
+        ended.peak_mb,
     )
 
 
-def agree(ran: dict[Contender, Ran], copies: int) -> None:
+def require_agreement(ran: dict[Contender, ContenderRun], copies: int) -> None:
     """Each outcome is the floor's, and so is each value that a tool gives."""
-    right = ran[FLOOR].found
-    for one, result in ran.items():
+    right = ran[FLOOR].results
+    for contender, result in ran.items():
         for check in suite(copies):
-            passed, value = result.found[check.name]
+            passed, value = result.results[check.name]
             want_passed, want = right[check.name]
             if passed != want_passed or (value is not None and not isclose(value, want, rel_tol=1e-9, abs_tol=1e-9)):
                 raise Disagreement(
-                    f"`{check.name}`: {one.label} found {passed}, {value}; the query {want_passed}, {want}."
+                    f"`{check.name}`: {contender.label} found {passed}, {value}; the query {want_passed}, {want}."
                 )
 
 
 HEADINGS = ["contender", "version", "least", "median", "first", "x Lakehub", "processor", "MB"]
 
 
-def _rows(ran: dict[Contender, Ran], absent: dict[Contender, str]) -> Iterator[list[str]]:
-    for one in CONTENDERS:
-        if one in ran:
-            result = ran[one]
-            base = ran.get(LAKEHUB_ON_SPARK if one.engine == "spark" else LAKEHUB, result)
+def _rows(ran: dict[Contender, ContenderRun], absent: dict[Contender, str]) -> Iterator[list[str]]:
+    for contender in CONTENDERS:
+        if contender in ran:
+            result = ran[contender]
+            base = ran.get(LAKEHUB_ON_SPARK if contender.engine == "spark" else LAKEHUB, result)
             timing = result.timing
             numbers = (timing.least, timing.median, result.first, timing.least / base.timing.least, result.processor)
             # The JVM's memory is not among what the machine counts for a process.
-            memory = "-" if one.engine == "spark" else f"{result.peak_mb:.0f}"
-            yield [one.label, result.version, *(f"{number:.2f}" for number in numbers), memory]
-        elif one in absent:
-            yield [one.label, f"not run: {absent[one].splitlines()[0]}", *["-"] * 6]
+            memory = "-" if contender.engine == "spark" else f"{result.peak_mb:.0f}"
+            yield [contender.label, result.version, *(f"{number:.2f}" for number in numbers), memory]
+        elif contender in absent:
+            yield [contender.label, f"not run: {absent[contender].splitlines()[0]}", *["-"] * 6]
 
 
-def targets(report: Report, least: dict[Contender, float]) -> None:
-    for one, seconds in least.items():
-        report.figure(f"{one.module}_{one.way}_s".replace("-", "_"), seconds)
-    ours, floor = least[LAKEHUB], least[FLOOR]
-    report.at_most("Lakehub over the hand-written query", ours / floor, 2, unit="x")
+def report_targets(report: Report, least: dict[Contender, float]) -> None:
+    for contender, seconds in least.items():
+        report.figure(f"{contender.module}_{contender.way}_s".replace("-", "_"), seconds)
+    lakehub_seconds, floor = least[LAKEHUB], least[FLOOR]
+    report.at_most("Lakehub over the hand-written query", lakehub_seconds / floor, 2, unit="x")
     if LAKEHUB_ON_FILES in least:
         report.at_most("the same on plain files", least[LAKEHUB_ON_FILES] / floor, 2, unit="x")
     for peer, seconds in least.items():
-        mine = least.get(LAKEHUB_ON_SPARK if peer.engine == "spark" else LAKEHUB, ours)
+        counterpart_seconds = least.get(LAKEHUB_ON_SPARK if peer.engine == "spark" else LAKEHUB, lakehub_seconds)
         if not peer.ours and peer.engine in ("duckdb", "spark"):
-            report.at_most(f"Lakehub over {peer.label}", mine / seconds, 1, unit="x")
+            report.at_most(f"Lakehub over {peer.label}", counterpart_seconds / seconds, 1, unit="x")
         if peer.module in ("gx", "deequ") and peer.engine != "duckdb":
-            report.at_least(f"{peer.label} over Lakehub", seconds / mine, 5, unit="x")
+            report.at_least(f"{peer.label} over Lakehub", seconds / counterpart_seconds, 5, unit="x")
 
 
 if __name__ == "__main__":

@@ -14,14 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from bench.harness import cached
-from tests.lake import commit, hudi_table
+from tests.hudi_tables import commit, hudi_table
 
 YEAR = timedelta(days=365)
 COLUMNS = ("carrier", "flight", "tailnum", "origin", "dest", "dep_delay", "arr_delay", "air_time", "distance")
 
 
 @dataclass(frozen=True)
-class Data:
+class FlightTables:
     plain: Path
     lake: Path
 
@@ -30,17 +30,17 @@ class Data:
         return f"{self.plain}/*.parquet"
 
 
-def made(copies: int) -> Data:
+def flight_tables(copies: int) -> FlightTables:
     """The flights `copies` times. What a run that was cut short has left is made again."""
     folder = cached(f"flights-{copies}")
     if not (folder / "whole").exists():
         shutil.rmtree(folder)
-        _make(folder, copies)
+        _write_tables(folder, copies)
         (folder / "whole").touch()
-    return Data(folder / "plain", folder / "lake")
+    return FlightTables(folder / "plain", folder / "lake")
 
 
-def _make(folder: Path, copies: int) -> None:
+def _write_tables(folder: Path, copies: int) -> None:
     (folder / "plain").mkdir(parents=True)
     for number in range(copies):
         rows = _year(number)

@@ -58,18 +58,20 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 def bench(report: Report) -> None:
     size = QUICK if report.quick else FULL
-    with instance(report.asked.database, settings=SETTINGS) as home:
+    with instance(report.arguments.database, settings=SETTINGS) as home:
         from bench.serving import fleet
 
         begun, now = time.monotonic(), datetime.now(UTC)
         tokens = fleet.build(size.datasets, size.incidents, now=now)
         _analyze()
-        report.say(f"{size.datasets:,} datasets, {size.incidents:,} incidents made in {time.monotonic() - begun:.0f} s")
+        report.print_line(
+            f"{size.datasets:,} datasets, {size.incidents:,} incidents made in {time.monotonic() - begun:.0f} s"
+        )
         with _server(home) as address:
             questions = _questions(size.datasets, tokens, now)
             _check(address, questions[GATE])
-            _closed(report, address, questions, size)
-            _open(report, address, questions, size)
+            _closed_loop(report, address, questions, size)
+            _open_loop(report, address, questions, size)
 
 
 def _analyze() -> None:
@@ -83,30 +85,30 @@ def _analyze() -> None:
 @contextmanager
 def _server(home: Path) -> Iterator[tuple[str, int]]:
     """The `web` line of the Procfile, as `manage.py up` runs it."""
-    from lakehub import processes
+    from lakehub.processes import supervisor
 
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         address: tuple[str, int] = free.getsockname()
-    env = processes.environment(f"127.0.0.1:{address[1]}")
-    line = os.path.expandvars(_defaults(processes.commands(["web"])["web"], env))
+    env = supervisor.process_environment(f"127.0.0.1:{address[1]}")
+    line = os.path.expandvars(_with_defaults(supervisor.process_commands(["web"])["web"], env))
     with (home / "web.log").open("wb") as log:
         process = subprocess.Popen(shlex.split(line), env=env, stdout=log, stderr=log)
     try:
-        _wait(address, process, home / "web.log")
+        _wait_until_up(address, process, home / "web.log")
         yield address
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
 
 
-def _defaults(line: str, env: dict[str, str]) -> str:
+def _with_defaults(line: str, env: dict[str, str]) -> str:
     """`${NAME:-default}` as a shell reads it."""
     out = subprocess.run(["sh", "-c", f"echo {line}"], env=env, capture_output=True, text=True, check=True)
     return out.stdout.strip()
 
 
-def _wait(address: tuple[str, int], process: subprocess.Popen[bytes], log: Path) -> None:
+def _wait_until_up(address: tuple[str, int], process: subprocess.Popen[bytes], log: Path) -> None:
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline and process.poll() is None:
         try:
@@ -120,35 +122,35 @@ def _wait(address: tuple[str, int], process: subprocess.Popen[bytes], log: Path)
 def _questions(datasets: int, tokens: Sequence[str], now: datetime) -> dict[str, list[str]]:
     """Whole requests by address: one to seven of the last days of some dataset, by some consumer."""
     chance = random.Random(7)
-    asked: dict[str, list[str]] = {GATE: [], PLAIN: [], API: []}
+    requests: dict[str, list[str]] = {GATE: [], PLAIN: [], API: []}
     for number in range(2_000):
         end = now - timedelta(days=chance.randrange(1, 20))
         start = end - timedelta(days=chance.randrange(1, 8))
         query = f"dataset=flights_{chance.randrange(datasets):04}&from={start:%Y-%m-%d}&to={end:%Y-%m-%d}"
-        for address, texts in asked.items():
+        for address, texts in requests.items():
             texts.append(
                 f"GET {address}?{query} HTTP/1.1\r\nHost: 127.0.0.1\r\n"
                 f"Authorization: Bearer {tokens[number % len(tokens)]}\r\n\r\n"
             )
-    return asked
+    return requests
 
 
 def _check(address: tuple[str, int], questions: Sequence[str]) -> None:
     """The answers are right: every verdict that there is to expect comes back, with reasons."""
-    seen: set[str] = set()
+    verdicts: set[str] = set()
     for text in questions[:300]:
         path, _, rest = text.removeprefix("GET ").partition(" ")
         token = rest.partition("Authorization: ")[2].strip()
         request = urllib.request.Request(f"http://127.0.0.1:{address[1]}{path}", headers={"Authorization": token})
         with urllib.request.urlopen(request, timeout=10) as answer:  # noqa: S310 - an address of our own
-            said = json.load(answer)
-        assert said["reasons"]
-        assert said["allowed"] == (said["verdict"] == "pass"), said
-        seen.add(said["verdict"])
-    assert seen == {"pass", "fail"}, seen
+            body = json.load(answer)
+        assert body["reasons"]
+        assert body["allowed"] == (body["verdict"] == "pass"), body
+        verdicts.add(body["verdict"])
+    assert verdicts == {"pass", "fail"}, verdicts
 
 
-def _load(load: Load) -> dict[str, Any]:
+def _run_load(load: Load) -> dict[str, Any]:
     """Sent by a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.serving.load"],
@@ -160,28 +162,28 @@ def _load(load: Load) -> dict[str, Any]:
     )
     if done.returncode:
         raise ChildFailed(done.stderr[-2000:])
-    said: dict[str, Any] = json.loads(done.stdout)
-    if set(said["statuses"]) != {"200"}:
-        raise ChildFailed(f"Not every question was answered: {said['statuses']}")
-    return said
+    load_result: dict[str, Any] = json.loads(done.stdout)
+    if set(load_result["statuses"]) != {"200"}:
+        raise ChildFailed(f"Not every question was answered: {load_result['statuses']}")
+    return load_result
 
 
-def _closed(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> None:
+def _closed_loop(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> None:
     rates: dict[str, list[float]] = {where: [] for where in questions}
     for texts in questions.values():  # each process builds its caches
-        _load(Load(address, texts[:200], 1.0, report.asked.connections))
+        _run_load(Load(address, texts[:200], 1.0, report.arguments.connections))
     for _ in range(size.turns):
         for where, texts in questions.items():
-            said = _load(Load(address, texts, size.turn_s, report.asked.connections))
-            rates[where].append(len(said["latencies"]) / said["seconds"])
-    median = {where: statistics.median(found) for where, found in rates.items()}
+            load_result = _run_load(Load(address, texts, size.turn_s, report.arguments.connections))
+            rates[where].append(len(load_result["latencies"]) / load_result["seconds"])
+    median = {where: statistics.median(turn_rates) for where, turn_rates in rates.items()}
     names = {GATE: "the gate", PLAIN: "a Django view", API: "a view of the API"}
     rows = [
         [names[where], f"{median[where]:.0f}", f"{max(rates[where]):.0f}", f"{median[GATE] / median[where]:.2f}"]
         for where in (PLAIN, API, GATE)
     ]
     report.table(
-        f"Closed loop, {report.asked.connections} connections", ["", "answers/s", "best turn", "gate's share"], rows
+        f"Closed loop, {report.arguments.connections} connections", ["", "answers/s", "best turn", "gate's share"], rows
     )
     for where, name in ((GATE, "gate"), (PLAIN, "django"), (API, "api")):
         report.figure(f"{name}_per_s", median[where])
@@ -193,9 +195,9 @@ def _closed(report: Report, address: tuple[str, int], questions: dict[str, list[
     )
 
 
-def _open(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> None:
-    said = _load(Load(address, questions[GATE], size.open_s, 32, RATE))
-    latencies = [1000 * one for one in said["latencies"]]
+def _open_loop(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> None:
+    load_result = _run_load(Load(address, questions[GATE], size.open_s, 32, RATE))
+    latencies = [1000 * latency for latency in load_result["latencies"]]
     cuts = statistics.quantiles(latencies, n=1000, method="inclusive")
     shown = {"p50": cuts[499], "p90": cuts[899], "p99": cuts[989], "p99.9": cuts[998], "most": latencies[-1]}
     report.table(

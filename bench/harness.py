@@ -85,7 +85,7 @@ class Report:
     quick: bool = False
     figures: dict[str, float] = field(default_factory=dict)
     targets: list[Target] = field(default_factory=list)
-    asked: argparse.Namespace = field(default_factory=argparse.Namespace)
+    arguments: argparse.Namespace = field(default_factory=argparse.Namespace)
     """What the command line said, for the options of the bench's own."""
     out: TextIO = field(default_factory=lambda: sys.stdout)
 
@@ -99,11 +99,11 @@ class Report:
     def at_least(self, name: str, got: float, want: float, *, unit: str = "") -> None:
         self.targets.append(Target(name, f">= {_short(want)}{unit}", f"{_short(got)}{unit}", got >= want))
 
-    def say(self, text: str = "") -> None:
+    def print_line(self, text: str = "") -> None:
         print(text, file=self.out, flush=True)
 
     def table(self, title: str, headings: Sequence[str], rows: Sequence[Sequence[object]]) -> None:
-        self.say(f"\n{title}\n\n{markdown(headings, rows)}")
+        self.print_line(f"\n{title}\n\n{markdown(headings, rows)}")
 
     def line(self) -> str:
         """The whole report as one JSON object without a line break."""
@@ -165,16 +165,18 @@ def run(
     parser = argparse.ArgumentParser(prog=f"python -m bench.{name}", description=(about or "").partition("\n")[0])
     parser.add_argument("--quick", action="store_true", help="less data: under 50 s on two cores")
     options(parser)
-    asked = parser.parse_args()
-    report = Report(name, quick=asked.quick, asked=asked)
-    report.say(f"bench.{name}{' --quick' if report.quick else ''}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}")
+    arguments = parser.parse_args()
+    report = Report(name, quick=arguments.quick, arguments=arguments)
+    report.print_line(
+        f"bench.{name}{' --quick' if report.quick else ''}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC, {machine()}"
+    )
     begun = time.perf_counter()
     bench(report)
     if report.targets:
         rows = [[target.name, target.want, target.got, "yes" if target.met else "NO"] for target in report.targets]
         report.table("Targets", ["target", "want", "got", "met"], rows)
-    report.say(f"\n{time.perf_counter() - begun:.0f} s in all")
-    report.say(report.line())
+    report.print_line(f"\n{time.perf_counter() - begun:.0f} s in all")
+    report.print_line(report.line())
     return 0
 
 
@@ -186,7 +188,7 @@ class ChildFailed(RuntimeError):
 class Child:
     """What a process of its own printed as its last line, and the most memory that one of its processes had."""
 
-    said: dict[str, Any]
+    output: dict[str, Any]
     peak_mb: float
 
 

@@ -10,7 +10,7 @@ import venv
 from pathlib import Path
 
 from bench.harness import cached
-from lakehub.setup.artifacts import PROJECT, Artifact, NotFetched, ensure
+from lakehub.setup.artifacts import PROJECT_ROOT, Artifact, ArtifactNotFetched, fetch_artifact
 from lakehub.setup.java import java_home
 
 REQUIREMENTS = Path(__file__).with_name("requirements-peers.txt")
@@ -22,21 +22,21 @@ DEEQU = Artifact(
 )
 
 
-class NoPeers(RuntimeError):
+class PeersNotInstalled(RuntimeError):
     """The peers are not installed here; says why."""
 
 
 def python() -> Path:
     """The interpreter of the peers' own environment, which belongs to these requirements. Raises NoPeers where it was not made."""
-    found = _folder() / "bin" / "python"
+    interpreter = _folder() / "bin" / "python"
     if not (_folder() / "whole").exists():
-        raise NoPeers("not installed here: run `python -m bench.peers`")
-    return found
+        raise PeersNotInstalled("not installed here: run `python -m bench.peers`")
+    return interpreter
 
 
 def install() -> None:
     """Raises NoPeers with what pip said, NotFetched for the jar."""
-    ensure(DEEQU)
+    fetch_artifact(DEEQU)
     if (_folder() / "whole").exists():
         return
     venv.create(_folder(), clear=True, with_pip=True)
@@ -46,16 +46,16 @@ def install() -> None:
         [*map(str, command), "--disable-pip-version-check"], capture_output=True, text=True, check=False
     )
     if ended.returncode:
-        raise NoPeers(f"could not be installed: {ended.stderr.strip().splitlines()[-1]}")
+        raise PeersNotInstalled(f"could not be installed: {ended.stderr.strip().splitlines()[-1]}")
     (_folder() / "whole").touch()
 
 
 def environ() -> dict[str, str]:
     """What a contender is started with. Nobody sends anything home."""
-    kept = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
+    inherited = {name: os.environ[name] for name in ("PATH", "HOME", "LANG", "TMPDIR") if name in os.environ}
     return {
-        **kept,
-        "PYTHONPATH": str(PROJECT),
+        **inherited,
+        "PYTHONPATH": str(PROJECT_ROOT),
         "GX_ANALYTICS_ENABLED": "false",
         "SODA_CORE_TELEMETRY_ENABLED": "false",
         "JAVA_HOME": str(java_home()),
@@ -71,8 +71,8 @@ def _folder() -> Path:
 def _jar() -> Path:
     """Where the jar lies, or would."""
     try:
-        return ensure(DEEQU)
-    except NotFetched:
+        return fetch_artifact(DEEQU)
+    except ArtifactNotFetched:
         return Path("missing.jar")
 
 
@@ -84,5 +84,5 @@ def main() -> None:
 if __name__ == "__main__":
     try:
         main()
-    except (NoPeers, NotFetched) as problem:
+    except (PeersNotInstalled, ArtifactNotFetched) as problem:
         sys.exit(str(problem))

@@ -24,13 +24,13 @@ from typing import Any
 from uuid import uuid4
 
 from bench.harness import ChildFailed, Report, run
-from bench.scheduling.tables import one_table
-from bench.scheduling.worker import Counted, work
+from bench.scheduling.tables import cached_table
+from bench.scheduling.worker import WorkerCounts, run_worker
 
-WITHIN_MIN = {"sqlite": 30, "postgresql": 20}
+TARGET_MINUTES = {"sqlite": 30, "postgresql": 20}
 SERVER = "postgresql://postgres@127.0.0.1:5499/postgres"
-BAD_EVERY = 20
-LOOK_S = 0.2
+BAD_COMMIT_EVERY = 20
+POLL_INTERVAL_S = 0.2
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def main() -> int:
 
 
 def _options(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--database", choices=WITHIN_MIN, default="sqlite", help="which kind holds the fleet")
+    parser.add_argument("--database", choices=TARGET_MINUTES, default="sqlite", help="which kind holds the fleet")
     parser.add_argument("--workers", type=int, default=2, help="processes that claim and run")
     parser.add_argument("--datasets", type=int, help="how many, of nine tests each")
     parser.add_argument("--executions", type=int, help="how many in all")
@@ -55,15 +55,15 @@ def _options(parser: argparse.ArgumentParser) -> None:
 
 
 def bench(report: Report) -> None:
-    asked = report.asked
+    arguments = report.arguments
     size = QUICK if report.quick else FULL
-    size = Size(asked.datasets or size.datasets, asked.executions or size.executions)
-    one_table()  # in the cache before the fleet is made
-    with instance(asked.database) as home:
+    size = Size(arguments.datasets or size.datasets, arguments.executions or size.executions)
+    cached_table()  # in the cache before the fleet is made
+    with instance(arguments.database) as home:
         rounds = _Rounds(home, size, report)
-        with _workers(asked.workers, asked.profile) as (processes, counted):
+        with _workers(arguments.workers, arguments.profile) as (processes, counted):
             seconds = rounds.run(processes)
-        _tell(report, asked.database, size, seconds, counted)
+        _report_results(report, arguments.database, size, seconds, counted)
 
 
 @contextmanager
@@ -103,21 +103,21 @@ def _database(kind: str, home: Path) -> Iterator[str]:
 
 
 @contextmanager
-def _workers(count: int, profile: str) -> Iterator[tuple[list[SpawnProcess], list[Counted]]]:
+def _workers(count: int, profile: str) -> Iterator[tuple[list[SpawnProcess], list[WorkerCounts]]]:
     """Processes that are at work in the block; what they counted is in the list after it."""
     spawn = multiprocessing.get_context("spawn")
-    stop, counted, started = spawn.Event(), list[Counted](), []
+    stop, counted, started = spawn.Event(), list[WorkerCounts](), []
     for number in range(count):
-        ours, theirs = spawn.Pipe(duplex=False)
-        process = spawn.Process(target=work, args=(stop, theirs, "" if number else profile), daemon=True)
+        receiver, sender = spawn.Pipe(duplex=False)
+        process = spawn.Process(target=run_worker, args=(stop, sender, "" if number else profile), daemon=True)
         process.start()
-        started.append((process, ours))
+        started.append((process, receiver))
     try:
         yield [process for process, _ in started], counted
     finally:
         stop.set()
-    for process, ours in started:
-        counted.append(ours.recv())
+    for process, receiver in started:
+        counted.append(receiver.recv())
         process.join()
 
 
@@ -128,13 +128,13 @@ class _Rounds:
         from bench.scheduling import fleet
 
         self._fleet, self._size, self._report = fleet, size, report
-        self._table, self._now = one_table(), datetime.now(UTC)
+        self._table, self._now = cached_table(), datetime.now(UTC)
         begun = time.monotonic()
         self._folders = fleet.build(home / "lake", size.datasets, now=self._now)
         for folder in self._folders:
             self._table.copy_to(folder)
-        report.say(
-            f"{size.datasets:,} tables and {size.datasets * len(fleet.TESTS):,} tests made in {time.monotonic() - begun:.0f} s"
+        report.print_line(
+            f"{size.datasets:,} tables and {size.datasets * len(fleet.TEST_EXPRESSIONS):,} tests made in {time.monotonic() - begun:.0f} s"
         )
 
     def run(self, processes: list[SpawnProcess]) -> float:
@@ -142,36 +142,40 @@ class _Rounds:
         seconds, left, number = 0.0, self._size.executions, 0
         while left > 0:
             self._commit(number)
-            count = min(left, self._size.datasets * len(self._fleet.TESTS))
+            count = min(left, self._size.datasets * len(self._fleet.TEST_EXPRESSIONS))
             took = self._round(count, processes)
-            self._report.say(f"round {number + 1}: {count:,} executions in {took:.1f} s, {count / took:.0f}/s")
+            self._report.print_line(f"round {number + 1}: {count:,} executions in {took:.1f} s, {count / took:.0f}/s")
             seconds, left, number = seconds + took, left - count, number + 1
         return seconds
 
     def _commit(self, number: int) -> None:
         at = datetime.now(UTC)
         for place, folder in enumerate(self._folders):
-            self._table.commit_to(folder, at, bad=(place + number) % BAD_EVERY == 0)
-        self._fleet.note_commits(now=at)
+            self._table.commit_to(folder, at, bad=(place + number) % BAD_COMMIT_EVERY == 0)
+        self._fleet.create_commits(now=at)
 
     def _round(self, count: int, processes: list[SpawnProcess]) -> float:
         begun = time.monotonic()
         self._fleet.make_due(count, now=datetime.now(UTC))
-        while self._fleet.are_due(now=datetime.now(UTC)):
+        while self._fleet.are_units_due(now=datetime.now(UTC)):
             if not all(process.is_alive() for process in processes):
                 raise ChildFailed("A worker has died; what it wrote last is above.")
-            time.sleep(LOOK_S)
+            time.sleep(POLL_INTERVAL_S)
         return time.monotonic() - begun
 
 
-def _tell(report: Report, database: str, size: Size, seconds: float, counted: list[Counted]) -> None:
+def _report_results(report: Report, database: str, size: Size, seconds: float, counted: list[WorkerCounts]) -> None:
     from quality.models import Flip, Result
 
     done, flips = Result.objects.count(), Flip.objects.count()
-    delays = statistics.quantiles([delay for one in counted for delay in one.delays], n=100, method="inclusive")
-    start, end = (max(getattr(one, name) for one in counted) for name in ("memory_at_start", "memory_at_end"))
+    delays = statistics.quantiles(
+        [delay for worker_counts in counted for delay in worker_counts.delays], n=100, method="inclusive"
+    )
+    start, end = (
+        max(getattr(worker_counts, name) for worker_counts in counted) for name in ("memory_at_start", "memory_at_end")
+    )
     total: dict[str, float] = {
-        name: sum(getattr(one, name) for one in counted)
+        name: sum(getattr(worker_counts, name) for worker_counts in counted)
         for name in ("executions", "claims", "scans", "writes", "queries")
     }
     report.figure("executions", done)
@@ -182,13 +186,16 @@ def _tell(report: Report, database: str, size: Size, seconds: float, counted: li
     for name in ("writes", "queries", "scans"):
         report.figure(f"{name}_per_execution", total[name] / total["executions"])
     report.figure("executions_per_claim", total["executions"] / total["claims"])
-    report.figure("worker_ms_per_execution", 1000 * sum(one.processor_s for one in counted) / total["executions"])
+    report.figure(
+        "worker_ms_per_execution",
+        1000 * sum(worker_counts.processor_s for worker_counts in counted) / total["executions"],
+    )
     report.figure("flips", flips)
     report.figure("memory_start_mb", start)
     report.figure("memory_end_mb", end)
     rows: list[tuple[str, Any]] = [(name.replace("_", " "), f"{value:,.2f}") for name, value in report.figures.items()]
     report.table(f"{len(counted)} workers, {database}", ["", "value"], rows)
-    limit = WITHIN_MIN[database]
+    limit = TARGET_MINUTES[database]
     report.at_most(f"100,000 executions on {database}", 100_000 * seconds / done / 60, limit, unit=" min")
     report.at_most("memory of a worker at the end, of that at the start", end / start, 1.1, unit="x")
     report.at_least("of what was due exactly once", min(done, size.executions) / max(done, size.executions), 1)

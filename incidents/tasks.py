@@ -7,54 +7,62 @@ from datetime import timedelta
 from celery import shared_task
 from django.conf import settings
 
-from incidents import alerts, backfilling, intake, retention, snoozing
-from incidents.messages import digests, reminding, sending, weekly
+from incidents.alerts import generate
+from incidents.lifecycle import backfills, intake, retention, snoozes
+from incidents.notifications import reminders, sender
+from incidents.notifications.periodic import digests, weekly_report
 from lakehub import wiring
-from lakehub.kernel.apart import apart
+from lakehub.kernel.error_isolation import log_and_continue
 
-MOST_ROUNDS = 20
+MAX_ROUNDS = 20
 """Of one call; the next one, a second later, goes on with a flood."""
 
 
 @shared_task
-def take_in() -> None:
+def process_flips() -> None:
     """Verdicts that changed become spans, incidents and messages; backfills that ended are noted."""
-    with apart(backfilling.__name__):
-        backfilling.follow(now=wiring.clock.now())
-    for _ in range(MOST_ROUNDS):
-        if intake.take_in(now=wiring.clock.now()) == 0:
+    with log_and_continue(backfills.__name__):
+        backfills.follow_backfills(now=wiring.clock.now())
+    for _ in range(MAX_ROUNDS):
+        if intake.process_flips(now=wiring.clock.now()) == 0:
             break
 
 
 @shared_task
-def make_alerts() -> None:
+def generate_alerts() -> None:
     """Alerts follow the metadata of their dataset."""
-    alerts.generate_missing(now=wiring.clock.now())
+    generate.generate_outdated_alerts(now=wiring.clock.now())
 
 
 @shared_task
 def send_due() -> None:
     """Snoozes end, producers are reminded; what is due goes out, is held or dropped; what was collected goes as digests."""
     now = wiring.clock.now()
-    for part in (snoozing.end_due, reminding.remind_due, sending.send_due, digests.write_due, digests.send_due):
-        with apart(part.__module__):
+    for part in (
+        snoozes.end_due_snoozes,
+        reminders.send_due_reminders,
+        sender.send_due_messages,
+        digests.write_due_digests,
+        digests.send_due_digests,
+    ):
+        with log_and_continue(part.__module__):
             part(now=now)
 
 
 @shared_task
-def report_weekly() -> None:
+def send_weekly_reports() -> None:
     """Once a week the owners of datasets are told what is not tested, was silent or is gone."""
     now = wiring.clock.now()
     if settings.LAKEHUB_WEEKLY_REPORT:
-        weekly.write_due(now=now)
-    weekly.send_due(now=now)
+        weekly_report.write_due_reports(now=now)
+    weekly_report.send_due_reports(now=now)
 
 
 @shared_task
-def keep_house() -> None:
+def prune_history() -> None:
     """Lets old questions to the gate go, and how messages went."""
     now = wiring.clock.now()
-    retention.forget_questions(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
-    retention.forget_deliveries(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
-    retention.forget_digests(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
-    retention.forget_undos(now=now)
+    retention.prune_questions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
+    retention.prune_deliveries(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.prune_digests(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.prune_bulk_actions(now=now)

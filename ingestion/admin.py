@@ -11,24 +11,24 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from ingestion import runs, waiting
 from ingestion.models import BlockedInput, Commit, CopyLease, Finding, JobRun, TouchedPartition
+from ingestion.runs import blocked_inputs, job_runs
 from lakehub import clock
-from lakehub.accounts.console import ReadOnly
+from lakehub.accounts.admin_mixins import ReadOnlyAdminMixin
 from lakehub.kernel.errors import Conflict, Refused
 
 
-class _Facts(ReadOnly, admin.ModelAdmin[Any]):
+class _ReadOnlyAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[Any]):
     """They are appended by jobs, and a form would only make them untrue."""
 
 
-class RegardlessForm(forms.Form):
+class StartRegardlessForm(forms.Form):
     """They begin without asking the gate; the reason is kept with each run and in the audit log."""
 
     why = forms.CharField(label="Reason", widget=forms.Textarea(attrs={"rows": 3}), max_length=2000)
 
 
-class BlockedInputInline(ReadOnly, admin.TabularInline[BlockedInput, JobRun]):
+class BlockedInputInline(ReadOnlyAdminMixin, admin.TabularInline[BlockedInput, JobRun]):
     model = BlockedInput
     verbose_name_plural = "waits for"
     fields = ("copy", "start", "end", "verdict", "reason", "incidents", "retry_at")
@@ -36,7 +36,7 @@ class BlockedInputInline(ReadOnly, admin.TabularInline[BlockedInput, JobRun]):
 
 
 @admin.register(JobRun)
-class JobRunAdmin(_Facts):
+class JobRunAdmin(_ReadOnlyAdmin):
     list_display = ("id", "copy", "kind", "state", "attempt", "asked_by", "due_at", "started_at", "ended_at", "error")
     list_filter = ("state", "kind", "copy__data_center")
     search_fields = ("copy__dataset__name", "error")
@@ -49,35 +49,35 @@ class JobRunAdmin(_Facts):
     def cancel(self, request: HttpRequest, chosen: QuerySet[JobRun]) -> None:
         for run in chosen.select_related("copy__dataset", "copy__data_center"):
             try:
-                runs.cancel(run, actor=request.user.get_username(), now=clock.now())
+                job_runs.cancel_run(run, actor=request.user.get_username(), now=clock.now())
             except Conflict as problem:
                 self.message_user(request, str(problem), messages.WARNING)
 
     @admin.action(description="Start although an input is blocked…", permissions=["act"])
     def start_regardless(self, request: HttpRequest, chosen: QuerySet[JobRun]) -> HttpResponse | None:
-        form = RegardlessForm(request.POST) if "apply" in request.POST else RegardlessForm()
-        found = runs.described(chosen)
+        form = StartRegardlessForm(request.POST) if "apply" in request.POST else StartRegardlessForm()
+        runs = job_runs.with_details(chosen)
         if not (form.is_bound and form.is_valid()):
             context = {
                 **self.admin_site.each_context(request),
                 "title": "Start although an input is blocked",
-                "hint": RegardlessForm.__doc__,
+                "hint": StartRegardlessForm.__doc__,
                 "checkbox": ACTION_CHECKBOX_NAME,
-                "chosen": found,
+                "chosen": runs,
                 "form": form,
             }
             return TemplateResponse(request, "ingestion/console/start.html", context)
-        for run in found:
+        for run in runs:
             try:
                 actor, why = request.user.get_username(), form.cleaned_data["why"]
-                waiting.start_regardless(run, why=why, actor=actor, now=clock.now())
+                blocked_inputs.start_regardless(run, why=why, actor=actor, now=clock.now())
             except (Conflict, Refused) as problem:
                 self.message_user(request, str(problem), messages.WARNING)
         return None
 
 
 @admin.register(Commit)
-class CommitAdmin(_Facts):
+class CommitAdmin(_ReadOnlyAdmin):
     list_display = (
         "copy",
         "instant",
@@ -96,20 +96,20 @@ class CommitAdmin(_Facts):
 
 
 @admin.register(TouchedPartition)
-class TouchedPartitionAdmin(_Facts):
+class TouchedPartitionAdmin(_ReadOnlyAdmin):
     list_display = ("copy", "start", "end", "rows", "claimed_at")
     list_filter = (("claimed_at", admin.EmptyFieldListFilter), "copy__data_center")
     list_select_related = ("copy__dataset", "copy__data_center")
 
 
 @admin.register(Finding)
-class FindingAdmin(_Facts):
+class FindingAdmin(_ReadOnlyAdmin):
     list_display = ("copy", "kind", "start", "end", "raised_at", "cleared_at")
     list_filter = ("kind", ("cleared_at", admin.EmptyFieldListFilter))
     list_select_related = ("copy__dataset", "copy__data_center")
 
 
 @admin.register(CopyLease)
-class CopyLeaseAdmin(_Facts):
+class CopyLeaseAdmin(_ReadOnlyAdmin):
     list_display = ("copy", "holder", "until")
     list_select_related = ("copy__dataset", "copy__data_center")

@@ -1,36 +1,39 @@
-"""What ingestion asks of the rest of Lakehub; bound in lakehub.wiring."""
+"""What ingestion asks of the apps above it, bound in settings (`LAKEHUB_PORTS`)."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Protocol
+from typing import Protocol, cast
+
+from django.conf import settings
 
 from lakehub.kernel.interval import Interval
+from lakehub.kernel.registry import Registry
 
-CONSUMER = "ingestion"
+GATE_CONSUMER = "ingestion"
 """Who Lakehub's own jobs are to the gate: its policies are this consumer's."""
 
 
 @dataclass(frozen=True)
-class WantedInput:
+class JobInput:
     """A range of a copy in the lake that a job is about to read, or what it reads is made from."""
 
     copy: int
     dataset: str
     data_center: str
-    over: Interval
+    data_range: Interval
 
     def __str__(self) -> str:
         return f"{self.dataset}@{self.data_center}"
 
 
 @dataclass(frozen=True)
-class InputAnswer:
+class InputDecision:
     """May a job read this input now? Where not: why, by which incidents, and when to ask again."""
 
-    wanted: WantedInput
+    job_input: JobInput
     allowed: bool
     verdict: str
     reason: str = ""
@@ -40,7 +43,12 @@ class InputAnswer:
 
 class InputGate(Protocol):
     def __call__(
-        self, inputs: Sequence[WantedInput], *, consumer: str, request_id: str, now: datetime
-    ) -> Sequence[InputAnswer]:
+        self, inputs: Sequence[JobInput], *, consumer: str, request_id: str, now: datetime
+    ) -> Sequence[InputDecision]:
         """The answers in the order of the inputs. Of one request a question is counted once."""
         ...
+
+
+def input_gate() -> InputGate:
+    """The gate that jobs ask, as the settings bind it."""
+    return cast("InputGate", Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.InputGate"))

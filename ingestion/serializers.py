@@ -52,7 +52,7 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
         read_only_fields = fields
 
 
-class AskSerializer(serializers.Serializer[JobRun]):
+class JobRunRequestSerializer(serializers.Serializer[JobRun]):
     """`params`: what the kind needs, such as {"partitions": ["2026-11-16"]} for a backfill."""
 
     kind = serializers.ChoiceField(JobKind.choices)
@@ -60,7 +60,7 @@ class AskSerializer(serializers.Serializer[JobRun]):
     params = serializers.DictField(default=dict)
 
 
-class RegardlessSerializer(serializers.Serializer[JobRun]):
+class StartRegardlessSerializer(serializers.Serializer[JobRun]):
     """Why a run may read what the gate blocks."""
 
     why = serializers.CharField(max_length=2000)

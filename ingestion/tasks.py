@@ -12,70 +12,72 @@ from uuid import uuid4
 from celery import shared_task
 from django.conf import settings
 
-from ingestion import commits, feeds, leases, offboarding, retention, runs, work
-from ingestion.launching import launcher
+from ingestion.lake import commits
+from ingestion.launchers.configured import configured_launcher
+from ingestion.ports import input_gate
+from ingestion.runs import feed_schedule, job_runs, leases, offboarding, retention, run_worker
 from lakehub import wiring
-from lakehub.catalog.lineage import LINEAGE, daily, gone
+from lakehub.catalog.lineage import LINEAGE_SOURCES, daily, missing_tables
 from lakehub.catalog.models import DatasetCopy
-from lakehub.kernel.apart import apart
+from lakehub.kernel.error_isolation import log_and_continue
 
-WAKE_UP_LASTS_S = 5
+WAKE_UP_EXPIRES_S = 5
 
 
 @shared_task
-def start_due() -> None:
+def start_due_runs() -> None:
     """Ask for what is due and wake a worker where something waits."""
     now = wiring.clock.now()
-    leases.free_the_dead(socket.gethostname())
-    offboarding.settle(now=now)
-    feeds.ask_for_what_is_due(now=now)
-    if runs.claimable(now=now).exists():
-        run_job.apply_async(expires=WAKE_UP_LASTS_S)
+    leases.release_leases_of_dead_processes(socket.gethostname())
+    offboarding.close_offboarded(now=now)
+    feed_schedule.request_due_runs(now=now)
+    if job_runs.claimable_runs(now=now).exists():
+        run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
 
 
 @shared_task
 def run_job() -> None:
     """Run what is due, one after the other, until nothing is."""
-    leases.free_the_dead(socket.gethostname())
-    while work.run_next(_worker()) is not None:
+    leases.release_leases_of_dead_processes(socket.gethostname())
+    while run_worker.run_next(_worker()) is not None:
         pass
 
 
 @shared_task
-def follow_lakes() -> None:
+def record_lake_commits() -> None:
     """Take in the commits that other writers made."""
     now = wiring.clock.now()
-    ours = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
-    for copy in ours.select_related("dataset", "data_center"):
-        with apart(f"Taking in the timeline of {copy} at {copy.uri}"):
-            commits.take_in(copy, now=now)
+    copies = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
+    for copy in copies.select_related("dataset", "data_center"):
+        with log_and_continue(f"Taking in the timeline of {copy} at {copy.uri}"):
+            commits.record_new_commits(copy, now=now)
 
 
 @shared_task
-def follow_lineage() -> None:
+def check_lineage() -> None:
     """Once a day: the newest lineage, and a look at the tables of all datasets."""
     name = settings.LAKEHUB_LINEAGE
-    source = partial(LINEAGE.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
-    daily.look_once_a_day(source, name=name, offboard_after=gone.patience(), now=wiring.clock.now())
+    source = partial(LINEAGE_SOURCES.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
+    daily.run_daily_check(source, name=name, offboard_after=missing_tables.offboarding_delay(), now=wiring.clock.now())
 
 
 @shared_task
-def keep_house() -> None:
+def prune_history() -> None:
     """Lets old runs and touched partitions go."""
     now = wiring.clock.now()
-    retention.forget_runs(now=now, kept=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
-    retention.forget_touched(now=now, kept=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
+    retention.delete_old_runs(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
 
 
 @cache
-def _worker() -> work.Worker:
+def _worker() -> run_worker.Worker:
     """One for the life of the process: the launcher keeps its Spark session."""
-    return work.Worker(
+    return run_worker.Worker(
         name=leases.holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8]),
-        launcher=launcher(),
+        launcher=configured_launcher(),
         staging=settings.LAKEHUB_STAGING.as_uri(),
         clock=wiring.clock.now,
-        ahead=wiring.clock.ahead,
-        chance=random.random,
-        gate=wiring.input_gate(),
+        clock_offset=wiring.clock.ahead,
+        draw_jitter=random.random,
+        gate=input_gate(),
     )

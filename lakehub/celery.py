@@ -6,11 +6,11 @@ import os
 
 from celery import Celery
 
-from lakehub import broker
+from lakehub.processes import file_broker
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
 
-broker.install()
+file_broker.register_transport()
 
 app = Celery("lakehub")
 app.config_from_object("django.conf:settings", namespace="CELERY")

@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from lakehub.kernel.suggest import did_you_mean
 
 
-class BadSetting(ValueError):
+class InvalidSetting(ValueError):
     """A setting has a value that cannot be used."""
 
 
@@ -26,37 +26,39 @@ def flag(name: str, default: bool) -> bool:
         return True
     if value.lower() in ("0", "false", "no", "off", ""):
         return False
-    raise BadSetting(f"{name}={value!r} is neither true nor false: set 1 or 0.")
+    raise InvalidSetting(f"{name}={value!r} is neither true nor false: set 1 or 0.")
 
 
 def number(name: str, default: int, *, least: int | None = None) -> int:
     value = os.environ.get(name)
     try:
-        found = default if value is None else int(value)
+        parsed = default if value is None else int(value)
     except ValueError:
-        raise BadSetting(f"{name}={value!r} is not a whole number.") from None
-    if least is not None and found < least:
-        raise BadSetting(f"{name}={value!r} is too few: {least} is the least.")
-    return found
+        raise InvalidSetting(f"{name}={value!r} is not a whole number.") from None
+    if least is not None and parsed < least:
+        raise InvalidSetting(f"{name}={value!r} is too few: {least} is the least.")
+    return parsed
 
 
-def limits(name: str, default: str, known: tuple[str, ...]) -> dict[str, int]:
+def limits(name: str, default: str, known_names: tuple[str, ...]) -> dict[str, int]:
     """`spark=1,sqlalchemy=4` as a mapping; what is not named has no limit."""
-    found = {}
+    limits_by_name = {}
     for word in words(name, default):
-        what, _, count = word.partition("=")
-        if what not in known:
-            raise BadSetting(f"{name} limits {what!r}, which is not known.{did_you_mean(what, known)}")
+        limit_name, _, count = word.partition("=")
+        if limit_name not in known_names:
+            raise InvalidSetting(
+                f"{name} limits {limit_name!r}, which is not known.{did_you_mean(limit_name, known_names)}"
+            )
         if not count.isdecimal() or not int(count):
-            raise BadSetting(f"{name} says {word!r}: write {what}=1 or more, or leave it out for no limit.")
-        found[what] = int(count)
-    return found
+            raise InvalidSetting(f"{name} says {word!r}: write {limit_name}=1 or more, or leave it out for no limit.")
+        limits_by_name[limit_name] = int(count)
+    return limits_by_name
 
 
-def choice(name: str, default: str, known: tuple[str, ...]) -> str:
+def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
     value = os.environ.get(name, default)
-    if value not in known:
-        raise BadSetting(f"{name}={value!r} is not known.{did_you_mean(value, known)}")
+    if value not in choices:
+        raise InvalidSetting(f"{name}={value!r} is not known.{did_you_mean(value, choices)}")
     return value
 
 
@@ -64,17 +66,17 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 
 
-def kept_secret(name: str, file: Path) -> str:
+def secret_from_file(name: str, file: Path) -> str:
     """The value of `name`, or one made at random on the first run and kept in `file`, readable by its owner only."""
     given = os.environ.get(name)
     if given:
         return given
     if not file.exists():
-        _keep(secrets.token_urlsafe(48), file)
+        _write_secret_once(secrets.token_urlsafe(48), file)
     return file.read_text().strip()
 
 
-def _keep(secret: str, file: Path) -> None:
+def _write_secret_once(secret: str, file: Path) -> None:
     """The file appears whole or not at all; of two processes that start at once, both go on with the first one's secret."""
     file.parent.mkdir(parents=True, exist_ok=True)
     draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
@@ -88,17 +90,19 @@ def _keep(secret: str, file: Path) -> None:
         draft.unlink()
 
 
-_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}
+_DATABASE_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}
 
 
 def database(url: str) -> dict[str, object]:
     """A Django database from `sqlite:///path` or `postgresql://user:password@host:port/name?sslmode=...`."""
     parts = urlsplit(url)
-    if parts.scheme not in _ENGINES:
-        raise BadSetting(f"LAKEHUB_DATABASE_URL starts with {parts.scheme!r}.{did_you_mean(parts.scheme, _ENGINES)}")
+    if parts.scheme not in _DATABASE_ENGINES:
+        raise InvalidSetting(
+            f"LAKEHUB_DATABASE_URL starts with {parts.scheme!r}.{did_you_mean(parts.scheme, _DATABASE_ENGINES)}"
+        )
     if parts.scheme == "sqlite":
         return {
-            "ENGINE": _ENGINES["sqlite"],
+            "ENGINE": _DATABASE_ENGINES["sqlite"],
             "NAME": unquote(parts.path[1:]),
             "CONN_MAX_AGE": 60,
             "OPTIONS": {
@@ -108,7 +112,7 @@ def database(url: str) -> dict[str, object]:
             },
         }
     return {
-        "ENGINE": _ENGINES[parts.scheme],
+        "ENGINE": _DATABASE_ENGINES[parts.scheme],
         "NAME": unquote(parts.path[1:]),
         "USER": unquote(parts.username or ""),
         "PASSWORD": unquote(parts.password or ""),

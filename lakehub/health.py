@@ -12,12 +12,12 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
 
-from incidents.gate import log as gate_log
+from incidents.gate import question_log as gate_log
 from incidents.models import Incident, Message
 from ingestion.models import JobRun
 from lakehub import wiring
-from lakehub.accounts.authentication import TokenAuthentication
-from quality import coverage
+from lakehub.accounts.tokens.authentication import TokenAuthentication
+from quality.generation import coverage
 from quality.models import Unit
 
 
@@ -37,23 +37,27 @@ def ready(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "ready"})
 
 
-def _may_not_watch(request: HttpRequest) -> HttpResponse | None:
+def _metrics_denial(request: HttpRequest) -> HttpResponse | None:
     """What a request is answered that may not read the metrics: people who are signed in may, and tokens with the scope."""
     if request.user.is_authenticated:
         return None
     try:
-        found = TokenAuthentication().authenticate(Request(request))
+        credentials = TokenAuthentication().authenticate(Request(request))
     except AuthenticationFailed as failed:
         return HttpResponse(str(failed), status=401, headers={"WWW-Authenticate": "Bearer"})
-    if found is None:
+    if credentials is None:
         return HttpResponse("A token is needed.", status=401, headers={"WWW-Authenticate": "Bearer"})
-    return None if "metrics:read" in found[1].scopes else HttpResponse("This token lacks `metrics:read`.", status=403)
+    return (
+        None
+        if "metrics:read" in credentials[1].scopes
+        else HttpResponse("This token lacks `metrics:read`.", status=403)
+    )
 
 
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
-    if settings.LAKEHUB_METRICS == "token" and (refused := _may_not_watch(request)):
+    if settings.LAKEHUB_METRICS == "token" and (refused := _metrics_denial(request)):
         return refused
     now = wiring.clock.now()
     registry = CollectorRegistry()
@@ -70,12 +74,12 @@ def metrics(request: HttpRequest) -> HttpResponse:
     share = Gauge(
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
     )
-    for tier in coverage.HIGHEST:
-        found = coverage.lately([tier], now=now)
-        share.labels(str(tier)).set(1.0 if found.share is None else found.share)
+    for tier in coverage.REQUIRED_TIERS:
+        tier_coverage = coverage.recent_coverage([tier], now=now)
+        share.labels(str(tier)).set(1.0 if tier_coverage.share is None else tier_coverage.share)
     for name, about in (
-        (gate_log.DROPPED, "Questions to the gate that could not be kept for the query-level score"),
-        (gate_log.REFUSED, "Questions to the gate that came too often and were not answered"),
+        (gate_log.QUESTIONS_DROPPED, "Questions to the gate that could not be kept for the query-level score"),
+        (gate_log.QUESTIONS_REFUSED, "Questions to the gate that came too often and were not answered"),
     ):
-        Counter(f"lakehub_gate_{name}", about, registry=registry).inc(gate_log.counted(name))
+        Counter(f"lakehub_gate_{name}", about, registry=registry).inc(gate_log.counter_value(name))
     return HttpResponse(generate_latest(registry), content_type=CONTENT_TYPE_LATEST)

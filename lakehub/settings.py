@@ -18,8 +18,8 @@ LAKEHUB_HOME = locations.home_folder()
 LAKEHUB_HOME.mkdir(parents=True, exist_ok=True)
 
 DEBUG = env.flag("LAKEHUB_DEBUG", False)
-SECRET_KEY = env.kept_secret("LAKEHUB_SECRET_KEY", LAKEHUB_HOME / "secret_key")
-LAKEHUB_ENCRYPTION_KEY = env.kept_secret("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOME / "encryption_key")
+SECRET_KEY = env.secret_from_file("LAKEHUB_SECRET_KEY", LAKEHUB_HOME / "secret_key")
+LAKEHUB_ENCRYPTION_KEY = env.secret_from_file("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOME / "encryption_key")
 ALLOWED_HOSTS = env.words("LAKEHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("LAKEHUB_TRUSTED_ORIGINS")
 LAKEHUB_BASE_URL = env.text("LAKEHUB_BASE_URL", "http://127.0.0.1:8000")
@@ -45,15 +45,15 @@ INSTALLED_APPS = [
 
 MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
-    "lakehub.parsing.PlainAddress",
+    "lakehub.http.parsing.RejectNulMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "frontend.csp.ContentSecurityPolicy",
+    "lakehub.http.csp.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
     "django.contrib.auth.middleware.AuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
-    "frontend.zone.ViewerZone",
+    "frontend.ui.viewer_zone.ViewerZoneMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
 ]
@@ -63,13 +63,15 @@ WSGI_APPLICATION = "lakehub.wsgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "DIRS": [BASE_DIR / "frontend"],
         "APP_DIRS": True,
         "OPTIONS": {
+            "libraries": {"lakehub": "frontend.ui.tags", "scores": "frontend.components.score_tags"},
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
-                "frontend.context.frame",
+                "frontend.ui.page_frame.page_frame",
             ],
         },
     }
@@ -107,7 +109,7 @@ STORAGES = {
 }
 STATICFILES_FINDERS = [
     "django.contrib.staticfiles.finders.AppDirectoriesFinder",
-    "frontend.finders.PlotlyFinder",
+    "frontend.ui.plotly_finder.PlotlyFinder",
 ]
 WHITENOISE_USE_FINDERS = True
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
@@ -121,17 +123,17 @@ DEFAULT_FROM_EMAIL = env.text("LAKEHUB_MAIL_FROM", "lakehub@localhost")
 
 REST_FRAMEWORK = {
     "DEFAULT_AUTHENTICATION_CLASSES": [
-        "lakehub.accounts.authentication.TokenAuthentication",
+        "lakehub.accounts.tokens.authentication.TokenAuthentication",
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["lakehub.accounts.permissions.HasScope"],
-    "DEFAULT_SCHEMA_CLASS": "lakehub.openapi.Described",
-    "DEFAULT_PARSER_CLASSES": ["lakehub.parsing.PlainJSON"],
+    "DEFAULT_SCHEMA_CLASS": "lakehub.http.openapi.ApiSchema",
+    "DEFAULT_PARSER_CLASSES": ["lakehub.http.parsing.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
-    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "lakehub.rendering.WhatThereIs",
-    "DEFAULT_PAGINATION_CLASS": "lakehub.paging.Pages",
+    "DEFAULT_CONTENT_NEGOTIATION_CLASS": "lakehub.http.content_negotiation.SingleRendererNegotiation",
+    "DEFAULT_PAGINATION_CLASS": "lakehub.http.pagination.BoundedPagination",
     "PAGE_SIZE": 50,
-    "EXCEPTION_HANDLER": "lakehub.api.explain",
+    "EXCEPTION_HANDLER": "lakehub.http.error_responses.error_response",
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Lakehub",
@@ -140,12 +142,15 @@ SPECTACULAR_SETTINGS = {
     "OAS_VERSION": "3.1.0",
     "SERVE_INCLUDE_SCHEMA": False,
     "SERVE_PERMISSIONS": ["rest_framework.permissions.IsAuthenticated"],
-    "POSTPROCESSING_HOOKS": ["drf_spectacular.hooks.postprocess_schema_enums", "lakehub.openapi.times_of_day"],
+    "POSTPROCESSING_HOOKS": [
+        "drf_spectacular.hooks.postprocess_schema_enums",
+        "lakehub.http.openapi.describe_times_of_day",
+    ],
     "ENUM_NAME_OVERRIDES": {
         "JobState": "ingestion.models.JobState",
         "JobKind": "ingestion.models.JobKind",
-        "IncidentState": "incidents.models.State",
-        "Severity": "incidents.models.alerts.SEVERITIES",
+        "IncidentState": "incidents.models.IncidentState",
+        "Severity": "incidents.models.alerts.SEVERITY_CHOICES",
     },
 }
 
@@ -155,9 +160,7 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {
-    name: {"queue": "spark"} for name in ("ingestion.tasks.run_job", "ingestion.tasks.follow_lineage")
-}
+CELERY_TASK_ROUTES = {name: {"queue": "spark"} for name in ("ingestion.tasks.run_job", "ingestion.tasks.check_lineage")}
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
@@ -165,20 +168,20 @@ CELERY_BEAT_SCHEDULE_FILENAME = str(LAKEHUB_HOME / "beat")
 CELERY_BEAT_SCHEDULE = {
     name: {"task": task, "schedule": seconds, "options": {"expires": seconds * 5}}
     for name, task, seconds in (
-        ("ingest what is due", "ingestion.tasks.start_due", 1.0),
-        ("take in what others wrote", "ingestion.tasks.follow_lakes", 10.0),
-        ("look at lineage and tables, once a day", "ingestion.tasks.follow_lineage", 60.0),
+        ("ingest what is due", "ingestion.tasks.start_due_runs", 1.0),
+        ("take in what others wrote", "ingestion.tasks.record_lake_commits", 10.0),
+        ("look at lineage and tables, once a day", "ingestion.tasks.check_lineage", 60.0),
         ("test what is due", "quality.tasks.run_due", 1.0),
         ("retest what changed", "quality.tasks.claim_changes", 1.0),
         ("look at tables that others write", "quality.tasks.watch", 5.0),
         ("judge what time changed", "quality.tasks.judge_due", 1.0),
-        ("let old runs go", "ingestion.tasks.keep_house", 3600.0),
+        ("let old runs go", "ingestion.tasks.prune_history", 3600.0),
         ("add up and let old results go", "quality.tasks.keep_house", 3600.0),
-        ("let old questions go", "incidents.tasks.keep_house", 3600.0),
-        ("turn verdicts into incidents", "incidents.tasks.take_in", 1.0),
+        ("let old questions go", "incidents.tasks.prune_history", 3600.0),
+        ("turn verdicts into incidents", "incidents.tasks.process_flips", 1.0),
         ("send what waits", "incidents.tasks.send_due", 1.0),
-        ("make the alerts of new metadata", "incidents.tasks.make_alerts", 5.0),
-        ("tell the owners, once a week", "incidents.tasks.report_weekly", 60.0),
+        ("make the alerts of new metadata", "incidents.tasks.generate_alerts", 5.0),
+        ("tell the owners, once a week", "incidents.tasks.send_weekly_reports", 60.0),
     )
 }
 if _BROKER.startswith("filesystem"):
@@ -216,11 +219,11 @@ LAKEHUB_RUNS_KEPT_DAYS = env.number("LAKEHUB_RUNS_KEPT_DAYS", 90)
 LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 
 LAKEHUB_PORTS = {
-    "accounts.DataCenters": "lakehub.catalog.places:data_centers",
-    "ingestion.InputGate": "incidents.gate.jobs:input_gate",
-    "catalog.OverridesCheck": "quality.overrides:problems",
+    "accounts.DataCenters": "lakehub.catalog.data_centers:data_center_names",
+    "ingestion.InputGate": "incidents.gate.input_gate:input_gate",
+    "catalog.OverridesCheck": "quality.state.sla_overrides:override_problems",
 }
-"""Which function stands behind each port: `module:attribute`, imported on first use by lakehub.wiring, or by lakehub.catalog.ports."""
+"""Which function stands behind each port: `module:attribute`, imported on first use by the `ports` module of its app."""
 
 LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
 """Woken when a change of the catalog is committed, so that its tests follow at once."""

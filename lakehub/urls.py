@@ -7,17 +7,21 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from lakehub import health
-from lakehub.openapi import RENDERERS, Once
+from lakehub.http.openapi import SCHEMA_RENDERERS, CachedSchemaGenerator
 
 api: list[URLPattern | URLResolver] = [
     path(
-        "", include("incidents.urls")
+        "", include("incidents.api.urls")
     ),  # first, because the gate is asked most: addresses are looked through in their order
     path("", include("lakehub.accounts.urls")),
     path("", include("lakehub.catalog.urls")),
     path("", include("ingestion.urls")),
-    path("", include("quality.urls")),
-    path("schema", SpectacularAPIView.as_view(generator_class=Once, renderer_classes=RENDERERS), name="schema"),
+    path("", include("quality.api.urls")),
+    path(
+        "schema",
+        SpectacularAPIView.as_view(generator_class=CachedSchemaGenerator, renderer_classes=SCHEMA_RENDERERS),
+        name="schema",
+    ),
 ]
 
 urlpatterns = [
@@ -29,7 +33,7 @@ urlpatterns = [
     path("", include("frontend.urls")),
 ]
 
-handler400 = "frontend.views.errors.bad_request"
-handler403 = "frontend.views.errors.forbidden"
-handler404 = "frontend.views.errors.not_found"
-handler500 = "frontend.views.errors.server_error"
+handler400 = "frontend.screens.errors.views.bad_request"
+handler403 = "frontend.screens.errors.views.forbidden"
+handler404 = "frontend.screens.errors.views.not_found"
+handler500 = "frontend.screens.errors.views.server_error"

@@ -10,6 +10,6 @@ os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
 
 application = get_wsgi_application()
 
-from incidents.gate import log as gate_log  # noqa: E402  # it has models
+from incidents.gate import question_log as gate_log  # noqa: E402  # it has models
 
-gate_log.LOG.begin()
+gate_log.QUESTION_LOG.begin()

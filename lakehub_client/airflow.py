@@ -20,9 +20,9 @@ from airflow.utils.context import Context
 
 from lakehub_client.client import Client, Input, LakehubError
 
-CONNECTION = "lakehub"
-LONGEST_REQUEST, LONGEST_RUN = 100, 200
-RUN_ID = (
+DEFAULT_CONNECTION_ID = "lakehub"
+MAX_REQUEST_ID_LENGTH, MAX_RUN_ID_LENGTH = 100, 200
+RUN_ID_TEMPLATE = (
     "{{ dag.dag_id }}/{{ run_id }}/{{ ti.task_id }}{% if ti.map_index >= 0 %}[{{ ti.map_index }}]{% endif %}"
     "/{{ ti.try_number }}.{{ dag_run.clear_number }}"
 )
@@ -43,19 +43,25 @@ class GateSensor(BaseSensorOperator):
     ui_color = "#dbe7f5"
 
     def __init__(
-        self, *, inputs: Sequence[Input | Mapping[str, Any]], lakehub_conn_id: str = CONNECTION, **kwargs: Any
+        self,
+        *,
+        inputs: Sequence[Input | Mapping[str, Any]],
+        lakehub_conn_id: str = DEFAULT_CONNECTION_ID,
+        **kwargs: Any,
     ) -> None:
         kwargs.setdefault("mode", "reschedule")
         kwargs.setdefault("poke_interval", conf.getfloat("lakehub", "poke_interval", fallback=60.0))
         super().__init__(**kwargs)
-        self.inputs = [_as_mapping(one) for one in inputs]
+        self.inputs = [_as_mapping(item) for item in inputs]
         self.lakehub_conn_id = lakehub_conn_id
 
     def poke(self, context: Context) -> bool:
         try:
-            answer = client(self.lakehub_conn_id).gate(list(map(_as_input, self.inputs)), request_id=_request(context))
+            answer = client_of_connection(self.lakehub_conn_id).gate(
+                list(map(_as_input, self.inputs)), request_id=_request_id(context)
+            )
         except LakehubError as problem:
-            if problem.may_pass:
+            if problem.is_transient:
                 self.log.warning("Lakehub cannot say: %s", problem)
                 return False
             raise AirflowFailException(f"The gate cannot answer that: {problem}") from problem
@@ -82,9 +88,9 @@ class PipelineFinishedOperator(BaseOperator):
         start: str = "",
         end: str = "",
         data_center: str = "",
-        pipeline_run_id: str = RUN_ID,
+        pipeline_run_id: str = RUN_ID_TEMPLATE,
         link: str = "",
-        lakehub_conn_id: str = CONNECTION,
+        lakehub_conn_id: str = DEFAULT_CONNECTION_ID,
         **kwargs: Any,
     ) -> None:
         super().__init__(**kwargs)
@@ -98,7 +104,7 @@ class PipelineFinishedOperator(BaseOperator):
 
     def execute(self, context: Context) -> int:
         """How many test runs are due."""
-        return tell(self, self.log)
+        return report_finished(self, self.log)
 
 
 class PipelineFinishedNotifier(BaseNotifier):
@@ -113,9 +119,9 @@ class PipelineFinishedNotifier(BaseNotifier):
         start: str = "",
         end: str = "",
         data_center: str = "",
-        pipeline_run_id: str = RUN_ID,
+        pipeline_run_id: str = RUN_ID_TEMPLATE,
         link: str = "",
-        lakehub_conn_id: str = CONNECTION,
+        lakehub_conn_id: str = DEFAULT_CONNECTION_ID,
     ) -> None:
         super().__init__()
         self.dataset = dataset
@@ -127,52 +133,52 @@ class PipelineFinishedNotifier(BaseNotifier):
         self.lakehub_conn_id = lakehub_conn_id
 
     def notify(self, context: Context) -> None:
-        tell(self, self.log)
+        report_finished(self, self.log)
 
 
-def tell(told: PipelineFinishedOperator | PipelineFinishedNotifier, log: Any) -> int:
+def report_finished(reporter: PipelineFinishedOperator | PipelineFinishedNotifier, log: Any) -> int:
     """How many test runs are due."""
-    answer = client(told.lakehub_conn_id).pipeline_finished(
-        told.dataset,
-        told.start,
-        told.end,
-        run_id=shortened(told.pipeline_run_id, LONGEST_RUN),
-        data_center=told.data_center,
-        link=told.link,
+    answer = client_of_connection(reporter.lakehub_conn_id).pipeline_finished(
+        reporter.dataset,
+        reporter.start,
+        reporter.end,
+        run_id=shortened_id(reporter.pipeline_run_id, MAX_RUN_ID_LENGTH),
+        data_center=reporter.data_center,
+        link=reporter.link,
     )
     log.info("%s test runs of %s@%s are due", answer["made_due"], answer["dataset"], answer["data_center"])
     return int(answer["made_due"])
 
 
-def client(connection_id: str = CONNECTION) -> Client:
+def client_of_connection(connection_id: str = DEFAULT_CONNECTION_ID) -> Client:
     """Of an Airflow connection: its host is the address, its password the token."""
-    found = BaseHook.get_connection(connection_id)
-    host = found.host or ""
-    url = host if "://" in host else f"{found.schema or 'https'}://{host}"
-    return Client(f"{url}:{found.port}" if found.port else url, found.password or "")
+    connection = BaseHook.get_connection(connection_id)
+    host = connection.host or ""
+    url = host if "://" in host else f"{connection.schema or 'https'}://{host}"
+    return Client(f"{url}:{connection.port}" if connection.port else url, connection.password or "")
 
 
-def _request(context: Context) -> str:
+def _request_id(context: Context) -> str:
     """The same at every look of one run, so that it is counted once."""
     instance = context["ti"]
-    return shortened(f"{instance.dag_id}/{instance.task_id}/{instance.run_id}", LONGEST_REQUEST)
+    return shortened_id(f"{instance.dag_id}/{instance.task_id}/{instance.run_id}", MAX_REQUEST_ID_LENGTH)
 
 
-def shortened(name: str, longest: int) -> str:
+def shortened_id(name: str, longest: int) -> str:
     """The name, or its digest where the API takes no name of that length."""
     return name if len(name) <= longest else sha256(name.encode()).hexdigest()
 
 
-def _as_mapping(one: Input | Mapping[str, Any]) -> dict[str, Any]:
-    if isinstance(one, Input):
-        return {"dataset": one.dataset, "from": one.start, "to": one.end, "dc": one.data_center}
-    unknown = set(one) - {"dataset", "from", "to", "dc"}
-    if unknown or not {"dataset", "from", "to"} <= set(one):
+def _as_mapping(item: Input | Mapping[str, Any]) -> dict[str, Any]:
+    if isinstance(item, Input):
+        return {"dataset": item.dataset, "from": item.start, "to": item.end, "dc": item.data_center}
+    unknown = set(item) - {"dataset", "from", "to", "dc"}
+    if unknown or not {"dataset", "from", "to"} <= set(item):
         raise ValueError(
-            f"An input is {{dataset, from, to}}, with dc where the token has none; this one is {dict(one)}."
+            f"An input is {{dataset, from, to}}, with dc where the token has none; this one is {dict(item)}."
         )
-    return dict(one)
+    return dict(item)
 
 
-def _as_input(one: Mapping[str, Any]) -> Input:
-    return Input(one["dataset"], one["from"], one["to"], one.get("dc", ""))
+def _as_input(item: Mapping[str, Any]) -> Input:
+    return Input(item["dataset"], item["from"], item["to"], item.get("dc", ""))

@@ -30,7 +30,7 @@ class LakehubError(RuntimeError):
         self.retry_after = retry_after
 
     @property
-    def may_pass(self) -> bool:
+    def is_transient(self) -> bool:
         """No answer, too often, or an error of the server's: by the next time that may be over."""
         return self.status in (0, 408, 429) or self.status >= 500
 
@@ -57,7 +57,7 @@ class Answer:
     @property
     def why(self) -> str:
         """What blocks, in words."""
-        return "; ".join(_blocked(one) for one in self.answers if not one["allowed"])
+        return "; ".join(_blocked_reason(answer) for answer in self.answers if not answer["allowed"])
 
 
 class Client:
@@ -81,16 +81,16 @@ class Client:
 
     def gate(self, inputs: Sequence[Input], *, request_id: str = "") -> Answer:
         """May all of these be read now? `request_id` names the job that asks: it is counted once."""
-        said = [
-            {"dataset": one.dataset, "from": text(one.start), "to": text(one.end), "dc": one.data_center}
-            for one in inputs
+        input_fields = [
+            {"dataset": item.dataset, "from": api_text(item.start), "to": api_text(item.end), "dc": item.data_center}
+            for item in inputs
         ]
-        return self._asked("gate", {"inputs": said, "request_id": request_id})
+        return self._ask_gate("gate", {"inputs": input_fields, "request_id": request_id})
 
     def gate_of_query(self, sql: str, *, dialect: str = "ansi", data_center: str = "", request_id: str = "") -> Answer:
         """May this query run now? Lakehub finds what it reads; nothing of it is run."""
-        said = {"sql": sql, "dialect": dialect, "dc": data_center, "request_id": request_id}
-        return self._asked("gate/query", said)
+        body = {"sql": sql, "dialect": dialect, "dc": data_center, "request_id": request_id}
+        return self._ask_gate("gate/query", body)
 
     def pipeline_finished(
         self,
@@ -103,15 +103,15 @@ class Client:
         link: str = "",
     ) -> Mapping[str, Any]:
         """A run has written `[start, end)`: what it wrote is tested at once. Told again with the same `run_id`, nothing happens."""
-        said = {"dataset": dataset, "from": text(start), "to": text(end), "dc": data_center, "run_id": run_id}
-        return self.post("pipelines/finished", {**said, "link": link})
+        body = {"dataset": dataset, "from": api_text(start), "to": api_text(end), "dc": data_center, "run_id": run_id}
+        return self.post("pipelines/finished", {**body, "link": link})
 
-    def _asked(self, path: str, said: Mapping[str, Any]) -> Answer:
-        got = self.post(path, said)
+    def _ask_gate(self, path: str, body: Mapping[str, Any]) -> Answer:
+        got = self.post(path, body)
         try:
             return Answer(got["verdict"], got["allowed"], got["retry_after"], tuple(got["answers"]))
         except (KeyError, TypeError) as problem:
-            raise self._no_answer(problem) from problem
+            raise self._invalid_response(problem) from problem
 
     def post(self, path: str, body: Mapping[str, Any]) -> Mapping[str, Any]:
         """What the API answers to `/api/v1/<path>`: an object."""
@@ -121,21 +121,21 @@ class Client:
             with self._opener.open(request, timeout=self._timeout) as answer:
                 got = json.load(answer)
         except HTTPError as error:
-            raise _refusal(error) from None
+            raise _error_of_response(error) from None
         except OSError as error:
             raise LakehubError(0, f"{self.url} was not reached: {error}") from error
         except (HTTPException, ValueError) as error:
-            raise self._no_answer(error) from error
+            raise self._invalid_response(error) from error
         if not isinstance(got, dict):
-            raise self._no_answer(f"{type(got).__name__} in place of an object")
+            raise self._invalid_response(f"{type(got).__name__} in place of an object")
         return got
 
-    def _no_answer(self, why: object) -> LakehubError:
+    def _invalid_response(self, why: object) -> LakehubError:
         """A proxy's page, or an answer that was cut short."""
         return LakehubError(0, f"What came from {self.url} is no answer of Lakehub's: {why!r}")
 
 
-def text(at: str | date | datetime) -> str:
+def api_text(at: str | date | datetime) -> str:
     """As the API reads it. A time without an offset could be any zone's: it is refused."""
     if isinstance(at, str):
         return at
@@ -153,17 +153,17 @@ class _NoRedirects(HTTPRedirectHandler):
         return None
 
 
-def _refusal(error: HTTPError) -> LakehubError:
+def _error_of_response(error: HTTPError) -> LakehubError:
     wait = error.headers.get("Retry-After", "")
     retry_after = float(wait) if wait.isdecimal() else None
     try:
-        said = json.loads(error.read())["error"]
-        return LakehubError(error.code, said["message"], said.get("fields"), retry_after)
+        error_body = json.loads(error.read())["error"]
+        return LakehubError(error.code, error_body["message"], error_body.get("fields"), retry_after)
     except (OSError, HTTPException, ValueError, KeyError, TypeError, AttributeError):  # the status says enough
         return LakehubError(error.code, f"{error.url} answered {error.code} {error.reason}", None, retry_after)
 
 
-def _blocked(one: Mapping[str, Any]) -> str:
-    causes = dict.fromkeys(f"{cause['verdict']}: {cause['reason']}" for cause in one["reasons"] if cause["blocks"])
-    incidents = "".join(f", incident #{number}" for number in one["incidents"])
-    return f"{one['dataset']}@{one['data_center']} is {', '.join(causes)}{incidents}"
+def _blocked_reason(answer: Mapping[str, Any]) -> str:
+    causes = dict.fromkeys(f"{cause['verdict']}: {cause['reason']}" for cause in answer["reasons"] if cause["blocks"])
+    incidents = "".join(f", incident #{number}" for number in answer["incidents"])
+    return f"{answer['dataset']}@{answer['data_center']} is {', '.join(causes)}{incidents}"

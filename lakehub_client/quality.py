@@ -23,9 +23,9 @@ Instant: TypeAlias = "str | date | datetime"
 Range: TypeAlias = "tuple[Instant, Instant] | Callable[[], tuple[Instant, Instant]]"
 """`[from, to)`, or a function that gives it, called each time."""
 
-LEAST_WAIT_S, MOST_WAIT_S = 1.0, 60.0
+MIN_WAIT_S, MAX_WAIT_S = 1.0, 60.0
 """Between two questions. A pause longer than the second is cut: somebody may mend it earlier than was thought."""
-PATIENCE_S = 30.0
+OUTAGE_TOLERANCE_S = 30.0
 """How long Lakehub may be out of reach before nobody waits for it any more, where no other time is named."""
 
 
@@ -58,14 +58,14 @@ def wait_for(
         try:
             answer = asking.gate(inputs, request_id=request_id)
         except LakehubError as problem:
-            left = begun + max(deadline_s, PATIENCE_S) - clock()
-            pause = problem.retry_after or min(MOST_WAIT_S, 2.0 ** min(attempt - 1, 6)) * uniform(0.5, 1.0)
-            if not problem.may_pass or left < pause:
+            left = begun + max(deadline_s, OUTAGE_TOLERANCE_S) - clock()
+            pause = problem.retry_after or min(MAX_WAIT_S, 2.0 ** min(attempt - 1, 6)) * uniform(0.5, 1.0)
+            if not problem.is_transient or left < pause:
                 raise
         else:
             if answer.allowed:
                 return answer
-            pause = min(max(answer.retry_after or LEAST_WAIT_S, LEAST_WAIT_S), MOST_WAIT_S)
+            pause = min(max(answer.retry_after or MIN_WAIT_S, MIN_WAIT_S), MAX_WAIT_S)
             if left <= 0:
                 raise Blocked(answer)
             pause = min(pause, left)
@@ -98,7 +98,10 @@ class require_quality(ContextDecorator):  # noqa: N801 - it is used as a functio
 
     def __enter__(self) -> Answer:
         start, end = self._range() if callable(self._range) else self._range
-        inputs = [Input(name, start, end, center) for name, _, center in (one.partition("@") for one in self._datasets)]
+        inputs = [
+            Input(name, start, end, center)
+            for name, _, center in (dataset.partition("@") for dataset in self._datasets)
+        ]
         return wait_for(
             inputs,
             deadline_s=self._wait_s,

@@ -10,18 +10,21 @@ from celery import shared_task
 from django.conf import settings
 
 from lakehub import wiring
-from lakehub.kernel.apart import apart
-from quality import baseline, execution, findings, generator, retention, retests, watching
+from lakehub.kernel.error_isolation import log_and_continue
+from quality.execution import ingestion_findings, retention, worker
+from quality.generation import generate
+from quality.planning import baseline, change_polling, retests
+from quality.state import reevaluation
 
 
-def _worker() -> str:
+def _worker_name() -> str:
     return f"{socket.gethostname()}:{os.getpid()}"
 
 
 @shared_task
 def run_due() -> None:
     """Runs tests that are due, as many as there are; a worker that was busy for a while lets other tasks in."""
-    execution.run_due(now=wiring.clock.now(), worker=_worker(), most=10_000, budget=timedelta(seconds=2))
+    worker.run_due_units(now=wiring.clock.now(), worker=_worker_name(), most=10_000, budget=timedelta(seconds=2))
 
 
 @shared_task
@@ -29,35 +32,35 @@ def claim_changes() -> None:
     """Takes in what changed: metadata, new copies, touched partitions, findings."""
     now = wiring.clock.now()
     for part in (
-        generator.generate_missing,
-        baseline.start_missing,
-        retests.claim_touched,
-        findings.observe_findings,
+        generate.generate_outdated,
+        baseline.start_missing_baselines,
+        retests.claim_touched_partitions,
+        ingestion_findings.observe_findings,
     ):
-        with apart(part.__name__):
+        with log_and_continue(part.__name__):
             part(now=now)
 
 
 @shared_task
 def watch() -> None:
     """Looks which partitions changed of the tables that others write."""
-    watching.look_due(now=wiring.clock.now())
+    change_polling.poll_due_copies(now=wiring.clock.now())
 
 
 @shared_task
 def judge_due() -> None:
     """Judges what time alone changed."""
-    retests.judge_due(now=wiring.clock.now())
+    reevaluation.reevaluate_due_units(now=wiring.clock.now())
 
 
 @shared_task
 def keep_house() -> None:
     """Adds up the hours that are over, and lets old results go."""
     now = wiring.clock.now()
-    retention.roll_up(now=now)
-    kept = timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS)
-    retention.forget(now=now, kept=kept)
-    retention.forget_measurements(now=now, kept=kept)
+    retention.roll_up_results(now=now)
+    results_retention = timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS)
+    retention.delete_old_results(now=now, retention=results_retention)
+    retention.delete_old_measurements(now=now, retention=results_retention)
     history = timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS)
-    retention.forget_flips(now=now, kept=history)
-    retention.forget_finished(now=now, kept=history)
+    retention.delete_old_flips(now=now, retention=history)
+    retention.delete_old_external_runs(now=now, retention=history)

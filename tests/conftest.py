@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.needs import Need, missing
+from tests.requirements import Service, missing_service
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # short-lived JVMs: 40% less work than with C2
 
-pytest.register_assert_rewrite("tests.contracts.answers")
+pytest.register_assert_rewrite("tests.contracts.engine_answers")
 
 settings.register_profile(
     "repeatable",
@@ -56,9 +56,9 @@ def _suite(item: pytest.Item) -> str:
     return parts[0] if parts else ""
 
 
-def require(need: Need) -> str:
+def require(need: Service) -> str:
     """The address of what a test needs; where it is missing the test is skipped by name, with how to get it."""
-    problem = missing(need)
+    problem = missing_service(need)
     if problem is None:
         return need.address()
     if os.environ.get("LAKEHUB_REQUIRE_SERVICES") == "1":
@@ -68,20 +68,20 @@ def require(need: Need) -> str:
 
 @pytest.fixture(scope="session")
 def redis_url() -> str:
-    return require(Need.REDIS)
+    return require(Service.REDIS)
 
 
 @pytest.fixture(scope="session")
 def postgresql_url() -> str:
-    return require(Need.POSTGRESQL)
+    return require(Service.POSTGRESQL)
 
 
 @pytest.fixture(scope="session")
 def mariadb_url() -> str:
-    return require(Need.MARIADB)
+    return require(Service.MARIADB)
 
 
 @pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of the machine's own browser."""
-    return require(Need.CHROMIUM)
+    return require(Service.CHROMIUM)

@@ -14,15 +14,15 @@ from zoneinfo import ZoneInfo
 from django.contrib.auth.models import Permission
 from django.test import Client
 
-from incidents.models import Incident, IncidentEvent, Message, MessageState, Span, State
+from incidents.models import Incident, IncidentEvent, IncidentState, Message, MessageState, Span
 from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
 from lakehub.accounts.models import Membership, Role, Team, User
-from lakehub.catalog import grace
+from lakehub.catalog.datasets import grace_periods
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, DatasetKind, Feed, LineageEdge
-from lakehub.kernel.calendar import Grain, partition_at
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.models import Category, Result, Test, TestVersion, Unit
+from lakehub.kernel.partitions import Grain, partition_at
+from quality.models import Category, QualityTest, QualityTestVersion, Result, Unit
 
 NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
 """Tuesday 14:32 in New York."""
@@ -95,7 +95,7 @@ def dataset(name: str = "", *, copies: Sequence[str] = ("dc1",), by_day: bool = 
         }
     )
     if made.grace_until is not None:
-        grace.note(made, made.grace_until, now=made.onboarded_at)
+        grace_periods.record_grace_period(made, made.grace_until, now=made.onboarded_at)
     for where in copies:
         copy(made, where)
     return made
@@ -135,9 +135,9 @@ def quality_test(
     expression: str = "duplicates(this) < 0.1%",
     gating: bool = True,
     **version: Any,
-) -> Test:
-    """A test with its first version. `version` takes the fields of TestVersion."""
-    made = Test.objects.create(
+) -> QualityTest:
+    """A test with its first version. `version` takes the fields of QualityTestVersion."""
+    made = QualityTest.objects.create(
         dataset=dataset,
         key=key or f"{category}-{next(_serial)}",
         title=title,
@@ -145,7 +145,7 @@ def quality_test(
         check_name=check_name or category,
         gating=gating,
     )
-    made.version = TestVersion.objects.create(
+    made.version = QualityTestVersion.objects.create(
         test=made,
         number=1,
         expression=expression,
@@ -169,7 +169,7 @@ test = quality_test
 
 
 def unit(
-    test: Test,
+    test: QualityTest,
     copy: DatasetCopy | None = None,
     over: Interval = EVERYTHING,
     verdict: Verdict = Verdict.PASS,
@@ -268,7 +268,7 @@ def incident(dataset: Dataset, category: Category = Category.CONSISTENCY, *units
     )
     for one in units:
         span(made, one)
-    event(made, "opened", at=opened_at, becomes=State.OPEN)
+    event(made, "opened", at=opened_at, becomes=IncidentState.OPEN)
     return made
 
 

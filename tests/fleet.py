@@ -8,15 +8,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from incidents import alerts
-from incidents.models import GatePolicy, GateQuestion, Incident, MessageState, Preset, State
+from incidents.alerts import generate
+from incidents.models import GatePolicy, GateQuestion, Incident, IncidentState, MessageState, PolicyPreset
 from ingestion.models import BlockedInput, JobKind, JobState
 from lakehub.accounts.models import Consumer, Role, User
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
 from lakehub.kernel.interval import EVERYTHING
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.models import Category, SkippedCheck, Test, Unit
+from quality.models import Category, QualityTest, SkippedCheck, Unit
 from tests import factories as make
 from tests.factories import DAY, HOUR, MINUTE, NOW
 
@@ -42,7 +42,7 @@ def build() -> Dataset:
         make.edge(one, flights)
     make.edge(flights, Dataset.objects.get(name="carrier_daily"))
     _waits(flights, Dataset.objects.get(name="weather"))
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     return flights
 
 
@@ -103,12 +103,12 @@ def _flights(ines: User) -> Dataset:
         allowed=False,
     )
     Consumer.objects.create(name="pricing", team=flights.team)
-    GatePolicy.objects.create(consumer="pricing", preset=Preset.STRICT, shadow=True)
+    GatePolicy.objects.create(consumer="pricing", preset=PolicyPreset.STRICT, shadow=True)
     GatePolicy.objects.create(consumer="pricing", tier=0, blocks=["fail", "unknown:never_tested"])
     return flights
 
 
-def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
+def _incident(test: QualityTest, flights: Dataset, ines: User) -> Incident:
     """dc2 lacks 10 of 985 rows: warn at 10:40, fail at 12:40, acknowledged, rerun, annotated; messages sent and not."""
     first = NOW - 3 * HOUR - 52 * MINUTE
     opened = first + 2 * HOUR
@@ -120,7 +120,7 @@ def _incident(test: Test, flights: Dataset, ines: User) -> Incident:
         unit,
         title="flights: Rows of dc1: 98.98% (975 of 985), needs > 99.9% (dc2, 2026-11-16)",
         opened_at=opened,
-        state=State.ACKNOWLEDGED,
+        state=IncidentState.ACKNOWLEDGED,
         acknowledged_at=opened + 6 * MINUTE,
         assignee=ines,
         eta=NOW + 58 * MINUTE,
@@ -140,7 +140,7 @@ _LACKING = {
 }
 
 
-def _lacking(test: Test, flights: Dataset, first: datetime) -> Unit:
+def _lacking(test: QualityTest, flights: Dataset, first: datetime) -> Unit:
     return make.unit(
         test,
         make.copy_of(flights, "dc2"),
@@ -324,7 +324,12 @@ def _quiet_ones() -> None:
     routes = make.dataset("route_stats", tier=2)
     make.quality_test(routes, Category.FRESHNESS)
     make.run(routes.copies.all()[0], JobKind.BOOTSTRAP, JobState.RUNNING, started_at=NOW - 9 * MINUTE, ended_at=None)
-    done = {"state": State.RESOLVED, "opened_at": NOW - 3 * HOUR, "resolved_at": NOW - 2 * HOUR, "resolution": "auto"}
+    done = {
+        "state": IncidentState.RESOLVED,
+        "opened_at": NOW - 3 * HOUR,
+        "resolved_at": NOW - 2 * HOUR,
+        "resolution": "auto",
+    }
     make.incident(Dataset.objects.get(name="airports"), Category.FRESHNESS, title="airports is 41 min behind", **done)
 
 
@@ -342,7 +347,7 @@ def _commits(copy: Any) -> None:
         )
 
 
-def _days(test: Test, where: str, value: float, threshold: str, formula: str, *, until: int = 1) -> None:
+def _days(test: QualityTest, where: str, value: float, threshold: str, formula: str, *, until: int = 1) -> None:
     """Thirty days that pass, up to `until` days ago."""
     copy = make.copy_of(test.dataset, where)
     for back in range(30, until - 1, -1):
@@ -361,7 +366,7 @@ def _days(test: Test, where: str, value: float, threshold: str, formula: str, *,
 
 
 def _whole(
-    test: Test, where: str, verdict: Verdict, value: float, threshold: str, *, observed: str, line: list[float]
+    test: QualityTest, where: str, verdict: Verdict, value: float, threshold: str, *, observed: str, line: list[float]
 ) -> Unit:
     """A test of everything with a run an hour."""
     expression = test.version.expression if test.version else ""

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from bench.suite import Check, suite
 
-Found = Mapping[str, tuple[bool, float | None]]
+CheckResults = Mapping[str, tuple[bool, float | None]]
 """By the name of the check: whether it holds, and the value behind it where the tool gives one."""
 
 
@@ -34,42 +34,42 @@ class Task:
         return f"{self.folder}/plain/*.parquet"
 
 
-def compete(version: str, prepare: Callable[[Task], Callable[[], Found]]) -> int:
+def run_contender(version: str, prepare: Callable[[Task], Callable[[], CheckResults]]) -> int:
     """`prepare` makes ready what a user makes ready once; what it returns is a whole run from the data to the results."""
     engine, folder, copies, repeats = sys.argv[1:]
     task = Task(engine, Path(folder), int(copies), int(repeats))
     once = prepare(task)
     seconds: list[float] = []
     worked: list[float] = []
-    found: Found = {}
+    results: CheckResults = {}
     # The first is a warm-up: code is compiled, files come into the memory of the machine.
     for _ in range(task.repeats + 1):
         begun, worked_before = time.perf_counter(), _processor_s()
-        found = once()
+        results = once()
         seconds.append(time.perf_counter() - begun)
         worked.append(_processor_s() - worked_before)
-    said = {
+    output = {
         "version": version,
         "first": seconds[0],
         "seconds": seconds[1:],
         "processor": min(worked[1:]),
-        "found": found,
+        "found": results,
     }
-    print(json.dumps(said), flush=True)
+    print(json.dumps(output), flush=True)
     return 0
 
 
 def _processor_s() -> float:
     """What all threads of this process and of those that it has started, such as a JVM, have worked. Linux only."""
     ticks = os.sysconf("SC_CLK_TCK")
-    return sum(sum(_words(process)[_USER : _USER + 2]) / ticks for process in _family(os.getpid()))
+    return sum(sum(_stat_fields(process)[_USER : _USER + 2]) / ticks for process in _process_tree(os.getpid()))
 
 
 _USER = 11
 """The place of the time in user mode in /proc/PID/stat after the name; the time in the system follows."""
 
 
-def _words(process: int) -> list[int]:
+def _stat_fields(process: int) -> list[int]:
     try:
         text = Path(f"/proc/{process}/stat").read_text()
     except FileNotFoundError:
@@ -78,12 +78,12 @@ def _words(process: int) -> list[int]:
     return [0, *(int(word) for word in text.rpartition(")")[2].split()[1:])]
 
 
-def _family(process: int) -> list[int]:
+def _process_tree(process: int) -> list[int]:
     tasks = Path(f"/proc/{process}/task").glob("*/children")
     children = [int(word) for file in tasks for word in file.read_text().split()]
-    return [process, *(one for child in children for one in _family(child))]
+    return [process, *(descendant for child in children for descendant in _process_tree(child))]
 
 
-def judged(checks: tuple[Check, ...], values: Mapping[str, float]) -> Found:
+def judge_values(checks: tuple[Check, ...], values: Mapping[str, float]) -> CheckResults:
     """For tools that measure and leave the comparing to others."""
     return {check.name: (check.holds(values[check.name]), float(values[check.name])) for check in checks}

@@ -8,8 +8,8 @@ from collections.abc import Callable
 from importlib.metadata import version
 from typing import Any
 
-from bench.contenders.common import Found, Task, compete
-from bench.contenders.on_spark import session
+from bench.contenders.common import CheckResults, Task, run_contender
+from bench.contenders.on_spark import open_spark
 from bench.suite import Check
 
 os.environ.setdefault("SPARK_VERSION", "3.5")
@@ -25,7 +25,7 @@ CONDITIONS: dict[str, Callable[[Check], str]] = {
 """Deequ counts a null as a row that does not comply, so these say that it does."""
 
 
-def constrained(check: Check, empty: Any, rows: int) -> Any:
+def add_constraint(check: Check, empty: Any, rows: int) -> Any:
     """Deequ measures shares that are right, where ours are shares that are wrong."""
     if check.kind == "rows":
         return empty.hasSize(check.holds)
@@ -42,7 +42,7 @@ def constrained(check: Check, empty: Any, rows: int) -> Any:
     return getattr(empty, of_column[check.kind])(check.column, check.holds)
 
 
-def metric(check: Check) -> tuple[str, str]:
+def metric_of(check: Check) -> tuple[str, str]:
     """Name and instance of the metric behind a check."""
     if check.kind in CONDITIONS:
         return "Compliance", check.name
@@ -56,20 +56,20 @@ def metric(check: Check) -> tuple[str, str]:
     return names.get(check.kind, check.kind.capitalize()), ",".join(check.columns) or "*"
 
 
-def value(check: Check, measured: float, rows: int) -> float:
+def observed_value(check: Check, measured: float, rows: int) -> float:
     if check.kind in ("null_share", "duplicates"):
         return 1 - measured
     return round((1 - measured) * rows) if check.kind in (*CONDITIONS, "nulls") else measured
 
 
-def prepare(task: Task) -> Callable[[], Found]:
-    spark = session(spark_jars=os.environ["DEEQU_JAR"])
+def prepare(task: Task) -> Callable[[], CheckResults]:
+    spark = open_spark(spark_jars=os.environ["DEEQU_JAR"])
     rows = int(task.checks[0].bound) + 1
 
-    def once() -> Found:
+    def once() -> CheckResults:
         verifying = VerificationSuite(spark).onData(spark.read.parquet(f"{task.folder}/plain"))
         for check in task.checks:
-            verifying = verifying.addCheck(constrained(check, DeequCheck(spark, CheckLevel.Error, check.name), rows))
+            verifying = verifying.addCheck(add_constraint(check, DeequCheck(spark, CheckLevel.Error, check.name), rows))
         result = verifying.run()
         statuses = {
             row["check"]: row["check_status"]
@@ -80,7 +80,7 @@ def prepare(task: Task) -> Callable[[], Found]:
             for row in VerificationResult.successMetricsAsDataFrame(spark, result).collect()
         }
         return {
-            check.name: (statuses[check.name] == "Success", value(check, metrics[metric(check)], rows))
+            check.name: (statuses[check.name] == "Success", observed_value(check, metrics[metric_of(check)], rows))
             for check in task.checks
         }
 
@@ -88,7 +88,7 @@ def prepare(task: Task) -> Callable[[], Found]:
 
 
 if __name__ == "__main__":
-    code = compete(version("pydeequ"), prepare)
+    code = run_contender(version("pydeequ"), prepare)
     # Its callbacks from the JVM keep the process alive.
     sys.stdout.flush()
     os._exit(code)

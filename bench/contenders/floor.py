@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import duckdb
 
-from bench.contenders.common import Found, Task, compete, judged
+from bench.contenders.common import CheckResults, Task, judge_values, run_contender
 
 QUERY = """
 SELECT
@@ -35,16 +35,16 @@ FROM read_parquet(?)
 """
 
 
-def prepare(task: Task) -> Callable[[], Found]:
+def prepare(task: Task) -> Callable[[], CheckResults]:
     connection = duckdb.connect(config={"threads": 2})
 
-    def once() -> Found:
+    def once() -> CheckResults:
         row = connection.execute(QUERY, [task.glob]).fetchone()
         assert row is not None
-        return judged(task.checks, dict(zip((check.name for check in task.checks), row, strict=True)))
+        return judge_values(task.checks, dict(zip((check.name for check in task.checks), row, strict=True)))
 
     return once
 
 
 if __name__ == "__main__":
-    sys.exit(compete(duckdb.__version__, prepare))
+    sys.exit(run_contender(duckdb.__version__, prepare))

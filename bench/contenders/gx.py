@@ -15,8 +15,8 @@ from typing import Any
 import great_expectations as gx
 import great_expectations.expectations as gxe
 
-from bench.contenders.common import Found, Task, compete
-from bench.contenders.on_spark import session
+from bench.contenders.common import CheckResults, Task, run_contender
+from bench.contenders.on_spark import open_spark
 from bench.suite import Check
 
 
@@ -26,13 +26,13 @@ def expectation(check: Check, engine: str) -> Any:
         # Its own expectation for patterns refuses this database.
         pattern = check.pattern.replace("{", "{{").replace("}", "}}")
         where = f"NOT regexp_full_match({check.column}, '{pattern}')"
-        made = gxe.UnexpectedRowsExpectation(unexpected_rows_query=f"SELECT * FROM {{batch}} WHERE {where}")
+        gx_expectation = gxe.UnexpectedRowsExpectation(unexpected_rows_query=f"SELECT * FROM {{batch}} WHERE {where}")
     elif check.kind in BETWEEN:
-        made = BETWEEN[check.kind](**_range(check), **({"column": check.column} if check.columns else {}))
+        gx_expectation = BETWEEN[check.kind](**_range(check), **({"column": check.column} if check.columns else {}))
     else:
-        made = OTHERS[check.kind](check)
-    made.meta = {"check": check.name}
-    return made
+        gx_expectation = OTHERS[check.kind](check)
+    gx_expectation.meta = {"check": check.name}
+    return gx_expectation
 
 
 BETWEEN: dict[str, Any] = {
@@ -66,7 +66,7 @@ def _range(check: Check) -> dict[str, Any]:
     return {f"{side}_value": check.bound, f"strict_{side}": True}
 
 
-def value(check: Check, result: dict[str, Any]) -> float | None:
+def observed_value(check: Check, result: dict[str, Any]) -> float | None:
     if check.kind in BETWEEN:
         return float(result["observed_value"])
     if check.kind in ("null_share", "duplicates"):
@@ -74,7 +74,7 @@ def value(check: Check, result: dict[str, Any]) -> float | None:
     return float(result["unexpected_count"] if "unexpected_count" in result else result["observed_value"])
 
 
-def prepare(task: Task) -> Callable[[], Found]:
+def prepare(task: Task) -> Callable[[], CheckResults]:
     context = gx.get_context(mode="ephemeral")
     context.variables.progress_bars = {"globally": False}
     suite = context.suites.add(gx.ExpectationSuite(name="flights"))
@@ -83,11 +83,11 @@ def prepare(task: Task) -> Callable[[], Found]:
     batch, parameters = BATCHES[task.engine](context, task)
     validation = context.validation_definitions.add(gx.ValidationDefinition(name="flights", data=batch, suite=suite))
 
-    def once() -> Found:
+    def once() -> CheckResults:
         results = validation.run(batch_parameters=parameters(), result_format="BASIC").results
         by_name = {result.expectation_config.meta["check"]: result for result in results}
         return {
-            check.name: (bool(by_name[check.name].success), value(check, by_name[check.name].result))
+            check.name: (bool(by_name[check.name].success), observed_value(check, by_name[check.name].result))
             for check in task.checks
         }
 
@@ -113,7 +113,7 @@ def _pandas_loaded(context: Any, task: Task) -> Batch:
 
 
 def _spark(context: Any, task: Task) -> Batch:
-    spark = session()
+    spark = open_spark()
     asset = context.data_sources.add_spark("flights").add_dataframe_asset("flights")
     return asset.add_batch_definition_whole_dataframe("all"), lambda: {
         "dataframe": spark.read.parquet(f"{task.folder}/plain")
@@ -142,4 +142,4 @@ BATCHES: dict[str, Callable[[Any, Task], Batch]] = {
 }
 
 if __name__ == "__main__":
-    sys.exit(compete(gx.__version__, prepare))
+    sys.exit(run_contender(gx.__version__, prepare))

@@ -14,7 +14,7 @@ from typing import Any
 
 import django
 
-from bench.contenders.common import Found, Task, compete
+from bench.contenders.common import CheckResults, Task, run_contender
 from bench.suite import KEY, Check
 
 COLUMNS = (*KEY, "tailnum", "dest", "dep_delay", "arr_delay", "air_time", "distance")
@@ -30,10 +30,10 @@ def expression(check: Check, engine: str) -> str:
         if check.bound < 1e6
         else f"{check.bound:.0f}"
     )
-    return f"{_left(check)} {check.op} {bound} with cadence=1h" + (", engine=spark" if engine == "spark" else "")
+    return f"{_left_side(check)} {check.op} {bound} with cadence=1h" + (", engine=spark" if engine == "spark" else "")
 
 
-def _left(check: Check) -> str:
+def _left_side(check: Check) -> str:
     if check.kind in ("rows", "duplicates"):
         return f"{check.kind}(this)"
     if check.kind == "distinct":
@@ -46,58 +46,61 @@ def _left(check: Check) -> str:
     return f"{check.kind}(this.{check.column}{more.get(check.kind, '')})"
 
 
-def prepare(task: Task) -> Callable[[], Found]:
+def prepare(task: Task) -> Callable[[], CheckResults]:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
     django.setup()
     from django.core.management import call_command
 
     from lakehub.kernel.interval import EVERYTHING
     from lakehub.kernel.outcome import Outcome
-    from quality import asking, execution
+    from quality.execution import worker
     from quality.models import Unit
+    from quality.planning import run_requests
 
     call_command("migrate", verbosity=0)
     dataset = _dataset(task)
 
-    def once() -> Found:
+    def once() -> CheckResults:
         now = datetime.now(UTC)
-        asking.run_now(dataset, tests=(), data_center="", over=EVERYTHING, actor="bench", now=now)
-        execution.run_due(now=now, worker="bench")
+        run_requests.request_tests(dataset, tests=(), data_center="", over=EVERYTHING, actor="bench", now=now)
+        worker.run_due_units(now=now, worker="bench")
         units = {unit.test.title: unit for unit in Unit.objects.filter(latest_at__gte=now).select_related("test")}
         for unit in units.values():
             if unit.latest_outcome not in (Outcome.PASS, Outcome.FAIL):
                 raise RuntimeError(f"{unit.test.title} ended as {unit.latest_outcome}: {unit.detail}")
-        return {check.name: _found(units[check.name]) for check in task.checks}
+        return {check.name: _check_result(units[check.name]) for check in task.checks}
 
     return once
 
 
 def _dataset(task: Task) -> Any:
     """The flights with the 20 tests, each written as a person's."""
-    from quality.generator import write_test
+    from quality.generation.custom_tests import write_custom_test
     from tests import factories
 
     columns = [{"name": name, "type": "any", "nullable": True} for name in COLUMNS]
     now = datetime.now(UTC)
-    made = factories.dataset("flights", by_day=False, primary_key=list(KEY), columns=columns, copies=(), ingested=False)
-    factories.copy(made, uri=(task.folder / "lake").resolve().as_uri())
+    dataset = factories.dataset(
+        "flights", by_day=False, primary_key=list(KEY), columns=columns, copies=(), ingested=False
+    )
+    factories.copy(dataset, uri=(task.folder / "lake").resolve().as_uri())
     if task.engine == "files":
         connection = factories.connection("files", url=str((task.folder / "plain").resolve()), plugin="files")
-        factories.feed(made, connection=connection, object="*.parquet")
+        factories.feed(dataset, connection=connection, object="*.parquet")
     else:
         connection = factories.connection("lake", url=task.folder.resolve().as_uri(), plugin="hudi")
-        factories.feed(made, connection=connection, object="lake")
+        factories.feed(dataset, connection=connection, object="lake")
     for number, check in enumerate(task.checks):
         text = expression(check, task.engine)
-        write_test(made, key=f"check-{number}", title=check.name, expression=text, actor="bench", now=now)
-    return made
+        write_custom_test(dataset, key=f"check-{number}", title=check.name, expression=text, actor="bench", now=now)
+    return dataset
 
 
-def _found(unit: Any) -> tuple[bool, float | None]:
+def _check_result(unit: Any) -> tuple[bool, float | None]:
     return unit.latest_outcome == "pass", unit.observed
 
 
 if __name__ == "__main__":
     from importlib.metadata import version
 
-    sys.exit(compete(f"duckdb {version('duckdb')}", prepare))
+    sys.exit(run_contender(f"duckdb {version('duckdb')}", prepare))

@@ -18,7 +18,7 @@ SETTINGS = {
 }
 
 
-def session(**more: str) -> Any:
+def open_spark(**more: str) -> Any:
     """Needs JAVA_HOME."""
     from pyspark.sql import SparkSession
 

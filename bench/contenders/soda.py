@@ -13,8 +13,8 @@ from typing import Any
 from soda_core.__version__ import SODA_CORE_VERSION
 from soda_core.contracts import verify_contract_locally
 
-from bench.contenders.common import Found, Task, compete
-from bench.contenders.on_spark import session
+from bench.contenders.common import CheckResults, Task, run_contender
+from bench.contenders.on_spark import open_spark
 from bench.suite import Check
 
 SCALE = {"null_share": 100, "duplicates": 100}
@@ -39,7 +39,7 @@ def contract(checks: tuple[Check, ...], dataset: str) -> str:
         {
             "dataset": dataset,
             "checks": [_check(check) for check in checks if check.kind in OF_THE_TABLE],
-            "columns": [{"name": name, "checks": found} for name, found in columns.items()],
+            "columns": [{"name": name, "checks": column_checks} for name, column_checks in columns.items()],
         }
     )
 
@@ -74,15 +74,18 @@ def _valid(check: Check) -> dict[str, Any]:
     return {"valid_format": {"name": check.name, "regex": f"^{check.pattern}$"}}
 
 
-def prepare(task: Task) -> Callable[[], Found]:
+def prepare(task: Task) -> Callable[[], CheckResults]:
     logging.disable(logging.WARNING)
     source, dataset = SOURCES[task.engine](task)
     file = Path(tempfile.mkdtemp()) / "flights.yml"
     file.write_text(contract(task.checks, dataset))
 
-    def once() -> Found:
+    def once() -> CheckResults:
         ended = verify_contract_locally(data_sources=[source], contract_file_path=str(file))
-        by_name = {one.check.name: one for one in ended.contract_verification_results[0].check_results}
+        by_name = {
+            check_result.check.name: check_result
+            for check_result in ended.contract_verification_results[0].check_results
+        }
         return {
             check.name: (
                 by_name[check.name].outcome.name == "PASSED",
@@ -106,7 +109,7 @@ def _duckdb(task: Task) -> tuple[Any, str]:
 def _spark(task: Task) -> tuple[Any, str]:
     from soda_sparkdf.common.data_sources.sparkdf_data_source import SparkDataFrameDataSourceImpl
 
-    spark = session()
+    spark = open_spark()
     spark.read.parquet(f"{task.folder}/plain").createOrReplaceTempView("flights")
     return SparkDataFrameDataSourceImpl.from_existing_session(spark, "ops"), "ops/flights"
 
@@ -114,4 +117,4 @@ def _spark(task: Task) -> tuple[Any, str]:
 SOURCES: dict[str, Callable[[Task], tuple[Any, str]]] = {"duckdb": _duckdb, "spark": _spark}
 
 if __name__ == "__main__":
-    sys.exit(compete(SODA_CORE_VERSION, prepare))
+    sys.exit(run_contender(SODA_CORE_VERSION, prepare))

@@ -12,15 +12,15 @@ from bench.scheduling.tables import COLUMNS, KEY, NEWEST
 from ingestion.models import Commit
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, DatasetKind
-from lakehub.kernel.calendar import Grain, partition_at, partition_named
 from lakehub.kernel.interval import EVERYTHING
-from quality.domain.expression import THIS, Scope, flattened, understand
-from quality.models import Category, Lane, Test, TestVersion, Unit
+from lakehub.kernel.partitions import Grain, parse_partition_name, partition_at
+from quality.domain.language import THIS, Scope, flattened, understand
+from quality.models import Category, Lane, QualityTest, QualityTestVersion, Unit
 
 TEAMS, TIERS = 20, 6
-DAYS_IN = ZoneInfo("UTC")
+PARTITION_ZONE = ZoneInfo("UTC")
 CADENCE = timedelta(hours=6)
-TESTS = {
+TEST_EXPRESSIONS = {
     "freshness": (Category.FRESHNESS, "freshness(this) < 1d"),
     "duplicates": (Category.DUPLICATES, "duplicates(this) < 1%"),
     "rows": (Category.OTHERS, "rows(this) > 100"),
@@ -38,18 +38,20 @@ def build(lake: Path, datasets: int, *, now: datetime) -> list[Path]:
     """Everything, onboarded and due long ago. Returns the folders of the copies' tables, which are not there yet."""
     center = DataCenter.objects.create(name="dc1", lake_uri=lake.as_uri())
     teams = Team.objects.bulk_create([Team(name=f"team-{number:02}") for number in range(TEAMS)])
-    made = Dataset.objects.bulk_create(
+    dataset_rows = Dataset.objects.bulk_create(
         [_dataset(number, teams[number % TEAMS], now) for number in range(datasets)], batch_size=500
     )
-    folders = [lake / one.name for one in made]
+    folders = [lake / dataset.name for dataset in dataset_rows]
     copies = DatasetCopy.objects.bulk_create(
         [
-            DatasetCopy(dataset=one, data_center=center, uri=folder.as_uri(), monitored_from=now - timedelta(days=30))
-            for one, folder in zip(made, folders, strict=True)
+            DatasetCopy(
+                dataset=dataset, data_center=center, uri=folder.as_uri(), monitored_from=now - timedelta(days=30)
+            )
+            for dataset, folder in zip(dataset_rows, folders, strict=True)
         ]
     )
     for begin in range(0, datasets, 200):
-        _tests(made[begin : begin + 200], copies[begin : begin + 200], now)
+        _tests(dataset_rows[begin : begin + 200], copies[begin : begin + 200], now)
     return folders
 
 
@@ -71,32 +73,36 @@ def _dataset(number: int, team: Team, now: datetime) -> Dataset:
 
 def _tests(datasets: list[Dataset], copies: list[DatasetCopy], now: datetime) -> None:
     scope = Scope({THIS: frozenset({*COLUMNS, "flight_date"})}, primary_key=KEY)
-    wanted = {key: (category, text, flattened(understand(text, scope))) for key, (category, text) in TESTS.items()}
-    tests = Test.objects.bulk_create(
+    definitions = {
+        key: (category, text, flattened(understand(text, scope))) for key, (category, text) in TEST_EXPRESSIONS.items()
+    }
+    tests = QualityTest.objects.bulk_create(
         [
-            Test(dataset=one, key=key, title=key, category=category, check_name="custom", generated=False)
-            for one in datasets
-            for key, (category, _, _) in wanted.items()
+            QualityTest(dataset=dataset, key=key, title=key, category=category, check_name="custom", generated=False)
+            for dataset in datasets
+            for key, (category, _, _) in definitions.items()
         ]
     )
-    versions = TestVersion.objects.bulk_create([_version(test, *wanted[test.key][1:], now) for test in tests])
+    versions = QualityTestVersion.objects.bulk_create(
+        [_version(test, *definitions[test.key][1:], now) for test in tests]
+    )
     for test, version in zip(tests, versions, strict=True):
         test.version = version
-    Test.objects.bulk_update(tests, ["version"], batch_size=200)
+    QualityTest.objects.bulk_update(tests, ["version"], batch_size=200)
     copy_of = {copy.dataset_id: copy for copy in copies}
     units = [_unit(test, copy_of[test.dataset_id]) for test in tests]
-    coming = [_coming(test, copy_of[test.dataset_id], now) for test in tests if not _is_whole(test)]
+    coming = [_planned_unit(test, copy_of[test.dataset_id], now) for test in tests if not _is_whole_table(test)]
     Unit.objects.bulk_create([*units, *coming], batch_size=500)
 
 
-def _version(test: Test, expression: str, flat: str, now: datetime) -> TestVersion:
-    return TestVersion(
+def _version(test: QualityTest, expression: str, flat: str, now: datetime) -> QualityTestVersion:
+    return QualityTestVersion(
         test=test,
         number=1,
         expression=expression,
         flattened=flat,
         sustain=timedelta(minutes=30),
-        cadence=CADENCE if _is_whole(test) else None,
+        cadence=CADENCE if _is_whole_table(test) else None,
         due_after=timedelta(hours=2),
         rerun_base=timedelta(hours=2),
         rerun_cap=timedelta(hours=6),
@@ -105,32 +111,32 @@ def _version(test: Test, expression: str, flat: str, now: datetime) -> TestVersi
     )
 
 
-def _is_whole(test: Test) -> bool:
+def _is_whole_table(test: QualityTest) -> bool:
     return test.key == "freshness"
 
 
-def _unit(test: Test, copy: DatasetCopy) -> Unit:
-    over = EVERYTHING if _is_whole(test) else partition_named(NEWEST, Grain.DAY, DAYS_IN)
-    return Unit(test=test, copy=copy, start=over.start, end=over.end, lane=Lane.DUE, uses="duckdb")
+def _unit(test: QualityTest, copy: DatasetCopy) -> Unit:
+    over = EVERYTHING if _is_whole_table(test) else parse_partition_name(NEWEST, Grain.DAY, PARTITION_ZONE)
+    return Unit(test=test, copy=copy, start=over.start, end=over.end, lane=Lane.DUE, resource="duckdb")
 
 
-def _coming(test: Test, copy: DatasetCopy, now: datetime) -> Unit:
+def _planned_unit(test: QualityTest, copy: DatasetCopy, now: datetime) -> Unit:
     """Of the day that is going on, which is planned long before it is due."""
-    today = partition_at(now, Grain.DAY, DAYS_IN)
+    today = partition_at(now, Grain.DAY, PARTITION_ZONE)
     return Unit(test=test, copy=copy, start=today.start, end=today.end, due_at=today.end + timedelta(days=1))
 
 
 def make_due(units: int, *, now: datetime) -> None:
     """The first so many, as if their time had come."""
-    last = _tested().order_by("pk").values_list("pk", flat=True)[units - 1]
-    _tested().filter(pk__lte=last).update(due_at=now, lane=Lane.DUE)
+    last = _tested_units().order_by("pk").values_list("pk", flat=True)[units - 1]
+    _tested_units().filter(pk__lte=last).update(due_at=now, lane=Lane.DUE)
 
 
-def _tested() -> QuerySet[Unit]:
-    return Unit.objects.filter(uses="duckdb")
+def _tested_units() -> QuerySet[Unit]:
+    return Unit.objects.filter(resource="duckdb")
 
 
-def note_commits(*, now: datetime) -> None:
+def create_commits(*, now: datetime) -> None:
     """What ingestion notes of a commit to each copy, without the partitions: `make_due` is in their place."""
     commits = [
         Commit(copy_id=copy, instant=f"{now:%Y%m%d%H%M%S%f}"[:17], completed_at=now, operation="insert")
@@ -139,5 +145,5 @@ def note_commits(*, now: datetime) -> None:
     Commit.objects.bulk_create(commits, batch_size=500)
 
 
-def are_due(*, now: datetime) -> bool:
+def are_units_due(*, now: datetime) -> bool:
     return Unit.objects.filter(due_at__lte=now).exists()

@@ -25,12 +25,12 @@ COLUMNS = {
     "distance": "long",
 }
 KEY = ("carrier", "flight", "origin", "flight_date")
-TWICE = 40
+DUPLICATED_ROWS = 40
 """So many rows of the newest day are there twice after a bad commit."""
 
 
 @dataclass(frozen=True)
-class Table:
+class HudiTableTemplate:
     """A table as Spark wrote it: a commit with all days, and one that doubled rows of the newest."""
 
     folder: Path
@@ -59,13 +59,13 @@ class Table:
         instant = _instant(at - timedelta(milliseconds=300))
         shutil.copyfile(bad_file if bad else good_file, folder / day / bad_file.name.replace(last, instant))
         for entry in self._timeline.glob(f"{last}*"):
-            requested, completed, ending = _parts(entry.name)
+            requested, completed, ending = _parse_timeline_name(entry.name)
             name = f"{instant}{f'_{_instant(at)}' if completed else ''}{ending}"
             content = entry.read_bytes().replace(requested.encode(), instant.encode())
             (folder / ".hoodie" / "timeline" / name).write_bytes(content)
 
 
-def _parts(name: str) -> tuple[str, str, str]:
+def _parse_timeline_name(name: str) -> tuple[str, str, str]:
     """`20261121121634418_20261121121642773.commit` as its two instants and the ending; an open entry has one."""
     instants, dot, ending = name.partition(".")
     requested, _, completed = instants.partition("_")
@@ -76,20 +76,20 @@ def _instant(at: datetime) -> str:
     return f"{at.astimezone(UTC):%Y%m%d%H%M%S}{at.microsecond // 1000:03}"
 
 
-def one_table() -> Table:
+def cached_table() -> HudiTableTemplate:
     """The table in the cache. What a run that was cut short has left is made again; the first time takes a JVM."""
     folder = cached("small-table")
     if not (folder / "whole").exists():
         shutil.rmtree(folder)
         _write(folder / "table")
         (folder / "whole").touch()
-    return Table(folder / "table")
+    return HudiTableTemplate(folder / "table")
 
 
 def _write(folder: Path) -> None:
+    from ingestion.spark.contract.spec import TableSpec
     from ingestion.spark.session import close_session, open_session
-    from ingestion.spark.spec import TableSpec
-    from ingestion.spark.tables.hudi import write
+    from ingestion.spark.tables.hudi import write_commit
 
     table = TableSpec("small", folder.as_uri(), "", KEY, partition_column="flight_date")
     spark = open_session("bench")
@@ -98,10 +98,10 @@ def _write(folder: Path) -> None:
             _rows(),
             ", ".join(f"`{name}` {kind}" for name, kind in {**COLUMNS, "flight_date": "string"}.items()),
         )
-        doubled = [row for row in rows if row[-1] == NEWEST][:TWICE]
+        doubled = [row for row in rows if row[-1] == NEWEST][:DUPLICATED_ROWS]
         options = {"hoodie.metadata.enable": "false"}
-        write(spark.createDataFrame(rows, schema).coalesce(1), table, "bulk_insert", options, {})
-        write(spark.createDataFrame(doubled, schema).coalesce(1), table, "insert", options, {})
+        write_commit(spark.createDataFrame(rows, schema).coalesce(1), table, "bulk_insert", options, {})
+        write_commit(spark.createDataFrame(doubled, schema).coalesce(1), table, "insert", options, {})
     finally:
         close_session(spark)
 

@@ -15,7 +15,7 @@ IDLE_S = 0.02
 
 
 @dataclass
-class Counted:
+class WorkerCounts:
     """`delays`: seconds from due to stored, of each execution; `writes`: statements that change rows; memory in MB."""
 
     executions: int = 0
@@ -29,41 +29,41 @@ class Counted:
     processor_s: float = 0.0
 
 
-def work(stop: Event, answer: Connection, profile: str = "") -> None:
+def run_worker(stop: Event, answer: Connection, profile: str = "") -> None:
     """The whole life of the process. Sends what it counted in the end."""
     import django
 
     django.setup()
-    profiled = _profiled(profile) if profile else None
+    profiled = _start_profile(profile) if profile else None
     answer.send(_run(stop))
     if profiled:
         profiled()
 
 
-def _run(stop: Event) -> Counted:
+def _run(stop: Event) -> WorkerCounts:
     from django.db import connection
 
-    from quality.engines.duckdb import DuckDb
-    from quality.execution import execute
-    from quality.scheduling import Line
+    from quality.engines.duckdb import DuckDbEngine
+    from quality.execution.claims import ClaimQueue
+    from quality.execution.worker import execute_claim
 
-    counted, line = Counted(), Line(f"bench:{os.getpid()}")
-    measure = DuckDb.measure
+    counted, line = WorkerCounts(), ClaimQueue(f"bench:{os.getpid()}")
+    measure = DuckDbEngine.measure
 
-    def counting(self: DuckDb, *asked: Any) -> Any:
-        found = measure(self, *asked)
-        counted.scans += found.scans
-        return found
+    def counting(self: DuckDbEngine, *arguments: Any) -> Any:
+        measured = measure(self, *arguments)
+        counted.scans += measured.scan_count
+        return measured
 
-    setattr(DuckDb, "measure", counting)  # noqa: B010  # counts and calls the original
-    with connection.execute_wrapper(_counting(counted)):
+    setattr(DuckDbEngine, "measure", counting)  # noqa: B010  # counts and calls the original
+    with connection.execute_wrapper(_count_statements(counted)):
         while not stop.is_set():
             claimed = line.claim(now=datetime.now(UTC))
             if claimed is None:
                 time.sleep(IDLE_S)
                 continue
             due = [unit.due_at for unit in claimed.units if unit.due_at is not None]
-            execute(claimed, now=datetime.now(UTC))
+            execute_claim(claimed, now=datetime.now(UTC))
             stored_at = datetime.now(UTC)
             counted.delays += [(stored_at - at).total_seconds() for at in due]
             counted.executions += len(claimed.units)
@@ -74,7 +74,7 @@ def _run(stop: Event) -> Counted:
     return counted
 
 
-def _counting(counted: Counted) -> Callable[..., Any]:
+def _count_statements(counted: WorkerCounts) -> Callable[..., Any]:
     def execute(run: Callable[..., Any], sql: str, params: Any, many: bool, context: Any) -> Any:
         verb = sql.lstrip()[:6].upper()
         counted.queries += 1
@@ -90,7 +90,7 @@ def memory_mb() -> float:
         return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 2**20
 
 
-def _profiled(file: str) -> Callable[[], None]:
+def _start_profile(file: str) -> Callable[[], None]:
     import cProfile
 
     profile = cProfile.Profile()

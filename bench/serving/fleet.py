@@ -7,19 +7,19 @@ from itertools import islice
 from typing import Any
 from zoneinfo import ZoneInfo
 
-from incidents.models import Incident, Span, State
-from lakehub.accounts import tokens
+from incidents.models import Incident, IncidentState, Span
 from lakehub.accounts.models import Team, User
+from lakehub.accounts.tokens import api_tokens
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, DatasetKind
-from lakehub.kernel.calendar import Grain, partition_at, partitions_within
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.models import Category, Test, TestVersion, Unit
+from lakehub.kernel.partitions import Grain, partition_at, partitions_within
+from quality.models import Category, QualityTest, QualityTestVersion, Unit
 
 TEAMS, CONSUMERS, DAYS = 20, 20, 30
 ZONE = ZoneInfo("America/New_York")
-WHOLE = {"freshness": Category.FRESHNESS, "planes known": Category.OTHERS}
-DAILY = {
+WHOLE_TABLE_TESTS = {"freshness": Category.FRESHNESS, "planes known": Category.OTHERS}
+DAILY_TESTS = {
     "duplicates": Category.DUPLICATES,
     "rows": Category.COMPLETENESS,
     "rows as in dc2": Category.CONSISTENCY,
@@ -35,11 +35,15 @@ def build(datasets: int, incidents: int, *, now: datetime) -> list[str]:
     person = User.objects.create_user("bench")
     teams = Team.objects.bulk_create([Team(name=f"team-{number:02}") for number in range(TEAMS)])
     center = DataCenter.objects.create(name="dc1", lake_uri="file:///lake/dc1")
-    made = Dataset.objects.bulk_create([_dataset(number, teams, now) for number in range(datasets)], batch_size=500)
+    dataset_rows = Dataset.objects.bulk_create(
+        [_dataset(number, teams, now) for number in range(datasets)], batch_size=500
+    )
     copies = DatasetCopy.objects.bulk_create(
         [
-            DatasetCopy(dataset=one, data_center=center, uri=f"/{one.name}", monitored_from=now - 90 * 24 * HOUR)
-            for one in made
+            DatasetCopy(
+                dataset=dataset, data_center=center, uri=f"/{dataset.name}", monitored_from=now - 90 * 24 * HOUR
+            )
+            for dataset in dataset_rows
         ],
         batch_size=500,
     )
@@ -48,7 +52,7 @@ def build(datasets: int, incidents: int, *, now: datetime) -> list[str]:
     for begin in range(0, datasets, 100):
         chosen = slice(begin, begin + 100)
         left = incidents - begin * per_dataset
-        _tests(made[chosen], copies[chosen], days, min(left, per_dataset * 100), per_dataset, now)
+        _tests(dataset_rows[chosen], copies[chosen], days, min(left, per_dataset * 100), per_dataset, now)
     return [_token(number, teams, person, now) for number in range(CONSUMERS)]
 
 
@@ -80,36 +84,36 @@ def _tests(
     per_dataset: int,
     now: datetime,
 ) -> None:
-    named = {**WHOLE, **DAILY}
-    tests = Test.objects.bulk_create(
-        Test(dataset=one, key=key, title=key.capitalize(), category=category, check_name="custom")
-        for one in datasets
+    named = {**WHOLE_TABLE_TESTS, **DAILY_TESTS}
+    tests = QualityTest.objects.bulk_create(
+        QualityTest(dataset=dataset, key=key, title=key.capitalize(), category=category, check_name="custom")
+        for dataset in datasets
         for key, category in named.items()
     )
-    versions = TestVersion.objects.bulk_create([_version(test, now) for test in tests], batch_size=500)
+    versions = QualityTestVersion.objects.bulk_create([_version(test, now) for test in tests], batch_size=500)
     for test, version in zip(tests, versions, strict=True):
         test.version = version
-    Test.objects.bulk_update(tests, ["version"], batch_size=200)
+    QualityTest.objects.bulk_update(tests, ["version"], batch_size=200)
     copy_of = {copy.dataset_id: copy for copy in copies}
     units = Unit.objects.bulk_create(
         (
             _unit(test, copy_of[test.dataset_id], over, now)
             for test in tests
-            for over in ([EVERYTHING] if test.key in WHOLE else days)
+            for over in ([EVERYTHING] if test.key in WHOLE_TABLE_TESTS else days)
         ),
         batch_size=2000,
     )
     _incidents(units, incidents, per_dataset, now)
 
 
-def _version(test: Test, now: datetime) -> TestVersion:
-    return TestVersion(
+def _version(test: QualityTest, now: datetime) -> QualityTestVersion:
+    return QualityTestVersion(
         test=test,
         number=1,
         expression="rows(this) > 0",
         flattened="rows(this) > 0",
         sustain=2 * HOUR,
-        cadence=HOUR if test.key in WHOLE else None,
+        cadence=HOUR if test.key in WHOLE_TABLE_TESTS else None,
         due_after=HOUR,
         rerun_base=HOUR / 12,
         rerun_cap=HOUR,
@@ -117,7 +121,7 @@ def _version(test: Test, now: datetime) -> TestVersion:
     )
 
 
-def _unit(test: Test, copy: DatasetCopy, over: Interval, now: datetime) -> Unit:
+def _unit(test: QualityTest, copy: DatasetCopy, over: Interval, now: datetime) -> Unit:
     passed_at = now - HOUR / 2
     return Unit(
         test=test,
@@ -142,9 +146,11 @@ def _incidents(units: list[Unit], count: int, per_dataset: int, now: datetime) -
     chosen = [unit for own in by_dataset.values() for unit in islice(reversed(own), per_dataset)][:count]
     rows = [_incident(unit, unit.pk % OPEN_EVERY == 0, now) for unit in chosen]
     for begin in range(0, len(rows), 2000):
-        made = Incident.objects.bulk_create(rows[begin : begin + 2000])
-        mine = chosen[begin : begin + 2000]
-        Span.objects.bulk_create([_span(one, unit) for one, unit in zip(made, mine, strict=True)])
+        incidents = Incident.objects.bulk_create(rows[begin : begin + 2000])
+        incident_units = chosen[begin : begin + 2000]
+        Span.objects.bulk_create(
+            [_span(incident, unit) for incident, unit in zip(incidents, incident_units, strict=True)]
+        )
     failing = [unit for unit in chosen if unit.pk % OPEN_EVERY == 0]
     for unit in failing:
         unit.first_fail_at, unit.last_fail_at, unit.sustain = now - 5 * HOUR, now - HOUR / 2, 2 * HOUR
@@ -155,7 +161,7 @@ def _incidents(units: list[Unit], count: int, per_dataset: int, now: datetime) -
 
 def _incident(unit: Unit, is_open: bool, now: datetime) -> Incident:
     opened_at = unit.end + 3 * HOUR
-    ended: dict[str, Any] = {"state": State.RESOLVED, "resolved_at": opened_at + HOUR, "resolution": "auto"}
+    ended: dict[str, Any] = {"state": IncidentState.RESOLVED, "resolved_at": opened_at + HOUR, "resolution": "auto"}
     return Incident(
         dataset_id=unit.test.dataset_id,
         category=unit.test.category,
@@ -178,7 +184,7 @@ def _span(incident: Incident, unit: Unit) -> Span:
 
 
 def _token(number: int, teams: list[Team], person: User, now: datetime) -> str:
-    _, text = tokens.issue(
+    _, text = api_tokens.issue_token(
         name=f"jobs {number}",
         consumer=f"jobs-{number}",
         team=teams[number % TEAMS],

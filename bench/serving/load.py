@@ -112,8 +112,8 @@ class Client:
 
 
 def main() -> int:
-    said: dict[str, Any] = json.loads(sys.stdin.read())
-    client = Client(Load(**{**said, "address": tuple(said["address"])}))
+    arguments: dict[str, Any] = json.loads(sys.stdin.read())
+    client = Client(Load(**{**arguments, "address": tuple(arguments["address"])}))
     seconds = client.run()
     latencies = sorted(client.latencies)
     print(json.dumps({"seconds": seconds, "statuses": client.statuses, "latencies": latencies}))

@@ -10,28 +10,28 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from lakehub.accounts.authentication import TokenAuthentication
+from lakehub.accounts.tokens.authentication import TokenAuthentication
 from lakehub.catalog.models import Dataset
 
 
-def _looked_up(name: str) -> dict[str, Any]:
+def _find_dataset(name: str) -> dict[str, Any]:
     pk, tier, grain = Dataset.objects.filter(name=name).values_list("pk", "tier", "grain").get()
     return {"dataset": name, "number": pk, "tier": tier, "grain": grain}
 
 
 @login_not_required
-def plain(request: HttpRequest) -> HttpResponse:
+def plain_view(request: HttpRequest) -> HttpResponse:
     """As Django alone would do it."""
-    found = TokenAuthentication().authenticate(Request(request))
-    if found is None or "gate:read" not in found[1].scopes:
+    credentials = TokenAuthentication().authenticate(Request(request))
+    if credentials is None or "gate:read" not in credentials[1].scopes:
         return JsonResponse({"error": "no token"}, status=401)
-    return JsonResponse(_looked_up(request.GET["dataset"]))
+    return JsonResponse(_find_dataset(request.GET["dataset"]))
 
 
-class Api(APIView):
+class YardstickView(APIView):
     """As the rest of the API does it."""
 
     scopes: ClassVar = {"GET": "gate:read"}
 
     def get(self, request: Request) -> Response:
-        return Response(_looked_up(request.query_params["dataset"]))
+        return Response(_find_dataset(request.query_params["dataset"]))

@@ -11,11 +11,12 @@ from rest_framework.response import Response
 from rest_framework.serializers import Serializer
 from rest_framework.views import APIView
 
-from incidents import actions, backfilling, combining, moves, reports, resolving
-from incidents.api.common import person, valid
-from incidents.api.incidents import shown
-from incidents.shapes import actions as shapes
-from incidents.shapes.incidents import IncidentDetailSerializer
+from incidents.api.incidents import incident_response
+from incidents.api.request_parsing import current_user, validated_body
+from incidents.api.serializers import actions as shapes
+from incidents.api.serializers.incidents import IncidentDetailSerializer
+from incidents.lifecycle import actions, backfills, merge_split, resolution, user_reports
+from incidents.record import transitions
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
@@ -28,14 +29,14 @@ class Action(APIView):
     right: ClassVar[str]
     body: ClassVar[type[Serializer[Any]]] = shapes.ActionSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         raise NotImplementedError
 
     def post(self, request: Request, number: int) -> Response:
-        actor = person(request)
-        require(actor, self.right, moves.find(number).dataset.team)
-        self.act(number, valid(self.body, request), actor, wiring.clock.now())
-        return shown(number)
+        actor = current_user(request)
+        require(actor, self.right, transitions.incident_by_number(number).dataset.team)
+        self.act(number, validated_body(self.body, request), actor, wiring.clock.now())
+        return incident_response(number)
 
 
 class Acknowledge(Action):
@@ -43,8 +44,8 @@ class Acknowledge(Action):
 
     right = "acknowledge"
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return actions.acknowledge(number, actor=actor, now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return actions.acknowledge(number, actor=actor, now=now, expected_revision=validated_data["revision"])
 
 
 class Release(Action):
@@ -52,8 +53,8 @@ class Release(Action):
 
     right = "acknowledge"
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return actions.release(number, actor=actor, now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return actions.release(number, actor=actor, now=now, expected_revision=validated_data["revision"])
 
 
 class Annotate(Action):
@@ -62,25 +63,34 @@ class Annotate(Action):
     right = "annotate"
     body = shapes.AnnotateSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        changes = {name: said[name] for name in actions.ANNOTATIONS if name in said}
-        return actions.annotate(number, changes, actor=actor, now=now, text=said["text"], seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        changes = {name: validated_data[name] for name in actions.ANNOTATION_FIELDS if name in validated_data}
+        return actions.annotate(
+            number,
+            changes,
+            actor=actor,
+            now=now,
+            text=validated_data["text"],
+            expected_revision=validated_data["revision"],
+        )
 
 
 class Comment(Action):
     right = "annotate"
     body = shapes.CommentSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return actions.comment(number, said["text"], actor=actor, now=now)
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return actions.comment(number, validated_data["text"], actor=actor, now=now)
 
 
 class Assign(Action):
     right = "acknowledge"
     body = shapes.AssignSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return actions.assign(number, said["assignee"], actor=actor, now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return actions.assign(
+            number, validated_data["assignee"], actor=actor, now=now, expected_revision=validated_data["revision"]
+        )
 
 
 class Snooze(Action):
@@ -89,9 +99,11 @@ class Snooze(Action):
     right = "acknowledge"
     body = shapes.SnoozeSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        ends = {"until_worse": said["until_worse"], "failures": said["failures"]}
-        return actions.snooze(number, said["until"], actor=actor, now=now, seen=said["revision"], **ends)
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        ends = {"until_worse": validated_data["until_worse"], "failures": validated_data["failures"]}
+        return actions.snooze(
+            number, validated_data["until"], actor=actor, now=now, expected_revision=validated_data["revision"], **ends
+        )
 
 
 class Wake(Action):
@@ -99,8 +111,8 @@ class Wake(Action):
 
     right = "acknowledge"
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return actions.wake(number, actor=actor, now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return actions.wake(number, actor=actor, now=now, expected_revision=validated_data["revision"])
 
 
 class Rerun(Action):
@@ -108,7 +120,7 @@ class Rerun(Action):
 
     right = "rerun"
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return actions.rerun(number, actor=actor, now=now)
 
 
@@ -118,17 +130,19 @@ class Resolve(Action):
     right = "resolve"
     body = shapes.ResolveSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        if said["resolution"] == "declared_fixed":
-            return reports.declare_fixed(number, why=said["why"], actor=actor, now=now, seen=said["revision"])
-        return resolving.resolve(
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        if validated_data["resolution"] == "declared_fixed":
+            return user_reports.declare_fixed(
+                number, why=validated_data["why"], actor=actor, now=now, expected_revision=validated_data["revision"]
+            )
+        return resolution.resolve_by_force(
             number,
-            resolution=said["resolution"],
-            false_positive=said["false_positive"],
-            why=said["why"],
+            resolution=validated_data["resolution"],
+            false_positive=validated_data["false_positive"],
+            why=validated_data["why"],
             actor=actor.get_username(),
             now=now,
-            seen=said["revision"],
+            expected_revision=validated_data["revision"],
         )
 
 
@@ -138,8 +152,14 @@ class Reopen(Action):
     right = "resolve"
     body = shapes.ReasonSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return resolving.reopen(number, actor=actor.get_username(), now=now, why=said["why"], seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return resolution.undo_resolution(
+            number,
+            actor=actor.get_username(),
+            now=now,
+            why=validated_data["why"],
+            expected_revision=validated_data["revision"],
+        )
 
 
 class Reject(Action):
@@ -148,8 +168,10 @@ class Reject(Action):
     right = "resolve"
     body = shapes.ReasonSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return reports.reject(number, why=said["why"], actor=actor, now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return user_reports.reject_report(
+            number, why=validated_data["why"], actor=actor, now=now, expected_revision=validated_data["revision"]
+        )
 
 
 class Backfill(Action):
@@ -158,9 +180,11 @@ class Backfill(Action):
     right = "rerun"
     body = shapes.BackfillSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        name, where = actor.get_username(), said["data_center"]
-        return backfilling.start(number, data_center=where, actor=name, now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        name, where = actor.get_username(), validated_data["data_center"]
+        return backfills.start_backfill(
+            number, data_center=where, actor=name, now=now, expected_revision=validated_data["revision"]
+        )
 
 
 class Merge(Action):
@@ -169,8 +193,14 @@ class Merge(Action):
     right = "resolve"
     body = shapes.MergeSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return combining.merge(number, said["other"], actor=actor.get_username(), now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return merge_split.merge_incidents(
+            number,
+            validated_data["other"],
+            actor=actor.get_username(),
+            now=now,
+            expected_revision=validated_data["revision"],
+        )
 
 
 class Split(Action):
@@ -179,8 +209,14 @@ class Split(Action):
     right = "resolve"
     body = shapes.SplitSerializer
 
-    def act(self, number: int, said: dict[str, Any], actor: User, now: datetime) -> object:
-        return combining.split(number, said["units"], actor=actor.get_username(), now=now, seen=said["revision"])
+    def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
+        return merge_split.split_incident(
+            number,
+            validated_data["units"],
+            actor=actor.get_username(),
+            now=now,
+            expected_revision=validated_data["revision"],
+        )
 
 
 class Dispute(APIView):
@@ -190,9 +226,15 @@ class Dispute(APIView):
 
     @extend_schema(request=shapes.ReasonSerializer, responses=IncidentDetailSerializer)
     def post(self, request: Request, number: int) -> Response:
-        said = valid(shapes.ReasonSerializer, request)
-        reports.dispute(number, why=said["why"], actor=person(request), now=wiring.clock.now(), seen=said["revision"])
-        return shown(number)
+        validated_data = validated_body(shapes.ReasonSerializer, request)
+        user_reports.dispute_report(
+            number,
+            why=validated_data["why"],
+            actor=current_user(request),
+            now=wiring.clock.now(),
+            expected_revision=validated_data["revision"],
+        )
+        return incident_response(number)
 
 
 for _action in Action.__subclasses__():

@@ -10,22 +10,22 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import alert_coverage, alerting, alerts, suppressions
-from incidents.api.common import person, valid
-from incidents.domain.precedence import DEFAULT, Pair
-from incidents.messages import routes
-from incidents.messages.holding import pairs_of
-from incidents.shapes import alerts as shapes
-from incidents.upstream import open_upstream
+from incidents.alerts import coverage, generate, overview, suppression_rules
+from incidents.api.request_parsing import current_user, validated_body
+from incidents.api.serializers import alerts as shapes
+from incidents.domain.alerting.suppression import DEFAULT_PAIRS, SuppressionPair
+from incidents.notifications import routes
+from incidents.notifications.send_conditions import suppression_pairs
+from incidents.record.upstream import open_upstream_incidents
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
-from quality.coverage import HIGHEST
-from quality.domain.tiers import TIERS
-from quality.serializers import CoverageSerializer
+from quality.api.coverage_serializers import CoverageSerializer
+from quality.domain.slas import TIERS
+from quality.generation.coverage import REQUIRED_TIERS
 
 SCOPES: dict[str, str] = {"GET": "incidents:read"} | dict.fromkeys(("POST", "PUT", "PATCH", "DELETE"), "catalog:write")
 
@@ -36,29 +36,33 @@ class Alerts(APIView):
     @extend_schema(responses=shapes.AlertSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """The alerts of a dataset, one a category: how loud, who is told, held by what."""
-        return Response(shapes.AlertSerializer(alerting.of_dataset(live_dataset(name)), many=True).data)
+        return Response(shapes.AlertSerializer(overview.alert_overviews_of(live_dataset(name)), many=True).data)
 
 
-class OneAlert(APIView):
+class AlertDetail(APIView):
     scopes = SCOPES
 
     @extend_schema(request=shapes.AlertOverrideSerializer, responses=shapes.AlertSerializer)
     def put(self, request: Request, name: str, category: str) -> Response:
         """Sets what counts in place of the template; it stays when the alerts are made anew."""
         dataset = _dataset_to_change(request, name)
-        said = valid(shapes.AlertOverrideSerializer, request)
-        return self._override(request, dataset, category, said)
+        validated_data = validated_body(shapes.AlertOverrideSerializer, request)
+        return self._override(request, dataset, category, validated_data)
 
     @extend_schema(request=None, responses=shapes.AlertSerializer)
     def delete(self, request: Request, name: str, category: str) -> Response:
         """The template counts again."""
         return self._override(request, _dataset_to_change(request, name), category, {})
 
-    def _override(self, request: Request, dataset: Dataset, category: str, said: dict[str, Any]) -> Response:
-        actor = person(request).get_username()
-        alerts.override(dataset, category, said, actor=actor, now=wiring.clock.now())
-        (found,) = (one for one in alerting.of_dataset(dataset) if one.alert.category == category)
-        return Response(shapes.AlertSerializer(found).data)
+    def _override(self, request: Request, dataset: Dataset, category: str, validated_data: dict[str, Any]) -> Response:
+        actor = current_user(request).get_username()
+        generate.override_alert(dataset, category, validated_data, actor=actor, now=wiring.clock.now())
+        (changed,) = (
+            alert_overview
+            for alert_overview in overview.alert_overviews_of(dataset)
+            if alert_overview.alert.category == category
+        )
+        return Response(shapes.AlertSerializer(changed).data)
 
 
 class Suppression(APIView):
@@ -67,21 +71,27 @@ class Suppression(APIView):
     @extend_schema(responses=shapes.SuppressionSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Which category holds the messages of which other one."""
-        return _pairs(pairs_of(live_dataset(name)))
+        return _pairs_response(suppression_pairs(live_dataset(name)))
 
     @extend_schema(request=shapes.PutSuppressionSerializer, responses=shapes.SuppressionSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Adds a pair, or takes one of the default away. A cycle is refused, and named."""
         dataset = _dataset_to_change(request, name)
-        said = valid(shapes.PutSuppressionSerializer, request)
-        actor = person(request).get_username()
-        return _pairs(suppressions.put(dataset, **said, actor=actor, now=wiring.clock.now()))
+        validated_data = validated_body(shapes.PutSuppressionSerializer, request)
+        actor = current_user(request).get_username()
+        return _pairs_response(
+            suppression_rules.set_suppression(dataset, **validated_data, actor=actor, now=wiring.clock.now())
+        )
 
     @extend_schema(request=None, responses=shapes.SuppressionSerializer)
     def delete(self, request: Request, name: str) -> Response:
         """The default counts again: freshness holds all others."""
         dataset = _dataset_to_change(request, name)
-        return _pairs(suppressions.reset(dataset, actor=person(request).get_username(), now=wiring.clock.now()))
+        return _pairs_response(
+            suppression_rules.reset_suppression(
+                dataset, actor=current_user(request).get_username(), now=wiring.clock.now()
+            )
+        )
 
 
 class UpstreamIncidents(APIView):
@@ -90,7 +100,7 @@ class UpstreamIncidents(APIView):
     @extend_schema(responses=shapes.UpstreamIncidentSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """Open incidents of what the dataset is made from, the nearest first."""
-        return Response(shapes.UpstreamIncidentSerializer(open_upstream(live_dataset(name)), many=True).data)
+        return Response(shapes.UpstreamIncidentSerializer(open_upstream_incidents(live_dataset(name)), many=True).data)
 
 
 class Routes(APIView):
@@ -106,12 +116,14 @@ class Routes(APIView):
     def post(self, request: Request, name: str) -> Response:
         """A new route. From the first one on, only routes are told."""
         team = _team_to_change(request, name)
-        said = valid(shapes.PutRouteSerializer, request)
-        made = routes.put(team, said, actor=person(request).get_username(), now=wiring.clock.now())
-        return Response(shapes.RouteSerializer(made).data, status.HTTP_201_CREATED)
+        validated_data = validated_body(shapes.PutRouteSerializer, request)
+        route = routes.set_route(
+            team, validated_data, actor=current_user(request).get_username(), now=wiring.clock.now()
+        )
+        return Response(shapes.RouteSerializer(route).data, status.HTTP_201_CREATED)
 
 
-class OneRoute(APIView):
+class RouteDetail(APIView):
     scopes = SCOPES
 
     @extend_schema(responses=shapes.RouteSerializer)
@@ -122,16 +134,16 @@ class OneRoute(APIView):
     def patch(self, request: Request, name: str, number: int) -> Response:
         """Changes what is said of it."""
         team = _team_to_change(request, name)
-        said = valid(shapes.ChangeRouteSerializer, request)
-        actor = person(request).get_username()
-        made = routes.put(team, said, actor=actor, now=wiring.clock.now(), number=number)
-        return Response(shapes.RouteSerializer(made).data)
+        validated_data = validated_body(shapes.ChangeRouteSerializer, request)
+        actor = current_user(request).get_username()
+        route = routes.set_route(team, validated_data, actor=actor, now=wiring.clock.now(), number=number)
+        return Response(shapes.RouteSerializer(route).data)
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, name: str, number: int) -> Response:
         """Takes it away. What it kept for later goes out at once."""
         team = _team_to_change(request, name)
-        routes.remove(team, number, actor=person(request).get_username(), now=wiring.clock.now())
+        routes.remove_route(team, number, actor=current_user(request).get_username(), now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -141,15 +153,15 @@ class AlertCoverage(APIView):
     @extend_schema(parameters=[OpenApiParameter("tier", int, many=True)], responses=CoverageSerializer)
     def get(self, request: Request) -> Response:
         """Of how many datasets somebody would hear whatever fails, and what the others lack."""
-        tiers = [_tier(text) for text in request.query_params.getlist("tier")] or HIGHEST
-        return Response(CoverageSerializer(alert_coverage.coverage(tiers, now=wiring.clock.now())).data)
+        tiers = [_tier(text) for text in request.query_params.getlist("tier")] or REQUIRED_TIERS
+        return Response(CoverageSerializer(coverage.alert_coverage(tiers, now=wiring.clock.now())).data)
 
 
 def _tier(text: str) -> int:
-    known = {str(tier): tier for tier in TIERS}
-    if text not in known:
-        raise Refused.because({"tier": f"There is no tier `{text}`: tiers go from 0 (highest) to {max(TIERS)}."})
-    return known[text]
+    tiers_by_text = {str(tier): tier for tier in TIERS}
+    if text not in tiers_by_text:
+        raise Refused.for_fields({"tier": f"There is no tier `{text}`: tiers go from 0 (highest) to {max(TIERS)}."})
+    return tiers_by_text[text]
 
 
 def _dataset_to_change(request: Request, name: str) -> Dataset:
@@ -164,6 +176,6 @@ def _team_to_change(request: Request, name: str) -> Team:
     return team
 
 
-def _pairs(pairs: frozenset[Pair]) -> Response:
-    said = {"pairs": sorted(pairs), "is_default": pairs == DEFAULT}
-    return Response(shapes.SuppressionSerializer(said).data)
+def _pairs_response(pairs: frozenset[SuppressionPair]) -> Response:
+    suppression = {"pairs": sorted(pairs), "is_default": pairs == DEFAULT_PAIRS}
+    return Response(shapes.SuppressionSerializer(suppression).data)

@@ -12,23 +12,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.api.common import person, valid
-from incidents.api.limiting import GateRate, charge, charge_reading
-from incidents.gate import answers as gate
-from incidents.gate import log as gate_log
-from incidents.gate import sql as gate_sql
-from incidents.gate.answers import Asked, Question, Reply
-from incidents.shapes import gate as shapes
+from incidents.api.request_parsing import current_user, validated_body
+from incidents.api.serializers import gate as shapes
+from incidents.api.throttling import GateThrottle, charge, charge_reading
+from incidents.gate import answer as gate
+from incidents.gate import copies
+from incidents.gate import from_sql as gate_sql
+from incidents.gate import question_log as gate_log
+from incidents.gate.answer import CopyQuestion, GateReply, ResolvedQuestion
 from lakehub import wiring
 from lakehub.accounts.models import Token
-from lakehub.catalog.instants import wanted_range
+from lakehub.catalog.request_times import parse_range
 from lakehub.kernel.errors import Refused
-from quality.metrics import metric_named
+from quality.generation.business_metrics import metric_named
 from quality.models import Metric
 
-MOST_INPUTS = 100
-LONGEST_ID = 100
-LONGEST_CONSUMER = 63
+MAX_INPUTS = 100
+MAX_REQUEST_ID_LENGTH = 100
+MAX_CONSUMER_LENGTH = 63
 """What a policy and the log hold; the name of a person may be longer."""
 
 
@@ -36,7 +37,7 @@ class Gate(APIView):
     """May I read this dataset over this time range now?"""
 
     scopes: ClassVar = {"GET": "gate:read", "POST": "gate:read"}
-    throttle_classes = (GateRate,)
+    throttle_classes = (GateThrottle,)
 
     @extend_schema(
         parameters=[
@@ -52,55 +53,57 @@ class Gate(APIView):
     )
     def get(self, request: Request) -> Response:
         """Verdict, reasons, allow or block by the policy of the token's consumer, and when to ask again."""
-        asked = {name: request.query_params.get(name, "") for name in ("dataset", "from", "to", "dc")}
-        if not asked["dataset"]:
-            raise Refused.because({"dataset": "Say which `dataset`."})
-        (reply,) = ask_all(request, [asked], request.query_params.get("request_id", ""), now=wiring.clock.now())
-        return Response(shapes.answer_of(reply))
+        question = {name: request.query_params.get(name, "") for name in ("dataset", "from", "to", "dc")}
+        if not question["dataset"]:
+            raise Refused.for_fields({"dataset": "Say which `dataset`."})
+        (reply,) = ask_all(request, [question], request.query_params.get("request_id", ""), now=wiring.clock.now())
+        return Response(shapes.answer_to_json(reply))
 
     @extend_schema(request=shapes.InputsSerializer, responses=shapes.AnswersSerializer)
     def post(self, request: Request) -> Response:
         """All the inputs of a job at once: allowed where each of them is."""
-        said = valid(shapes.InputsSerializer, request)
-        if len(said["inputs"]) > MOST_INPUTS:
-            raise Refused(f"{len(said['inputs'])} inputs are too many for one question: ask for {MOST_INPUTS} at most.")
-        charge(request, len(said["inputs"]) - 1)
-        replies = ask_all(request, said["inputs"], said["request_id"], now=wiring.clock.now())
-        return Response(shapes.answers_of(replies))
+        validated_data = validated_body(shapes.InputsSerializer, request)
+        if len(validated_data["inputs"]) > MAX_INPUTS:
+            raise Refused(
+                f"{len(validated_data['inputs'])} inputs are too many for one question: ask for {MAX_INPUTS} at most."
+            )
+        charge(request, len(validated_data["inputs"]) - 1)
+        replies = ask_all(request, validated_data["inputs"], validated_data["request_id"], now=wiring.clock.now())
+        return Response(shapes.answers_to_json(replies))
 
 
-class GateOfQuery(APIView):
+class QueryGate(APIView):
     """May I run this query now? The datasets and ranges that it reads, each asked about; nothing of it is run."""
 
     scopes: ClassVar = {"POST": "gate:read"}
-    throttle_classes = (GateRate,)
+    throttle_classes = (GateThrottle,)
 
     @extend_schema(request=shapes.QuerySerializer, responses=shapes.QueryAnswersSerializer)
     def post(self, request: Request) -> Response:
         """A table that nothing bounds by a constant is asked for as a whole, and the answer says so."""
-        said, now = valid(shapes.QuerySerializer, request), wiring.clock.now()
-        charge_reading(request, said["sql"])
-        derived = gate_sql.derive(
-            said["sql"],
-            dialect=said["dialect"],
+        validated_data, now = validated_body(shapes.QuerySerializer, request), wiring.clock.now()
+        charge_reading(request, validated_data["sql"])
+        derived = gate_sql.questions_of_query(
+            validated_data["sql"],
+            dialect=validated_data["dialect"],
             consumer=consumer_of(request),
             now=now,
-            data_center=said["dc"] or home_of(request),
-            zone=_zone(said["timezone"]),
-            leave_out=said["leave_out"],
-            request_id=said["request_id"],
+            data_center=validated_data["dc"] or default_data_center(request),
+            zone=_zone(validated_data["timezone"]),
+            leave_out=validated_data["leave_out"],
+            request_id=validated_data["request_id"],
         )
         charge(request, len(derived.asked) - 1)
-        reads = [shapes.reads_of(one) for one in derived.reads]
-        body = shapes.answers_of(answer(derived.asked, now=now))
-        return Response({**body, "reads": reads, "left_out": derived.left_out})
+        reads = [shapes.reads_to_json(table_reads) for table_reads in derived.reads]
+        body = shapes.answers_to_json(answer_and_log(derived.asked, now=now))
+        return Response({**body, "reads": reads, "left_out": derived.skipped_tables})
 
 
-class GateOfMetric(APIView):
+class MetricGate(APIView):
     """May I use this business metric over this time range now?"""
 
     scopes: ClassVar = {"GET": "gate:read"}
-    throttle_classes = (GateRate,)
+    throttle_classes = (GateThrottle,)
 
     @extend_schema(
         parameters=[
@@ -113,53 +116,60 @@ class GateOfMetric(APIView):
     )
     def get(self, request: Request, name: str) -> Response:
         """The worst over the datasets that it reads and its own tests."""
-        asked = {key: request.query_params.get(key, "") for key in ("from", "to", "dc")}
+        query_params = {key: request.query_params.get(key, "") for key in ("from", "to", "dc")}
         metric, now = metric_named(name), wiring.clock.now()
-        inputs = [{**asked, "dataset": one} for one in dict.fromkeys([metric.dataset.name, *_live_inputs(metric)])]
+        inputs = [
+            {**query_params, "dataset": dataset_name}
+            for dataset_name in dict.fromkeys([metric.dataset.name, *_live_inputs(metric)])
+        ]
         charge(request, len(inputs) - 1)
         replies = ask_all(request, inputs, request.query_params.get("request_id", ""), now=now, metric=metric)
-        return Response({"metric": metric.name, **shapes.answers_of(replies)})
+        return Response({"metric": metric.name, **shapes.answers_to_json(replies)})
 
 
 def _live_inputs(metric: Metric) -> list[str]:
-    return [one.name for one in metric.inputs.all() if one.offboarded_at is None]
+    return [dataset.name for dataset in metric.inputs.all() if dataset.offboarded_at is None]
 
 
 def _zone(name: str) -> ZoneInfo | None:
     try:
         return ZoneInfo(name) if name else None
     except (ZoneInfoNotFoundError, ValueError, OSError):
-        raise Refused.because({"timezone": f"There is no time zone `{name}`: write it as Europe/Lisbon."}) from None
+        raise Refused.for_fields({"timezone": f"There is no time zone `{name}`: write it as Europe/Lisbon."}) from None
 
 
 def ask_all(
     request: Request,
-    asked: Sequence[Mapping[str, Any]],
+    raw_questions: Sequence[Mapping[str, Any]],
     request_id: str,
     *,
     now: datetime,
     metric: Metric | None = None,
-) -> list[Reply]:
+) -> list[GateReply]:
     """Answers the questions and has them kept; with `metric` those about it, in its dataset's days. Raises NotFound, Refused."""
-    if len(request_id) > LONGEST_ID:
-        raise Refused.because(
-            {"request_id": f"A request id of {len(request_id)} characters: use {LONGEST_ID} at most."}
+    if len(request_id) > MAX_REQUEST_ID_LENGTH:
+        raise Refused.for_fields(
+            {"request_id": f"A request id of {len(request_id)} characters: use {MAX_REQUEST_ID_LENGTH} at most."}
         )
-    known = gate.found_copies([one["dataset"] for one in asked], now=now)
-    consumer, home = consumer_of(request), home_of(request)
+    known_copies = copies.find_copies([raw_question["dataset"] for raw_question in raw_questions], now=now)
+    consumer, home = consumer_of(request), default_data_center(request)
     questions = []
-    for one in asked:
-        found = gate.chosen(one["dataset"], one["dc"] or home, known)
-        wanted = wanted_range(one["from"], one["to"], metric.dataset if metric else found.copy.dataset)
-        question = Question(one["dataset"], wanted, consumer, found.copy.data_center.name, request_id)
-        questions.append(Asked(question, found, metric.name if metric else ""))
-    return answer(questions, now=now)
+    for raw_question in raw_questions:
+        known_copy = copies.choose_copy(raw_question["dataset"], raw_question["dc"] or home, known_copies)
+        data_range = parse_range(
+            raw_question["from"], raw_question["to"], metric.dataset if metric else known_copy.copy.dataset
+        )
+        question = CopyQuestion(
+            raw_question["dataset"], data_range, consumer, known_copy.copy.data_center.name, request_id
+        )
+        questions.append(ResolvedQuestion(question, known_copy, metric.name if metric else ""))
+    return answer_and_log(questions, now=now)
 
 
-def answer(asked: Sequence[Asked], *, now: datetime) -> list[Reply]:
+def answer_and_log(questions: Sequence[ResolvedQuestion], *, now: datetime) -> list[GateReply]:
     """The answers; the questions are kept behind them."""
-    replies = gate.answered(asked, now=now)
-    gate_log.LOG.put(map(gate.question_row, replies))
+    replies = gate.answer_questions(questions, now=now)
+    gate_log.QUESTION_LOG.put(map(gate.question_to_row, replies))
     return replies
 
 
@@ -167,9 +177,9 @@ def consumer_of(request: Request) -> str:
     """The token's, never a parameter; a person at the browser asks as themselves."""
     if isinstance(request.auth, Token):
         return request.auth.consumer
-    return person(request).get_username()[:LONGEST_CONSUMER]
+    return current_user(request).get_username()[:MAX_CONSUMER_LENGTH]
 
 
-def home_of(request: Request) -> str:
+def default_data_center(request: Request) -> str:
     """The data center that is meant where none is named."""
     return request.auth.data_center if isinstance(request.auth, Token) else ""

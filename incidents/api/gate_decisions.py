@@ -11,17 +11,16 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.api.common import person, valid
-from incidents.gate import answers as gate
-from incidents.gate import overrides
+from incidents.api.request_parsing import current_user, validated_body
+from incidents.api.serializers import gate_decisions as shapes
+from incidents.gate import copies, overrides
 from incidents.gate import policies as gate_policies
 from incidents.models import GateOverride, GatePolicy
-from incidents.shapes import gate_decisions as shapes
 from lakehub import wiring
-from lakehub.accounts.permissions import named, require
-from lakehub.catalog.access import require_on_dataset
-from lakehub.catalog.changes import live_dataset
-from lakehub.catalog.instants import instant, wanted_range
+from lakehub.accounts.permissions import field_of_body, require
+from lakehub.catalog.datasets.lookup import live_dataset
+from lakehub.catalog.request_permissions import require_on_named_dataset
+from lakehub.catalog.request_times import parse_instant, parse_range
 from lakehub.kernel.errors import Refused
 
 
@@ -35,11 +34,11 @@ class Policies(ListAPIView[GatePolicy]):
     @extend_schema(request=shapes.SetPolicySerializer, responses=shapes.PolicySerializer)
     def put(self, request: Request) -> Response:
         """Sets the policy of a consumer for a tier. Admins of the team that holds the consumer."""
-        actor, now = person(request), wiring.clock.now()
-        gate_policies.require_policy(actor, named(request, "consumer"), now=now)
-        said = valid(shapes.SetPolicySerializer, request)
-        gate_policies.require_policy(actor, said["consumer"], now=now)
-        row = gate_policies.put(**said, actor=actor, now=now)
+        actor, now = current_user(request), wiring.clock.now()
+        gate_policies.require_policy_right(actor, field_of_body(request, "consumer"), now=now)
+        validated_data = validated_body(shapes.SetPolicySerializer, request)
+        gate_policies.require_policy_right(actor, validated_data["consumer"], now=now)
+        row = gate_policies.set_policy(**validated_data, actor=actor, now=now)
         return Response(shapes.PolicySerializer(row).data)
 
     @extend_schema(
@@ -52,17 +51,17 @@ class Policies(ListAPIView[GatePolicy]):
     )
     def delete(self, request: Request) -> Response:
         """Takes a policy away: the one for every tier holds then, or the default."""
-        consumer, actor, now = request.query_params.get("consumer", ""), person(request), wiring.clock.now()
-        gate_policies.require_policy(actor, consumer, now=now)
-        gate_policies.remove(consumer, _tier(request), actor=actor, now=now)
+        consumer, actor, now = request.query_params.get("consumer", ""), current_user(request), wiring.clock.now()
+        gate_policies.require_policy_right(actor, consumer, now=now)
+        gate_policies.remove_policy(consumer, _tier(request), actor=actor, now=now)
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
 def _tier(request: Request) -> int | None:
-    said = request.query_params.get("tier", "")
-    if said and not (said.isascii() and said.isdecimal() and len(said) < 3):
-        raise Refused.because({"tier": f"`{said[:20]}` is no tier: 0 to 5."})
-    return int(said) if said else None
+    text = request.query_params.get("tier", "")
+    if text and not (text.isascii() and text.isdecimal() and len(text) < 3):
+        raise Refused.for_fields({"tier": f"`{text[:20]}` is no tier: 0 to 5."})
+    return int(text) if text else None
 
 
 class Overrides(ListAPIView[GateOverride]):
@@ -73,9 +72,9 @@ class Overrides(ListAPIView[GateOverride]):
     queryset = GateOverride.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]  # the stub's return type names a private class
-        asked = self.request.query_params
-        return overrides.listed(
-            now=wiring.clock.now(), dataset=asked.get("dataset", ""), ended=asked.get("ended") == "1"
+        query_params = self.request.query_params
+        return overrides.list_overrides(
+            now=wiring.clock.now(), dataset=query_params.get("dataset", ""), ended=query_params.get("ended") == "1"
         )
 
     def get_serializer_context(self) -> dict[str, object]:
@@ -94,21 +93,25 @@ class Overrides(ListAPIView[GateOverride]):
     @extend_schema(request=shapes.NewOverrideSerializer, responses={201: shapes.OverrideSerializer})
     def post(self, request: Request) -> Response:
         """Lets a range be read until a time, with a reason. Owners, on-call and admins of the dataset's team; audited."""
-        require_on_dataset(request, "override")
-        said, actor, now = valid(shapes.NewOverrideSerializer, request), person(request), wiring.clock.now()
-        dataset = live_dataset(said["dataset"])
+        require_on_named_dataset(request, "override")
+        validated_data, actor, now = (
+            validated_body(shapes.NewOverrideSerializer, request),
+            current_user(request),
+            wiring.clock.now(),
+        )
+        dataset = live_dataset(validated_data["dataset"])
         require(actor, "override", dataset.team)
-        made = overrides.override(
+        override = overrides.create_override(
             dataset,
-            wanted_range(said["from"], said["to"], dataset),
-            copy=gate.find_copy(dataset.name, said["dc"]) if said["dc"] else None,
-            consumer=said["consumer"],
-            reason=said["reason"],
-            expires_at=instant(said["until"], name="until", zone=dataset.zone),
+            parse_range(validated_data["from"], validated_data["to"], dataset),
+            copy=copies.find_copy(dataset.name, validated_data["dc"]) if validated_data["dc"] else None,
+            consumer=validated_data["consumer"],
+            reason=validated_data["reason"],
+            expires_at=parse_instant(validated_data["until"], name="until", zone=dataset.zone),
             actor=actor,
             now=now,
         )
-        shown = shapes.OverrideSerializer(made, context={"now": now})
+        shown = shapes.OverrideSerializer(override, context={"now": now})
         return Response(shown.data, status=status.HTTP_201_CREATED)
 
 
@@ -119,7 +122,7 @@ class EndOverride(APIView):
 
     @extend_schema(request=None, responses=shapes.OverrideSerializer)
     def post(self, request: Request, number: int) -> Response:
-        actor, now = person(request), wiring.clock.now()
-        require(actor, "override", overrides.find(number).dataset.team)
-        made = overrides.end(number, actor=actor, now=now)
-        return Response(shapes.OverrideSerializer(made, context={"now": now}).data)
+        actor, now = current_user(request), wiring.clock.now()
+        require(actor, "override", overrides.override_by_number(number).dataset.team)
+        override = overrides.end_override(number, actor=actor, now=now)
+        return Response(shapes.OverrideSerializer(override, context={"now": now}).data)

@@ -13,18 +13,19 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents import moves, reports
-from incidents.api.common import known, person, valid
-from incidents.causes import likely_cause
-from incidents.gate import answers as gate
-from incidents.models import FalsePositive, Incident, State
-from incidents.scores.behind import NUMBERS, behind
-from incidents.scores.scope import wanted_scope, wanted_window
-from incidents.shapes.actions import ReportSerializer
-from incidents.shapes.incidents import IncidentDetailSerializer, IncidentSerializer
+from incidents.api.request_parsing import checked_choice, current_user, validated_body
+from incidents.api.serializers.actions import ReportSerializer
+from incidents.api.serializers.incidents import IncidentDetailSerializer, IncidentSerializer
+from incidents.gate import copies
+from incidents.lifecycle import user_reports
+from incidents.models import FalsePositive, Incident, IncidentState
+from incidents.record import transitions
+from incidents.record.likely_cause import likely_cause
+from incidents.scores.drilldown import DRILLDOWN_NUMBERS, drilldown_incidents
+from incidents.scores.scope import parse_scope, parse_window
 from lakehub import wiring
-from lakehub.catalog.changes import live_dataset
-from lakehub.catalog.instants import wanted_range
+from lakehub.catalog.datasets.lookup import live_dataset
+from lakehub.catalog.request_times import parse_range
 from quality.models import Category
 
 
@@ -38,31 +39,33 @@ class Incidents(ListAPIView[Incident]):
     serializer_class = IncidentSerializer
 
     def get_queryset(self) -> QuerySet[Incident]:
-        asked = self.request.query_params
-        rows = self._behind(asked) if asked.get("behind") else Incident.objects.order_by("-opened_at", "-pk")
+        query_params = self.request.query_params
+        rows = (
+            self._behind(query_params) if query_params.get("behind") else Incident.objects.order_by("-opened_at", "-pk")
+        )
         rows = rows.select_related("dataset", "assignee")
-        if asked.get("open") == "1":
+        if query_params.get("open") == "1":
             rows = rows.filter(resolved_at=None)
         for name, field, words in (
-            ("state", "state", State.values),
+            ("state", "state", IncidentState.values),
             ("category", "category", Category.values),
         ):
-            if value := asked.get(name):
-                rows = rows.filter(**{field: known(name, value, words)})
-        if asked.get("dataset"):
-            rows = rows.filter(dataset__name=asked["dataset"])
+            if value := query_params.get(name):
+                rows = rows.filter(**{field: checked_choice(name, value, words)})
+        if query_params.get("dataset"):
+            rows = rows.filter(dataset__name=query_params["dataset"])
         return rows
 
-    def _behind(self, asked: Mapping[str, str]) -> QuerySet[Incident]:
-        window, kind = wanted_window(asked, now=wiring.clock.now()), asked.get("kind", "")
+    def _behind(self, query_params: Mapping[str, str]) -> QuerySet[Incident]:
+        window, kind = parse_window(query_params, now=wiring.clock.now()), query_params.get("kind", "")
         if kind:
-            known("kind", kind, FalsePositive.values)
-        return behind(asked["behind"], window, wanted_scope(asked), kind=kind)
+            checked_choice("kind", kind, FalsePositive.values)
+        return drilldown_incidents(query_params["behind"], window, parse_scope(query_params), kind=kind)
 
     @extend_schema(
         parameters=[
             *(OpenApiParameter(name, str) for name in ("state", "category", "dataset", "open")),
-            OpenApiParameter("behind", str, enum=list(NUMBERS), description="With these also:"),
+            OpenApiParameter("behind", str, enum=list(DRILLDOWN_NUMBERS), description="With these also:"),
             *(OpenApiParameter(name, str) for name in ("from", "to", "team", "test")),
             OpenApiParameter("days", int, description="Before `to`, instead of `from`."),
             OpenApiParameter("tier", int),
@@ -76,32 +79,32 @@ class Incidents(ListAPIView[Incident]):
     @extend_schema(request=ReportSerializer, responses={201: IncidentDetailSerializer})
     def post(self, request: Request) -> Response:
         """Reports what no test saw. Everybody who is signed in may."""
-        said = valid(ReportSerializer, request)
-        dataset = live_dataset(said["dataset"])
-        made = reports.report(
+        validated_data = validated_body(ReportSerializer, request)
+        dataset = live_dataset(validated_data["dataset"])
+        incident = user_reports.file_report(
             dataset,
-            said["category"],
-            wanted_range(said["from"], said["to"], dataset),
-            text=said["text"],
-            reporter=person(request),
+            validated_data["category"],
+            parse_range(validated_data["from"], validated_data["to"], dataset),
+            text=validated_data["text"],
+            reporter=current_user(request),
             now=wiring.clock.now(),
-            copy=gate.find_copy(dataset.name, said["dc"]) if said["dc"] else None,
-            occurred_at=said["occurred_at"],
+            copy=copies.find_copy(dataset.name, validated_data["dc"]) if validated_data["dc"] else None,
+            occurred_at=validated_data["occurred_at"],
         )
-        return shown(made.pk, status.HTTP_201_CREATED)
+        return incident_response(incident.pk, status.HTTP_201_CREATED)
 
 
-class OneIncident(APIView):
+class IncidentDetail(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
     @extend_schema(responses=IncidentDetailSerializer)
     def get(self, request: Request, number: int) -> Response:
         """The incident with its spans, its timeline and its messages."""
-        return shown(number)
+        return incident_response(number)
 
 
-def shown(number: int, code: int = status.HTTP_200_OK) -> Response:
-    moves.find(number)
+def incident_response(number: int, code: int = status.HTTP_200_OK) -> Response:
+    transitions.incident_by_number(number)
     related = ("spans__copy__data_center", "spans__unit__test__version", "events", "messages__deliveries")
     incident = Incident.objects.select_related("dataset", "assignee").prefetch_related(*related).get(pk=number)
     cause = likely_cause(incident, now=wiring.clock.now(), spans=list(incident.spans.all()))

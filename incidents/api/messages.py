@@ -12,11 +12,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.api.common import known, person, valid
+from incidents.api.request_parsing import checked_choice, current_user, validated_body
+from incidents.api.serializers import messages as shapes
 from incidents.channels import CHANNELS
-from incidents.messages import delivering, phrasing, routes, telling
 from incidents.models import Delivery
-from incidents.shapes import messages as shapes
+from incidents.notifications import content, delivery, routes, templates
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require
@@ -25,78 +25,80 @@ from lakehub.kernel.errors import Refused
 SCOPES: dict[str, str] = {"GET": "incidents:read"} | dict.fromkeys(("POST", "PUT", "DELETE"), "catalog:write")
 
 
-class AllWords(APIView):
+class MessageTemplates(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
     @extend_schema(responses=shapes.WordsSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """What the team's messages say, one an occasion."""
-        return Response(shapes.WordsSerializer(phrasing.of_team(routes.team_named(name)), many=True).data)
+        return Response(shapes.WordsSerializer(templates.templates_of(routes.team_named(name)), many=True).data)
 
 
-class OneWords(APIView):
+class MessageTemplateDetail(APIView):
     scopes = SCOPES
 
     @extend_schema(responses=shapes.WordsSerializer)
     def get(self, request: Request, name: str, occasion: str) -> Response:
-        return Response(shapes.WordsSerializer(phrasing.of_occasion(routes.team_named(name), occasion)).data)
+        return Response(shapes.WordsSerializer(templates.template_of(routes.team_named(name), occasion)).data)
 
     @extend_schema(request=shapes.PutWordsSerializer, responses=shapes.WordsSerializer)
     def put(self, request: Request, name: str, occasion: str) -> Response:
         """Sets the words. A name in braces that is no variable is refused."""
-        team, said = _to_change(request, name), valid(shapes.PutWordsSerializer, request)
-        made = phrasing.put(team, occasion, **said, actor=person(request).get_username(), now=wiring.clock.now())
-        return Response(shapes.WordsSerializer(made).data)
+        team, validated_data = _team_to_change(request, name), validated_body(shapes.PutWordsSerializer, request)
+        template_text = templates.set_template(
+            team, occasion, **validated_data, actor=current_user(request).get_username(), now=wiring.clock.now()
+        )
+        return Response(shapes.WordsSerializer(template_text).data)
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, name: str, occasion: str) -> Response:
         """The words for `others` count again, or Lakehub's own."""
-        team = _to_change(request, name)
-        phrasing.reset(team, occasion, actor=person(request).get_username(), now=wiring.clock.now())
+        team = _team_to_change(request, name)
+        templates.reset_template(team, occasion, actor=current_user(request).get_username(), now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class PreviewOfWords(APIView):
+class MessageTemplatePreview(APIView):
     scopes: ClassVar = {"POST": "incidents:read"}
 
     @extend_schema(request=shapes.PutWordsSerializer, responses=shapes.PreviewSerializer)
     def post(self, request: Request, name: str, occasion: str) -> Response:
         """How these words would read of the team's latest incident. Nothing is changed or sent."""
-        team, said = routes.team_named(name), valid(shapes.PutWordsSerializer, request)
-        found = phrasing.preview(team, occasion, **said, now=wiring.clock.now())
-        return Response(shapes.PreviewSerializer(found).data)
+        team, validated_data = routes.team_named(name), validated_body(shapes.PutWordsSerializer, request)
+        preview = templates.preview_template(team, occasion, **validated_data, now=wiring.clock.now())
+        return Response(shapes.PreviewSerializer(preview).data)
 
 
-class Variables(APIView):
+class MessageVariables(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
     @extend_schema(responses=shapes.VariableSerializer(many=True))
     def get(self, request: Request) -> Response:
         """What may stand in braces in the words of a message."""
-        rows = [{"name": name, "what": what} for name, what in telling.VARIABLES.items()]
+        rows = [{"name": name, "what": description} for name, description in content.VARIABLES.items()]
         return Response(shapes.VariableSerializer(rows, many=True).data)
 
 
-class Trial(APIView):
+class ChannelTest(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
     @extend_schema(request=shapes.TrialSerializer, responses=shapes.DeliverySerializer)
     def post(self, request: Request, name: str) -> Response:
         """Sends a word to an address and says whether it arrived."""
-        team, said = _to_change(request, name), valid(shapes.TrialSerializer, request)
-        known("channel", said["channel"], list(CHANNELS))
-        return _tried(request, team, said["channel"], said["address"])
+        team, validated_data = _team_to_change(request, name), validated_body(shapes.TrialSerializer, request)
+        checked_choice("channel", validated_data["channel"], list(CHANNELS))
+        return _send_test(request, team, validated_data["channel"], validated_data["address"])
 
 
-class TrialOfRoute(APIView):
+class RouteTest(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
     @extend_schema(request=None, responses=shapes.DeliverySerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
         """Sends a word over a route and says whether it arrived."""
-        team = _to_change(request, name)
+        team = _team_to_change(request, name)
         route = routes.route_of(team, number)
-        return _tried(request, team, route.channel, route.address)
+        return _send_test(request, team, route.channel, route.address)
 
 
 class Deliveries(ListAPIView[Delivery]):
@@ -107,14 +109,14 @@ class Deliveries(ListAPIView[Delivery]):
     queryset = Delivery.objects.none()
 
     def get_queryset(self) -> QuerySet[Delivery]:
-        asked = self.request.query_params
+        query_params = self.request.query_params
         rows = Delivery.objects.filter(team=routes.team_named(self.kwargs["name"])).select_related("message")
-        if text := asked.get("incident"):
+        if text := query_params.get("incident"):
             if not text.isascii() or not text.isdigit() or len(text) > 18:
-                raise Refused.because({"incident": f"`{text}` is no number of an incident."})
+                raise Refused.for_fields({"incident": f"`{text}` is no number of an incident."})
             rows = rows.filter(message__incident=int(text))
-        if text := asked.get("ok"):
-            rows = rows.filter(ok=known("ok", text, ["0", "1"]) == "1")
+        if text := query_params.get("ok"):
+            rows = rows.filter(ok=checked_choice("ok", text, ["0", "1"]) == "1")
         return rows.order_by("-at", "-pk")
 
     @extend_schema(
@@ -125,14 +127,14 @@ class Deliveries(ListAPIView[Delivery]):
         return super().get(request, *args, **kwargs)
 
 
-def _tried(request: Request, team: Team, channel: str, address: str) -> Response:
-    actor, now = person(request).get_username(), wiring.clock.now()
+def _send_test(request: Request, team: Team, channel: str, address: str) -> Response:
+    actor, now = current_user(request).get_username(), wiring.clock.now()
     return Response(
-        shapes.DeliverySerializer(delivering.try_out(channel, address, team=team, actor=actor, now=now)).data
+        shapes.DeliverySerializer(delivery.send_test_message(channel, address, team=team, actor=actor, now=now)).data
     )
 
 
-def _to_change(request: Request, name: str) -> Team:
+def _team_to_change(request: Request, name: str) -> Team:
     team = routes.team_named(name)
     require(request.user, "onboard", team)
     return team

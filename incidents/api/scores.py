@@ -9,22 +9,24 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.scores.noise import noisy_tests
-from incidents.scores.reactions import reactions_of
-from incidents.scores.scope import DAYS, MOST_DAYS, Scope, wanted_scope, wanted_window
-from incidents.scores.scoring import GROUPINGS, Score, Scores, named, scores_of
-from incidents.scores.turns import turn
-from incidents.shapes import scores as shapes
-from incidents.shapes.common import RangeSerializer
+from incidents.api.serializers import scores as shapes
+from incidents.api.serializers.ranges import RangeSerializer
+from incidents.scores.noisy_tests import noisy_tests
+from incidents.scores.response_times import response_times_of
+from incidents.scores.scope import DEFAULT_DAYS, MAX_DAYS, Scope, parse_scope, parse_window
+from incidents.scores.scoring import GROUPINGS, Score, Scores, scores_of, with_test_names
+from incidents.scores.single_flight import exclusive_computation
 from lakehub import wiring
-from lakehub.openapi import ErrorSerializer
-from lakehub.paging import Pages
+from lakehub.http.openapi import ErrorSerializer
+from lakehub.http.pagination import BoundedPagination
 from quality.models import Category
 
 WINDOW = [
     OpenApiParameter("from", str, description="A date of UTC, or a time with its offset."),
     OpenApiParameter("to", str, description="Not included; now, if not given."),
-    OpenApiParameter("days", int, description=f"Instead of `from`: so many days, {MOST_DAYS} at most; else {DAYS}."),
+    OpenApiParameter(
+        "days", int, description=f"Instead of `from`: so many days, {MAX_DAYS} at most; else {DEFAULT_DAYS}."
+    ),
 ]
 SCOPE = [
     OpenApiParameter("dataset", str),
@@ -37,7 +39,7 @@ BUSY = OpenApiResponse(
 )
 
 
-class ScoresOfWindow(APIView):
+class WindowScores(APIView):
     """How good alarms and data were."""
 
     scopes: ClassVar = {"GET": "incidents:read"}
@@ -54,24 +56,26 @@ class ScoresOfWindow(APIView):
     )
     def get(self, request: Request) -> Response:
         """Precision, recall, data-level and query-level scores of `[from, to)`, and how long it took to react."""
-        with turn():
+        with exclusive_computation():
             return Response(self._said(request))
 
     def _said(self, request: Request) -> dict[str, Any]:
-        found = asked_for(request)
+        scores = requested_scores(request)
         by = request.query_params.get("by", "")
-        groups = found.by(by) if by else []
-        shown = Pages().paginate_queryset(groups, request) if groups else []
+        groups = scores.by(by) if by else []
+        shown = BoundedPagination().paginate_queryset(groups, request) if groups else []
         page: list[Score] = list(shown or ())
-        whole = found.whole
+        whole = scores.whole
         return {
             **shapes.ScoreSerializer(whole).data,
-            "window": RangeSerializer(found.window).data,
-            "unsettled": whole.unsettled[: shapes.MOST_NAMED],
-            "times": shapes.ReactionsSerializer(reactions_of(found.window, found.scope)).data,
+            "window": RangeSerializer(scores.window).data,
+            "unsettled": whole.unsettled[: shapes.MAX_NAMED],
+            "times": shapes.ReactionsSerializer(response_times_of(scores.window, scores.scope)).data,
             "by": by,
             "groups_count": len(groups),
-            "groups": [shapes.GroupSerializer(one).data for one in (named(page) if by == "test" else page)],
+            "groups": [
+                shapes.GroupSerializer(group).data for group in (with_test_names(page) if by == "test" else page)
+            ],
         }
 
 
@@ -83,12 +87,14 @@ class NoisyTests(APIView):
     @extend_schema(parameters=[*WINDOW, *SCOPE], responses={200: shapes.NoisySerializer(many=True), 503: BUSY})
     def get(self, request: Request) -> Response:
         """Those whose incidents were false positives in `[from, to)`, the most false time first, 200 at most."""
-        with turn():
-            return Response([shapes.NoisySerializer(one).data for one in noisy_tests(asked_for(request))])
+        with exclusive_computation():
+            return Response(
+                [shapes.NoisySerializer(noisy_test).data for noisy_test in noisy_tests(requested_scores(request))]
+            )
 
 
-def asked_for(request: Request) -> Scores:
+def requested_scores(request: Request) -> Scores:
     """Raises Refused."""
-    now, asked = wiring.clock.now(), request.query_params
-    scope: Scope = wanted_scope(asked).narrowed(test="")
-    return scores_of(wanted_window(asked, now=now), now=now, scope=scope)
+    now, query_params = wiring.clock.now(), request.query_params
+    scope: Scope = parse_scope(query_params).narrowed(test="")
+    return scores_of(parse_window(query_params, now=now), now=now, scope=scope)

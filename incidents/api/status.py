@@ -9,21 +9,21 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.api.common import known
-from incidents.domain.rollup import WEIGHTS
-from incidents.rollup import Health, health_of
-from incidents.scores.scope import wanted_scope
-from incidents.shapes.status import STATES, StatusSerializer
+from incidents.api.request_parsing import checked_choice
+from incidents.api.serializers.status import STATES, StatusSerializer
+from incidents.domain.incident.health import STATE_WEIGHTS
+from incidents.record.health import DatasetHealth, health_of
+from incidents.scores.scope import parse_scope
 from lakehub import wiring
 from lakehub.catalog.models import Dataset
-from lakehub.paging import Pages
+from lakehub.http.pagination import BoundedPagination
 
 
 class Status(APIView):
     """States of datasets by category."""
 
     scopes: ClassVar = {"GET": "incidents:read"}
-    pagination_class: ClassVar = Pages
+    pagination_class: ClassVar = BoundedPagination
 
     @extend_schema(
         parameters=[
@@ -36,15 +36,17 @@ class Status(APIView):
     )
     def get(self, request: Request) -> Response:
         """Worst first. What is suppressed, snoozed or in grace has that as its state, never pass. Three queries for all."""
-        asked = request.query_params
-        scope = wanted_scope({name: asked.get(name, "") for name in ("dataset", "team", "tier")})
-        state = known("state", asked["state"], STATES) if asked.get("state") else ""
+        query_params = request.query_params
+        scope = parse_scope({name: query_params.get(name, "") for name in ("dataset", "team", "tier")})
+        state = checked_choice("state", query_params["state"], STATES) if query_params.get("state") else ""
         datasets = Dataset.objects.filter(scope.of_datasets()).select_related("team")
-        found = [one for one in health_of(datasets, now=wiring.clock.now()).values() if state in ("", one.state)]
+        matching = [
+            health for health in health_of(datasets, now=wiring.clock.now()).values() if state in ("", health.state)
+        ]
         pages = self.pagination_class()
-        page: list[Health] = list(pages.paginate_queryset(sorted(found, key=_worst_first), request) or ())
-        return pages.get_paginated_response([StatusSerializer(one).data for one in page])
+        page: list[DatasetHealth] = list(pages.paginate_queryset(sorted(matching, key=_worst_first), request) or ())
+        return pages.get_paginated_response([StatusSerializer(health).data for health in page])
 
 
-def _worst_first(one: Health) -> tuple[int, int, str]:
-    return -WEIGHTS[one.state], one.dataset.tier, one.dataset.name
+def _worst_first(health: DatasetHealth) -> tuple[int, int, str]:
+    return -STATE_WEIGHTS[health.state], health.dataset.tier, health.dataset.name

@@ -12,7 +12,7 @@ from lakehub.kernel.registry import Registry, UnknownPlugin
 
 
 @dataclass(frozen=True)
-class Note:
+class Notification:
     """What is told, ready to send. `id` is the same when a note comes twice; `facts` is plain JSON for programs."""
 
     id: int
@@ -22,22 +22,22 @@ class Note:
     facts: dict[str, Any]
     kind: str = "message"
     """Numbers are counted by kind."""
-    at: datetime | None = None
+    written_at: datetime | None = None
     """When it was written; None: as it is sent."""
     thread: str = ""
     """What it goes on with, such as `incident-214`; empty: it stands alone."""
-    after: tuple[int, ...] = ()
+    previous_ids: tuple[int, ...] = ()
     """The notes of this thread that went to this address before, oldest first."""
 
 
-class CannotSend(Exception):
-    """It did not arrive. `for_good`: trying again will not help; `retry_after`: how long the other side asked to wait."""
+class DeliveryError(Exception):
+    """It did not arrive. `is_permanent`: trying again will not help; `retry_after`: how long the other side asked to wait."""
 
     def __init__(
-        self, why: str, *, for_good: bool = False, status: str = "", retry_after: timedelta | None = None
+        self, why: str, *, is_permanent: bool = False, status: str = "", retry_after: timedelta | None = None
     ) -> None:
         super().__init__(why)
-        self.for_good = for_good
+        self.is_permanent = is_permanent
         self.status = status
         self.retry_after = retry_after
 
@@ -51,7 +51,7 @@ class Channel(Protocol):
         """`address` as everybody may read it: without what is secret in it."""
         ...
 
-    def send(self, note: Note, address: str, *, now: datetime) -> str:
+    def send(self, note: Notification, address: str, *, now: datetime) -> str:
         """Hands the note over, or raises CannotSend. Waits twenty seconds at most. What the other side answered, in a word."""
         ...
 
@@ -63,7 +63,7 @@ CHANNELS: Registry[type[Channel]] = Registry(
         "webhook": "incidents.channels.webhook:Webhook",
         "slack": "incidents.channels.slack:Slack",
         "pagerduty": "incidents.channels.pagerduty:PagerDuty",
-        "apprise": "incidents.channels.apprise:AnyOther",
+        "apprise": "incidents.channels.apprise:Apprise",
         "log": "incidents.channels.log:Log",
     },
 )
@@ -74,7 +74,7 @@ def channel(name: str) -> Channel:
     return CHANNELS.get(name)()
 
 
-def shown(name: str, address: str) -> str:
+def redacted_address(name: str, address: str) -> str:
     """An address as it may be shown; nothing of it where its channel is gone."""
     try:
         return channel(name).shown(address)

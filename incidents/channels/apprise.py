@@ -21,73 +21,75 @@ from typing import Any
 
 from django.conf import settings
 
-from incidents.channels import CannotSend, Note
-from lakehub.kernel.addresses import is_public
+from incidents.channels import DeliveryError, Notification
+from lakehub.kernel.addresses import is_public_ip
 from lakehub.kernel.errors import Refused
 
 TIMEOUT = 20
 """Seconds, with the start of the child; the library itself waits four for an answer."""
 SCHEME = re.compile(r"([a-z0-9]+)://[^\s\x00-\x1f]*", re.IGNORECASE)
-OURS = {"mailto": "email", "mailtos": "email"}
+DEDICATED_CHANNELS = {"mailto": "email", "mailtos": "email"}
 """What a channel here does better: with a thread, a status, a list of what was sent."""
-LOCAL = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "windows")
+LOCAL_SERVICES = ("blink1", "dbus", "gio", "glib", "gnome", "kde", "macosx", "qt", "syslog", "windows")
 """These act on the machine that Lakehub runs on, with no connection that could be seen."""
 _ROOT = Path(__file__).resolve().parents[2]
-_UNCONNECTED = (
+_HARMLESS_SOCKET_EVENTS = (
     *("socket.__new__", "socket.bind", "socket.gethostname", "socket.getservbyname", "socket.getservbyport"),
     *("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr", "socket.getnameinfo"),
 )
 """These ask nobody but the resolver of names; whatever else a socket does goes to an address. urllib3 binds one to see
 whether there is IPv6."""
-_PROGRAMS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
+_PROGRAM_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
 
 
-class AnyOther:
+class Apprise:
     """`address`: a URL of apprise, such as `ntfys://topic` or `tgram://token/chat`."""
 
     def check(self, address: str) -> None:
         scheme = _scheme(address)
-        if scheme in OURS:
-            raise Refused(f"`{self.shown(address)}` is sent over the channel `{OURS[scheme]}`.")
-        self._refuse_what_is_none(address)
-        if "problem" in _child({"do": "check", "address": address}):
-            raise self._not_understood(address)
+        if scheme in DEDICATED_CHANNELS:
+            raise Refused(f"`{self.shown(address)}` is sent over the channel `{DEDICATED_CHANNELS[scheme]}`.")
+        self._check_scheme(address)
+        if "problem" in _run_child({"do": "check", "address": address}):
+            raise self._invalid_address(address)
 
     def shown(self, address: str) -> str:
         """What stands behind the service's name is as a rule its secret."""
         return f"{_scheme(address)}://…" if _scheme(address) else "…"
 
-    def send(self, note: Note, address: str, *, now: datetime) -> str:
-        self._refuse_what_is_none(address)
-        asked = {"do": "send", "address": address, "title": " ".join(note.subject.split()), "body": note.body}
-        told = _child(asked | {"private": settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS})
-        if "problem" in told:
-            raise CannotSend(f"{self.shown(address)}: {told['problem']}", for_good=bool(told.get("for_good")))
+    def send(self, note: Notification, address: str, *, now: datetime) -> str:
+        self._check_scheme(address)
+        request = {"do": "send", "address": address, "title": " ".join(note.subject.split()), "body": note.body}
+        answer = _run_child(request | {"private": settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS})
+        if "problem" in answer:
+            raise DeliveryError(
+                f"{self.shown(address)}: {answer['problem']}", is_permanent=bool(answer.get("is_permanent"))
+            )
         return "sent"
 
-    def _not_understood(self, address: str) -> Refused:
+    def _invalid_address(self, address: str) -> Refused:
         return Refused(
             f"`{self.shown(address)}` is no address that apprise {version('apprise')} understands: write service://what-it-needs, as its documentation says."
         )
 
-    def _refuse_what_is_none(self, address: str) -> None:
+    def _check_scheme(self, address: str) -> None:
         if not _scheme(address):
-            raise self._not_understood(address)
-        if _scheme(address) in LOCAL:
+            raise self._invalid_address(address)
+        if _scheme(address) in LOCAL_SERVICES:
             raise Refused(f"`{self.shown(address)}` would act on the machine that Lakehub runs on: name a service.")
 
 
 def _scheme(address: str) -> str:
-    found = SCHEME.fullmatch(address)
-    return found.group(1).lower() if found else ""
+    match = SCHEME.fullmatch(address)
+    return match.group(1).lower() if match else ""
 
 
-def _child(asked: dict[str, Any]) -> dict[str, Any]:
+def _run_child(request: dict[str, Any]) -> dict[str, Any]:
     """Its answer; it is killed when its time is over."""
     try:
         done = subprocess.run(
             [sys.executable, "-m", __name__],
-            input=json.dumps(asked).encode(),
+            input=json.dumps(request).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
             timeout=TIMEOUT,
@@ -99,15 +101,15 @@ def _child(asked: dict[str, Any]) -> dict[str, Any]:
         return {"problem": f"it took longer than {TIMEOUT} s"}
     if done.returncode:
         return {"problem": f"it was stopped (exit code {done.returncode})"}
-    return _answer(done.stdout)
+    return _parse_child_output(done.stdout)
 
 
-def _answer(said: bytes) -> dict[str, Any]:
+def _parse_child_output(output: bytes) -> dict[str, Any]:
     try:
-        told = json.loads(said)
+        answer = json.loads(output)
     except ValueError:
-        told = None
-    return told if isinstance(told, dict) else {"problem": "it was stopped before it had answered"}
+        answer = None
+    return answer if isinstance(answer, dict) else {"problem": "it was stopped before it had answered"}
 
 
 # In the child
@@ -116,40 +118,42 @@ def _answer(said: bytes) -> dict[str, Any]:
 def main() -> None:
     answer = os.fdopen(os.dup(sys.stdout.fileno()), "w")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what a plug-in prints is no answer
-    asked = json.load(sys.stdin)
-    seen: list[str] = []
-    sys.addaudithook(lambda event, args: _guard(event, args, seen, private=bool(asked.get("private"))))
+    request = json.load(sys.stdin)
+    refused_addresses: list[str] = []
+    sys.addaudithook(
+        lambda event, args: _audit_hook(event, args, refused_addresses, private=bool(request.get("private")))
+    )
     with answer:
-        json.dump(_told(asked, seen), answer)
+        json.dump(_handle_request(request, refused_addresses), answer)
 
 
-def _told(asked: dict[str, Any], seen: list[str]) -> dict[str, Any]:
-    """`seen`: addresses that were refused."""
+def _handle_request(request: dict[str, Any], refused_addresses: list[str]) -> dict[str, Any]:
+    """Adds to `refused_addresses` what was refused."""
     import apprise
 
     memory = apprise.PersistentStoreMode.MEMORY
     asset = apprise.AppriseAsset(plugin_paths=[], http_redirects=False, storage_mode=memory, allow_templates=False)
-    service = apprise.Apprise.instantiate(asked["address"], asset=asset, suppress_exceptions=True)
-    if service is None or not service.enabled or type(service).__module__.rpartition(".")[2] in LOCAL:
-        return {"problem": "it does not understand the address", "for_good": True}
+    service = apprise.Apprise.instantiate(request["address"], asset=asset, suppress_exceptions=True)
+    if service is None or not service.enabled or type(service).__module__.rpartition(".")[2] in LOCAL_SERVICES:
+        return {"problem": "it does not understand the address", "is_permanent": True}
     service.redirects = False  # whatever the address says
-    if asked["do"] == "check":
+    if request["do"] == "check":
         return {}
-    heard = _Heard(logging.WARNING)
+    heard = _WarningCollector(logging.WARNING)
     logging.getLogger("apprise").addHandler(heard)
     try:
-        sent = service.notify(body=asked["body"], title=asked["title"], body_format=apprise.NotifyFormat.TEXT)
+        sent = service.notify(body=request["body"], title=request["title"], body_format=apprise.NotifyFormat.TEXT)
     except OSError as error:  # some services let it pass
         sent, heard.said = False, [str(error)]
     if sent:
         return {}
-    if seen:
-        why = f"{seen[0]} is inside this network. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows that"
-        return {"problem": why, "for_good": True}
-    return {"problem": _without(asked["address"], "; ".join(heard.said[:1]) or "the service did not take it")[:300]}
+    if refused_addresses:
+        why = f"{refused_addresses[0]} is inside this network. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows that"
+        return {"problem": why, "is_permanent": True}
+    return {"problem": _redact(request["address"], "; ".join(heard.said[:1]) or "the service did not take it")[:300]}
 
 
-class _Heard(logging.Handler):
+class _WarningCollector(logging.Handler):
     """What a plug-in says goes wrong."""
 
     def __init__(self, level: int) -> None:
@@ -160,29 +164,29 @@ class _Heard(logging.Handler):
         self.said.append(record.getMessage())
 
 
-def _without(address: str, text: str) -> str:
+def _redact(address: str, text: str) -> str:
     """What a plug-in says, without any part of the address that may be a secret."""
     for part in sorted(re.split(r"[/:@?&=,#]+", address), key=len, reverse=True):
         text = text.replace(part, "…") if len(part) > 5 else text
     return text
 
 
-def _guard(event: str, args: tuple[Any, ...], seen: list[str], *, private: bool) -> None:
+def _audit_hook(event: str, args: tuple[Any, ...], refused_addresses: list[str], *, private: bool) -> None:
     """Raises where the child is about to talk to this network, or to start a program."""
-    if event in _PROGRAMS:
+    if event in _PROGRAM_EVENTS:
         raise PermissionError(f"{event} is not for a channel")
-    if private or not event.startswith("socket.") or event in _UNCONNECTED:
+    if private or not event.startswith("socket.") or event in _HARMLESS_SOCKET_EVENTS:
         return
     where = args[-1][0] if isinstance(args[-1], tuple) else args[-1]
-    if where is not None and not _allowed(str(where)):  # None: it goes where the socket is connected to
-        seen.append(str(where))
+    if where is not None and not _is_allowed(str(where)):  # None: it goes where the socket is connected to
+        refused_addresses.append(str(where))
         raise PermissionError(f"{where} is inside this network")
 
 
-def _allowed(where: str) -> bool:
+def _is_allowed(where: str) -> bool:
     """A name that nobody looked up yet, or the path of a local socket, is no address that could be checked."""
     try:
-        return is_public(where)
+        return is_public_ip(where)
     except ValueError:
         return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from incidents.channels import Note
+from incidents.channels import Notification
 
 logger = logging.getLogger("lakehub.messages")
 
@@ -19,6 +19,6 @@ class Log:
     def shown(self, address: str) -> str:
         return address
 
-    def send(self, note: Note, address: str, *, now: datetime) -> str:
+    def send(self, note: Notification, address: str, *, now: datetime) -> str:
         logger.warning("%s: %s", address, note.subject, extra={"message_id": note.id, "incident": note.facts})
         return "logged"

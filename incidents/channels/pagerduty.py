@@ -10,28 +10,28 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from incidents.channels import Note
-from incidents.messages.posting import accepted, checked, post
+from incidents.channels import Notification
+from incidents.channels.http_client import checked_url, post, status_if_accepted
 from lakehub.kernel.errors import Refused
 
-KEY = re.compile(r"[A-Za-z0-9]{32}")
-SUMMARY = 1024
+INTEGRATION_KEY = re.compile(r"[A-Za-z0-9]{32}")
+MAX_SUMMARY_LENGTH = 1024
 TRIGGER = ("trigger",)
-ACTIONS = {
+ACTIONS_BY_OCCASION = {
     "acknowledged": ("acknowledge",),
     "released": ("resolve", "trigger"),  # one that is acknowledged notifies nobody, whatever triggers it again
     "resolved": ("resolve",),
     "rejected": ("resolve",),
 }
 SEVERITIES = {"critical": "critical", "high": "error", "medium": "warning", "low": "info"}
-OVER = ("resolved", "rejected")
+CLOSED_STATES = ("resolved", "rejected")
 
 
 class PagerDuty:
     """`address`: the integration key of a service, which is a secret."""
 
     def check(self, address: str) -> None:
-        if not KEY.fullmatch(address):
+        if not INTEGRATION_KEY.fullmatch(address):
             raise Refused(
                 f"`{self.shown(address)}` is no integration key of PagerDuty: write the 32 letters and digits of an Events API v2 integration."
             )
@@ -39,40 +39,40 @@ class PagerDuty:
     def shown(self, address: str) -> str:
         return f"{address[:4]}…"
 
-    def send(self, note: Note, address: str, *, now: datetime) -> str:
+    def send(self, note: Notification, address: str, *, now: datetime) -> str:
         self.check(address)
-        said = [event(note, address, action, now=now) for action in actions(note)]
-        return " ".join(self._post(one, now) for one in said) or "nothing to say"
+        events = [event_payload(note, address, action, now=now) for action in actions_for(note)]
+        return " ".join(self._post(event, now) for event in events) or "nothing to say"
 
-    def _post(self, said: dict[str, Any], now: datetime) -> str:
-        url = checked(settings.LAKEHUB_PAGERDUTY_URL, "PagerDuty address")
-        answer = post(url, json.dumps(said).encode(), {"Content-Type": "application/json"}, now=now)
-        return accepted(answer, url.hostname or "", _problem(answer.text))
+    def _post(self, event: dict[str, Any], now: datetime) -> str:
+        url = checked_url(settings.LAKEHUB_PAGERDUTY_URL, "PagerDuty address")
+        answer = post(url, json.dumps(event).encode(), {"Content-Type": "application/json"}, now=now)
+        return status_if_accepted(answer, url.hostname or "", _api_errors(answer.text))
 
 
-def actions(note: Note) -> tuple[str, ...]:
+def actions_for(note: Notification) -> tuple[str, ...]:
     """A word about what is over raises no alert again, a list of incidents is none, and a trial is taken back at once."""
     if note.occasion == "test":
         return ("trigger", "resolve")
     if not note.thread:
         return ()
-    said = ACTIONS.get(note.occasion, TRIGGER)
-    return tuple(action for action in said if action not in TRIGGER or note.facts.get("state") not in OVER)
+    actions = ACTIONS_BY_OCCASION.get(note.occasion, TRIGGER)
+    return tuple(action for action in actions if action not in TRIGGER or note.facts.get("state") not in CLOSED_STATES)
 
 
-def event(note: Note, key: str, action: str, *, now: datetime) -> dict[str, Any]:
+def event_payload(note: Notification, key: str, action: str, *, now: datetime) -> dict[str, Any]:
     facts = note.facts
     dedup = f"lakehub:{urlsplit(settings.LAKEHUB_BASE_URL).netloc}:{note.thread or f'{note.kind}-{note.id}'}"
-    said: dict[str, Any] = {"routing_key": key, "event_action": action, "dedup_key": dedup[:255]}
+    event: dict[str, Any] = {"routing_key": key, "event_action": action, "dedup_key": dedup[:255]}
     if action != "trigger":
-        return said
+        return event
     url = facts.get("url")
-    return said | {
+    return event | {
         "payload": {
-            "summary": (" ".join(note.subject.split()) or note.occasion)[:SUMMARY],
+            "summary": (" ".join(note.subject.split()) or note.occasion)[:MAX_SUMMARY_LENGTH],
             "source": str(facts.get("dataset") or "lakehub"),
             "severity": SEVERITIES.get(str(facts.get("severity")), "error"),
-            "timestamp": (note.at or now).isoformat(),
+            "timestamp": (note.written_at or now).isoformat(),
             "group": facts.get("team"),
             "class": facts.get("category"),
             "custom_details": {**facts, "text": note.body},
@@ -83,11 +83,11 @@ def event(note: Note, key: str, action: str, *, now: datetime) -> dict[str, Any]
     }
 
 
-def _problem(text: str) -> str:
+def _api_errors(text: str) -> str:
     """What the API says is wrong with the event; empty where it says nothing that can be understood."""
     try:
-        said = json.loads(text)
+        answer = json.loads(text)
     except ValueError:
         return ""
-    errors = said.get("errors") if isinstance(said, dict) else None
+    errors = answer.get("errors") if isinstance(answer, dict) else None
     return "; ".join(map(str, errors))[:200] if isinstance(errors, list) else ""

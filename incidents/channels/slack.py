@@ -6,11 +6,11 @@ import json
 from datetime import datetime
 from typing import Any
 
-from incidents.channels import Note
-from incidents.messages.posting import accepted, checked, post
+from incidents.channels import Notification
+from incidents.channels.http_client import checked_url, post, status_if_accepted
 from lakehub.kernel.addresses import host_of
 
-HEADER, SECTION, FIELD = 150, 3000, 2000
+MAX_HEADER_LENGTH, MAX_SECTION_LENGTH, MAX_FIELD_LENGTH = 150, 3000, 2000
 """The most that Slack takes of each."""
 FIELDS = (
     ("Dataset", "dataset"),
@@ -26,46 +26,46 @@ class Slack:
     """`address`: the URL of an incoming webhook, which is a secret."""
 
     def check(self, address: str) -> None:
-        checked(address, "Slack webhook")
+        checked_url(address, "Slack webhook")
 
     def shown(self, address: str) -> str:
         return host_of(address)
 
-    def send(self, note: Note, address: str, *, now: datetime) -> str:
-        body = json.dumps(message(note)).encode()
+    def send(self, note: Notification, address: str, *, now: datetime) -> str:
+        body = json.dumps(message_payload(note)).encode()
         headers = {"Content-Type": "application/json; charset=utf-8"}
-        answer = post(checked(address, "Slack webhook"), body, headers, now=now)
+        answer = post(checked_url(address, "Slack webhook"), body, headers, now=now)
         # Slack says in one word what it does not like, such as `no_service`.
-        return accepted(answer, self.shown(address), answer.text.strip()[:80])
+        return status_if_accepted(answer, self.shown(address), answer.text.strip()[:80])
 
 
-def message(note: Note) -> dict[str, Any]:
+def message_payload(note: Notification) -> dict[str, Any]:
     """`text` is what a notification shows; `blocks` what the channel shows."""
     blocks = [
-        {"type": "header", "text": {"type": "plain_text", "text": _cut(note.subject, HEADER)}},
-        *_facts(note),
-        {"type": "section", "text": {"type": "mrkdwn", "text": _cut(escaped(note.body), SECTION)}},
-        *_link(note),
+        {"type": "header", "text": {"type": "plain_text", "text": _truncate(note.subject, MAX_HEADER_LENGTH)}},
+        *_fact_blocks(note),
+        {"type": "section", "text": {"type": "mrkdwn", "text": _truncate(escape(note.body), MAX_SECTION_LENGTH)}},
+        *_link_blocks(note),
     ]
-    return {"text": escaped(note.subject), "blocks": blocks}
+    return {"text": escape(note.subject), "blocks": blocks}
 
 
-def escaped(text: str) -> str:
+def escape(text: str) -> str:
     """So that what a person or a table says calls nobody (`<!channel>`) and links nowhere."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
-def _facts(note: Note) -> list[dict[str, Any]]:
-    said = [(label, str(note.facts.get(name) or "")) for label, name in FIELDS]
+def _fact_blocks(note: Notification) -> list[dict[str, Any]]:
+    facts = [(label, str(note.facts.get(name) or "")) for label, name in FIELDS]
     fields = [
-        {"type": "mrkdwn", "text": _cut(f"*{label}*\n{escaped(' '.join(text.split()))}", FIELD)}
-        for label, text in said
+        {"type": "mrkdwn", "text": _truncate(f"*{label}*\n{escape(' '.join(text.split()))}", MAX_FIELD_LENGTH)}
+        for label, text in facts
         if text
     ]
     return [{"type": "section", "fields": fields}] if fields else []
 
 
-def _link(note: Note) -> list[dict[str, Any]]:
+def _link_blocks(note: Notification) -> list[dict[str, Any]]:
     url = note.facts.get("url")
     if not url:
         return []
@@ -73,6 +73,6 @@ def _link(note: Note) -> list[dict[str, Any]]:
     return [{"type": "actions", "elements": [button]}]
 
 
-def _cut(text: str, most: int) -> str:
+def _truncate(text: str, most: int) -> str:
     text = text or "-"
     return text if len(text) <= most else text[: most - 1] + "…"

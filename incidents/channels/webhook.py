@@ -9,8 +9,8 @@ from datetime import datetime
 
 from django.conf import settings
 
-from incidents.channels import Note
-from incidents.messages.posting import accepted, checked, post
+from incidents.channels import Notification
+from incidents.channels.http_client import checked_url, post, status_if_accepted
 from lakehub.kernel.addresses import host_of
 
 SIGNATURE = "X-Lakehub-Signature"
@@ -18,7 +18,7 @@ TIMESTAMP = "X-Lakehub-Timestamp"
 MEDIA_TYPE = "application/cloudevents+json; charset=utf-8"
 
 
-def secret_for(address: str) -> str:
+def signing_secret(address: str) -> str:
     """The key that notes to this URL are signed with; `manage.py webhook_secret` shows it."""
     return hmac.new(settings.SECRET_KEY.encode(), f"webhook:{address}".encode(), hashlib.sha256).hexdigest()
 
@@ -28,7 +28,7 @@ def signature(secret: str, timestamp: str, body: bytes) -> str:
     return "sha256=" + hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
 
 
-def event(note: Note, *, now: datetime) -> dict[str, object]:
+def cloud_event(note: Notification, *, now: datetime) -> dict[str, object]:
     """CloudEvents 1.0: `source` and `id` together are the same when a note comes twice."""
     return {
         "specversion": "1.0",
@@ -36,7 +36,7 @@ def event(note: Note, *, now: datetime) -> dict[str, object]:
         "source": settings.LAKEHUB_BASE_URL,
         "type": f"lakehub.{note.thread.partition('-')[0] or note.kind}.{note.occasion}",
         **({"subject": note.thread.replace("-", "/")} if note.thread else {}),
-        "time": (note.at or now).isoformat(),
+        "time": (note.written_at or now).isoformat(),
         "datacontenttype": "application/json",
         "data": {
             "id": note.id,
@@ -50,18 +50,18 @@ def event(note: Note, *, now: datetime) -> dict[str, object]:
 
 class Webhook:
     def check(self, address: str) -> None:
-        checked(address, "webhook")
+        checked_url(address, "webhook")
 
     def shown(self, address: str) -> str:
         return host_of(address)
 
-    def send(self, note: Note, address: str, *, now: datetime) -> str:
-        url = checked(address, "webhook")
-        body = json.dumps(event(note, now=now)).encode()
+    def send(self, note: Notification, address: str, *, now: datetime) -> str:
+        url = checked_url(address, "webhook")
+        body = json.dumps(cloud_event(note, now=now)).encode()
         timestamp = str(int(now.timestamp()))
         headers = {
             "Content-Type": MEDIA_TYPE,
             TIMESTAMP: timestamp,
-            SIGNATURE: signature(secret_for(address), timestamp, body),
+            SIGNATURE: signature(signing_secret(address), timestamp, body),
         }
-        return accepted(post(url, body, headers, now=now), self.shown(address))
+        return status_if_accepted(post(url, body, headers, now=now), self.shown(address))

@@ -8,18 +8,18 @@ from django.db import transaction
 from django.db.models import Q, QuerySet
 
 from incidents.models import GateOverride
-from ingestion import waiting
-from lakehub.accounts import audit
+from ingestion.runs import blocked_inputs
+from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.interval import Interval
 
-LONGEST = timedelta(days=31)
-LONGEST_REASON = 1_000
+MAX_DURATION = timedelta(days=31)
+MAX_REASON_LENGTH = 1_000
 
 
-def override(
+def create_override(
     dataset: Dataset,
     data: Interval,
     *,
@@ -34,9 +34,9 @@ def override(
 
     Raises Refused by field.
     """
-    _check(reason, expires_at, now)
+    _check_override(reason, expires_at, now)
     with transaction.atomic():
-        made = GateOverride.objects.create(
+        override = GateOverride.objects.create(
             dataset=dataset,
             copy=copy,
             consumer=consumer,
@@ -47,63 +47,63 @@ def override(
             created_at=now,
             expires_at=expires_at,
         )
-        _audit(made, "override gate", actor, now=now)
-        waiting.look_again(dataset.pk, now=now)
-    return made
+        _audit(override, "override gate", actor, now=now)
+        blocked_inputs.wake_waiting_runs(dataset.pk, now=now)
+    return override
 
 
-def end(number: int, *, actor: User, now: datetime) -> GateOverride:
+def end_override(number: int, *, actor: User, now: datetime) -> GateOverride:
     """Before its time. Raises NotFound; Conflict where it has ended already."""
     with transaction.atomic():
-        made = find(number)
+        override = override_by_number(number)
         in_force = GateOverride.objects.filter(pk=number, ended_at=None, expires_at__gt=now)
         if not in_force.update(ended_at=now, ended_by=actor.get_username()):
             raise Conflict(f"Override {number} has ended already; nothing was changed.")
-        made.refresh_from_db()
-        _audit(made, "end gate override", actor, now=now)
-    return made
+        override.refresh_from_db()
+        _audit(override, "end gate override", actor, now=now)
+    return override
 
 
-def find(number: int) -> GateOverride:
+def override_by_number(number: int) -> GateOverride:
     """Raises NotFound."""
-    found = GateOverride.objects.select_related("dataset__team", "copy__data_center").filter(pk=number).first()
-    if found is None:
+    override = GateOverride.objects.select_related("dataset__team", "copy__data_center").filter(pk=number).first()
+    if override is None:
         raise NotFound(f"There is no override {number}.")
-    return found
+    return override
 
 
-def listed(*, now: datetime, dataset: str = "", ended: bool = False) -> QuerySet[GateOverride]:
+def list_overrides(*, now: datetime, dataset: str = "", ended: bool = False) -> QuerySet[GateOverride]:
     """Newest first: those in force, with `ended` the others too."""
-    found = GateOverride.objects.select_related("dataset__team", "copy__data_center").order_by("-created_at", "-pk")
+    overrides = GateOverride.objects.select_related("dataset__team", "copy__data_center").order_by("-created_at", "-pk")
     if dataset:
-        found = found.filter(dataset__name=dataset)
-    return found if ended else found.filter(Q(ended_at=None, expires_at__gt=now))
+        overrides = overrides.filter(dataset__name=dataset)
+    return overrides if ended else overrides.filter(Q(ended_at=None, expires_at__gt=now))
 
 
-def _check(reason: str, expires_at: datetime, now: datetime) -> None:
+def _check_override(reason: str, expires_at: datetime, now: datetime) -> None:
     problems = {}
     if not reason.strip():
         problems["reason"] = "Say why it may be read: everybody who asks will see it."
-    elif len(reason) > LONGEST_REASON:
-        problems["reason"] = f"A reason of {len(reason):,} characters: use {LONGEST_REASON:,} at most."
-    if not now < expires_at <= now + LONGEST:
+    elif len(reason) > MAX_REASON_LENGTH:
+        problems["reason"] = f"A reason of {len(reason):,} characters: use {MAX_REASON_LENGTH:,} at most."
+    if not now < expires_at <= now + MAX_DURATION:
         problems["until"] = (
-            f"It ends at {expires_at.isoformat()}: name a time after now, and within {LONGEST.days} days."
+            f"It ends at {expires_at.isoformat()}: name a time after now, and within {MAX_DURATION.days} days."
         )
     if problems:
-        raise Refused.because(problems)
+        raise Refused.for_fields(problems)
 
 
-def _audit(made: GateOverride, action: str, actor: User, *, now: datetime) -> None:
-    audit.record(
+def _audit(override: GateOverride, action: str, actor: User, *, now: datetime) -> None:
+    audit_log.record(
         actor.get_username(),
         action,
-        f"dataset:{made.dataset.name}",
+        f"dataset:{override.dataset.name}",
         now=now,
-        override=made.pk,
-        consumer=made.consumer,
-        data_center=made.copy.data_center.name if made.copy else "",
-        range=[made.start.isoformat(), made.end.isoformat()],
-        reason=made.reason,
-        until=made.expires_at.isoformat(),
+        override=override.pk,
+        consumer=override.consumer,
+        data_center=override.copy.data_center.name if override.copy else "",
+        range=[override.start.isoformat(), override.end.isoformat()],
+        reason=override.reason,
+        until=override.expires_at.isoformat(),
     )

@@ -13,24 +13,25 @@ from django.core.exceptions import PermissionDenied, ValidationError
 from django.db import transaction
 
 from incidents.models import GatePolicy
-from lakehub.accounts import audit, consumers
+from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
+from lakehub.accounts.tokens import consumers
 from lakehub.kernel.errors import NotFound, Refused
 
 
-def require_policy(user: User, consumer: str, *, now: datetime) -> None:
+def require_policy_right(user: User, consumer: str, *, now: datetime) -> None:
     """Raises PermissionDenied."""
-    teams = consumers.deciding(consumer, now=now)
+    teams = consumers.deciding_teams(consumer, now=now)
     for team in teams:
         require(user, "set policy", team)
-    if not teams and not (user.is_superuser and user.limited_to is None):
+    if not teams and not (user.is_superuser and user.token_team is None):
         raise PermissionDenied(
             f"No team holds the consumer `{consumer}`: only who runs the instance may set its policy."
         )
 
 
-def put(
+def set_policy(
     consumer: str, tier: int | None, *, preset: str, blocks: Sequence[str], shadow: bool, actor: User, now: datetime
 ) -> GatePolicy:
     """The policy of the consumer for a tier, or for every tier that has none. Raises Refused by field."""
@@ -41,17 +42,17 @@ def put(
         try:
             row.full_clean()
         except ValidationError as problem:
-            raise Refused.because({name: " ".join(said) for name, said in problem.message_dict.items()}) from None
+            raise Refused.for_fields({name: " ".join(texts) for name, texts in problem.message_dict.items()}) from None
         row.save()
-        said = {"tier": tier, "preset": preset, "blocks": list(blocks), "shadow": shadow}
-        audit.record(actor.get_username(), "set gate policy", f"consumer:{consumer}", now=now, **said)
+        details = {"tier": tier, "preset": preset, "blocks": list(blocks), "shadow": shadow}
+        audit_log.record(actor.get_username(), "set gate policy", f"consumer:{consumer}", now=now, **details)
     return row
 
 
-def remove(consumer: str, tier: int | None, *, actor: User, now: datetime) -> None:
+def remove_policy(consumer: str, tier: int | None, *, actor: User, now: datetime) -> None:
     """Raises NotFound."""
     with transaction.atomic():
         gone, _ = GatePolicy.objects.filter(consumer=consumer, tier=tier).delete()
         if not gone:
             raise NotFound(f"`{consumer}` has no policy for {'every tier' if tier is None else f'tier {tier}'}.")
-        audit.record(actor.get_username(), "remove gate policy", f"consumer:{consumer}", now=now, tier=tier)
+        audit_log.record(actor.get_username(), "remove gate policy", f"consumer:{consumer}", now=now, tier=tier)

@@ -1,52 +1,53 @@
 """The rows of the incident manager, one file a subject."""
 
 from incidents.models.alerts import Alert, Digest, DigestState, Route, SuppressionRule
+from incidents.models.bulk import BulkAction, BulkActionItem
 from incidents.models.delivery import Delivery, MessageTemplate
-from incidents.models.following import BulkAction, BulkLine, Subscription
-from incidents.models.gate import AskedAgain, GateCount, GateOverride, GatePolicy, GateQuestion, Preset
+from incidents.models.gate import GateCounter, GateOverride, GatePolicy, GateQuestion, PolicyPreset, RepeatedQuestion
 from incidents.models.incident import (
     Backfill,
     FalsePositive,
     Incident,
     IncidentEvent,
+    IncidentState,
     Resolution,
     RootCause,
     Span,
-    State,
     UserReport,
 )
-from incidents.models.message import SUPPRESSED, Message, MessageState, WeeklyLetter
-from incidents.models.outgoing import FREE
+from incidents.models.message import SUPPRESSED, Message, MessageState, WeeklyReportMail
+from incidents.models.outbox_row import NOT_LEASED
+from incidents.models.subscription import Subscription
 
 __all__ = [
-    "FREE",
+    "NOT_LEASED",
     "SUPPRESSED",
     "Alert",
-    "AskedAgain",
     "Backfill",
     "BulkAction",
-    "BulkLine",
+    "BulkActionItem",
     "Delivery",
     "Digest",
     "DigestState",
     "FalsePositive",
-    "GateCount",
+    "GateCounter",
     "GateOverride",
     "GatePolicy",
     "GateQuestion",
     "Incident",
     "IncidentEvent",
+    "IncidentState",
     "Message",
     "MessageState",
     "MessageTemplate",
-    "Preset",
+    "PolicyPreset",
+    "RepeatedQuestion",
     "Resolution",
     "RootCause",
     "Route",
     "Span",
-    "State",
     "Subscription",
     "SuppressionRule",
     "UserReport",
-    "WeeklyLetter",
+    "WeeklyReportMail",
 ]

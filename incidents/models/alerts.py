@@ -10,18 +10,18 @@ from django.db import models
 from django.db.models import F, Q
 
 from incidents import channels
-from incidents.domain import alerting, quiet, routing
-from incidents.domain.alerting import Severity
-from incidents.domain.quiet import WEEK, QuietHours
-from incidents.models.outgoing import Outgoing
+from incidents.domain.alerting import quiet_hours, routing
+from incidents.domain.alerting.quiet_hours import ALL_DAYS, QuietHours
+from incidents.domain.alerting.routing import Severity
+from incidents.models.outbox_row import OutboxRow
 from lakehub.accounts.models import Team
-from lakehub.catalog.fields import EncryptedTextField
+from lakehub.catalog.encrypted_fields import EncryptedTextField
 from lakehub.catalog.models import Dataset
 from quality.models import Category
 
-SEVERITIES = [(one.value, one.value) for one in Severity]
-DIGESTS = [(one.value, one.value) for one in quiet.Digest]
-MORNING = time(8)
+SEVERITY_CHOICES = [(severity.value, severity.value) for severity in Severity]
+DIGEST_CHOICES = [(interval.value, interval.value) for interval in quiet_hours.DigestInterval]
+DEFAULT_DIGEST_TIME = time(8)
 
 
 class Alert(models.Model):
@@ -29,7 +29,7 @@ class Alert(models.Model):
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="alerts")
     category = models.CharField(max_length=20, choices=Category.choices)
-    severity = models.CharField(max_length=10, choices=SEVERITIES)
+    severity = models.CharField(max_length=10, choices=SEVERITY_CHOICES)
     """Of the template."""
     because = models.CharField(max_length=200)
     override = models.JSONField(default=dict, blank=True)
@@ -48,9 +48,9 @@ class Alert(models.Model):
         return f"{self.dataset}: {self.category}"
 
     @property
-    def tone(self) -> alerting.Tone:
+    def setting(self) -> routing.AlertSetting:
         """What counts."""
-        return alerting.tone(Severity(self.severity), self.override)
+        return routing.effective_setting(Severity(self.severity), self.override)
 
 
 class Route(models.Model):
@@ -64,15 +64,15 @@ class Route(models.Model):
     """Empty: all."""
     categories = models.JSONField(default=list, blank=True)
     """Empty: all."""
-    least = models.CharField(max_length=10, choices=SEVERITIES, default=Severity.LOW)
+    least = models.CharField(max_length=10, choices=SEVERITY_CHOICES, default=Severity.LOW)
     """The least severity that it takes."""
     zone = models.CharField(max_length=64, default="UTC")
     quiet_from = models.TimeField(null=True, blank=True)
     quiet_to = models.TimeField(null=True, blank=True)
     quiet_days = models.JSONField(default=list, blank=True)
     """The days on which they begin, Monday is 0. Empty: every day."""
-    digest = models.CharField(max_length=10, choices=DIGESTS, default=quiet.Digest.NONE)
-    digest_at = models.TimeField(default=MORNING)
+    digest = models.CharField(max_length=10, choices=DIGEST_CHOICES, default=quiet_hours.DigestInterval.NONE)
+    digest_at = models.TimeField(default=DEFAULT_DIGEST_TIME)
     """Of a daily digest."""
 
     class Meta:
@@ -91,22 +91,22 @@ class Route(models.Model):
     @property
     def shown_address(self) -> str:
         """As everybody may see it."""
-        return channels.shown(self.channel, self.address)
+        return channels.redacted_address(self.channel, self.address)
 
     @property
-    def filter(self) -> routing.Filter:
-        return routing.Filter(frozenset(self.tiers), frozenset(self.categories), Severity(self.least))
+    def matcher(self) -> routing.RouteMatcher:
+        return routing.RouteMatcher(frozenset(self.tiers), frozenset(self.categories), Severity(self.least))
 
     @property
     def quiet(self) -> QuietHours | None:
         if self.quiet_from is None or self.quiet_to is None:
             return None
-        return QuietHours(self.quiet_from, self.quiet_to, ZoneInfo(self.zone), frozenset(self.quiet_days) or WEEK)
+        return QuietHours(self.quiet_from, self.quiet_to, ZoneInfo(self.zone), frozenset(self.quiet_days) or ALL_DAYS)
 
     @property
-    def waits(self) -> bool:
+    def may_delay(self) -> bool:
         """It may tell later."""
-        return self.digest != quiet.Digest.NONE or self.quiet_from is not None
+        return self.digest != quiet_hours.DigestInterval.NONE or self.quiet_from is not None
 
 
 class SuppressionRule(models.Model):
@@ -138,7 +138,7 @@ class DigestState(models.TextChoices):
     FAILED = "failed"
 
 
-class Digest(Outgoing):
+class Digest(OutboxRow):
     """One message that lists what a route collected; written together with the claim of what it lists, sent afterwards."""
 
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, related_name="digests")

@@ -8,13 +8,22 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from incidents.domain import gate
-from incidents.gate.words import check_blocks
+from incidents.domain.gate import evaluate
+from incidents.domain.gate.policy_vocabulary import blocks_problems
 from lakehub.accounts.models import SLUG
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy
 
 
-class Preset(models.TextChoices):
+def check_blocks(blocks: object) -> None:
+    """Raises ValidationError that names what is wrong, with the nearest word that is known."""
+    if not isinstance(blocks, list) or not all(isinstance(word, str) for word in blocks):
+        raise ValidationError('Write a list of words, as in ["fail", "unknown:never_tested"].')
+    problems = list(blocks_problems(blocks))
+    if problems:
+        raise ValidationError(problems)
+
+
+class PolicyPreset(models.TextChoices):
     """Which verdicts block."""
 
     STRICT = "strict", "strict: fail, unknown and warn"
@@ -28,7 +37,7 @@ class GatePolicy(models.Model):
     consumer = models.CharField(max_length=63, validators=[SLUG])
     tier = models.PositiveSmallIntegerField(null=True, blank=True, choices=[(tier, str(tier)) for tier in TIERS])
     """None: every tier that has no policy of its own."""
-    preset = models.CharField(max_length=10, choices=Preset.choices, default=Preset.CUSTOM)
+    preset = models.CharField(max_length=10, choices=PolicyPreset.choices, default=PolicyPreset.CUSTOM)
     blocks = models.JSONField(default=list, blank=True, validators=[check_blocks])
     """Verdicts (`unknown`) or reasons of one (`unknown:not_due`) that block; of a custom policy."""
     shadow = models.BooleanField(default=False)
@@ -45,13 +54,16 @@ class GatePolicy(models.Model):
         return f"{self.consumer}, {'every tier' if self.tier is None else f'tier {self.tier}'}"
 
     def clean(self) -> None:
-        if self.blocks and self.preset != Preset.CUSTOM:
+        if self.blocks and self.preset != PolicyPreset.CUSTOM:
             raise ValidationError({"blocks": f"A {self.preset} policy says itself what blocks: leave this empty."})
 
     @property
-    def words(self) -> frozenset[str]:
+    def blocking_verdicts(self) -> frozenset[str]:
         """What blocks, whether it is a preset or custom."""
-        presets = {Preset.STRICT.value: gate.STRICT, Preset.LENIENT.value: gate.LENIENT}
+        presets = {
+            PolicyPreset.STRICT.value: evaluate.STRICT_BLOCKS,
+            PolicyPreset.LENIENT.value: evaluate.LENIENT_BLOCKS,
+        }
         return presets.get(self.preset, frozenset(self.blocks))
 
 
@@ -118,7 +130,7 @@ class GateQuestion(models.Model):
         return f"{self.consumer} about {self.copy}: {self.verdict}"
 
 
-class AskedAgain(models.Model):
+class RepeatedQuestion(models.Model):
     """A later time at which the same question was asked, for windows that do not hold its first."""
 
     question = models.ForeignKey(GateQuestion, on_delete=models.CASCADE, related_name="again")
@@ -132,7 +144,7 @@ class AskedAgain(models.Model):
         return f"{self.question}, again"
 
 
-class GateCount(models.Model):
+class GateCounter(models.Model):
     """What the web processes counted together, such as questions that could not be kept."""
 
     name = models.CharField(max_length=40, primary_key=True)

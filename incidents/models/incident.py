@@ -13,7 +13,7 @@ from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.models import Category, Unit
 
 
-class State(models.TextChoices):
+class IncidentState(models.TextChoices):
     """Detected: open, acknowledged, resolved. Reported by a user: reported, matched, waiting, acknowledged, rejected, resolved."""
 
     OPEN = "open"
@@ -69,7 +69,7 @@ class Incident(models.Model):
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="incidents")
     category = models.CharField(max_length=20, choices=Category.choices)
-    state = models.CharField(max_length=16, choices=State.choices, default=State.OPEN)
+    state = models.CharField(max_length=16, choices=IncidentState.choices, default=IncidentState.OPEN)
     title = models.CharField(max_length=300)
     opened_at = models.DateTimeField()
     acknowledged_at = models.DateTimeField(null=True, blank=True)
@@ -126,7 +126,9 @@ class UserReport(models.Model):
     occurred_at = models.DateTimeField()
     """When it began to be wrong, as far as the reporter knows."""
     fixed_at = models.DateTimeField(null=True, blank=True)
-    matched = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="reports")
+    matched_incident = models.ForeignKey(
+        Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="reports"
+    )
     """The detected incident that explains it."""
     reminders = models.PositiveSmallIntegerField(default=0)
     """How often the producers were asked again."""

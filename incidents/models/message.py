@@ -10,9 +10,9 @@ from django.db.models import Q
 from incidents import channels
 from incidents.models.alerts import Digest, Route
 from incidents.models.incident import Incident
-from incidents.models.outgoing import Outgoing
+from incidents.models.outbox_row import OutboxRow
 from lakehub.accounts.models import Team
-from lakehub.catalog.fields import EncryptedTextField, KeyedDigestField
+from lakehub.catalog.encrypted_fields import EncryptedTextField, KeyedDigestField
 
 
 class MessageState(models.TextChoices):
@@ -24,7 +24,7 @@ class MessageState(models.TextChoices):
     FAILED = "failed"
 
 
-class Message(Outgoing):
+class Message(OutboxRow):
     """The outbox: written with the change that caused it, sent afterwards, once more at worst."""
 
     incident = models.ForeignKey(Incident, on_delete=models.CASCADE, related_name="messages")
@@ -34,7 +34,7 @@ class Message(Outgoing):
     address = EncryptedTextField()
     """Often a secret. `address_key` finds the messages to the same one."""
     address_key = KeyedDigestField("address")
-    told_because = models.CharField(max_length=200, blank=True)
+    recipient_reason = models.CharField(max_length=200, blank=True)
     """What made the address one that is told: a route, a subscription."""
     route = models.ForeignKey(Route, on_delete=models.SET_NULL, null=True, blank=True, related_name="messages")
     """It decides when the message goes out; None: at once."""
@@ -45,7 +45,7 @@ class Message(Outgoing):
     held_by = models.ForeignKey(Incident, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
     why = models.CharField(max_length=200, blank=True)
     """Why it is held or was dropped."""
-    held_since = models.DateTimeField(null=True, blank=True)
+    suppressed_since = models.DateTimeField(null=True, blank=True)
     """Since when stale data holds it."""
     released_at = models.DateTimeField(null=True, blank=True)
     """When what held it was over; reruns asked for then decide whether it goes out."""
@@ -62,17 +62,17 @@ class Message(Outgoing):
     @property
     def shown_address(self) -> str:
         """Without what is secret in it: everybody who is signed in reads the timeline."""
-        return channels.shown(self.channel, self.address)
+        return channels.redacted_address(self.channel, self.address)
 
     def __str__(self) -> str:
         return f"{self.occasion} of #{self.incident_id} to {self.channel}:{self.shown_address}"
 
 
-SUPPRESSED = Q(state=MessageState.HELD) & (Q(held_since__isnull=False) | Q(held_by__isnull=False))
+SUPPRESSED = Q(state=MessageState.HELD) & (Q(suppressed_since__isnull=False) | Q(held_by__isnull=False))
 """Messages that another failure holds; others wait for the end of a grace period, a snooze, or quiet hours."""
 
 
-class WeeklyLetter(Outgoing):
+class WeeklyReportMail(OutboxRow):
     """The weekly report of a team, as it was written and mailed: one a team and week, however often the task runs."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="weekly_letters")

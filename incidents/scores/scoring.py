@@ -8,15 +8,15 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from incidents.domain.levels import DataLevel, QueryLevel, data_level
-from incidents.domain.scores import Durations, Key, Tally, tally
-from incidents.scores.lives import Known, Lives, copies_of, lives_of
-from incidents.scores.questions import query_levels
-from incidents.scores.scope import ALL, Scope
+from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, data_level
+from incidents.domain.scores.tally import DatasetCategory, Durations, Tally, tally_by_category
+from incidents.scores.intervals import FailureIntervals, MonitoredDataset, dataset_by_copy, failure_intervals
+from incidents.scores.query_level import query_levels
+from incidents.scores.scope import ALL_DATASETS, Scope
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.suggest import did_you_mean
-from quality.models import Category, Test
+from quality.models import Category, QualityTest
 
 GROUPINGS = ("team", "tier", "category", "dataset", "test")
 
@@ -66,7 +66,7 @@ class Scores:
 
     window: Interval
     scope: Scope
-    lives: Lives
+    lives: FailureIntervals
     asked: Mapping[int, Sequence[QueryLevel]]
     """By dataset, one a step."""
     steps: int = 1
@@ -75,13 +75,13 @@ class Scores:
     @property
     def edges(self) -> list[datetime]:
         """Of the steps."""
-        return edges_of(self.window, self.steps)
+        return step_edges(self.window, self.steps)
 
     @cached_property
-    def tallies(self) -> dict[Key, Tally]:
-        found = tally(self.lives.rows, self.lives.missed, self.lives.window)
+    def tallies(self) -> dict[DatasetCategory, Tally]:
+        all_tallies = tally_by_category(self.lives.rows, self.lives.missed, self.lives.window)
         category = self.scope.category
-        return {key: one for key, one in found.items() if category in ("", key[1])}
+        return {key: tally for key, tally in all_tallies.items() if category in ("", key[1])}
 
     @cached_property
     def whole(self) -> Score:
@@ -114,7 +114,7 @@ class Scores:
     def by(self, grouping: str) -> list[Score]:
         """Teams, tiers and categories in their order; datasets by name; tests with the most time first, not named yet."""
         if grouping not in GROUPINGS:
-            raise Refused.because({"by": f"Nothing is grouped by `{grouping}`.{did_you_mean(grouping, GROUPINGS)}"})
+            raise Refused.for_fields({"by": f"Nothing is grouped by `{grouping}`.{did_you_mean(grouping, GROUPINGS)}"})
         if grouping == "test":
             return self.of_tests()
         if grouping == "category":
@@ -122,29 +122,29 @@ class Scores:
         return self._by_datasets(grouping)
 
     def _by_datasets(self, grouping: str) -> list[Score]:
-        named: dict[str, Callable[[Known], str]] = {
-            "team": lambda one: one.team,
-            "tier": lambda one: str(one.tier),
-            "dataset": lambda one: one.name,
+        named: dict[str, Callable[[MonitoredDataset], str]] = {
+            "team": lambda dataset: dataset.team,
+            "tier": lambda dataset: str(dataset.tier),
+            "dataset": lambda dataset: dataset.name,
         }
         members: defaultdict[str, list[int]] = defaultdict(list)
-        for pk, known in self.lives.datasets.items():
-            members[named[grouping](known)].append(pk)
+        for pk, monitored_dataset in self.lives.datasets.items():
+            members[named[grouping](monitored_dataset)].append(pk)
         of_dataset: defaultdict[int, list[Tally]] = defaultdict(list)
-        for (dataset, _), one in self.tallies.items():
-            of_dataset[dataset].append(one)
-        found = [
-            self._score(name, (one for pk in pks for one in of_dataset[pk]), pks)
+        for (dataset, _), tally in self.tallies.items():
+            of_dataset[dataset].append(tally)
+        scores = [
+            self._score(name, (tally for pk in pks for tally in of_dataset[pk]), pks)
             for name, pks in sorted(members.items())
         ]
-        return [replace(one, dataset=one.name) for one in found] if grouping == "dataset" else found
+        return [replace(score, dataset=score.name) for score in scores] if grouping == "dataset" else scores
 
     def _by_category(self) -> list[Score]:
         shown = [self.scope.category] if self.scope.category else Category.values
         return [
             replace(
                 self._score(
-                    name, (one for key, one in self.tallies.items() if key[1] == name), self.lives.datasets, name
+                    name, (tally for key, tally in self.tallies.items() if key[1] == name), self.lives.datasets, name
                 ),
                 queries=None,
             )
@@ -153,13 +153,13 @@ class Scores:
 
     def of_tests(self, only: Collection[int] | None = None) -> list[Score]:
         """Of all, or of `only` these; those with the most time first, not named yet."""
-        found = self.lives.by_test(self.scope.category, only=only)
-        scores = [replace(summed("", [one]), key=pk) for pk, one in found.items()]
-        return sorted(scores, key=lambda one: (-one.durations.whole, one.key or 0))
+        tallies = self.lives.by_test(self.scope.category, only=only)
+        scores = [replace(sum_tallies("", [tally]), key=pk) for pk, tally in tallies.items()]
+        return sorted(scores, key=lambda score: (-score.durations.whole, score.key or 0))
 
     def _score(self, name: str, tallies: Iterable[Tally], datasets: Iterable[int], category: str = "") -> Score:
         return replace(
-            summed(name, tallies),
+            sum_tallies(name, tallies),
             data=sum((self._level(pk, category) for pk in datasets), DataLevel()),
             queries=sum((level for pk in datasets for level in self.asked.get(pk, ())), QueryLevel()),
         )
@@ -170,7 +170,7 @@ class Scores:
         return self._levels[dataset, category]
 
     @cached_property
-    def _levels(self) -> dict[Key, DataLevel]:
+    def _levels(self) -> dict[DatasetCategory, DataLevel]:
         """Those that were asked for; of a dataset in all categories, it is asked for by every grouping."""
         return {}
 
@@ -183,40 +183,42 @@ class Scores:
         return data_level(tallies, self.window, monitored_from=since)
 
 
-def edges_of(window: Interval, steps: int) -> list[datetime]:
+def step_edges(window: Interval, steps: int) -> list[datetime]:
     return [window.start + window.length * at / steps for at in range(steps)] + [window.end]
 
 
-def scores_of(window: Interval, *, now: datetime, scope: Scope = ALL, steps: int = 1) -> Scores:
+def scores_of(window: Interval, *, now: datetime, scope: Scope = ALL_DATASETS, steps: int = 1) -> Scores:
     """The scores of the live datasets of the scope within `window`, judged with what is known now.
 
     Raises Refused where the window ends in the future: nobody knows yet.
     """
     if window.end > now:
-        raise Refused.because({"to": f"The window ends at {window.end:%Y-%m-%d %H:%M} UTC, which has not come yet."})
-    lives = lives_of(window, scope)
-    asked = query_levels(edges_of(window, steps), copies_of(lives.datasets))
-    return Scores(window, scope, lives, asked, steps)
+        raise Refused.for_fields({"to": f"The window ends at {window.end:%Y-%m-%d %H:%M} UTC, which has not come yet."})
+    lives = failure_intervals(window, scope)
+    levels = query_levels(step_edges(window, steps), dataset_by_copy(lives.datasets))
+    return Scores(window, scope, lives, levels, steps)
 
 
-def summed(name: str, tallies: Iterable[Tally]) -> Score:
+def sum_tallies(name: str, tallies: Iterable[Tally]) -> Score:
     """Their durations added up, and the incidents behind them."""
     durations, real, false, missed = Durations(), 0, 0, 0
     unsettled: list[int] = []
-    for one in tallies:
-        durations += one.durations
-        real, false, missed = real + len(one.real), false + len(one.false), missed + len(one.missed)
-        unsettled.extend(one.unsettled)
+    for tally in tallies:
+        durations += tally.durations
+        real, false, missed = real + len(tally.real), false + len(tally.false), missed + len(tally.missed)
+        unsettled.extend(tally.unsettled)
     return Score(name, durations, real=real, false=false, missed=missed, unsettled=tuple(sorted(unsettled)))
 
 
-def named(scores: Iterable[Score]) -> list[Score]:
+def with_test_names(scores: Iterable[Score]) -> list[Score]:
     """Scores by test with the names of the tests and of their datasets: one query for a page of them."""
     rows = list(scores)
-    tests = Test.objects.filter(pk__in=[one.key for one in rows]).values_list("pk", "title", "key", "dataset__name")
-    known = {pk: (title, key, dataset) for pk, title, key, dataset in tests}
-    found = []
-    for one in rows:
-        title, key, dataset = known[one.key or 0]
-        found.append(replace(one, name=title, test=key, dataset=dataset))
-    return found
+    tests = QualityTest.objects.filter(pk__in=[score.key for score in rows]).values_list(
+        "pk", "title", "key", "dataset__name"
+    )
+    names_by_test = {pk: (title, key, dataset) for pk, title, key, dataset in tests}
+    named = []
+    for score in rows:
+        title, key, dataset = names_by_test[score.key or 0]
+        named.append(replace(score, name=title, test=key, dataset=dataset))
+    return named

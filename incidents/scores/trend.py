@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from incidents.domain.levels import DataLevel, QueryLevel, spread, wrong
-from incidents.domain.scores import Durations, Pair, Tally
+from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, bad_intervals, length_by_step
+from incidents.domain.scores.tally import Durations, Pair, Tally
 from incidents.scores.scoring import Score, Scores, scores_of
 from lakehub.kernel.interval import Interval
 
@@ -17,22 +17,22 @@ STEPS = 13
 
 
 @dataclass(frozen=True)
-class Figures:
+class StepFigures:
     """What one step, or one window, adds up to."""
 
     durations: Durations = field(default_factory=Durations)
     data: DataLevel = field(default_factory=DataLevel)
     queries: QueryLevel = field(default_factory=QueryLevel)
 
-    def __add__(self, other: Figures) -> Figures:
-        return Figures(self.durations + other.durations, self.data + other.data, self.queries + other.queries)
+    def __add__(self, other: StepFigures) -> StepFigures:
+        return StepFigures(self.durations + other.durations, self.data + other.data, self.queries + other.queries)
 
 
-READINGS: dict[str, Callable[[Figures], float | None]] = {
-    "precision": lambda one: one.durations.precision,
-    "recall": lambda one: one.durations.recall,
-    "data": lambda one: one.data.quality,
-    "queries": lambda one: one.queries.quality,
+METRICS: dict[str, Callable[[StepFigures], float | None]] = {
+    "precision": lambda figures: figures.durations.precision,
+    "recall": lambda figures: figures.durations.recall,
+    "data": lambda figures: figures.data.quality,
+    "queries": lambda figures: figures.queries.quality,
 }
 
 
@@ -42,49 +42,51 @@ class Trend:
 
     window: Interval
     score: Score
-    before: Figures
-    steps: tuple[Figures, ...]
+    before: StepFigures
+    steps: tuple[StepFigures, ...]
 
     def change(self, reading: str) -> float | None:
         """In points of a share of 1, against the window before; None where either has nothing to share."""
-        read = READINGS[reading]
-        now, was = read(sum(self.steps, Figures())), read(self.before)
+        read = METRICS[reading]
+        now, was = read(sum(self.steps, StepFigures())), read(self.before)
         return None if now is None or was is None else now - was
 
     def line(self, reading: str) -> tuple[float, ...]:
         """By step; those with nothing to share are left out."""
-        return tuple(value for step in self.steps if (value := READINGS[reading](step)) is not None)
+        return tuple(value for step in self.steps if (value := METRICS[reading](step)) is not None)
 
 
 def trend_of(scores: Scores, *, now: datetime) -> Trend:
     """Of scores that were counted in STEPS, and of the window before theirs."""
     window = scores.window
     before = scores_of(Interval(window.start - window.length, window.start), now=now, scope=scores.scope).whole
-    was = Figures(before.durations, before.data or DataLevel(), before.queries or QueryLevel())
+    was = StepFigures(before.durations, before.data or DataLevel(), before.queries or QueryLevel())
     return Trend(window, scores.whole, was, tuple(_steps(scores)))
 
 
-def _steps(scores: Scores) -> list[Figures]:
+def _steps(scores: Scores) -> list[StepFigures]:
     edges = scores.edges
-    sides = [_spread_all((getattr(one, side) for one in scores.tallies.values()), edges) for side in ("tp", "fp", "fn")]
+    sides = [
+        _spread_all((getattr(tally, side) for tally in scores.tallies.values()), edges) for side in ("tp", "fp", "fn")
+    ]
     durations = [Durations(*step) for step in zip(*sides, strict=True)]
     queries = [sum(step, QueryLevel()) for step in zip(*scores.asked.values(), strict=True)] or [QueryLevel()] * STEPS
-    return [Figures(*step) for step in zip(durations, _levels(scores, edges), queries, strict=True)]
+    return [StepFigures(*step) for step in zip(durations, _data_levels(scores, edges), queries, strict=True)]
 
 
 def _spread_all(many: Iterable[Iterable[Pair]], edges: Sequence[datetime]) -> list[timedelta]:
-    return spread((piece for pieces in many for piece in pieces), edges)
+    return length_by_step((piece for pieces in many for piece in pieces), edges)
 
 
-def _levels(scores: Scores, edges: Sequence[datetime]) -> list[DataLevel]:
+def _data_levels(scores: Scores, edges: Sequence[datetime]) -> list[DataLevel]:
     of_dataset: defaultdict[int, list[Tally]] = defaultdict(list)
-    for (dataset, _), one in scores.tallies.items():
-        of_dataset[dataset].append(one)
+    for (dataset, _), tally in scores.tallies.items():
+        of_dataset[dataset].append(tally)
     bad, monitored = [], []
-    for pk, known in scores.lives.datasets.items():
-        start = max(known.monitored_from or edges[-1], edges[0])
+    for pk, monitored_dataset in scores.lives.datasets.items():
+        start = max(monitored_dataset.monitored_from or edges[-1], edges[0])
         if start < edges[-1]:
             within = Interval(start, edges[-1])
             monitored.append(((start, edges[-1]),))
-            bad.append(wrong(of_dataset[pk], within))
+            bad.append(bad_intervals(of_dataset[pk], within))
     return [DataLevel(*step) for step in zip(_spread_all(bad, edges), _spread_all(monitored, edges), strict=True)]

@@ -1,6 +1,6 @@
 """What becomes of each event that was read. The sum holds for every commit: read = applied + superseded + redelivered + errors (RULES.md, Ingestion).
 
-`account` is the slow, obvious model; `ingestion.spark.batch` computes the same with columns, and a test holds the two together.
+`fates_of` is the slow, obvious model; `ingestion.spark.loading.row_fates` computes the same with columns, and a test holds the two together.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Fate(StrEnum):
+class RowFate(StrEnum):
     APPLIED = "applied"
     SUPERSEDED = "superseded"
     REDELIVERED = "redelivered"
@@ -19,7 +19,7 @@ class Fate(StrEnum):
 
 
 @dataclass(frozen=True)
-class Counts:
+class RowCounts:
     """An associative sum: the counts of two batches add up."""
 
     read: int = 0
@@ -28,11 +28,11 @@ class Counts:
     redelivered: int = 0
     errors: int = 0
 
-    def __add__(self, other: Counts) -> Counts:
-        return Counts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
+    def __add__(self, other: RowCounts) -> RowCounts:
+        return RowCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
 
     @property
-    def balanced(self) -> bool:
+    def is_balanced(self) -> bool:
         return self.read == self.applied + self.superseded + self.redelivered + self.errors
 
     @property
@@ -49,7 +49,7 @@ class Event:
     content: Hashable
 
 
-def account(events: Iterable[Event], stored: Mapping[Hashable, Event]) -> tuple[Fate, ...]:
+def fates_of(events: Iterable[Event], stored: Mapping[Hashable, Event]) -> tuple[RowFate, ...]:
     """The fate of each event, in order, against the rows that the table holds.
 
     Within a batch the greater reference key wins, and of equals the later. A loser that is the same row as the winner is redelivered, any other is superseded.
@@ -73,17 +73,17 @@ def _winners(batch: tuple[Event, ...]) -> dict[Hashable, int]:
     return places
 
 
-def _against_winner(event: Event, winner: Event) -> Fate:
-    return Fate.REDELIVERED if _same_row(event, winner) else Fate.SUPERSEDED
+def _against_winner(event: Event, winner: Event) -> RowFate:
+    return RowFate.REDELIVERED if _same_row(event, winner) else RowFate.SUPERSEDED
 
 
-def _against_stored(event: Event, stored: Event | None) -> Fate:
+def _against_stored(event: Event, stored: Event | None) -> RowFate:
     if stored is None:
-        return Fate.APPLIED
+        return RowFate.APPLIED
     if event.reference is not None and stored.reference is not None and stored.reference > event.reference:
-        return Fate.SUPERSEDED
-    return Fate.REDELIVERED if _same_row(event, stored) else Fate.APPLIED
+        return RowFate.SUPERSEDED
+    return RowFate.REDELIVERED if _same_row(event, stored) else RowFate.APPLIED
 
 
-def _same_row(one: Event, other: Event) -> bool:
-    return one.reference == other.reference and one.content == other.content
+def _same_row(event: Event, other: Event) -> bool:
+    return event.reference == other.reference and event.content == other.content

@@ -11,7 +11,7 @@ Position = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Stamp:
+class CommitStamp:
     """What one completed commit says: when it was completed, and its checkpoint, if it carries one."""
 
     instant: str
@@ -28,7 +28,7 @@ class Checkpoint:
     commits_since: int
 
 
-def latest_checkpoint(stamps: Iterable[Stamp]) -> Checkpoint | None:
+def latest_checkpoint(stamps: Iterable[CommitStamp]) -> Checkpoint | None:
     """Walk back in the order of completion (not of request) to the newest commit that carries a checkpoint."""
     newest_first = sorted(stamps, key=lambda stamp: (stamp.completed, stamp.instant), reverse=True)
     for distance, stamp in enumerate(newest_first):
@@ -37,6 +37,6 @@ def latest_checkpoint(stamps: Iterable[Stamp]) -> Checkpoint | None:
     return None
 
 
-def due_for_stamping(checkpoint: Checkpoint, *, commits_kept: int) -> bool:
+def is_restamp_due(checkpoint: Checkpoint, *, commits_kept: int) -> bool:
     """Stamp again before the archive takes the commit that carries it: at half of what the timeline keeps."""
     return checkpoint.commits_since * 2 >= commits_kept

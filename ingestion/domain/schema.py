@@ -13,7 +13,7 @@ from lakehub.kernel.suggest import did_you_mean
 
 SIMPLE_TYPES = ("boolean", "int", "long", "float", "double", "string", "binary", "date", "timestamp")
 _DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_WIDENS = {("int", "long"), ("float", "double")}
+_WIDENINGS = {("int", "long"), ("float", "double")}
 
 
 class UnknownType(ValueError):
@@ -25,7 +25,7 @@ class UnknownColumn(LookupError):
 
 
 @dataclass(frozen=True)
-class Column:
+class SchemaColumn:
     """`type` is one of SIMPLE_TYPES or `decimal(precision,scale)`. Timestamps are instants in UTC to the microsecond."""
 
     name: str
@@ -42,13 +42,13 @@ class Column:
 class Schema:
     """Columns in order, each name once."""
 
-    columns: tuple[Column, ...]
+    columns: tuple[SchemaColumn, ...]
 
     @classmethod
     def of(cls, types: Mapping[str, str]) -> Schema:
-        return cls(tuple(Column(name, type_) for name, type_ in types.items()))
+        return cls(tuple(SchemaColumn(name, type_) for name, type_ in types.items()))
 
-    def __iter__(self) -> Iterator[Column]:
+    def __iter__(self) -> Iterator[SchemaColumn]:
         return iter(self.columns)
 
     def __contains__(self, name: object) -> bool:
@@ -70,7 +70,7 @@ class Schema:
 
 
 @dataclass(frozen=True)
-class Evolution:
+class SchemaEvolution:
     """What a batch means for a table: `target` is the table's schema afterwards, `conflicts` are {column: (stored type, incoming type)}."""
 
     target: Schema
@@ -80,32 +80,34 @@ class Evolution:
     conflicts: tuple[tuple[str, str, str], ...] = ()
 
 
-def evolve(stored: Schema, incoming: Schema, *, fixed: Iterable[str] = ()) -> Evolution:
+def evolve_schema(stored: Schema, incoming: Schema, *, fixed: Iterable[str] = ()) -> SchemaEvolution:
     """Stored columns keep their order and new ones follow. `fixed` columns (keys) never change their type.
 
     A conflict is no error here: the stored type stays, each value has to fit it, and those that don't go to the error table.
     """
-    kept = frozenset(fixed)
+    fixed_names = frozenset(fixed)
     arriving, before = incoming.types, stored.types
     changed = {name: arriving[name] for name in before if name in arriving and arriving[name] != before[name]}
-    widened = tuple(name for name, type_ in changed.items() if name not in kept and widens(before[name], type_))
+    widened = tuple(
+        name for name, type_ in changed.items() if name not in fixed_names and is_widening(before[name], type_)
+    )
     conflicts = tuple(
         (name, before[name], type_)
         for name, type_ in changed.items()
-        if name not in widened and not widens(type_, before[name]) and name not in kept
+        if name not in widened and not is_widening(type_, before[name]) and name not in fixed_names
     )
     added = tuple(name for name in arriving if name not in before)
     target = {name: arriving[name] if name in widened else type_ for name, type_ in before.items()} | {
         name: arriving[name] for name in added
     }
-    return Evolution(
+    return SchemaEvolution(
         Schema.of(target), added, widened, tuple(name for name in before if name not in arriving), conflicts
     )
 
 
-def widens(narrow: str, wide: str) -> bool:
+def is_widening(narrow: str, wide: str) -> bool:
     """Every value of `narrow` is a value of `wide`, and the table format can change the one into the other."""
-    if narrow == wide or (narrow, wide) in _WIDENS:
+    if narrow == wide or (narrow, wide) in _WIDENINGS:
         return True
     small, large = _DECIMAL.fullmatch(narrow), _DECIMAL.fullmatch(wide)
     if small is None or large is None:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from ingestion.spark.report import JobReport
-from ingestion.spark.spec import JobSpec
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import JobSpec
 from lakehub.kernel.registry import Registry
 
 
@@ -25,8 +25,8 @@ class LauncherConfig:
     memory: str = "1g"
     java_home: str | None = None
     jar: str | None = None
-    most_jobs: int = 500
-    most_mb: int = 3000
+    max_jobs: int = 500
+    max_mb: int = 3000
 
 
 class Launcher(Protocol):

@@ -15,13 +15,13 @@ from urllib.parse import quote
 import ingestion
 import lakehub
 from ingestion.launchers import LauncherConfig
-from ingestion.spark.report import FAILED, JobReport
+from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.session import hudi_jar, java_home, submit_settings
-from ingestion.spark.spec import JobSpec
 
-ENDS_WITHIN_S = 30
+EXIT_TIMEOUT_S = 30
 """The job knows its deadline itself; a process that goes on after this much more is killed with all that it started."""
-_PACKED = (
+_ZIPPED_PATHS = (
     "lakehub/__init__.py",
     "lakehub/kernel",
     "ingestion/__init__.py",
@@ -29,7 +29,7 @@ _PACKED = (
     "ingestion/sources",
     "ingestion/spark",
 )
-_LAST_LINES = 15
+_LOG_TAIL_LINES = 15
 
 
 class SparkSubmitLauncher:
@@ -46,7 +46,7 @@ class SparkSubmitLauncher:
         if report_path.is_file():
             return JobReport.from_file(report_path)
         return JobReport(
-            run_id=spec.run_id, status=FAILED, error=f"{ended}. The end of {log_path}:\n{_last_lines(log_path)}"
+            run_id=spec.run_id, status=FAILED, error=f"{ended}. The end of {log_path}:\n{_log_tail(log_path)}"
         )
 
     def close(self) -> None:
@@ -67,28 +67,28 @@ class SparkSubmitLauncher:
                 start_new_session=True,
             )
         try:
-            return f"The job's process ended with code {process.wait(spec.deadline_s + ENDS_WITHIN_S)} and no report"
+            return f"The job's process ended with code {process.wait(spec.deadline_s + EXIT_TIMEOUT_S)} and no report"
         except subprocess.TimeoutExpired:
             return f"The job was stopped: it took longer than its deadline of {spec.deadline_s:g} s"
         finally:
-            _end_group(process)
+            _kill_process_group(process)
 
     def _command(self) -> list[str]:
         config = self._config
         settings = submit_settings(config.master, config.memory, config.jar or hudi_jar(os.environ))
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
-        return [_spark_submit(), *options, "--py-files", str(packed(config.folder))]
+        return [_spark_submit(), *options, "--py-files", str(build_code_zip(config.folder))]
 
     def _environment(self, secrets: Mapping[str, str]) -> dict[str, str]:
         """Of our own environment only what a program needs to start: what else is in it may be secret."""
-        kept = {
+        inherited = {
             name: os.environ[name]
             for name in ("PATH", "HOME", "LANG", "TMPDIR", "LAKEHUB_FAILPOINT")
             if name in os.environ
         }
         home = self._config.java_home or java_home(os.environ)
         return {
-            **kept,
+            **inherited,
             **secrets,
             "JAVA_HOME": home,
             "PYSPARK_PYTHON": sys.executable,
@@ -97,9 +97,9 @@ class SparkSubmitLauncher:
         }
 
 
-def packed(folder: Path) -> Path:
+def build_code_zip(folder: Path) -> Path:
     """The code that a job needs, as a zip that is named by its content and made once."""
-    files = dict(_files())
+    files = dict(_zipped_files())
     digest = hashlib.sha256(b"".join(name.encode() + content for name, content in files.items())).hexdigest()[:16]
     target = folder / f"lakehub-{digest}.zip"
     if not target.is_file():
@@ -112,10 +112,10 @@ def packed(folder: Path) -> Path:
     return target
 
 
-def _files() -> Iterator[tuple[str, bytes]]:
+def _zipped_files() -> Iterator[tuple[str, bytes]]:
     root = _root(lakehub.__path__[0])
     assert root == _root(ingestion.__path__[0])
-    for part in _PACKED:
+    for part in _ZIPPED_PATHS:
         path = root / part
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             yield file.relative_to(root).as_posix(), file.read_bytes()
@@ -135,7 +135,7 @@ def _spark_submit() -> str:
     return str(Path(pyspark.__path__[0]) / "bin" / "spark-submit")
 
 
-def _end_group(process: subprocess.Popen[bytes]) -> None:
+def _kill_process_group(process: subprocess.Popen[bytes]) -> None:
     """The process and whatever it left behind: a JVM must not outlive its job."""
     try:
         os.killpg(process.pid, signal.SIGKILL)
@@ -144,5 +144,5 @@ def _end_group(process: subprocess.Popen[bytes]) -> None:
     process.wait()
 
 
-def _last_lines(path: Path) -> str:
-    return "\n".join(path.read_text(errors="replace").splitlines()[-_LAST_LINES:])
+def _log_tail(path: Path) -> str:
+    return "\n".join(path.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:])

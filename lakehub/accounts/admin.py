@@ -9,17 +9,17 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from lakehub import wiring
-from lakehub.accounts import tokens
-from lakehub.accounts.console import Audited, ReadOnly
-from lakehub.accounts.forms import ConsoleSignInForm
+from lakehub.accounts.admin_mixins import AuditedAdminMixin, ReadOnlyAdminMixin
 from lakehub.accounts.models import AuditEntry, Consumer, Membership, SignInTries, Team, Token, User
+from lakehub.accounts.sign_in.forms import ConsoleSignInForm
+from lakehub.accounts.tokens import api_tokens
 
 admin.site.login_form = ConsoleSignInForm
 admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class PermissionsAdmin(Audited, GroupAdmin):
+class PermissionGroupAdmin(AuditedAdminMixin, GroupAdmin):
     """Sets of permissions for the console."""
 
 
@@ -30,19 +30,19 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 
 
 @admin.register(User)
-class PersonAdmin(Audited, UserAdmin[User]):
+class PersonAdmin(AuditedAdminMixin, UserAdmin[User]):
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("timezone",)}))
 
 
 @admin.register(Team)
-class TeamAdmin(Audited, admin.ModelAdmin[Team]):
+class TeamAdmin(AuditedAdminMixin, admin.ModelAdmin[Team]):
     list_display = ("name", "email")
     search_fields = ("name",)
     inlines: ClassVar = [MembershipInline]
 
 
 @admin.register(Consumer)
-class ConsumerAdmin(Audited, admin.ModelAdmin[Consumer]):
+class ConsumerAdmin(AuditedAdminMixin, admin.ModelAdmin[Consumer]):
     """Held by the team that has the first token made; here a name is kept for a team, or given to another."""
 
     list_display = ("name", "team")
@@ -55,7 +55,7 @@ class ConsumerAdmin(Audited, admin.ModelAdmin[Consumer]):
 
 
 @admin.register(Token)
-class TokenAdmin(ReadOnly, admin.ModelAdmin[Token]):
+class TokenAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[Token]):
     """Made on the page Tokens, which shows the text once; here they are looked at, and revoked."""
 
     list_display = ("name", "prefix", "team", "consumer", "data_center", "expires_at", "last_used_at", "revoked_at")
@@ -69,12 +69,12 @@ class TokenAdmin(ReadOnly, admin.ModelAdmin[Token]):
     def revoke(self, request: HttpRequest, chosen: QuerySet[Token]) -> None:
         live = list(chosen.filter(revoked_at=None).select_related("team"))
         for token in live:
-            tokens.revoke(token, actor=request.user.get_username(), now=wiring.clock.now())
+            api_tokens.revoke_token(token, actor=request.user.get_username(), now=wiring.clock.now())
         self.message_user(request, f"{len(live)} revoked.", messages.SUCCESS if live else messages.WARNING)
 
 
 @admin.register(SignInTries)
-class SignInTriesAdmin(Audited, admin.ModelAdmin[SignInTries]):
+class SignInTriesAdmin(AuditedAdminMixin, admin.ModelAdmin[SignInTries]):
     """To delete one is to let somebody in before the wait is over; which is whose, only the times tell."""
 
     list_display = ("key", "failures", "last_at", "locked_until")
@@ -88,7 +88,7 @@ class SignInTriesAdmin(Audited, admin.ModelAdmin[SignInTries]):
 
 
 @admin.register(AuditEntry)
-class AuditAdmin(admin.ModelAdmin[AuditEntry]):
+class AuditEntryAdmin(admin.ModelAdmin[AuditEntry]):
     list_display = ("at", "actor", "action", "subject")
     search_fields = ("actor", "subject")
     date_hierarchy = "at"

@@ -17,14 +17,20 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lakehub import wiring
-from lakehub.accounts import audit, audit_csv, tokens
+from lakehub.accounts.audit import audit_log, csv_export
 from lakehub.accounts.models import AuditEntry, Team, Token, User
-from lakehub.accounts.permissions import named, require, require_named, require_somewhere
-from lakehub.accounts.serializers import AuditEntrySerializer, IssuedSerializer, NewTokenSerializer, TokenSerializer
+from lakehub.accounts.permissions import field_of_body, require, require_in_named_team, require_in_some_team
+from lakehub.accounts.serializers import (
+    AuditEntrySerializer,
+    IssuedTokenSerializer,
+    TokenRequestSerializer,
+    TokenSerializer,
+)
+from lakehub.accounts.tokens import api_tokens
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
-NARROWING = [
+FILTER_PARAMETERS = [
     OpenApiParameter("actor", str),
     OpenApiParameter("subject", str, description="`dataset:flights`, or `dataset:` for all of a kind."),
     OpenApiParameter("action", str),
@@ -33,7 +39,7 @@ NARROWING = [
 ]
 
 
-class Tokens(ListAPIView[Token]):
+class TokenList(ListAPIView[Token]):
     """The live tokens of the teams that you administer; with `all=1`, those too that have ended."""
 
     scopes: ClassVar = {"GET": "tokens:read", "POST": "tokens:write"}
@@ -41,31 +47,31 @@ class Tokens(ListAPIView[Token]):
 
     def get_queryset(self) -> QuerySet[Token]:
         ended = self.request.query_params.get("all") == "1"
-        return tokens.visible(cast("User", self.request.user), now=wiring.clock.now(), ended=ended)
+        return api_tokens.visible_tokens(cast("User", self.request.user), now=wiring.clock.now(), ended=ended)
 
     @extend_schema(parameters=[OpenApiParameter("all", str)], responses=TokenSerializer(many=True))
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        require_somewhere(request.user, "issue")
+        require_in_some_team(request.user, "issue")
         return super().get(request, *args, **kwargs)
 
-    @extend_schema(request=NewTokenSerializer, responses={201: IssuedSerializer})
+    @extend_schema(request=TokenRequestSerializer, responses={201: IssuedTokenSerializer})
     def post(self, request: Request) -> Response:
         """Makes a token and shows its text, this once. A token makes only tokens that can no more than itself."""
-        team = Team.objects.filter(name=named(request, "team")).first()
-        require_named(request.user, "issue", team)
-        asked = NewTokenSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        said, now = asked.validated_data, wiring.clock.now()
-        ends = now + timedelta(days=said["days"])
+        team = Team.objects.filter(name=field_of_body(request, "team")).first()
+        require_in_named_team(request.user, "issue", team)
+        serializer = TokenRequestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values, now = serializer.validated_data, wiring.clock.now()
+        ends = now + timedelta(days=values["days"])
         if isinstance(request.auth, Token):
-            tokens.no_wider(said["scopes"], ends, maker=request.auth)
-        token, text = tokens.issue(
-            name=said["name"],
-            consumer=said["consumer"],
-            team=_known(team, said["team"]),
+            api_tokens.require_within_maker(values["scopes"], ends, maker=request.auth)
+        token, text = api_tokens.issue_token(
+            name=values["name"],
+            consumer=values["consumer"],
+            team=_require_team(team, values["team"]),
             created_by=cast("User", request.user),
-            scopes=said["scopes"],
-            data_center=said["data_center"],
+            scopes=values["scopes"],
+            data_center=values["data_center"],
             now=now,
             expires_at=ends,
         )
@@ -73,16 +79,16 @@ class Tokens(ListAPIView[Token]):
         return Response(body, status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
 
 
-class OneToken(APIView):
+class TokenDetail(APIView):
     scopes: ClassVar = {"DELETE": "tokens:write"}
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, prefix: str) -> Response:
         """Revokes it: from now on it opens nothing."""
-        require_somewhere(request.user, "issue")
-        token = tokens.named(prefix)
+        require_in_some_team(request.user, "issue")
+        token = api_tokens.token_by_prefix(prefix)
         require(request.user, "issue", token.team)
-        tokens.revoke(token, actor=request.user.get_username(), now=wiring.clock.now())
+        api_tokens.revoke_token(token, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
@@ -93,45 +99,47 @@ class AuditLog(ListAPIView[AuditEntry]):
     serializer_class = AuditEntrySerializer
 
     def get_queryset(self) -> QuerySet[AuditEntry]:
-        return audit.entries(wanted(self.request.query_params))
+        return audit_log.find_entries(parse_audit_filter(self.request.query_params))
 
-    @extend_schema(parameters=NARROWING, responses=AuditEntrySerializer(many=True))
+    @extend_schema(parameters=FILTER_PARAMETERS, responses=AuditEntrySerializer(many=True))
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
-        require_somewhere(request.user, "audit")
+        require_in_some_team(request.user, "audit")
         return super().get(request, *args, **kwargs)
 
 
 class AuditExport(APIView):
     scopes: ClassVar = {"GET": "audit:read"}
 
-    @extend_schema(parameters=NARROWING, responses={(200, "text/csv"): OpenApiTypes.STR})
+    @extend_schema(parameters=FILTER_PARAMETERS, responses={(200, "text/csv"): OpenApiTypes.STR})
     def get(self, request: Request) -> StreamingHttpResponse:
         """The same as CSV, the newest 100,000 lines."""
-        require_somewhere(request.user, "audit")
-        return audit_csv.as_csv(audit.entries(wanted(request.query_params)))
+        require_in_some_team(request.user, "audit")
+        return csv_export.csv_response(audit_log.find_entries(parse_audit_filter(request.query_params)))
 
 
-def wanted(asked: Any) -> audit.Wanted:
+def parse_audit_filter(parameters: Any) -> audit_log.AuditFilter:
     """What the parameters narrow to. Raises Refused."""
-    words = {name: asked.get(name, "").strip() for name in ("actor", "subject", "action")}
-    return audit.Wanted(**words, since=_instant("since", asked), until=_instant("until", asked))
+    words = {name: parameters.get(name, "").strip() for name in ("actor", "subject", "action")}
+    return audit_log.AuditFilter(
+        **words, since=_parse_instant("since", parameters), until=_parse_instant("until", parameters)
+    )
 
 
-def _instant(name: str, asked: Any) -> datetime | None:
-    text = asked.get(name, "").strip()
+def _parse_instant(name: str, parameters: Any) -> datetime | None:
+    text = parameters.get(name, "").strip()
     if not text:
         return None
     try:
-        found = parse_datetime(text.replace(" ", "+"))
+        instant = parse_datetime(text.replace(" ", "+"))
     except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise Refused.because({name: f"`{text}` is not a time with an offset: write 2026-11-17T15:30:00Z."})
-    return found
+        instant = None
+    if instant is None or instant.tzinfo is None:
+        raise Refused.for_fields({name: f"`{text}` is not a time with an offset: write 2026-11-17T15:30:00Z."})
+    return instant
 
 
-def _known(team: Team | None, name: str) -> Team:
+def _require_team(team: Team | None, name: str) -> Team:
     if team is None:
         near = did_you_mean(name, Team.objects.values_list("name", flat=True))
-        raise Refused.because({"team": f"There is no team `{name}`.{near}"})
+        raise Refused.for_fields({"team": f"There is no team `{name}`.{near}"})
     return team

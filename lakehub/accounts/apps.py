@@ -8,4 +8,4 @@ class AccountsConfig(AppConfig):
     label = "accounts"
 
     def ready(self) -> None:
-        from lakehub.accounts import schema  # noqa: F401 - registers itself
+        from lakehub.accounts.tokens import openapi_scheme  # noqa: F401 - registers itself

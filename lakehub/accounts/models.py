@@ -27,7 +27,7 @@ class User(AbstractUser):
 
     timezone = models.CharField(max_length=64, default="UTC")
 
-    limited_to: Team | None = None
+    token_team: Team | None = None
     """Set while a token of this team acts for the person: what they may do in other teams does not count."""
 
 
@@ -90,7 +90,7 @@ class Token(models.Model):
 
 
 class SignInTries(models.Model):
-    """Failed attempts to sign in, counted by a digest of name and address; `lakehub.accounts.throttle` has the rule."""
+    """Failed attempts to sign in, counted by a digest of name and address; `lakehub.accounts.sign_in.throttle` has the rule."""
 
     key = models.CharField(max_length=64, unique=True)
     failures = models.PositiveIntegerField(default=0)

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from lakehub.accounts.models import Membership, Role, Team, Token, User
 
-ACTIONS: dict[str, tuple[Role, ...]] = {
+ROLES_BY_ACTION: dict[str, tuple[Role, ...]] = {
     "annotate": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "acknowledge": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "rerun": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
@@ -31,18 +31,18 @@ ACTIONS: dict[str, tuple[Role, ...]] = {
 def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
     if not user.is_active or not isinstance(user, User):
         return False
-    if user.limited_to not in (None, team):
+    if user.token_team not in (None, team):
         return False
     if user.is_superuser:
         return True
-    return Membership.objects.filter(user=user, team=team, role__in=ACTIONS[action]).exists()
+    return Membership.objects.filter(user=user, team=team, role__in=ROLES_BY_ACTION[action]).exists()
 
 
 def require(user: User | AnonymousUser, action: str, team: Team) -> None:
     """Raises PermissionDenied that says which role would do."""
     if not can(user, action, team):
-        roles = " or ".join(role.label.lower() for role in ACTIONS[action])
-        limit = getattr(user, "limited_to", None)
+        roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
+        limit = getattr(user, "token_team", None)
         within = f" This token acts for team {limit.name} only." if limit not in (None, team) else ""
         raise PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.{within}")
 
@@ -51,36 +51,36 @@ def teams_where(user: User | AnonymousUser, action: str) -> Q:
     """A filter over Team: those in which `user` may do `action`."""
     if not user.is_active or not isinstance(user, User):
         return Q(pk__in=())
-    within = Q() if user.limited_to is None else Q(pk=user.limited_to.pk)
+    within = Q() if user.token_team is None else Q(pk=user.token_team.pk)
     if user.is_superuser:
         return within
-    return within & Q(memberships__user=user, memberships__role__in=ACTIONS[action])
+    return within & Q(memberships__user=user, memberships__role__in=ROLES_BY_ACTION[action])
 
 
-def may_somewhere(user: User | AnonymousUser, action: str) -> bool:
+def can_in_some_team(user: User | AnonymousUser, action: str) -> bool:
     """Whether there is a team in which `user` may do `action`: for what belongs to no team."""
-    if isinstance(user, User) and user.is_active and user.is_superuser and user.limited_to is None:
+    if isinstance(user, User) and user.is_active and user.is_superuser and user.token_team is None:
         return True
     return Team.objects.filter(teams_where(user, action)).exists()
 
 
-def require_somewhere(user: User | AnonymousUser, action: str) -> None:
+def require_in_some_team(user: User | AnonymousUser, action: str) -> None:
     """Raises PermissionDenied that says which role would do."""
-    if not may_somewhere(user, action):
-        roles = " or ".join(role.label.lower() for role in ACTIONS[action])
+    if not can_in_some_team(user, action):
+        roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
         raise PermissionDenied(f"To {action} here you need to be {roles} of a team.")
 
 
-def named(request: Request, field: str) -> str:
+def field_of_body(request: Request, field: str) -> str:
     """What the body names, read as serializers read it: for the right, which comes before the rest of the body is understood."""
-    said = request.data.get(field) if isinstance(request.data, dict) else None
-    return str(said).strip() if isinstance(said, str | int | float) else ""
+    value = request.data.get(field) if isinstance(request.data, dict) else None
+    return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
-def require_named(user: User | AnonymousUser, action: str, team: Team | None) -> None:
+def require_in_named_team(user: User | AnonymousUser, action: str, team: Team | None) -> None:
     """In the team that was named, or, where there is none by that name, in some team. Raises PermissionDenied."""
     if team is None:
-        require_somewhere(user, action)
+        require_in_some_team(user, action)
     else:
         require(user, action, team)
 

@@ -1,4 +1,4 @@
-"""What accounts asks of the apps above it, bound in settings like the ports of lakehub.wiring."""
+"""What accounts asks of the apps above it, bound in settings (`LAKEHUB_PORTS`)."""
 
 from __future__ import annotations
 

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 from rest_framework import serializers
 
 from lakehub.accounts.models import AuditEntry, Token
-from lakehub.accounts.tokens import LONGEST_NAME, SCOPES
+from lakehub.accounts.tokens.api_tokens import MAX_NAME_LENGTH, SCOPES
 
 
 class TokenSerializer(serializers.ModelSerializer[Token]):
@@ -25,10 +25,10 @@ class TokenSerializer(serializers.ModelSerializer[Token]):
         )  # fmt: skip
 
 
-class NewTokenSerializer(serializers.Serializer[Any]):
+class TokenRequestSerializer(serializers.Serializer[Any]):
     """What it may, for whom, and for how long."""
 
-    name = serializers.CharField(max_length=LONGEST_NAME)
+    name = serializers.CharField(max_length=MAX_NAME_LENGTH)
     team = serializers.CharField(max_length=63)
     consumer = serializers.CharField(max_length=63, help_text="Whose policy the gate goes by.")
     scopes = serializers.ListField(child=serializers.CharField(max_length=40), min_length=1, max_length=len(SCOPES))
@@ -38,7 +38,7 @@ class NewTokenSerializer(serializers.Serializer[Any]):
     )
 
 
-class IssuedSerializer(TokenSerializer):
+class IssuedTokenSerializer(TokenSerializer):
     """With its text, this once."""
 
     token = serializers.CharField()

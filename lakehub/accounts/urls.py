@@ -7,8 +7,8 @@ from django.urls import URLPattern, path
 from lakehub.accounts import api
 
 urlpatterns: list[URLPattern] = [
-    path("tokens", api.Tokens.as_view(), name="tokens"),
-    path("tokens/<str:prefix>", api.OneToken.as_view(), name="token"),
+    path("tokens", api.TokenList.as_view(), name="tokens"),
+    path("tokens/<str:prefix>", api.TokenDetail.as_view(), name="token"),
     path("audit", api.AuditLog.as_view(), name="audit"),
     path("audit/export", api.AuditExport.as_view(), name="audit-export"),
 ]

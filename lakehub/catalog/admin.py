@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 from django.http import HttpRequest
 
 from lakehub import wiring
-from lakehub.accounts.console import ReadOnly
-from lakehub.catalog import changes
+from lakehub.accounts.admin_mixins import ReadOnlyAdminMixin
+from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import (
     Connection,
     DataCenter,
@@ -25,12 +25,12 @@ from lakehub.catalog.models import (
 
 
 @admin.register(DataCenter)
-class DataCenterAdmin(ReadOnly, admin.ModelAdmin[DataCenter]):
+class DataCenterAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[DataCenter]):
     list_display = ("name", "lake_uri")
 
 
 @admin.register(Connection)
-class ConnectionAdmin(ReadOnly, admin.ModelAdmin[Connection]):
+class ConnectionAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[Connection]):
     """The URL holds a password, so it is never shown."""
 
     list_display = ("name", "plugin", "team")
@@ -38,29 +38,29 @@ class ConnectionAdmin(ReadOnly, admin.ModelAdmin[Connection]):
     exclude = ("url",)
 
 
-class CopyInline(ReadOnly, admin.TabularInline[DatasetCopy, Dataset]):
+class CopyInline(ReadOnlyAdminMixin, admin.TabularInline[DatasetCopy, Dataset]):
     model = DatasetCopy
 
 
-class FeedInline(ReadOnly, admin.StackedInline[Feed, Dataset]):
+class FeedInline(ReadOnlyAdminMixin, admin.StackedInline[Feed, Dataset]):
     model = Feed
 
 
-class GraceInline(ReadOnly, admin.TabularInline[GracePeriod, Dataset]):
+class GracePeriodInline(ReadOnlyAdminMixin, admin.TabularInline[GracePeriod, Dataset]):
     model = GracePeriod
 
 
-class UpstreamInline(ReadOnly, admin.TabularInline[LineageEdge, Dataset]):
+class UpstreamInline(ReadOnlyAdminMixin, admin.TabularInline[LineageEdge, Dataset]):
     model = LineageEdge
     fk_name = "downstream"
 
 
 @admin.register(Dataset)
-class DatasetAdmin(ReadOnly, admin.ModelAdmin[Dataset]):
+class DatasetAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[Dataset]):
     list_display = ("name", "tier", "team", "kind", "ingested", "onboarded_at", "offboarded_at")
     list_filter = ("tier", "team", "kind")
     search_fields = ("name", "description")
-    inlines: ClassVar = [FeedInline, CopyInline, UpstreamInline, GraceInline]
+    inlines: ClassVar = [FeedInline, CopyInline, UpstreamInline, GracePeriodInline]
     actions = ("pause", "go_on")
 
     @admin.action(description="Pause the feed", permissions=["act"])
@@ -74,17 +74,17 @@ class DatasetAdmin(ReadOnly, admin.ModelAdmin[Dataset]):
     def _set_paused(self, request: HttpRequest, chosen: QuerySet[Dataset], paused: bool) -> None:
         actor, now = request.user.get_username(), wiring.clock.now()
         fed = chosen.filter(offboarded_at=None, feed__paused=not paused)
-        changed = [changes.change(one, {"paused": paused}, actor=actor, now=now) for one in fed]
+        changed = [changes.update_dataset(dataset, {"paused": paused}, actor=actor, now=now) for dataset in fed]
         self.message_user(request, f"{len(changed)} feeds {'paused' if paused else 'go on'}.")
 
 
 @admin.register(LineageDay)
-class LineageDayAdmin(ReadOnly, admin.ModelAdmin[LineageDay]):
+class LineageDayAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[LineageDay]):
     list_display = ("day", "source", "attempt", "ended_at", "error")
 
 
 @admin.register(LineageTable)
-class LineageTableAdmin(ReadOnly, admin.ModelAdmin[LineageTable]):
+class LineageTableAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[LineageTable]):
     """What lineage tells of, onboarded or not."""
 
     list_display = ("namespace", "name", "connection", "dataset", "dropped")

@@ -13,29 +13,31 @@ from rest_framework.views import APIView
 
 from lakehub import wiring
 from lakehub.accounts.models import Team
-from lakehub.accounts.permissions import named, require, require_named, require_somewhere
-from lakehub.catalog import bulk, changes, onboarding, places
-from lakehub.catalog.access import require_onboarding
-from lakehub.catalog.along import Along, Direction, along
+from lakehub.accounts.permissions import field_of_body, require, require_in_named_team, require_in_some_team
+from lakehub.catalog import connections, data_centers
+from lakehub.catalog.datasets import changes, lookup, offboarding
 from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
-from lakehub.catalog.onboarding import Application
+from lakehub.catalog.onboarding import bulk, onboard
+from lakehub.catalog.onboarding.along_lineage import Direction, LineageSelection, requests_along_lineage
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.request_permissions import require_onboarding
 from lakehub.catalog.serializers import (
-    ApplicationSerializer,
-    BulkSerializer,
-    ChangeSerializer,
+    BulkOnboardingSerializer,
     ConnectionSerializer,
     DataCenterSerializer,
+    DatasetChangeSerializer,
     DatasetSerializer,
     LineageDaySerializer,
-    LineSerializer,
-    read_list,
+    OnboardingLineSerializer,
+    OnboardingRequestSerializer,
+    parse_requests,
 )
 from lakehub.kernel.errors import Refused
 
 SCOPES: dict[str, str] = {"GET": "catalog:read"} | dict.fromkeys(("POST", "PATCH", "DELETE"), "catalog:write")
 
 
-class DataCenters(ListAPIView[DataCenter]):
+class DataCenterList(ListAPIView[DataCenter]):
     scopes = SCOPES
     serializer_class = DataCenterSerializer
     queryset = DataCenter.objects.all()
@@ -47,13 +49,15 @@ class DataCenters(ListAPIView[DataCenter]):
             self.permission_denied(
                 request, message="Only an administrator of Lakehub adds a data center, signed in and not with a token."
             )
-        asked = DataCenterSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        made = places.add_data_center(**asked.validated_data, actor=request.user.get_username(), now=wiring.clock.now())
-        return Response(DataCenterSerializer(made).data, status.HTTP_201_CREATED)
+        serializer = DataCenterSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        data_center = data_centers.add_data_center(
+            **serializer.validated_data, actor=request.user.get_username(), now=wiring.clock.now()
+        )
+        return Response(DataCenterSerializer(data_center).data, status.HTTP_201_CREATED)
 
 
-class Connections(ListAPIView[Connection]):
+class ConnectionList(ListAPIView[Connection]):
     scopes = SCOPES
     serializer_class = ConnectionSerializer
     queryset = Connection.objects.select_related("team")
@@ -61,11 +65,11 @@ class Connections(ListAPIView[Connection]):
     @extend_schema(request=ConnectionSerializer, responses={201: ConnectionSerializer})
     def post(self, request: Request) -> Response:
         """Adds a connection, after trying it. Needs an administrator of the team."""
-        require_named(request.user, "connect", Team.objects.filter(name=named(request, "team")).first())
-        asked = ConnectionSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        values = asked.validated_data
-        made = places.connect(
+        require_in_named_team(request.user, "connect", Team.objects.filter(name=field_of_body(request, "team")).first())
+        serializer = ConnectionSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        connection = connections.add_connection(
             name=values["name"],
             plugin=values["plugin"],
             url=values["url"],
@@ -73,10 +77,10 @@ class Connections(ListAPIView[Connection]):
             actor=request.user.get_username(),
             now=wiring.clock.now(),
         )
-        return Response(ConnectionSerializer(made).data, status.HTTP_201_CREATED)
+        return Response(ConnectionSerializer(connection).data, status.HTTP_201_CREATED)
 
 
-class Datasets(ListAPIView[Dataset]):
+class DatasetList(ListAPIView[Dataset]):
     """Live datasets, by name."""
 
     scopes = SCOPES
@@ -88,42 +92,50 @@ class Datasets(ListAPIView[Dataset]):
         .order_by("name")
     )
 
-    @extend_schema(request=ApplicationSerializer, responses={201: DatasetSerializer})
+    @extend_schema(request=OnboardingRequestSerializer, responses={201: DatasetSerializer})
     def post(self, request: Request) -> Response:
         """Onboards a dataset; `?check=1` checks the application and writes nothing."""
-        require_onboarding(request.user, team=named(request, "team"), connection=named(request, "connection"))
-        asked = ApplicationSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        require_onboarding(
+            request.user, team=field_of_body(request, "team"), connection=field_of_body(request, "connection")
+        )
+        serializer = OnboardingRequestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         if request.query_params.get("check") == "1":
-            return Response(_evidence(onboarding.check(asked.application()).evidence))
-        made = onboarding.onboard(asked.application(), actor=request.user.get_username(), now=wiring.clock.now())
-        body = DatasetSerializer(made.dataset).data | _evidence(made.evidence)
+            return Response(_key_evidence(onboard.check_request(serializer.to_request()).evidence))
+        onboarded = onboard.onboard_dataset(
+            serializer.to_request(), actor=request.user.get_username(), now=wiring.clock.now()
+        )
+        body = DatasetSerializer(onboarded.dataset).data | _key_evidence(onboarded.evidence)
         return Response(body, status.HTTP_201_CREATED)
 
 
-class Bulk(APIView):
+class BulkOnboarding(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=BulkSerializer, responses={200: LineSerializer(many=True)})
+    @extend_schema(request=BulkOnboardingSerializer, responses={200: OnboardingLineSerializer(many=True)})
     def post(self, request: Request) -> Response:
         """Onboards a list, or everything up or down the lineage of a dataset; a line for each says what became of it."""
-        require_somewhere(request.user, "onboard")
-        asked = BulkSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
-        said = asked.validated_data
-        if bool(said["datasets"]) == bool(said["lineage_of"]):
+        require_in_some_team(request.user, "onboard")
+        serializer = BulkOnboardingSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        if bool(values["datasets"]) == bool(values["lineage_of"]):
             raise Refused("Give `datasets`, a list, or `lineage_of`, a name: one of the two.")
-        done = _along(said) if said["lineage_of"] else Along(*read_list(said["datasets"]))
+        done = (
+            _lineage_selection(values)
+            if values["lineage_of"]
+            else LineageSelection(*parse_requests(values["datasets"]))
+        )
         actor, now = request.user.get_username(), wiring.clock.now()
 
-        def may(application: Application) -> None:
+        def may(application: OnboardingRequest) -> None:
             require_onboarding(request.user, team=application.team, connection=application.connection)
 
-        lines = bulk.onboard_many(done.applications, actor=actor, may=may, now=now)
-        return Response([LineSerializer(line).data for line in (*done.lines, *lines)])
+        lines = bulk.onboard_many(done.requests, actor=actor, may=may, now=now)
+        return Response([OnboardingLineSerializer(line).data for line in (*done.lines, *lines)])
 
 
-class LineageDays(ListAPIView[LineageDay]):
+class LineageDayList(ListAPIView[LineageDay]):
     """The daily looks at lineage and tables, newest first: what each added, pruned, found changed or gone."""
 
     scopes = SCOPES
@@ -131,52 +143,52 @@ class LineageDays(ListAPIView[LineageDay]):
     queryset = LineageDay.objects.order_by("-day")
 
 
-class OneDataset(APIView):
+class DatasetDetail(APIView):
     scopes: ClassVar = SCOPES
 
     @extend_schema(responses=DatasetSerializer)
     def get(self, request: Request, name: str) -> Response:
-        return Response(DatasetSerializer(changes.live_dataset(name)).data)
+        return Response(DatasetSerializer(lookup.live_dataset(name)).data)
 
-    @extend_schema(request=ChangeSerializer, responses=DatasetSerializer)
+    @extend_schema(request=DatasetChangeSerializer, responses=DatasetSerializer)
     def patch(self, request: Request, name: str) -> Response:
         """Changes tier, keys or SLAs; the tests follow."""
-        dataset = changes.live_dataset(name)
+        dataset = lookup.live_dataset(name)
         require(request.user, "onboard", dataset.team)
-        asked = ChangeSerializer(data=request.data)
-        asked.is_valid(raise_exception=True)
+        serializer = DatasetChangeSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
         actor, now = request.user.get_username(), wiring.clock.now()
-        changed = changes.change(dataset, dict(asked.validated_data), actor=actor, now=now)
+        changed = changes.update_dataset(dataset, dict(serializer.validated_data), actor=actor, now=now)
         return Response(DatasetSerializer(changed).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
         """Off-boards the dataset. Its history and the lake's data stay; open incidents are resolved as off-boarded."""
-        dataset = changes.live_dataset(name)
+        dataset = lookup.live_dataset(name)
         require(request.user, "offboard", dataset.team)
-        changes.offboard(dataset, actor=request.user.get_username(), now=wiring.clock.now())
+        offboarding.offboard_dataset(dataset, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
 
-class Restore(APIView):
+class RestoreDataset(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
     @extend_schema(request=None, responses=DatasetSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Onboards again what was off-boarded: its history goes on, its tests are generated anew."""
-        dataset = changes.any_dataset(name)
+        dataset = lookup.any_dataset(name)
         require(request.user, "onboard", dataset.team)
-        changes.restore(dataset, actor=request.user.get_username(), now=wiring.clock.now())
+        offboarding.restore_dataset(dataset, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(DatasetSerializer(dataset).data)
 
 
-def _along(said: dict[str, Any]) -> Along:
-    start = changes.live_dataset(said["lineage_of"])
-    direction = Direction(said["direction"])
-    return along(start, direction, tier=said["tier"], team=said["team"], grace=said["grace"])
+def _lineage_selection(values: dict[str, Any]) -> LineageSelection:
+    start = lookup.live_dataset(values["lineage_of"])
+    direction = Direction(values["direction"])
+    return requests_along_lineage(start, direction, tier=values["tier"], team=values["team"], grace=values["grace"])
 
 
-def _evidence(evidence: Any) -> dict[str, Any]:
+def _key_evidence(evidence: Any) -> dict[str, Any]:
     if evidence is None:
         return {"key_evidence": None}
     return {"key_evidence": {"rows": evidence.rows, "distinct": evidence.distinct, "nulls": evidence.nulls}}

@@ -11,9 +11,9 @@ from django.db import models
 from django.db.models import Q
 
 from lakehub.accounts.models import SLUG, Team
-from lakehub.catalog.fields import EncryptedTextField
-from lakehub.kernel.calendar import Grain, partition_name
+from lakehub.catalog.encrypted_fields import EncryptedTextField
 from lakehub.kernel.interval import Interval
+from lakehub.kernel.partitions import Grain, partition_name
 
 TIERS = range(6)
 
@@ -79,16 +79,16 @@ class Dataset(models.Model):
     freshness_sla = models.DurationField(null=True, blank=True)
     """None: the tier's."""
     overrides = models.JSONField(default=dict, blank=True)
-    """SLAs of this dataset in place of its tier's, by the names of quality.domain.tiers."""
+    """SLAs of this dataset in place of its tier's, by the names of quality.domain.slas."""
     grace_until = models.DateTimeField(null=True, blank=True)
-    """Nobody is paged before; `lakehub.catalog.grace` also keeps when that was so."""
+    """Nobody is paged before; `lakehub.catalog.datasets.grace_periods` also keeps when that was so."""
     onboarded_at = models.DateTimeField()
     offboarded_at = models.DateTimeField(null=True, blank=True)
     metadata_version = models.PositiveIntegerField(default=1)
     """Grows with each change of tier, keys or schema; tests are generated for one version."""
     missing_since = models.DateTimeField(null=True, blank=True)
     """Since when the daily look found its table gone; off-boarded when that lasts. A look that could not reach it begins anew."""
-    missing_looks = models.PositiveIntegerField(default=0)
+    missing_checks = models.PositiveIntegerField(default=0)
     """So many looks have found it gone since then, each of them."""
 
     class Meta:

@@ -1,4 +1,4 @@
-"""What the catalog asks of the apps above it, bound in settings like the ports of lakehub.wiring.
+"""What the catalog asks of the apps above it, bound in settings (`LAKEHUB_PORTS`).
 
 The use cases look it up themselves, so that nothing is written past it whoever calls: the API, a form, a command.
 """

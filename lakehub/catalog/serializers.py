@@ -9,15 +9,15 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lakehub.catalog.along import Direction
-from lakehub.catalog.bulk import MOST, Line, Result
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind, LineageDay
-from lakehub.catalog.onboarding import Application, Upstream
-from lakehub.kernel.calendar import Grain
+from lakehub.catalog.onboarding.along_lineage import Direction
+from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingStatus
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest, UpstreamRequest
+from lakehub.kernel.partitions import Grain
 
 
 @extend_schema_field({"type": "number", "description": "Seconds"})
-class Seconds(serializers.Field[timedelta, int, float, timedelta]):
+class SecondsField(serializers.Field[timedelta, int, float, timedelta]):
     """A length of time as a number of seconds."""
 
     def to_internal_value(self, data: int) -> timedelta:
@@ -59,7 +59,7 @@ class CopySerializer(serializers.Serializer[Any]):
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     team = serializers.CharField(source="team.name")
     copies = CopySerializer(many=True)
-    freshness_sla = Seconds(allow_null=True)
+    freshness_sla = SecondsField(allow_null=True)
 
     class Meta:
         model = Dataset
@@ -88,16 +88,16 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         )
 
 
-class UpstreamSerializer(serializers.Serializer[Upstream]):
+class UpstreamSerializer(serializers.Serializer[UpstreamRequest]):
     dataset = serializers.CharField(max_length=63)
     one_to_one = serializers.BooleanField(default=False)
 
 
-def _names() -> serializers.ListField:
+def _column_names_field() -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, default=list)
 
 
-class ApplicationSerializer(serializers.Serializer[Application]):
+class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     """What `POST /datasets` takes: the application for onboarding."""
 
     name = serializers.CharField(max_length=63)
@@ -107,8 +107,8 @@ class ApplicationSerializer(serializers.Serializer[Application]):
     table = serializers.CharField(max_length=500)
     data_centers = serializers.ListField(child=serializers.CharField(max_length=63), max_length=32)
     kind = serializers.CharField(max_length=20, default=DatasetKind.APPEND_PLUS_UPDATE.value)
-    primary_key = _names()
-    record_key = _names()
+    primary_key = _column_names_field()
+    record_key = _column_names_field()
     reference_key = serializers.CharField(max_length=100, default="", allow_blank=True)
     cursor_column = serializers.CharField(max_length=100, default="", allow_blank=True)
     partition_column = serializers.CharField(max_length=100, default="", allow_blank=True)
@@ -117,53 +117,59 @@ class ApplicationSerializer(serializers.Serializer[Application]):
     event_time = serializers.CharField(max_length=100, default="", allow_blank=True)
     upstream = UpstreamSerializer(many=True, default=list)
     ingested = serializers.BooleanField(default=True)
-    every = Seconds(default=timedelta(minutes=5))
-    freshness_sla = Seconds(default=None, allow_null=True)
-    grace = Seconds(default=timedelta())
+    every = SecondsField(default=timedelta(minutes=5))
+    freshness_sla = SecondsField(default=None, allow_null=True)
+    grace = SecondsField(default=timedelta())
     description = serializers.CharField(default="", allow_blank=True, max_length=4000)
     overrides = serializers.DictField(default=dict)
 
-    def application(self) -> Application:
+    def to_request(self) -> OnboardingRequest:
         values = dict(self.validated_data)
-        values["upstream"] = tuple(Upstream(**one) for one in values["upstream"])
-        return Application(**values)
+        values["upstream"] = tuple(UpstreamRequest(**upstream) for upstream in values["upstream"])
+        return OnboardingRequest(**values)
 
 
-class BulkSerializer(serializers.Serializer[Any]):
+class BulkOnboardingSerializer(serializers.Serializer[Any]):
     """What `POST /datasets/bulk` takes: a list of applications, or the dataset whose lineage is onboarded."""
 
-    datasets = serializers.ListField(child=serializers.DictField(), max_length=MOST, default=list)
+    datasets = serializers.ListField(child=serializers.DictField(), max_length=MAX_REQUESTS, default=list)
     """Each is what `POST /datasets` takes."""
     lineage_of = serializers.CharField(max_length=63, default="", allow_blank=True)
-    direction = serializers.ChoiceField([one.value for one in Direction], default=Direction.BOTH.value)
+    direction = serializers.ChoiceField([direction.value for direction in Direction], default=Direction.BOTH.value)
     tier = serializers.IntegerField(default=None, allow_null=True)
     team = serializers.CharField(max_length=63, default="", allow_blank=True)
-    grace = Seconds(default=timedelta())
+    grace = SecondsField(default=timedelta())
 
 
-def read_list(found: Sequence[Any]) -> tuple[tuple[Application, ...], tuple[Line, ...]]:
+def parse_requests(items: Sequence[Any]) -> tuple[tuple[OnboardingRequest, ...], tuple[OnboardingLine, ...]]:
     """The applications, and a line for each item that is none."""
     applications, lines = [], []
-    for item in found:
-        asked = ApplicationSerializer(data=item)
-        if asked.is_valid():
-            applications.append(asked.application())
+    for item in items:
+        serializer = OnboardingRequestSerializer(data=item)
+        if serializer.is_valid():
+            applications.append(serializer.to_request())
         else:
             name = str(item.get("name", "")) if isinstance(item, dict) else str(item)
-            lines.append(Line(name, Result.REFUSED, {field: _words(why) for field, why in asked.errors.items()}))
+            lines.append(
+                OnboardingLine(
+                    name,
+                    OnboardingStatus.REFUSED,
+                    {field: _error_text(why) for field, why in serializer.errors.items()},
+                )
+            )
     return tuple(applications), tuple(lines)
 
 
-def _words(why: Any) -> str:
+def _error_text(why: Any) -> str:
     """What the framework says of a field: a list of words, or one for each item."""
     return " ".join(map(str, why)) if isinstance(why, list) else str(why)
 
 
-class LineSerializer(serializers.Serializer[Line]):
+class OnboardingLineSerializer(serializers.Serializer[OnboardingLine]):
     """What became of one dataset of many: created, exists or refused, and why by field."""
 
     name = serializers.CharField()
-    result = serializers.ChoiceField([one.value for one in Result])
+    result = serializers.ChoiceField([status.value for status in OnboardingStatus])
     why = serializers.DictField(child=serializers.CharField())
 
 
@@ -178,17 +184,17 @@ class LineageDaySerializer(serializers.Serializer[LineageDay]):
     error = serializers.CharField()
 
 
-class ChangeSerializer(serializers.Serializer[Dataset]):
+class DatasetChangeSerializer(serializers.Serializer[Dataset]):
     """What `PATCH /datasets/{name}` takes; a field left out stays. `every`, `inputs` and `paused` are the feed's."""
 
     tier = serializers.IntegerField(required=False)
     description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
     primary_key = serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, required=False)
-    freshness_sla = Seconds(required=False, allow_null=True)
+    freshness_sla = SecondsField(required=False, allow_null=True)
     grace_until = serializers.DateTimeField(required=False, allow_null=True)
     event_time = serializers.CharField(required=False, allow_blank=True, max_length=100)
     overrides = serializers.DictField(required=False)
-    every = Seconds(required=False)
+    every = SecondsField(required=False)
     inputs = serializers.ListField(
         child=serializers.CharField(max_length=63),
         max_length=100,

@@ -8,20 +8,20 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from lakehub.demo.instance import Instance, free_address
-from lakehub.setup.artifacts import HUDI, NotFetched, ensure, path_of
+from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path, fetch_artifact
 from lakehub.setup.locations import demo_folder
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = ArgumentParser(prog="lakehub demo", description=__doc__)
     parser.add_argument("--no-serve", action="store_true", help="end after the story")
-    asked = parser.parse_args(arguments)
+    options = parser.parse_args(arguments)
     try:
         _fetch_the_jar()
-    except NotFetched as problem:
+    except ArtifactNotFetched as problem:
         print(problem, file=sys.stderr)
         return 1
-    bind = os.environ.get("LAKEHUB_BIND") or (free_address() if asked.no_serve else "127.0.0.1:8000")
+    bind = os.environ.get("LAKEHUB_BIND") or (free_address() if options.no_serve else "127.0.0.1:8000")
     instance = Instance(demo_folder(), bind)
     instance.clear()
     environment = instance.environment()
@@ -30,9 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     import django
 
     django.setup()
-    from lakehub.demo.story import tell
+    from lakehub.demo.story import tell_story
 
-    return tell(instance, serve=not asked.no_serve)
+    return tell_story(instance, serve=not options.no_serve)
 
 
 def _fetch_the_jar() -> None:
@@ -40,10 +40,10 @@ def _fetch_the_jar() -> None:
     if os.environ.get("LAKEHUB_HUDI_JAR"):
         return
     try:
-        path_of(HUDI)
-    except NotFetched:
+        artifact_path(HUDI)
+    except ArtifactNotFetched:
         print(f"Fetching {HUDI}, once", flush=True)
-        ensure(HUDI)
+        fetch_artifact(HUDI)
 
 
 if __name__ == "__main__":

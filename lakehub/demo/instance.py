@@ -16,14 +16,14 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakehub.processes import commands, environment
+from lakehub.processes.supervisor import process_commands, process_environment
 from lakehub.setup.locations import working_folder
 
-START_WITHIN_S = 60
-STOP_WITHIN_S = 25
+START_TIMEOUT_S = 60
+STOP_TIMEOUT_S = 25
 
 
-class NotStarted(RuntimeError):
+class ProcessesNotStarted(RuntimeError):
     """The processes did not come up."""
 
 
@@ -62,8 +62,8 @@ class Instance:
         """End what an earlier demo left running, and remove its folder."""
         pids = self.pid_file.read_text().split() if self.pid_file.is_file() else []
         for pid in map(int, pids):
-            if _is_ours(pid):
-                _end(pid)
+            if _is_demo_process(pid):
+                _terminate(pid)
         shutil.rmtree(self.folder, ignore_errors=True)
         self.folder.mkdir(parents=True)
 
@@ -71,7 +71,7 @@ class Instance:
     def running(self) -> Iterator[Processes]:
         """The processes, for as long as the block lasts; their output goes to the log."""
         if not is_free(self.bind):
-            raise NotStarted(
+            raise ProcessesNotStarted(
                 f"{self.bind} is taken. Name another address: LAKEHUB_BIND=127.0.0.1:8001 lakehub demo, or make demo"
             )
         processes = Processes(self)
@@ -81,10 +81,10 @@ class Instance:
         finally:
             processes.stop()
 
-    def last_words(self, lines: int = 30) -> str:
+    def log_tail(self, lines: int = 30) -> str:
         return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:]) if self.log.is_file() else ""
 
-    def answers(self) -> bool:
+    def is_healthy(self) -> bool:
         try:
             with urllib.request.urlopen(f"{self.url}/health", timeout=2) as answer:  # noqa: S310  our own address
                 return bool(answer.status == 200)
@@ -97,19 +97,19 @@ class Processes:
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
-        self._env = environment(instance.bind, instance.environment())
+        self._env = process_environment(instance.bind, instance.environment())
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start_all(self) -> None:
-        names = [name for name in commands() if name != "spark"]
+        names = [name for name in process_commands() if name != "spark"]
         self._start(
             "others", [sys.executable, "-m", "lakehub", "up", "--no-migrate", *names, "--bind", self._instance.bind]
         )
         self.start_spark()
-        self._instance.pid_file.write_text(" ".join(str(each.pid) for each in self._running.values()))
+        self._instance.pid_file.write_text(" ".join(str(process.pid) for process in self._running.values()))
 
     def start_spark(self) -> None:
-        self._start("spark", shlex.split(commands(["spark"])["spark"]))
+        self._start("spark", shlex.split(process_commands(["spark"])["spark"]))
 
     def kill_spark(self) -> None:
         """As a power cut would: the worker and its JVM at once, with no chance to end well."""
@@ -117,26 +117,26 @@ class Processes:
         os.killpg(spark.pid, signal.SIGKILL)
         spark.wait()
 
-    def alive(self) -> bool:
-        return all(each.poll() is None for each in self._running.values())
+    def are_alive(self) -> bool:
+        return all(process.poll() is None for process in self._running.values())
 
-    def wait_until_they_answer(self) -> None:
-        deadline = time.monotonic() + START_WITHIN_S
-        while not self._instance.answers():
-            if not self.alive() or time.monotonic() > deadline:
-                raise NotStarted(
-                    f"The processes did not come up; the end of {self._instance.log}:\n{self._instance.last_words()}"
+    def wait_until_healthy(self) -> None:
+        deadline = time.monotonic() + START_TIMEOUT_S
+        while not self._instance.is_healthy():
+            if not self.are_alive() or time.monotonic() > deadline:
+                raise ProcessesNotStarted(
+                    f"The processes did not come up; the end of {self._instance.log}:\n{self._instance.log_tail()}"
                 )
             time.sleep(0.1)
 
     def stop(self) -> None:
-        for each in self._running.values():
-            each.send_signal(signal.SIGTERM)
-        for each in self._running.values():
+        for process in self._running.values():
+            process.send_signal(signal.SIGTERM)
+        for process in self._running.values():
             try:
-                each.wait(STOP_WITHIN_S)
+                process.wait(STOP_TIMEOUT_S)
             except subprocess.TimeoutExpired:
-                os.killpg(each.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
         self._instance.pid_file.unlink(missing_ok=True)
 
     def _start(self, name: str, command: list[str]) -> None:
@@ -169,7 +169,7 @@ def free_address() -> str:
         return f"127.0.0.1:{probe.getsockname()[1]}"
 
 
-def _is_ours(pid: int) -> bool:
+def _is_demo_process(pid: int) -> bool:
     """Still the supervisor that the file was written for, not another process that got its number."""
     command = subprocess.run(
         ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
@@ -177,8 +177,8 @@ def _is_ours(pid: int) -> bool:
     return "-m lakehub up" in command or "lakehub.celery" in command
 
 
-def _end(pid: int) -> None:
+def _terminate(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_WITHIN_S
-    while _is_ours(pid) and time.monotonic() < deadline:
+    deadline = time.monotonic() + STOP_TIMEOUT_S
+    while _is_demo_process(pid) and time.monotonic() < deadline:
         time.sleep(0.1)

@@ -10,59 +10,59 @@ from types import ModuleType
 from django.core.management import call_command
 
 from lakehub.clock.models import ClockShift
-from lakehub.demo.dates import window_at
-from lakehub.demo.instance import Instance, NotStarted
-from lakehub.demo.operations import Operations
-from lakehub.demo.stage import Stage
+from lakehub.demo.flights.operational_database import OperationalDatabase
+from lakehub.demo.flights.replay_window import replay_window_at
+from lakehub.demo.instance import Instance, ProcessesNotStarted
+from lakehub.demo.play.narrator import ClaimFailed, Narrator
+from lakehub.demo.play.story_context import StoryContext
 from lakehub.demo.steps import bootstrap, day, defects, fault, healing, onboarding, operations
-from lakehub.demo.telling import Teller, Untrue
 
 STEPS: tuple[ModuleType, ...] = (operations, onboarding, bootstrap, day, defects, fault, healing)
 
-PLAYED = timedelta(hours=27)
+PLAYED_TIME = timedelta(hours=27)
 """How much time the story plays. It begins that long ago, so that it ends now."""
-GO_ON_EVERY_S = 20
+SERVE_INTERVAL_S = 20
 
 
-def tell(instance: Instance, *, serve: bool) -> int:
+def tell_story(instance: Instance, *, serve: bool) -> int:
     """Play every step; 0 where each showed what it should."""
     # Whoever ends the story ends what it started, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    teller = Teller()
+    teller = Narrator()
     call_command("migrate", interactive=False, verbosity=0)
     now = datetime.now(UTC)
-    ClockShift.move_to(now - PLAYED)
+    ClockShift.move_to(now - PLAYED_TIME)
     try:
         with instance.running() as processes:
-            stage = Stage(
+            stage = StoryContext(
                 instance=instance,
-                operations=Operations(instance.folder),
-                window=window_at(now),
-                tell=teller,
+                operations=OperationalDatabase(instance.folder),
+                window=replay_window_at(now),
+                narrator=teller,
                 processes=processes,
             )
-            _play(stage)
+            _play_steps(stage)
             if serve:
                 _serve(stage)
-    except (Untrue, NotStarted) as problem:
+    except (ClaimFailed, ProcessesNotStarted) as problem:
         teller.say(str(problem))
         return 1
     except KeyboardInterrupt:
         teller.say("ended")
-        return 0 if teller.told else 130
+        return 0 if teller.is_finished else 130
     return 0
 
 
-def _play(stage: Stage) -> None:
+def _play_steps(stage: StoryContext) -> None:
     for number, step in enumerate(STEPS, 1):
-        with stage.tell.step(number, step.TITLE):
+        with stage.narrator.step(number, step.TITLE):
             step.play(stage)
-    stage.tell.end()
+    stage.narrator.end()
 
 
-def _serve(stage: Stage) -> None:
+def _serve(stage: StoryContext) -> None:
     who = f"sign in as {onboarding.ACTOR}, password {onboarding.PASSWORD}"
-    stage.tell.say(f"{stage.instance.url} goes on with the day: {who}. Ctrl-C ends it.")
-    while stage.processes.alive():
+    stage.narrator.say(f"{stage.instance.url} goes on with the day: {who}. Ctrl-C ends it.")
+    while stage.processes.are_alive():
         stage.play_to(datetime.now(UTC))
-        time.sleep(GO_ON_EVERY_S)
+        time.sleep(SERVE_INTERVAL_S)

@@ -6,7 +6,7 @@ import ipaddress
 from urllib.parse import urlsplit
 
 
-def shown(url: str) -> str:
+def redacted_url(url: str) -> str:
     """The URL without password, query and fragment, where secrets may be; `this URL` where it does not parse."""
     try:
         parts = urlsplit(url)
@@ -31,13 +31,13 @@ def host_of(url: str) -> str:
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")
 
 
-def is_public(address: str) -> bool:
+def is_public_ip(address: str) -> bool:
     """Whether an IP address is one of the Internet's; also what is wrapped in it, as a gateway of this network unwraps it."""
-    found = ipaddress.ip_address(address.partition("%")[0])
-    if isinstance(found, ipaddress.IPv6Address):
-        inner = found.ipv4_mapped or found.sixtofour
-        if found in _NAT64:
-            inner = ipaddress.IPv4Address(int(found) & 0xFFFFFFFF)
+    ip = ipaddress.ip_address(address.partition("%")[0])
+    if isinstance(ip, ipaddress.IPv6Address):
+        inner = ip.ipv4_mapped or ip.sixtofour
+        if ip in _NAT64:
+            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
         if inner is not None:
-            return found.is_global and is_public(str(inner))
-    return found.is_global and not found.is_multicast
+            return ip.is_global and is_public_ip(str(inner))
+    return ip.is_global and not ip.is_multicast

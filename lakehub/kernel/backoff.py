@@ -12,7 +12,7 @@ class Backoff:
 
     base: timedelta
     cap: timedelta
-    spread: float = 0.1
+    jitter_share: float = 0.1
 
     def __post_init__(self) -> None:
         if self.base <= timedelta():
@@ -25,4 +25,4 @@ class Backoff:
         # Compared as a ratio: a doubled base may be longer than any timedelta.
         beyond = 2 ** min(attempt, 64) >= self.cap / self.base
         wait = self.cap if beyond else self.base * 2**attempt
-        return wait * (1 + self.spread * jitter)
+        return wait * (1 + self.jitter_share * jitter)

@@ -11,7 +11,7 @@ class Refused(ValueError):
         self.fields = fields or {}
 
     @classmethod
-    def because(cls, fields: dict[str, str]) -> Refused:
+    def for_fields(cls, fields: dict[str, str]) -> Refused:
         return cls(" ".join(fields.values()), fields)
 
 
@@ -27,8 +27,8 @@ class Conflict(RuntimeError):
 
 
 class Busy(RuntimeError):
-    """There is too much to do just now; nothing was done. To be asked again in `wait_s` seconds."""
+    """There is too much to do just now; nothing was done. To be asked again in `retry_after_s` seconds."""
 
-    def __init__(self, message: str, *, wait_s: int) -> None:
+    def __init__(self, message: str, *, retry_after_s: int) -> None:
         super().__init__(message)
-        self.wait_s = wait_s
+        self.retry_after_s = retry_after_s

@@ -23,6 +23,6 @@ def reach(name: str) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-def armed(name: str) -> bool:
+def is_armed(name: str) -> bool:
     """True where `name` is the failpoint set; for places that need more than a kill, as within a commit."""
     return os.environ.get("LAKEHUB_FAILPOINT") == name

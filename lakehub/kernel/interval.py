@@ -45,7 +45,7 @@ class Interval:
     def covers(self, other: Interval) -> bool:
         return self.start <= other.start and other.end <= self.end
 
-    def meets(self, other: Interval) -> bool:
+    def overlaps(self, other: Interval) -> bool:
         """They share at least one instant."""
         return self.start < other.end and other.start < self.end
 
@@ -57,7 +57,7 @@ class Interval:
         start, end = max(self.start, window.start), min(self.end, window.end)
         return Interval(start, end) if start < end else None
 
-    def grown(self, by: timedelta) -> Interval:
+    def expanded(self, by: timedelta) -> Interval:
         start = self.start if self.start <= BEGINNING + by else self.start - by
         end = self.end if self.end >= FOREVER - by else self.end + by
         return Interval(start, end)
@@ -80,10 +80,10 @@ def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
 def subtract(intervals: Iterable[Interval], holes: Iterable[Interval]) -> tuple[Interval, ...]:
     """The instants of `intervals` that lie in none of `holes`."""
     cut = union(holes)
-    return tuple(piece for interval in union(intervals) for piece in _without(interval, cut))
+    return tuple(piece for interval in union(intervals) for piece in _subtract_holes(interval, cut))
 
 
-def _without(interval: Interval, holes: tuple[Interval, ...]) -> Iterator[Interval]:
+def _subtract_holes(interval: Interval, holes: tuple[Interval, ...]) -> Iterator[Interval]:
     at = interval.start
     for hole in holes:
         if hole.end <= at or hole.start >= interval.end:
@@ -95,11 +95,11 @@ def _without(interval: Interval, holes: tuple[Interval, ...]) -> Iterator[Interv
         yield Interval(at, interval.end)
 
 
-def clip_all(intervals: Iterable[Interval], window: Interval) -> tuple[Interval, ...]:
+def clip_to(intervals: Iterable[Interval], window: Interval) -> tuple[Interval, ...]:
     clipped = (interval.clip(window) for interval in intervals)
     return union(piece for piece in clipped if piece is not None)
 
 
-def total(intervals: Iterable[Interval]) -> timedelta:
+def total_length(intervals: Iterable[Interval]) -> timedelta:
     """The length of the union: an instant in several intervals counts once."""
     return sum((interval.length for interval in union(intervals)), timedelta())

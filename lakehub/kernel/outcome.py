@@ -32,6 +32,6 @@ class Verdict(StrEnum):
 _SEVERITY = {verdict: rank for rank, verdict in enumerate(Verdict)}
 
 
-def worst(verdicts: Iterable[Verdict]) -> Verdict:
+def worst_verdict(verdicts: Iterable[Verdict]) -> Verdict:
     """The worst of them; of none: UNKNOWN, because nothing that was checked is not the same as good."""
     return max(verdicts, key=lambda verdict: verdict.severity, default=Verdict.UNKNOWN)

@@ -34,5 +34,5 @@ class Registry(Generic[T]):
         except KeyError:
             raise UnknownPlugin(f"There is no {self.kind} `{name}`.{did_you_mean(name, self._entries)}") from None
         plugin: Any = getattr(import_module(module), attribute)
-        found: T = plugin
-        return found
+        implementation: T = plugin
+        return implementation

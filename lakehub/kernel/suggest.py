@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
+def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """` Did you mean `x`?`, or the choices where none is close; starts with a space, may be empty."""
-    names = sorted(set(known))
+    names = sorted(set(choices))
     close = get_close_matches(word, names, n=1, cutoff=0.6)
     if close:
         return f" Did you mean `{close[0]}`?"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import sys
 import time
 
-from lakehub.setup.artifacts import HUDI, NotFetched, ensure
-from lakehub.setup.java import NoJava, java_home
+from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, fetch_artifact
+from lakehub.setup.java import JavaNotFound, java_home
 
 
 def main() -> int:
     began = time.monotonic()
     try:
-        home, jar = java_home(), ensure(HUDI)
-    except (NoJava, NotFetched) as problem:
+        home, jar = java_home(), fetch_artifact(HUDI)
+    except (JavaNotFound, ArtifactNotFetched) as problem:
         print(problem, file=sys.stderr)
         return 1
     print(

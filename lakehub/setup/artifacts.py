@@ -18,11 +18,11 @@ from lakehub.setup.java import java_home
 from lakehub.setup.locations import PACKAGES, cache_folder
 from lakehub.setup.truststore import PASSWORD, write_java_truststore
 
-PROJECT = PACKAGES
-PATIENCE_S = 420
+PROJECT_ROOT = PACKAGES
+FETCH_TIMEOUT_S = 420
 
 
-class NotFetched(RuntimeError):
+class ArtifactNotFetched(RuntimeError):
     """An artifact could not be had, or is not the one that was asked for."""
 
 
@@ -51,32 +51,32 @@ HUDI = Artifact(
 )
 
 
-def path_of(artifact: Artifact) -> Path:
-    """Where a fetched artifact lies. Raises `NotFetched` where it was never fetched."""
-    path = _place(artifact)
+def artifact_path(artifact: Artifact) -> Path:
+    """Where a fetched artifact lies. Raises `ArtifactNotFetched` where it was never fetched."""
+    path = _cached_path(artifact)
     if not path.is_file():
-        raise NotFetched(f"{artifact} is not at {path}. Run `lakehub setup`, or `make setup` in a checkout.")
+        raise ArtifactNotFetched(f"{artifact} is not at {path}. Run `lakehub setup`, or `make setup` in a checkout.")
     return path
 
 
-def ensure(artifact: Artifact) -> Path:
+def fetch_artifact(artifact: Artifact) -> Path:
     """The artifact's file, fetched where it is missing; a copy with another checksum is fetched again."""
-    path = _place(artifact)
+    path = _cached_path(artifact)
     if path.is_file() and _sha256(path) == artifact.sha256:
         return path
     path.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as scratch:
         fetched = _resolve(artifact, Path(scratch))
-        found = _sha256(fetched)
-        if found != artifact.sha256:
-            raise NotFetched(
-                f"{artifact} came with SHA-256 {found}, but {artifact.sha256} was expected. It was thrown away: check the repository that served it."
+        checksum = _sha256(fetched)
+        if checksum != artifact.sha256:
+            raise ArtifactNotFetched(
+                f"{artifact} came with SHA-256 {checksum}, but {artifact.sha256} was expected. It was thrown away: check the repository that served it."
             )
         fetched.replace(path)
     return path
 
 
-def _place(artifact: Artifact) -> Path:
+def _cached_path(artifact: Artifact) -> Path:
     return cache_folder() / "jars" / artifact.file_name
 
 
@@ -87,19 +87,19 @@ def _sha256(path: Path) -> str:
 
 def _resolve(artifact: Artifact, scratch: Path) -> Path:
     """Let Ivy fetch `artifact` into `scratch`."""
-    command = [*_ivy(scratch), "-notransitive", "-types", "jar", "-confs", "default"]
+    command = [*_ivy_command(scratch), "-notransitive", "-types", "jar", "-confs", "default"]
     command += ["-dependency", artifact.organisation, artifact.module, artifact.revision]
     command += ["-retrieve", str(scratch / "[artifact]-[revision].[ext]")]
     try:
-        run = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE_S, check=False)
+        run = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
-        raise NotFetched(
-            f"{artifact} was not fetched within {PATIENCE_S} s. Is the network up? {_MIRROR_HINT}"
+        raise ArtifactNotFetched(
+            f"{artifact} was not fetched within {FETCH_TIMEOUT_S} s. Is the network up? {_MIRROR_HINT}"
         ) from None
     fetched = scratch / artifact.file_name
     if run.returncode or not fetched.is_file():
-        raise NotFetched(
-            f"{artifact} could not be fetched. {_MIRROR_HINT} Ivy said:\n{_complaints(run.stdout + run.stderr)}"
+        raise ArtifactNotFetched(
+            f"{artifact} could not be fetched. {_MIRROR_HINT} Ivy said:\n{_ivy_errors(run.stdout + run.stderr)}"
         )
     return fetched
 
@@ -109,10 +109,12 @@ _MIRROR_HINT = (
 )
 
 
-def _ivy(scratch: Path) -> list[str]:
+def _ivy_command(scratch: Path) -> list[str]:
     spark = find_spec("pyspark")
     if spark is None or spark.origin is None:
-        raise NotFetched("PySpark is not installed. Install the package `lakehub`, or run `make setup` in a checkout.")
+        raise ArtifactNotFetched(
+            "PySpark is not installed. Install the package `lakehub`, or run `make setup` in a checkout."
+        )
     (ivy,) = (Path(spark.origin).parent / "jars").glob("ivy-*.jar")
     command = [str(java_home() / "bin" / "java"), f"-Divy.default.ivy.user.dir={scratch}"]
     truststore = scratch / "trusted.p12"
@@ -134,6 +136,6 @@ def _mirror_settings(scratch: Path) -> list[str]:
     return ["-settings", str(file)]
 
 
-def _complaints(output: str) -> str:
+def _ivy_errors(output: str) -> str:
     lines = [line.strip() for line in output.splitlines() if line.strip() and set(line.strip()) != {"."}]
     return "\n".join(lines[-12:])

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 
-class NoJava(RuntimeError):
+class JavaNotFound(RuntimeError):
     """The Java that was asked for is not there."""
 
 
@@ -21,7 +21,7 @@ def java_home(environ: Mapping[str, str] = os.environ) -> Path:
         return Path(JAVA_HOME)
     home = Path(named)
     if not (home / "bin" / "java").is_file():
-        raise NoJava(
+        raise JavaNotFound(
             f"LAKEHUB_JAVA_HOME is {named}, which has no bin/java. Name the folder of a Java 17, or unset it to use the one that pip installed."
         )
     return home

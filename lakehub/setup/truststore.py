@@ -24,21 +24,24 @@ def write_java_truststore(path: Path) -> bool:
     certificates = list(_trusted_by_python())
     if not certificates:
         return False
-    entries = [pkcs12.PKCS12Certificate(each, f"ca-{number}".encode()) for number, each in enumerate(certificates)]
+    entries = [
+        pkcs12.PKCS12Certificate(certificate, f"ca-{number}".encode())
+        for number, certificate in enumerate(certificates)
+    ]
     path.write_bytes(pkcs12.serialize_java_truststore(entries, BestAvailableEncryption(PASSWORD.encode())))
     return True
 
 
 def _trusted_by_python() -> Iterator[x509.Certificate]:
     """Each authority once, from the bundle that Python uses, else from its folder of certificates."""
-    seen: set[bytes] = set()
+    seen_pems: set[bytes] = set()
     for file in _certificate_files():
         for pem in _PEM.findall(file.read_bytes()):
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore", CryptographyDeprecationWarning)
                 certificate = x509.load_pem_x509_certificate(pem)
-            if pem not in seen:
-                seen.add(pem)
+            if pem not in seen_pems:
+                seen_pems.add(pem)
                 yield certificate
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from typing import Protocol
 
 from lakehub.kernel.registry import Registry
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
 
 
 class Check(Protocol):
@@ -18,7 +18,7 @@ class Check(Protocol):
     keys: tuple[str, ...]
     """What the keys of its tests are, or begin with: `name`, also for `name@data_center`, and `kind:` for what people name."""
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
         """The tests that the dataset gets, or why it gets none."""
 
 
@@ -41,14 +41,16 @@ CHECKS: Registry[Check] = Registry(
 )
 
 
-def is_reserved(key: str) -> bool:
+def is_reserved_key(key: str) -> bool:
     """The keys of generated tests, those that there may be one day too: no test that a person writes is called so."""
     name = key.partition("@")[0]
-    begins = [one for check in CHECKS for one in CHECKS.get(check).keys]
-    return name in {*CHECKS, *begins} or key.startswith(tuple(one for one in begins if one.endswith(":")))
+    reserved_keys = [reserved_key for check in CHECKS for reserved_key in CHECKS.get(check).keys]
+    return name in {*CHECKS, *reserved_keys} or key.startswith(
+        tuple(reserved_key for reserved_key in reserved_keys if reserved_key.endswith(":"))
+    )
 
 
-def definitions_of(dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+def all_definitions(dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
     """What all the checks make of a dataset."""
     for name in CHECKS:
         yield from CHECKS.get(name).definitions(dataset)

@@ -7,34 +7,34 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import formula
-from quality.domain.expression.nodes import Name
-from quality.domain.tiers import shown
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.language import formula
+from quality.domain.language.tree.nodes import Name
+from quality.domain.slas import format_sla
 
 
-class BloomCrossDc:
+class BloomCrossDcCheck:
     category = "consistency"
     keys = ("bloom",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
-        lacking = "a copy in one data center only" if len(dataset.data_centers) < 2 else dataset.no_key
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
+        lacking = "a copy in one data center only" if len(dataset.data_centers) < 2 else dataset.why_no_key
         if lacking:
-            yield Skipped("bloom_cross_dc", lacking, mendable=len(dataset.data_centers) > 1)
+            yield InapplicableCheck("bloom_cross_dc", lacking, mendable=len(dataset.data_centers) > 1)
             return
         share = dataset.slas.compared
-        sample = "" if share == 1 else f", {shown(share)}"
+        sample = "" if share == 1 else f", {format_sla(share)}"
         for center in dataset.data_centers:
             yield Definition(
                 key=f"bloom@{center}",
                 title=f"Records of {center}",
                 category=self.category,
                 check="bloom_cross_dc",
-                expression=f"matching(this, {formula(Name('this', center))}{sample}) > {shown(dataset.slas.consistency)}",
+                expression=f"matching(this, {formula(Name('this', center))}{sample}) > {format_sla(dataset.slas.consistency)}",
                 sustain=dataset.slas.sustain,
                 cadence=dataset.cadence,
                 because=f"tier {dataset.tier}, copies in {', '.join(dataset.data_centers)}, primary key {', '.join(dataset.scope.primary_key)}",
             )
 
 
-BLOOM_CROSS_DC = BloomCrossDc()
+BLOOM_CROSS_DC = BloomCrossDcCheck()

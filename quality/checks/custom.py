@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import Expression, leaf_calls, understand
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.language import Expression, function_calls, understand
 
 
-class Custom:
+class CustomCheck:
     category = "others"
     keys = ()
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
         yield from ()
 
-    def of(
+    def definition_of(
         self, dataset: DatasetFacts, *, key: str, title: str, expression: str, because: str, gating: bool = True
     ) -> Definition:
         """The definition of what a person wrote. Raises ExpressionError with the place and a hint."""
@@ -39,11 +39,11 @@ def _cadence(expression: Expression, dataset: DatasetFacts) -> timedelta | None:
     """A test of partitions has none, unless it looks at the whole: because it says so, or because freshness does."""
     given = expression.parameters.cadence
     whole = expression.parameters.partition == "whole" or any(
-        call.function == "freshness" for call in leaf_calls(expression)
+        call.function == "freshness" for call in function_calls(expression)
     )
     if given is not None or whole:
         return given or dataset.slas.cadence
     return dataset.cadence
 
 
-CUSTOM = Custom()
+CUSTOM = CustomCheck()

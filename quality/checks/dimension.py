@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quality.domain.declarations import of_rules
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.generation.rule_definitions import definitions_of_rules
 
 
-class Dimension:
+class DimensionCheck:
     category = "others"
     keys = ("rule:",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
-        yield from of_rules("dimension", dataset)
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
+        yield from definitions_of_rules("dimension", dataset)
 
 
-DIMENSION = Dimension()
+DIMENSION = DimensionCheck()

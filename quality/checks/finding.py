@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import timedelta
 
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import formula
-from quality.domain.expression.nodes import Name
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.language import formula
+from quality.domain.language.tree.nodes import Name
 
 
-class Finding:
+class FindingCheck:
     category = "ingestion"
     keys = ("finding:",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
         yield from ()
 
-    def of(self, kind: str) -> Definition:
+    def definition_of(self, kind: str) -> Definition:
         """The test that no finding of `kind` is open. It fails at once: ingestion is sure of what it saw."""
         return Definition(
             key=f"finding:{kind}",
@@ -31,4 +31,4 @@ class Finding:
         )
 
 
-FINDING = Finding()
+FINDING = FindingCheck()

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from lakehub.kernel.calendar import Grain
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression.amounts import text_literal
-from quality.domain.tiers import shown
+from lakehub.kernel.partitions import Grain
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.language.tree.literals import quote_text
+from quality.domain.slas import format_sla
 
 
-class Freshness:
+class FreshnessCheck:
     category = "freshness"
     keys = ("freshness",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
         # Without buckets the data may be exactly as old as the SLA; with them the first incomplete one may not.
         comparison = "<=" if dataset.grain is Grain.NONE else "<"
         yield Definition(
@@ -22,23 +22,23 @@ class Freshness:
             title="Complete in time",
             category=self.category,
             check="freshness",
-            expression=f"freshness(this) {comparison} {shown(dataset.slas.freshness)}{self._produced(dataset)}",
+            expression=f"freshness(this) {comparison} {format_sla(dataset.slas.freshness)}{self._calendar_parameters(dataset)}",
             sustain=dataset.slas.sustain,
             cadence=dataset.slas.cadence,
-            because=f"tier {dataset.tier}, {self._rule(dataset)}",
+            because=f"tier {dataset.tier}, {self._rule_words(dataset)}",
         )
 
-    def _produced(self, dataset: DatasetFacts) -> str:
+    def _calendar_parameters(self, dataset: DatasetFacts) -> str:
         """Partitions that are not produced count as complete."""
-        if dataset.produced is None:
+        if dataset.production_calendar is None:
             return ""
-        given = {"calendar": dataset.produced.calendar, "holidays": dataset.produced.holidays}
-        return " with " + ", ".join(f"{name}={text_literal(text)}" for name, text in given.items() if text)
+        given = {"calendar": dataset.production_calendar.calendar, "holidays": dataset.production_calendar.holidays}
+        return " with " + ", ".join(f"{name}={quote_text(text)}" for name, text in given.items() if text)
 
-    def _rule(self, dataset: DatasetFacts) -> str:
+    def _rule_words(self, dataset: DatasetFacts) -> str:
         if dataset.scope.has_upstream:
             return "99.9% of the rows upstream"
         return f"event time `{dataset.scope.event_time}`" if dataset.scope.event_time else "time of the latest commit"
 
 
-FRESHNESS = Freshness()
+FRESHNESS = FreshnessCheck()

@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.metrics import TITLES, BadShare, BusinessMetric
+from quality.domain.generation.business_metrics import TITLES, BadShare, BusinessMetric
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
 
-_HINTS = ("freshness", "week_over_week")
+_NOT_GATING = ("freshness", "week_over_week")
 """The inputs gate themselves, and a business may change within a week: what these find alarms but does not gate."""
 
 
-class Metric:
+class MetricCheck:
     category = "others"
     keys = ("metric:",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
         for metric in dataset.metrics:
             try:
-                yield from self._of(metric, dataset)
+                yield from self._definitions_of(metric, dataset)
             except BadShare as problem:
-                yield Skipped("metric", f"{metric.name}: {problem}")
+                yield InapplicableCheck("metric", f"{metric.name}: {problem}")
 
-    def _of(self, metric: BusinessMetric, dataset: DatasetFacts) -> Iterator[Definition]:
+    def _definitions_of(self, metric: BusinessMetric, dataset: DatasetFacts) -> Iterator[Definition]:
         for standard, expression in metric.expressions().items():
             yield Definition(
                 key=metric.key(standard),
@@ -33,8 +33,8 @@ class Metric:
                 sustain=dataset.slas.sustain,
                 cadence=dataset.slas.cadence if standard == "freshness" else dataset.cadence,
                 because=f"tier {dataset.tier}, metric {metric.name}",
-                gating=standard not in _HINTS,
+                gating=standard not in _NOT_GATING,
             )
 
 
-METRIC = Metric()
+METRIC = MetricCheck()

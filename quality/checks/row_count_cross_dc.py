@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import formula
-from quality.domain.expression.nodes import Name
-from quality.domain.tiers import shown
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.language import formula
+from quality.domain.language.tree.nodes import Name
+from quality.domain.slas import format_sla
 
 
-class RowCountCrossDc:
+class RowCountCrossDcCheck:
     category = "consistency"
     keys = ("row_count",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
         if len(dataset.data_centers) < 2:
-            yield Skipped("row_count_cross_dc", "a copy in one data center only", mendable=False)
+            yield InapplicableCheck("row_count_cross_dc", "a copy in one data center only", mendable=False)
             return
         for center in dataset.data_centers:
             there = f"rows({formula(Name('this', center))})"
@@ -25,11 +25,11 @@ class RowCountCrossDc:
                 title=f"Rows of {center}",
                 category=self.category,
                 check="row_count_cross_dc",
-                expression=f"min(rows(this), {there}) / {there} > {shown(dataset.slas.consistency)}",
+                expression=f"min(rows(this), {there}) / {there} > {format_sla(dataset.slas.consistency)}",
                 sustain=dataset.slas.sustain,
                 cadence=dataset.cadence,
                 because=f"tier {dataset.tier}, copies in {', '.join(dataset.data_centers)}",
             )
 
 
-ROW_COUNT_CROSS_DC = RowCountCrossDc()
+ROW_COUNT_CROSS_DC = RowCountCrossDcCheck()

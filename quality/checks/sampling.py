@@ -7,40 +7,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from quality.domain.definitions import DatasetFacts, Definition, Skipped
-from quality.domain.expression import UPSTREAM
-from quality.domain.tiers import shown
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.language import UPSTREAM
+from quality.domain.slas import format_sla
 
 
-class Sampling:
+class SamplingCheck:
     category = "completeness"
     keys = ("sample",)
 
-    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | Skipped]:
-        why = _cannot(dataset)
+    def definitions(self, dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
+        why = _why_not(dataset)
         if why:
-            yield Skipped("sampling", why, mendable=dataset.upstream_outside)
+            yield InapplicableCheck("sampling", why, mendable=dataset.upstream_is_external)
             return
         yield Definition(
             key="sample",
             title="A sample of upstream",
             category=self.category,
             check="sampling",
-            expression=f"sampled(this, upstream) > {shown(dataset.slas.completeness)}",
+            expression=f"sampled(this, upstream) > {format_sla(dataset.slas.completeness)}",
             sustain=dataset.slas.sustain,
             cadence=dataset.cadence,
             because=f"tier {dataset.tier}, upstream outside the lake, primary key {', '.join(dataset.scope.primary_key)}",
         )
 
 
-def _cannot(dataset: DatasetFacts) -> str:
-    if not dataset.scope.has_upstream or not dataset.upstream_outside:
+def _why_not(dataset: DatasetFacts) -> str:
+    if not dataset.scope.has_upstream or not dataset.upstream_is_external:
         return "no upstream outside the lake"
     key, there = dataset.scope.primary_key, dataset.scope.tables[UPSTREAM]
-    if dataset.no_key:
-        return dataset.no_key
+    if dataset.why_no_key:
+        return dataset.why_no_key
     lacking = [name for name in key if there is not None and name not in there]
     return f"upstream lacks {', '.join(lacking)} of the primary key" if lacking else ""
 
 
-SAMPLING = Sampling()
+SAMPLING = SamplingCheck()

@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.calendar import Grain, grown_by_grain
 from lakehub.kernel.interval import FOREVER, Interval, union
 from lakehub.kernel.outcome import Outcome
-from quality.domain.expression import THIS, Call, Expression, Literal, Name
-from quality.domain.expression.amounts import duration_text, shown
-from quality.domain.expression.kinds import Kind
-from quality.domain.freshness import COMPLETE_SHARE
+from lakehub.kernel.partitions import Grain, expanded_by_grain
+from quality.domain.language import THIS, Call, Expression, Literal, Name
+from quality.domain.language.tree.literals import display_amount, format_duration
+from quality.domain.timeliness.freshness import COMPLETE_SHARE
+from quality.domain.value_types import ValueType
 
 _MIRRORED = {"gt": "lt", "ge": "le"}
 
@@ -37,7 +37,7 @@ class PastRun:
 
 
 @dataclass(frozen=True)
-class Page:
+class SimulatedAlert:
     """An alarm at `at`, over partitions that failed side by side; `ended_at`: when it would have been over, where known."""
 
     at: datetime
@@ -49,34 +49,34 @@ class Page:
     ended_at: datetime | None = None
 
 
-def pages(
+def simulate_alerts(
     runs: Iterable[PastRun], *, sustain: timedelta, grain: Grain, zone: ZoneInfo, now: datetime
-) -> tuple[Page, ...]:
+) -> tuple[SimulatedAlert, ...]:
     """The incidents that the failures would have been: a failure next to an open one joins it, as partitions of one grain do.
 
     The data is as it is today, so each would have failed from its first run on in every rerun: it pages once the sustain
     period is over, if it is.
     """
     groups: list[list[PastRun]] = []
-    for run in sorted((one for one in runs if one.outcome is Outcome.FAIL), key=lambda one: one.due_at):
+    for run in sorted((run for run in runs if run.outcome is Outcome.FAIL), key=lambda run: run.due_at):
         if run.due_at + sustain > now:
             continue
-        joined = next((group for group in groups if _beside(run, group, grain, zone)), None)
+        joined = next((group for group in groups if _is_adjacent(run, group, grain, zone)), None)
         if joined is None:
             groups.append([run])
         else:
             joined.append(run)
-    return tuple(_page(group, sustain) for group in groups)
+    return tuple(_alert_of(group, sustain) for group in groups)
 
 
-def _beside(run: PastRun, group: Sequence[PastRun], grain: Grain, zone: ZoneInfo) -> bool:
-    grown = [grown_by_grain(one.partition, grain, zone) for one in group]
-    return any(one.meets(run.partition) for one in grown)
+def _is_adjacent(run: PastRun, group: Sequence[PastRun], grain: Grain, zone: ZoneInfo) -> bool:
+    grown = [expanded_by_grain(member.partition, grain, zone) for member in group]
+    return any(partition.overlaps(run.partition) for partition in grown)
 
 
-def _page(group: Sequence[PastRun], sustain: timedelta) -> Page:
-    first, last = (choose(group, key=lambda one: one.partition) for choose in (min, max))
-    return Page(
+def _alert_of(group: Sequence[PastRun], sustain: timedelta) -> SimulatedAlert:
+    first, last = (choose(group, key=lambda run: run.partition) for choose in (min, max))
+    return SimulatedAlert(
         at=group[0].due_at + sustain,
         first=first.name,
         last=last.name,
@@ -98,20 +98,20 @@ class Arrival:
 
 
 @dataclass(frozen=True)
-class Limit:
+class FreshnessLimit:
     """The lateness that a test allows; `inclusive`: may just be reached."""
 
-    most: timedelta
+    max_lateness: timedelta
     inclusive: bool
 
     def __str__(self) -> str:
-        return f"{'<=' if self.inclusive else '<'} {duration_text(self.most)}"
+        return f"{'<=' if self.inclusive else '<'} {format_duration(self.max_lateness)}"
 
-    def is_kept_by(self, late: timedelta) -> bool:
-        return late <= self.most if self.inclusive else late < self.most
+    def allows(self, late: timedelta) -> bool:
+        return late <= self.max_lateness if self.inclusive else late < self.max_lateness
 
 
-def freshness_limit(expression: Expression) -> Limit | None:
+def freshness_limit(expression: Expression) -> FreshnessLimit | None:
     """The limit of a test that says `freshness(this ...) < 2h`, and no more; None: it says something else."""
     assertion = expression.assertion
     if not isinstance(assertion, Call) or len(assertion.args) != 2:
@@ -122,7 +122,7 @@ def freshness_limit(expression: Expression) -> Limit | None:
     own = isinstance(leaf, Call) and leaf.function == "freshness" and _is_this(leaf.args[0])
     if function not in ("lt", "le") or not own or not isinstance(limit, Literal):
         return None
-    return Limit(limit.value, function == "le") if isinstance(limit.value, timedelta) else None
+    return FreshnessLimit(limit.value, function == "le") if isinstance(limit.value, timedelta) else None
 
 
 def _is_this(name: object) -> bool:
@@ -132,7 +132,7 @@ def _is_this(name: object) -> bool:
 def complete_at(arrivals: Iterable[Arrival], rows: int) -> datetime | None:
     """When 99.9% of the rows that there are today had come; None: not yet, as far as the commits tell."""
     have = 0
-    for arrival in sorted(arrivals, key=lambda one: one.at):
+    for arrival in sorted(arrivals, key=lambda arrival: arrival.at):
         have += arrival.rows
         if have >= COMPLETE_SHARE * rows:
             return arrival.at
@@ -143,29 +143,31 @@ def late_runs(
     partitions: Sequence[tuple[Interval, str]],
     arrivals: Mapping[Interval, Sequence[Arrival]],
     rows: Mapping[str, int],
-    limit: Limit,
+    limit: FreshnessLimit,
     *,
     now: datetime,
 ) -> Iterator[PastRun]:
     """How late each partition was complete. Where `rows` expects none, nothing says that any was to come."""
     for partition, name in partitions:
-        due_at = partition.end + limit.most
+        due_at = partition.end + limit.max_lateness
         run = PastRun(partition, name, due_at, Outcome.NO_DATA, threshold=str(limit), cause="there are no rows")
         if rows.get(name):
             at = complete_at(arrivals.get(partition, ()), rows[name]) or now
             late = max(timedelta(), at - partition.end)
-            outcome = Outcome.PASS if limit.is_kept_by(late) else Outcome.FAIL
-            observed = shown(late, Kind.DURATION)
+            outcome = Outcome.PASS if limit.allows(late) else Outcome.FAIL
+            observed = display_amount(late, ValueType.DURATION)
             run = replace(run, outcome=outcome, observed=observed, cause="", value=late.total_seconds())
         yield run
 
 
-def late_pages(runs: Iterable[PastRun], *, sustain: timedelta, now: datetime) -> tuple[Page, ...]:
+def simulate_lateness_alerts(
+    runs: Iterable[PastRun], *, sustain: timedelta, now: datetime
+) -> tuple[SimulatedAlert, ...]:
     """Freshness fails while any partition is late: what is late together is one alarm, if it lasts the sustain period."""
-    late = [one for one in runs if one.outcome is Outcome.FAIL and one.value is not None]
-    spans = {one: Interval(one.due_at, _until(one)) for one in late if _until(one) > one.due_at}
+    late = [run for run in runs if run.outcome is Outcome.FAIL and run.value is not None]
+    spans = {run: Interval(run.due_at, _late_until(run)) for run in late if _late_until(run) > run.due_at}
     return tuple(
-        Page(
+        SimulatedAlert(
             at=whole.start + sustain,
             first=members[0].name,
             last=members[-1].name,
@@ -175,12 +177,12 @@ def late_pages(runs: Iterable[PastRun], *, sustain: timedelta, now: datetime) ->
             ended_at=whole.end if whole.end < now else None,
         )
         for whole in union(spans.values())
-        if whole.length >= sustain and (members := [one for one in late if spans.get(one, _NEVER).meets(whole)])
+        if whole.length >= sustain and (members := [run for run in late if spans.get(run, _NO_SPAN).overlaps(whole)])
     )
 
 
-_NEVER = Interval(FOREVER - timedelta(microseconds=1), FOREVER)
+_NO_SPAN = Interval(FOREVER - timedelta(microseconds=1), FOREVER)
 
 
-def _until(run: PastRun) -> datetime:
+def _late_until(run: PastRun) -> datetime:
     return run.partition.end + timedelta(seconds=run.value or 0)

@@ -11,7 +11,8 @@ import logging
 from typing import Protocol
 
 from lakehub.kernel.registry import Registry
-from quality.engines.scan import CannotRead, Limits, Measured, Scan
+from quality.engines.scans.scan import Limits, Scan, ScanAnswers
+from quality.engines.scans.targets import CannotRead
 
 log = logging.getLogger(__name__)
 
@@ -19,7 +20,7 @@ log = logging.getLogger(__name__)
 class Engine(Protocol):
     """Reads, never writes."""
 
-    def measure(self, scan: Scan, limits: Limits) -> Measured:
+    def measure(self, scan: Scan, limits: Limits) -> ScanAnswers:
         """The answer to every measure of the scan; one that cannot be answered is a Failed among the answers.
 
         Raises CannotRead where the target itself cannot be read: then nothing could be measured.
@@ -29,14 +30,14 @@ class Engine(Protocol):
 ENGINES: Registry[type[Engine]] = Registry(
     "engine",
     {
-        "duckdb": "quality.engines.duckdb:DuckDb",
-        "spark": "quality.engines.spark:Spark",
-        "sqlalchemy": "quality.engines.sqlalchemy:SqlAlchemy",
+        "duckdb": "quality.engines.duckdb:DuckDbEngine",
+        "spark": "quality.engines.spark:SparkEngine",
+        "sqlalchemy": "quality.engines.sqlalchemy:SqlAlchemyEngine",
     },
 )
 
 
-def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+def run_scan(engine: str, scan: Scan, limits: Limits) -> ScanAnswers:
     """What the engine of this name answers. Raises CannotRead for whatever it raises: the tests say so as an ERROR.
 
     An engine's libraries raise more than it can name. Whatever else came out would leave its tests without a result.

@@ -2,215 +2,218 @@
 
 from __future__ import annotations
 
-import atexit
-import os
-import tempfile
-from collections.abc import Collection, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Collection
+from contextlib import ExitStack
 from dataclasses import replace
-from functools import lru_cache
 
 import duckdb
 
-from quality.domain.expression.measures import COMMITTED, ROWS, Answer, Measure
-from quality.domain.expression.values import Failed, error, no_data
-from quality.domain.queries import BadQuery
-from quality.engines import queries
-from quality.engines.deadline import deadline
-from quality.engines.duck import DuckSql, cause, quoted
-from quality.engines.files import READERS, local_files, opened, parquet
-from quality.engines.fusion import Answers
-from quality.engines.queries import FileTable
-from quality.engines.reading import Found, Reading, Source
-from quality.engines.scan import (
+from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Measure
+from quality.domain.language.values import Failed, error, no_data
+from quality.domain.user_sql import BadQuery
+from quality.engines.backends.duckdb_connection import open_connection
+from quality.engines.backends.duckdb_files import TABLE_FUNCTIONS, open_files, parquet_table
+from quality.engines.backends.duckdb_sql import DuckDbBackend, error_line, quote_name
+from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_without_rows
+from quality.engines.scans.targets import (
     CannotRead,
-    Each,
+    EachPartition,
     Files,
     HudiCopy,
-    Limits,
-    Measured,
-    One,
+    OnePartition,
     Part,
-    Scan,
     SqlTable,
     Target,
-    Whole,
-    of_nothing,
+    WholeTable,
 )
-from quality.engines.select import Table
-from quality.engines.slices import Snapshot, snapshot
+from quality.engines.sql.fused_query import MeasureAnswers
+from quality.engines.sql.measure_sql import TableExpression
+from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, ScanReader
+from quality.engines.storage.hudi_snapshot import TableSnapshot, read_snapshot
+from quality.engines.storage.plain_files import local_files
+from quality.engines.user_sql import user_queries
+from quality.engines.user_sql.user_queries import FileTable
 
-_TRIES = 3
+_MAX_ATTEMPTS = 3
 
 
-class DuckDb:
+class DuckDbEngine:
     """A cursor of its own for each scan, with limits that are locked."""
 
-    def measure(self, scan: Scan, limits: Limits) -> Measured:
+    def measure(self, scan: Scan, limits: Limits) -> ScanAnswers:
         if isinstance(scan.target, HudiCopy):
-            return _of_hudi(scan, scan.target, limits)
+            return _measure_hudi(scan, scan.target, limits)
         if isinstance(scan.target, Files):
-            return _of_files(scan, scan.target, limits)
+            return _measure_files(scan, scan.target, limits)
         raise CannotRead("DuckDB reads Hudi tables and files; for a table of a database choose engine=sqlalchemy.")
 
 
-def _of_files(scan: Scan, target: Files, limits: Limits) -> Measured:
+def _measure_files(scan: Scan, target: Files, limits: Limits) -> ScanAnswers:
     try:
-        asked = _queries(scan, _file_table(target, scan.part), limits)
-        rest = _without(scan, asked)
-        if asked and not rest.measures:
-            return Measured(asked, scans=len(asked))
-        with connected(limits) as connection, opened(connection, target, limits) as table:
-            found = _read(connection, rest, table, limits)
+        query_answers = _run_user_queries(scan, _file_table(target, scan.part), limits)
+        rest = _without_answered(scan, query_answers)
+        if query_answers and not rest.measures:
+            return ScanAnswers(query_answers, scan_count=len(query_answers))
+        with open_connection(limits) as connection, open_files(connection, target, limits) as table:
+            reader_answers = _read_table(connection, rest, table, limits)
     except duckdb.Error as failed:
-        raise CannotRead(f"The files {target.glob} cannot be read: {cause(failed)}") from failed
-    return Measured({**asked, **found.answers}, scans=found.scans + len(asked), groups=found.groups)
+        raise CannotRead(f"The files {target.glob} cannot be read: {error_line(failed)}") from failed
+    return ScanAnswers(
+        {**query_answers, **reader_answers.answers},
+        scan_count=reader_answers.scan_count + len(query_answers),
+        group_count=reader_answers.group_count,
+    )
 
 
-def _of_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> Measured:
+def _measure_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> ScanAnswers:
     """Lists and reads; lists again where a writer's cleaning took a file away in between."""
-    for last in (False,) * (_TRIES - 1) + (True,):
-        listed = _listed(target, scan.part)
+    for last in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
+        listed = _list_slices(target, scan.part)
         try:
-            found = _answers(scan, listed, limits)
+            reader_answers = _answer_hudi(scan, listed, limits)
         except duckdb.IOException as vanished:
             if last:
-                raise CannotRead(f"The files of {target.uri} cannot be read: {cause(vanished)}") from vanished
+                raise CannotRead(f"The files of {target.uri} cannot be read: {error_line(vanished)}") from vanished
             continue
         except duckdb.Error as failed:
-            raise CannotRead(f"The files of {target.uri} cannot be read: {cause(failed)}") from failed
-        return Measured(found.answers, listed.instant, found.scans, found.groups)
+            raise CannotRead(f"The files of {target.uri} cannot be read: {error_line(failed)}") from failed
+        return ScanAnswers(
+            reader_answers.answers, listed.instant, reader_answers.scan_count, reader_answers.group_count
+        )
     raise AssertionError("the last try returns or raises")
 
 
-def _listed(target: HudiCopy, part: Part) -> Snapshot:
-    return snapshot(target.uri, column=part.column, value=part.value) if isinstance(part, One) else snapshot(target.uri)
+def _list_slices(target: HudiCopy, part: Part) -> TableSnapshot:
+    return (
+        read_snapshot(target.uri, column=part.column, value=part.value)
+        if isinstance(part, OnePartition)
+        else read_snapshot(target.uri)
+    )
 
 
-def _answers(scan: Scan, listed: Snapshot, limits: Limits) -> Found:
-    known: Answers = {COMMITTED: listed.committed_at} if COMMITTED in scan.measures else {}
-    rest = _without(scan, known)
+def _answer_hudi(scan: Scan, listed: TableSnapshot, limits: Limits) -> ReaderAnswers:
+    commit_answers: MeasureAnswers = {LAST_COMMIT: listed.committed_at} if LAST_COMMIT in scan.measures else {}
+    rest = _without_answered(scan, commit_answers)
     if not rest.measures:
-        return Found(known, 0)
+        return ReaderAnswers(commit_answers, 0)
     if not listed.slices:
-        return Found({**known, **of_nothing(rest.measures, each=isinstance(scan.part, Each) or bool(scan.by))}, 0)
+        return ReaderAnswers(
+            {
+                **commit_answers,
+                **answers_without_rows(
+                    rest.measures, grouped=isinstance(scan.part, EachPartition) or bool(scan.group_by)
+                ),
+            },
+            0,
+        )
     # The slices are those of the partition: nothing is left to filter.
-    paths = [one.path for one in listed.slices]
-    asked = _queries(rest, FileTable(READERS["parquet"], paths), limits)
-    found = _of_slices(_without(rest, asked), listed, parquet(paths), limits)
-    return replace(found, answers={**known, **asked, **found.answers}, scans=found.scans + len(asked))
+    paths = [file_slice.path for file_slice in listed.slices]
+    query_answers = _run_user_queries(rest, FileTable(TABLE_FUNCTIONS["parquet"], paths), limits)
+    reader_answers = _read_slices(_without_answered(rest, query_answers), listed, parquet_table(paths), limits)
+    return replace(
+        reader_answers,
+        answers={**commit_answers, **query_answers, **reader_answers.answers},
+        scan_count=reader_answers.scan_count + len(query_answers),
+    )
 
 
-def _without(scan: Scan, answered: Collection[Measure]) -> Scan:
-    return replace(scan, measures=tuple(one for one in scan.measures if one not in answered))
+def _without_answered(scan: Scan, answered: Collection[Measure]) -> Scan:
+    return replace(scan, measures=tuple(measure for measure in scan.measures if measure not in answered))
 
 
-def _of_slices(scan: Scan, listed: Snapshot, table: Table, limits: Limits) -> Found:
+def _read_slices(scan: Scan, listed: TableSnapshot, table: TableExpression, limits: Limits) -> ReaderAnswers:
     if not scan.measures:
-        return Found({}, 0)
-    with connected(limits) as connection:
-        if scan.measures == (ROWS,) and not scan.by:
-            return Found({ROWS: _from_footers(connection, listed, scan.part)}, 0)
-        part = Whole() if isinstance(scan.part, One) else scan.part
-        return _read(connection, replace(scan, part=part), table, limits)
+        return ReaderAnswers({}, 0)
+    with open_connection(limits) as connection:
+        if scan.measures == (ROWS,) and not scan.group_by:
+            return ReaderAnswers({ROWS: _rows_from_footers(connection, listed, scan.part)}, 0)
+        part = WholeTable() if isinstance(scan.part, OnePartition) else scan.part
+        return _read_table(connection, replace(scan, part=part), table, limits)
 
 
-def _queries(scan: Scan, this: FileTable | Failed, limits: Limits) -> Answers:
-    return {one: _query(one, scan, this, limits) for one in queries.of(scan)}
+def _run_user_queries(scan: Scan, this: FileTable | Failed, limits: Limits) -> MeasureAnswers:
+    return {measure: _run_user_query(measure, scan, this, limits) for measure in user_queries.queries_in(scan)}
 
 
-def _query(measure: Measure, scan: Scan, this: FileTable | Failed, limits: Limits) -> Answer | Failed:
+def _run_user_query(measure: Measure, scan: Scan, this: FileTable | Failed, limits: Limits) -> Answer | Failed:
     try:
-        found = {name: _file_table(target, Whole()) for name, target in queries.others(measure, scan).items()}
+        named_tables = {
+            name: _file_table(target, WholeTable()) for name, target in user_queries.query_tables(measure, scan).items()
+        }
     except BadQuery as bad:
         return error(str(bad))
-    why = queries.by_group(scan) or next((one for one in (this, *found.values()) if isinstance(one, Failed)), None)
+    why = user_queries.grouping_failure(scan) or next(
+        (table for table in (this, *named_tables.values()) if isinstance(table, Failed)), None
+    )
     if why is not None:
         return why
-    tables = {name: table for name, table in {**found, "this": this}.items() if isinstance(table, FileTable)}
-    return queries.over_files(measure, tables, limits)
+    tables = {name: table for name, table in {**named_tables, "this": this}.items() if isinstance(table, FileTable)}
+    return user_queries.run_over_files(measure, tables, limits)
 
 
 def _file_table(target: Target, part: Part) -> FileTable | Failed:
     """The files of a table for a query. Raises CannotRead."""
     if isinstance(target, HudiCopy):
-        paths = [one.path for one in _listed(target, part).slices]
-        return FileTable(READERS["parquet"], paths) if paths else no_data("a table of the query has no rows")
+        paths = [file_slice.path for file_slice in _list_slices(target, part).slices]
+        return FileTable(TABLE_FUNCTIONS["parquet"], paths) if paths else no_data("a table of the query has no rows")
     if isinstance(target, SqlTable):
         return error("a query over the lake cannot read a table of a database; bring it into the lake first")
     paths = [str(path) for path in local_files(target)]
-    if target.format not in READERS or not paths:
+    if target.format not in TABLE_FUNCTIONS or not paths:
         why = (
             "there are none on this machine"
-            if target.format in READERS
+            if target.format in TABLE_FUNCTIONS
             else f"write them as Parquet, not {target.format}"
         )
         return error(f"a query cannot read the files {target.glob}: {why}")
-    return FileTable(READERS[target.format], paths, *((part.column, part.value) if isinstance(part, One) else ()))
+    return FileTable(
+        TABLE_FUNCTIONS[target.format], paths, *((part.column, part.value) if isinstance(part, OnePartition) else ())
+    )
 
 
-def _read(connection: duckdb.DuckDBPyConnection, scan: Scan, table: Table, limits: Limits) -> Found:
-    backend = DuckSql(connection)
+def _read_table(
+    connection: duckdb.DuckDBPyConnection, scan: Scan, table: TableExpression, limits: Limits
+) -> ReaderAnswers:
+    backend = DuckDbBackend(connection)
     source = backend.source(table)
     where, parameters = "", {}
-    if isinstance(scan.part, One):
-        where, parameters = f"scanned.{quoted(scan.part.column)} = $part", {"part": scan.part.value}
-    names = {one.other for one in scan.measures if one.other is not None}
+    if isinstance(scan.part, OnePartition):
+        where, parameters = f"scanned.{quote_name(scan.part.column)} = $part", {"part": scan.part.value}
+    names = {measure.other for measure in scan.measures if measure.other is not None}
     with ExitStack() as stack:
-        tables = {name: _lookup(backend, scan.tables[name], f"other{n}", limits, stack) for n, name in enumerate(names)}
-        return Reading(backend, scan, source, limits, where=where, **parameters).found(scan.measures, tables)
+        tables = {
+            name: _lookup_table(backend, scan.other_tables[name], f"other{n}", limits, stack)
+            for n, name in enumerate(names)
+        }
+        return ScanReader(backend, scan, source, limits, where=where, **parameters).answer(scan.measures, tables)
 
 
-def _from_footers(connection: duckdb.DuckDBPyConnection, listed: Snapshot, part: Part) -> Answer:
+def _rows_from_footers(connection: duckdb.DuckDBPyConnection, listed: TableSnapshot, part: Part) -> Answer:
     """Exact row counts with no scan."""
     query = "SELECT file_name, num_rows FROM parquet_file_metadata(?)"
-    rows = dict(connection.execute(query, [[one.path for one in listed.slices]]).fetchall())
-    if not isinstance(part, Each):
+    rows = dict(connection.execute(query, [[file_slice.path for file_slice in listed.slices]]).fetchall())
+    if not isinstance(part, EachPartition):
         return sum(rows.values())
     counts: dict[str | None, int] = {}
-    for one in listed.slices:
-        counts[one.partition] = counts.get(one.partition, 0) + rows[one.path]
+    for file_slice in listed.slices:
+        counts[file_slice.partition] = counts.get(file_slice.partition, 0) + rows[file_slice.path]
     return counts
 
 
-def _lookup(backend: DuckSql, target: Target, name: str, limits: Limits, stack: ExitStack) -> Source | Failed:
+def _lookup_table(
+    backend: DuckDbBackend, target: Target, name: str, limits: Limits, stack: ExitStack
+) -> ReadableTable | Failed:
     """The rows of a table that a measure looks into."""
     if isinstance(target, SqlTable):
         return error("a table of a database cannot be looked into from here; bring it into the lake first")
     try:
         if isinstance(target, Files):
-            return backend.source(stack.enter_context(opened(backend.connection, target, limits, name)))
-        listed = snapshot(target.uri)
+            return backend.source(stack.enter_context(open_files(backend.connection, target, limits, name)))
+        listed = read_snapshot(target.uri)
         if not listed.slices:
             return no_data("the table that is looked into has no rows")
-        return backend.source(parquet([one.path for one in listed.slices], name))
+        return backend.source(parquet_table([file_slice.path for file_slice in listed.slices], name))
     except duckdb.IOException:
         raise
     except (duckdb.Error, CannotRead) as failed:
-        return error(f"the table that is looked into cannot be read: {cause(failed)}")
-
-
-@contextmanager
-def connected(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
-    """A cursor of its own, interrupted when its time is over."""
-    with (
-        _database(os.getpid(), limits.memory, limits.threads).cursor() as connection,
-        deadline(limits.timeout, connection.interrupt),
-    ):
-        yield connection
-
-
-@lru_cache(maxsize=2)
-def _database(process: int, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
-    """In memory and empty, one a process: opening one takes longer than most scans. A forked child opens its own."""
-    spill = tempfile.TemporaryDirectory(prefix="lakehub-duckdb-")
-    atexit.register(spill.cleanup)
-    settings: dict[str, str | bool | int | float | list[str]] = {
-        "memory_limit": memory,
-        "threads": threads,
-        "temp_directory": spill.name,
-        "enable_external_file_cache": False,
-    }
-    database = duckdb.connect(":memory:", config=settings)
-    database.execute("SET TimeZone = 'UTC'; SET lock_configuration = true")
-    return database
+        return error(f"the table that is looked into cannot be read: {error_line(failed)}")

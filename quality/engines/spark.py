@@ -7,60 +7,70 @@ from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
-from quality.domain.expression.measures import COMMITTED, Answer, Measure
-from quality.domain.expression.values import Failed, error
-from quality.domain.queries import BadQuery
-from quality.engines import queries
-from quality.engines.scan import CannotRead, Each, HudiCopy, Limits, Measured, Scan, Target, of_nothing
-from quality.engines.slices import snapshot
-from quality.spark.fused import measure, query
+from quality.domain.language.measures import LAST_COMMIT, Answer, Measure
+from quality.domain.language.values import Failed, error
+from quality.domain.user_sql import BadQuery
+from quality.engines.backends.spark_sql import measure_frame, run_user_query
+from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_without_rows
+from quality.engines.scans.targets import CannotRead, EachPartition, HudiCopy, Target
+from quality.engines.storage.hudi_snapshot import read_snapshot
+from quality.engines.user_sql import user_queries
 from quality.spark.session import quality_session
 
 
-class Spark:
+class SparkEngine:
     def __init__(self, session: Callable[[], SparkSession] = quality_session) -> None:
         self._session = session
 
-    def measure(self, scan: Scan, limits: Limits) -> Measured:
+    def measure(self, scan: Scan, limits: Limits) -> ScanAnswers:
         if not isinstance(scan.target, HudiCopy):
             raise CannotRead(
                 "Spark reads Hudi tables here; for files choose engine=duckdb, for a table of a database engine=sqlalchemy."
             )
         spark = self._session()
         # Listed before it is read: the rows are at least as new as the commit that is named.
-        listed = snapshot(scan.target.uri, logs=True)
-        known: dict[Measure, Answer | Failed] = {COMMITTED: listed.committed_at} if COMMITTED in scan.measures else {}
-        rest = tuple(one for one in scan.measures if one != COMMITTED)
+        listed = read_snapshot(scan.target.uri, logs=True)
+        commit_answers: dict[Measure, Answer | Failed] = (
+            {LAST_COMMIT: listed.committed_at} if LAST_COMMIT in scan.measures else {}
+        )
+        rest = tuple(measure for measure in scan.measures if measure != LAST_COMMIT)
         if not listed.slices:
-            nothing = of_nothing(rest, each=isinstance(scan.part, Each) or bool(scan.by))
-            return Measured({**known, **nothing}, listed.instant, 0)
-        frame = _frame(spark, scan.target)
-        asked = {one: self._query(frame, one, scan, limits) for one in queries.of(scan)}
-        rest = tuple(one for one in rest if one not in asked)
+            nothing = answers_without_rows(rest, grouped=isinstance(scan.part, EachPartition) or bool(scan.group_by))
+            return ScanAnswers({**commit_answers, **nothing}, listed.instant, 0)
+        frame = _read_frame(spark, scan.target)
+        query_answers = {
+            measure: self._query(frame, measure, scan, limits) for measure in user_queries.queries_in(scan)
+        }
+        rest = tuple(measure for measure in rest if measure not in query_answers)
         if not rest:
-            return Measured({**known, **asked}, listed.instant, len(asked))
-        names = {one.other for one in rest if one.other is not None}
-        tables = {name: _looked_into(spark, scan.tables[name]) for name in names}
-        found = measure(frame, replace(scan, measures=rest), tables, limits)
-        return Measured({**known, **asked, **found.answers}, listed.instant, found.scans + len(asked), found.groups)
+            return ScanAnswers({**commit_answers, **query_answers}, listed.instant, len(query_answers))
+        names = {measure.other for measure in rest if measure.other is not None}
+        tables = {name: _lookup_frame(spark, scan.other_tables[name]) for name in names}
+        reader_answers = measure_frame(frame, replace(scan, measures=rest), tables, limits)
+        return ScanAnswers(
+            {**commit_answers, **query_answers, **reader_answers.answers},
+            listed.instant,
+            reader_answers.scan_count + len(query_answers),
+            reader_answers.group_count,
+        )
 
     def _query(self, frame: DataFrame, measure: Measure, scan: Scan, limits: Limits) -> Answer | Failed:
         try:
-            named = queries.others(measure, scan)
-            tables = {name: _frame(frame.sparkSession, target) for name, target in named.items()}
+            named = user_queries.query_tables(measure, scan)
+            tables = {name: _read_frame(frame.sparkSession, target) for name, target in named.items()}
         except (BadQuery, CannotRead) as bad:
             return error(str(bad))
-        return query(frame, measure, scan, tables, limits)
+        return run_user_query(frame, measure, scan, tables, limits)
 
 
-def _looked_into(spark: SparkSession, target: Target) -> DataFrame | Failed:
+def _lookup_frame(spark: SparkSession, target: Target) -> DataFrame | Failed:
     try:
-        return _frame(spark, target)
+        return _read_frame(spark, target)
     except CannotRead as failed:
         return error(str(failed))
 
 
-def _frame(spark: SparkSession, target: Target) -> DataFrame:
+def _read_frame(spark: SparkSession, target: Target) -> DataFrame:
     if not isinstance(target, HudiCopy):
         raise CannotRead("Spark looks into Hudi tables only; bring the other table into the lake first.")
     return spark.read.format("hudi").load(target.uri)

@@ -1,6 +1,6 @@
 """Bloom filters in Spark, by the expressions that Spark has itself: built and probed inside the JVM, no row comes to Python.
 
-The bits are those of `quality.domain.bloom`, layout `spark-v1`: a filter built here is probed there and the other way round.
+The bits are those of `quality.domain.bloom.filters`, layout `spark-v1`: a filter built here is probed there and the other way round.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from pyspark.sql.types import (
 )
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.bloom import MOST_BITS, SPARK, Bloom, Shape, read, written
-from quality.domain.bloom_keys import NULL, NoKey, below, salt_of
+from quality.domain.bloom.filters import MAX_BITS, SPARK, FilterShape, SparkBloomFilter, decode_filter, encode_filter
+from quality.domain.bloom.keys import NULL_PART, UnsupportedKeyType, hash_salt, sample_bound
 
-MOST_NAMED = 100
+MAX_NAMED_KEYS = 100
 """So many missing keys are named."""
 _CATALYST = "org.apache.spark.sql.catalyst.expressions"
-_MOST = {
-    "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": MOST_BITS,
+_MAX_FILTER_SETTINGS = {
+    "spark.sql.optimizer.runtime.bloomFilter.maxNumBits": MAX_BITS,
     "spark.sql.optimizer.runtime.bloomFilter.maxNumItems": 2**40,
 }
 """Spark cuts filters down to 8 MiB unless told otherwise."""
@@ -43,8 +43,8 @@ class UnknownColumn(LookupError):
     """The key names a column that the table lacks."""
 
 
-def key_of(frame: DataFrame, columns: Sequence[str]) -> Column:
-    """The key of each row as `quality.domain.bloom_keys` writes it. Raises NoKey, UnknownColumn."""
+def key_column(frame: DataFrame, columns: Sequence[str]) -> Column:
+    """The key of each row as `quality.domain.bloom.keys` writes it. Raises NoKey, UnknownColumn."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     for name in columns:
         if name not in kinds:
@@ -54,17 +54,17 @@ def key_of(frame: DataFrame, columns: Sequence[str]) -> Column:
 
 def key_text(parts: Sequence[tuple[str, Column, DataType]]) -> Column:
     """The same of columns with their names and types."""
-    return F.concat(*(_part(name, column, kind) for name, column, kind in parts))
+    return F.concat(*(_part_text(name, column, kind) for name, column, kind in parts))
 
 
-def _part(name: str, column: Column, kind: DataType) -> Column:
-    text = _written(name, column, kind)
-    return F.when(column.isNull(), NULL).otherwise(
+def _part_text(name: str, column: Column, kind: DataType) -> Column:
+    text = _value_text(name, column, kind)
+    return F.when(column.isNull(), NULL_PART).otherwise(
         F.concat(F.octet_length(text).cast("string"), F.lit(":"), text, F.lit(","))
     )
 
 
-def _written(name: str, column: Column, kind: DataType) -> Column:
+def _value_text(name: str, column: Column, kind: DataType) -> Column:
     match kind:
         case StringType():
             return column
@@ -79,42 +79,42 @@ def _written(name: str, column: Column, kind: DataType) -> Column:
         case BinaryType():
             return F.lower(F.hex(column))
         case _:
-            raise NoKey(name, kind.simpleString())
+            raise UnsupportedKeyType(name, kind.simpleString())
 
 
 def in_sample(hashed: Column, share: float) -> Column:
     """Whether a hash belongs to a sample of `share`, as `bloom_keys.chosen` says."""
-    return F.lit(True) if share >= 1 else F.shiftrightunsigned(hashed, 32) < F.lit(below(share))
+    return F.lit(True) if share >= 1 else F.shiftrightunsigned(hashed, 32) < F.lit(sample_bound(share))
 
 
-def bits_of(spark: SparkSession, hashed: Column, shape: Shape) -> Column:
+def filter_bits(spark: SparkSession, hashed: Column, shape: FilterShape) -> Column:
     """The aggregate: the serialised filter of these hashes; null of no rows."""
-    for name, most in _MOST.items():
+    for name, most in _MAX_FILTER_SETTINGS.items():
         spark.conf.set(name, str(most))
-    made = _java(spark).aggregate.BloomFilterAggregate(
+    aggregate = _java(spark).aggregate.BloomFilterAggregate(
         _expression(hashed),
         _expression(F.lit(_items_of(shape)).cast("long")),
         _expression(F.lit(shape.bits).cast("long")),
         0,
         0,
     )
-    return _column(spark, made.toAggregateExpression())
+    return _column(spark, aggregate.toAggregateExpression())
 
 
-def _items_of(shape: Shape) -> int:
+def _items_of(shape: FilterShape) -> int:
     """The number of keys that Spark has to be told to choose this number of hash functions."""
     ideal = shape.bits * math.log(2) / shape.hashes
     near = (max(1, math.floor(ideal)), math.ceil(ideal))
-    return next(items for items in near if shape.hashes == Shape.hashes_for(items, shape.bits))
+    return next(items for items in near if shape.hashes == FilterShape.hashes_for(items, shape.bits))
 
 
-def has(spark: SparkSession, bits: Column, hashed: Column) -> Column:
+def might_contain(spark: SparkSession, bits: Column, hashed: Column) -> Column:
     """Whether a serialised filter (a literal or a scalar subquery) may have these hashes."""
     return _column(spark, _java(spark).BloomFilterMightContain(_expression(bits), _expression(hashed)))
 
 
 @dataclass(frozen=True)
-class Held:
+class ProbedKeys:
     """What came of holding keys against a filter: how many there are, how many it has, and the first others, each once."""
 
     keys: int
@@ -122,84 +122,93 @@ class Held:
     missing: tuple[str, ...]
 
 
-def built(frame: DataFrame, columns: Sequence[str], shape: Shape, share: float = 1) -> str:
+def build_filter(frame: DataFrame, columns: Sequence[str], shape: FilterShape, share: float = 1) -> str:
     """The portable filter of a sample of the keys: one job."""
-    hashed = _keys(frame, columns, share)
-    found = hashed.agg(F.count(F.lit(1)), bits_of(frame.sparkSession, F.col("hash"), shape)).first()
-    assert found is not None
-    return _portable(shape, found[0], found[1])
+    hashed = _sampled_keys(frame, columns, share)
+    row = hashed.agg(F.count(F.lit(1)), filter_bits(frame.sparkSession, F.col("hash"), shape)).first()
+    assert row is not None
+    return _encode_bits(shape, row[0], row[1])
 
 
-def probed(
-    frame: DataFrame, columns: Sequence[str], filter_text: str, share: float = 1, most: int = MOST_NAMED
-) -> Held:
+def probe_filter(
+    frame: DataFrame, columns: Sequence[str], filter_text: str, share: float = 1, most: int = MAX_NAMED_KEYS
+) -> ProbedKeys:
     """The keys of the sample held against a filter: one job, and another where keys are missing."""
-    looked = _looked(frame, columns, filter_text, share)
+    looked = _probe_rows(frame, columns, filter_text, share)
     counts = looked.agg(F.count(F.lit(1)), F.count_if("there")).first()
     assert counts is not None
-    return Held(counts[0], counts[1], _missing(looked, most) if counts[0] > counts[1] else ())
+    return ProbedKeys(counts[0], counts[1], _missing_keys(looked, most) if counts[0] > counts[1] else ())
 
 
-def built_and_probed(
-    frame: DataFrame, columns: Sequence[str], shape: Shape, filter_text: str, share: float = 1, most: int = MOST_NAMED
-) -> tuple[str, Held]:
+def build_and_probe(
+    frame: DataFrame,
+    columns: Sequence[str],
+    shape: FilterShape,
+    filter_text: str,
+    share: float = 1,
+    most: int = MAX_NAMED_KEYS,
+) -> tuple[str, ProbedKeys]:
     """Both in one job, and another where keys are missing."""
-    looked = _looked(frame, columns, filter_text, share)
-    bits = bits_of(frame.sparkSession, F.col("hash"), shape)
-    found = looked.agg(F.count(F.lit(1)), F.count_if("there"), bits).first()
-    assert found is not None
-    held = Held(found[0], found[1], _missing(looked, most) if found[0] > found[1] else ())
-    return _portable(shape, found[0], found[2]), held
+    looked = _probe_rows(frame, columns, filter_text, share)
+    bits = filter_bits(frame.sparkSession, F.col("hash"), shape)
+    row = looked.agg(F.count(F.lit(1)), F.count_if("there"), bits).first()
+    assert row is not None
+    probed_keys = ProbedKeys(row[0], row[1], _missing_keys(looked, most) if row[0] > row[1] else ())
+    return _encode_bits(shape, row[0], row[2]), probed_keys
 
 
-def _keys(frame: DataFrame, columns: Sequence[str], share: float) -> DataFrame:
-    keys = frame.select(key_of(frame, columns).alias("key"))
+def _sampled_keys(frame: DataFrame, columns: Sequence[str], share: float) -> DataFrame:
+    keys = frame.select(key_column(frame, columns).alias("key"))
     return keys.withColumn("hash", F.xxhash64("key")).where(in_sample(F.col("hash"), share))
 
 
-def _looked(frame: DataFrame, columns: Sequence[str], filter_text: str, share: float) -> DataFrame:
-    there = present(frame.sparkSession, filter_text, F.col("key"), F.col("hash"))
-    return _keys(frame, columns, share).withColumn("there", there)
+def _probe_rows(frame: DataFrame, columns: Sequence[str], filter_text: str, share: float) -> DataFrame:
+    there = contains_key(frame.sparkSession, filter_text, F.col("key"), F.col("hash"))
+    return _sampled_keys(frame, columns, share).withColumn("there", there)
 
 
-def _missing(looked: DataFrame, most: int) -> tuple[str, ...]:
+def _missing_keys(looked: DataFrame, most: int) -> tuple[str, ...]:
     rows = looked.where(~F.col("there")).select("key").limit(10 * most).distinct().limit(most)
     return tuple(sorted(row[0] for row in rows.collect()))
 
 
-def _portable(shape: Shape, items: int, bits: bytes | None) -> str:
-    return Bloom(shape).text() if bits is None else written(SPARK, shape, items, bytes(bits))
+def _encode_bits(shape: FilterShape, items: int, bits: bytes | None) -> str:
+    return SparkBloomFilter(shape).encode() if bits is None else encode_filter(SPARK, shape, items, bytes(bits))
 
 
 def first_keys(frame: DataFrame, columns: Sequence[str], size: int, salt: str) -> list[str]:
     """A sample: the first different keys in the order of `bloom_keys.order_of`."""
     # Turning the sign over makes signed numbers sort as unsigned ones do.
-    turn = ctypes.c_int64(salt_of(salt) ^ (1 << 63)).value
-    keys = frame.select(key_of(frame, columns).alias("key")).distinct()
+    turn = ctypes.c_int64(hash_salt(salt) ^ (1 << 63)).value
+    keys = frame.select(key_column(frame, columns).alias("key")).distinct()
     return [row[0] for row in keys.orderBy(F.xxhash64("key").bitwiseXOR(F.lit(turn)), "key").limit(size).collect()]
 
 
-def present_keys(frame: DataFrame, columns: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Those of `wanted` that are there."""
-    asked = frame.sparkSession.createDataFrame([(key,) for key in wanted], "key string")
-    keys = frame.select(key_of(frame, columns).alias("key")).join(F.broadcast(asked), "key", "left_semi").distinct()
+def present_keys(frame: DataFrame, columns: Sequence[str], wanted_keys: Sequence[str]) -> list[str]:
+    """Those of `wanted_keys` that are there."""
+    wanted_frame = frame.sparkSession.createDataFrame([(key,) for key in wanted_keys], "key string")
+    keys = (
+        frame.select(key_column(frame, columns).alias("key"))
+        .join(F.broadcast(wanted_frame), "key", "left_semi")
+        .distinct()
+    )
     return [row[0] for row in keys.collect()]
 
 
-def present(spark: SparkSession, filter_text: str, key: Column, hashed: Column) -> Column:
+def contains_key(spark: SparkSession, filter_text: str, key: Column, hashed: Column) -> Column:
     """Whether the filter has a key: inside the JVM for its own layout, in Python, by Arrow batches, for pybloom-live's."""
-    held = read(filter_text)
-    if isinstance(held, Bloom):
-        return has(spark, F.lit(bytearray(held.payload())), hashed)
-    there = F.udf(lambda key: bool(held.has([key.encode()])[0]), BooleanType(), useArrow=True)
+    key_filter = decode_filter(filter_text)
+    if isinstance(key_filter, SparkBloomFilter):
+        return might_contain(spark, F.lit(bytearray(key_filter.payload())), hashed)
+    there = F.udf(lambda key: bool(key_filter.might_contain([key.encode()])[0]), BooleanType(), useArrow=True)
     return there(key)
 
 
 def _java(spark: SparkSession) -> Any:
-    found: Any = spark._jvm
+    package: Any = spark._jvm
     for name in _CATALYST.split("."):
-        found = getattr(found, name)
-    return found
+        package = getattr(package, name)
+    return package
 
 
 def _expression(column: Column) -> Any:

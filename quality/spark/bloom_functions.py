@@ -20,30 +20,30 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import DataType, _parse_datatype_json_string
 
-from quality.domain.bloom import SPARK, Shape, head
-from quality.spark.bloom import bits_of, has, key_text, present
+from quality.domain.bloom.filters import SPARK, FilterShape, encode_head
+from quality.spark.bloom import contains_key, filter_bits, key_text, might_contain
 
 EXISTS = "exists"
 ITEMS, FPR = "lakehub.bloom.items", "lakehub.bloom.fpr"
-_USUAL = {ITEMS: "1000000", FPR: "0.001"}
+_DEFAULTS = {ITEMS: "1000000", FPR: "0.001"}
 
 
-class BadCall(ValueError):
+class BadFunctionCall(ValueError):
     """A call that makes no sense; says what is wanted."""
 
 
-def register(spark: SparkSession) -> None:
+def register_bloom_functions(spark: SparkSession) -> None:
     """Makes both known to the session. Doing it again changes nothing."""
-    for name, build in (("build_bloom_filter", _build), ("use_bloom_filter", _use)):
+    for name, build in (("build_bloom_filter", _build_bloom_filter), ("use_bloom_filter", _use_bloom_filter)):
         _register(spark, name, build)
 
 
-def _build(spark: SparkSession, args: Sequence[Any]) -> Column:
-    items, fpr = (spark.conf.get(name, usual) for name, usual in _USUAL.items())
-    shape = Shape.for_keys(int(items or 0), float(fpr or 0))
-    bits = bits_of(spark, F.xxhash64(_key(spark, args)), shape)
+def _build_bloom_filter(spark: SparkSession, args: Sequence[Any]) -> Column:
+    items, fpr = (spark.conf.get(name, usual) for name, usual in _DEFAULTS.items())
+    shape = FilterShape.for_keys(int(items or 0), float(fpr or 0))
+    bits = filter_bits(spark, F.xxhash64(_key(spark, args)), shape)
     return F.concat(
-        F.lit(head(SPARK, shape)),
+        F.lit(encode_head(SPARK, shape)),
         F.count(F.lit(1)).cast("string"),
         F.lit(";data=base64;"),
         # Spark 3.5 breaks it into lines.
@@ -51,21 +51,23 @@ def _build(spark: SparkSession, args: Sequence[Any]) -> Column:
     )
 
 
-def _use(spark: SparkSession, args: Sequence[Any]) -> Column:
+def _use_bloom_filter(spark: SparkSession, args: Sequence[Any]) -> Column:
     if len(args) < 2:
-        raise BadCall("use_bloom_filter wants a filter and the columns of a key: use_bloom_filter(filter, key, ...).")
+        raise BadFunctionCall(
+            "use_bloom_filter wants a filter and the columns of a key: use_bloom_filter(filter, key, ...)."
+        )
     given, *key = args
-    return F.when(F.coalesce(_held(spark, given, key), F.lit(False)), EXISTS).otherwise(_record(spark, key))
+    return F.when(F.coalesce(_is_in_filter(spark, given, key), F.lit(False)), EXISTS).otherwise(_record(spark, key))
 
 
-def _held(spark: SparkSession, given: Any, key: Sequence[Any]) -> Column:
+def _is_in_filter(spark: SparkSession, given: Any, key: Sequence[Any]) -> Column:
     text = _key(spark, key)
     if given.foldable():
         value = given.eval(None)
-        return F.lit(False) if value is None else present(spark, str(value.toString()), text, F.xxhash64(text))
+        return F.lit(False) if value is None else contains_key(spark, str(value.toString()), text, F.xxhash64(text))
     if given.getClass().getSimpleName() == "ScalarSubquery":
-        return has(spark, _column(spark, _bits_within(spark, given)), F.xxhash64(text))
-    raise BadCall(
+        return might_contain(spark, _column(spark, _bits_within(spark, given)), F.xxhash64(text))
+    raise BadFunctionCall(
         "The filter of use_bloom_filter is a text or a scalar subquery, not a column: it must be the same for all rows."
     )
 
@@ -80,14 +82,19 @@ def _bits_within(spark: SparkSession, subquery: Any) -> Any:
 
 
 def _record(spark: SparkSession, key: Sequence[Any]) -> Column:
-    named = (_column(spark, one).alias(_name(one, place)) for place, one in enumerate(key, start=1))
+    named = (_column(spark, argument).alias(_name(argument, place)) for place, argument in enumerate(key, start=1))
     return F.to_json(F.struct(*named), {"ignoreNullFields": "false"})
 
 
 def _key(spark: SparkSession, args: Sequence[Any]) -> Column:
     if not args:
-        raise BadCall("Name the columns of the key: build_bloom_filter(key, ...).")
-    return key_text([(_name(one, place), _column(spark, one), _kind(one)) for place, one in enumerate(args, start=1)])
+        raise BadFunctionCall("Name the columns of the key: build_bloom_filter(key, ...).")
+    return key_text(
+        [
+            (_name(argument, place), _column(spark, argument), _data_type(argument))
+            for place, argument in enumerate(args, start=1)
+        ]
+    )
 
 
 def _name(expression: Any, place: int) -> str:
@@ -95,7 +102,7 @@ def _name(expression: Any, place: int) -> str:
     return str(expression.name()) if expression.getClass().getSimpleName() == "AttributeReference" else f"key{place}"
 
 
-def _kind(expression: Any) -> DataType:
+def _data_type(expression: Any) -> DataType:
     return _parse_datatype_json_string(expression.dataType().json())
 
 
@@ -112,16 +119,16 @@ def _seq(spark: SparkSession, items: Sequence[Any]) -> Any:
 def _register(spark: SparkSession, name: str, build: Callable[[SparkSession, Sequence[Any]], Column]) -> None:
     java: Any = spark._jvm
     session: Any = spark._jsparkSession
-    known, identifier = (
+    registry, identifier = (
         session.sessionState().functionRegistry(),
         java.org.apache.spark.sql.catalyst.FunctionIdentifier(name),
     )
-    if not known.functionExists(identifier):
+    if not registry.functionExists(identifier):
         info = java.org.apache.spark.sql.catalyst.expressions.ExpressionInfo("lakehub", name)
-        known.registerFunction(identifier, info, _Builder(spark, build))
+        registry.registerFunction(identifier, info, _FunctionBuilder(spark, build))
 
 
-class _Builder:
+class _FunctionBuilder:
     """Called by the analyser, in the thread that asked for the query, with the arguments as resolved expressions."""
 
     def __init__(self, spark: SparkSession, build: Callable[[SparkSession, Sequence[Any]], Column]) -> None:
@@ -130,11 +137,11 @@ class _Builder:
 
     def apply(self, args: Any) -> Any:
         try:
-            made = self._build(self._spark, [args.apply(place) for place in range(args.size())])
+            column = self._build(self._spark, [args.apply(place) for place in range(args.size())])
         except ValueError as wrong:
             # Raised from here it would be a trace of Java and Python.
-            made = F.raise_error(F.lit(str(wrong))).cast("string")
-        return made._jc.expr()
+            column = F.raise_error(F.lit(str(wrong))).cast("string")
+        return column._jc.expr()
 
     class Java:
         implements = ("scala.Function1",)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import open_session
-from quality.spark.bloom_functions import register
+from quality.spark.bloom_functions import register_bloom_functions
 
 
 def quality_session() -> SparkSession:
     """The session of this process; the first test that wants Spark opens it."""
     spark = open_session("lakehub-quality")
-    register(spark)
+    register_bloom_functions(spark)
     return spark

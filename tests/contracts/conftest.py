@@ -8,9 +8,9 @@ from datetime import UTC, datetime
 import pytest
 from pytest_django import Settings
 
-from incidents.channels import Note
-from tests.mailbox import Mailbox, mail_server
-from tests.receiver import Receiver, web_server
+from incidents.channels import Notification
+from tests.mail_server import Mailbox, mail_server
+from tests.webhook_receiver import Receiver, web_server
 
 NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
 FACTS = {
@@ -22,13 +22,13 @@ FACTS = {
     "state": "open",
     "cause": "weather <!channel> is late",
 }
-NOTE = Note(
+NOTE = Notification(
     7,
     "opened",
     "[opened] flights: rows\nare missing",
     "975 of 985, needs > 99.9%",
     FACTS,
-    at=NOW,
+    written_at=NOW,
     thread="incident-214",
 )
 ROUTING_KEY = "0123456789abcdef0123456789abcdef"

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from pytest_django import Settings
 
-from incidents.channels import CannotSend, apprise
+from incidents.channels import DeliveryError, apprise
 from tests.contracts.conftest import NOTE, NOW
 
 LIBRARY = """
@@ -54,7 +54,7 @@ def listener() -> Iterator[socket.socket]:
 
 
 def notify(body: str) -> str:
-    return apprise.AnyOther().send(replace(NOTE, body=body), "any://service", now=NOW)
+    return apprise.Apprise().send(replace(NOTE, body=body), "any://service", now=NOW)
 
 
 @pytest.mark.parametrize(
@@ -69,9 +69,9 @@ def notify(body: str) -> str:
 )
 def test_no_way_of_a_socket_leads_into_this_network(listener: socket.socket, way: str) -> None:
     body = f"here, s = {listener.getsockname()}, socket.socket(socket.AF_INET, socket.SOCK_DGRAM)\n"
-    with pytest.raises(CannotSend, match=r"127\.0\.0\.1 is inside this network") as caught:
+    with pytest.raises(DeliveryError, match=r"127\.0\.0\.1 is inside this network") as caught:
         notify(body + way)
-    assert caught.value.for_good
+    assert caught.value.is_permanent
     with pytest.raises(BlockingIOError):
         listener.recv(1)
 
@@ -95,11 +95,11 @@ def test_what_a_plug_in_prints_is_no_answer(printed: str) -> None:
 
 @pytest.mark.parametrize("end", ["os._exit(0)", "os.closerange(3, 99); os._exit(0)", "os._exit(3)", "raise TypeError"])
 def test_one_that_ends_without_an_answer_is_tried_again(end: str) -> None:
-    with pytest.raises(CannotSend, match="it was stopped") as caught:
+    with pytest.raises(DeliveryError, match="it was stopped") as caught:
         notify(end)
-    assert not caught.value.for_good
+    assert not caught.value.is_permanent
 
 
 def test_it_starts_no_program() -> None:
-    with pytest.raises(CannotSend, match=r"os\.system is not for a channel"):
+    with pytest.raises(DeliveryError, match=r"os\.system is not for a channel"):
         notify("os.system('true')")

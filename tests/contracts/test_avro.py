@@ -8,12 +8,13 @@ from typing import Any
 import fastavro
 import pytest
 
-from quality.domain.expression.measures import ROWS, Measure
-from quality.engines.avro import read_avro
-from quality.engines.duckdb import DuckDb
-from quality.engines.files import local_files
-from quality.engines.scan import CannotRead, Each, Files, Limits, One, Scan, Whole
-from tests.contracts.answers import COUNTS, PART, TABLE, UNMATCHED, VALUES, WORDS
+from quality.domain.language.measures import ROWS, Measure
+from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.scan import Limits, Scan
+from quality.engines.scans.targets import CannotRead, EachPartition, Files, OnePartition, WholeTable
+from quality.engines.storage.avro import read_avro
+from quality.engines.storage.plain_files import local_files
+from tests.contracts.engine_answers import COUNTS, PART, TABLE, UNMATCHED, VALUES, WORDS
 
 FIELDS: dict[str, Any] = {
     "id": "long",
@@ -45,18 +46,20 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 def test_the_answers_are_those_of_the_other_formats(files: Files) -> None:
     known = {**COUNTS, **VALUES}
     asked = tuple(one for one in known if set(one.columns) <= set(FIELDS) and one != UNMATCHED)
-    measured = DuckDb().measure(Scan(files, asked, One(PART, "p1")), Limits())
+    measured = DuckDbEngine().measure(Scan(files, asked, OnePartition(PART, "p1")), Limits())
     assert measured.answers == {one: known[one][1] for one in asked}
 
 
 def test_a_column_that_one_file_lacks_is_null_there(files: Files) -> None:
     nulls = Measure("nulls", ("ok",))
-    assert DuckDb().measure(Scan(files, (nulls,), Each(PART)), Limits()).answers == {nulls: {"p1": 2, "p2": 3}}
+    assert DuckDbEngine().measure(Scan(files, (nulls,), EachPartition(PART)), Limits()).answers == {
+        nulls: {"p1": 2, "p2": 3}
+    }
 
 
 def test_they_can_be_looked_into(files: Files) -> None:
     own = Measure("unmatched", ("word",), WORDS, ("word",))
-    assert DuckDb().measure(Scan(files, (own,), Whole(), {WORDS: files}), Limits()).answers == {own: 0}
+    assert DuckDbEngine().measure(Scan(files, (own,), WholeTable(), {WORDS: files}), Limits()).answers == {own: 0}
 
 
 def test_what_does_not_fit_is_refused_with_a_remedy(files: Files) -> None:
@@ -67,6 +70,6 @@ def test_what_does_not_fit_is_refused_with_a_remedy(files: Files) -> None:
 def test_what_is_no_avro_is_said(tmp_path: Path) -> None:
     (tmp_path / "1.avro").write_bytes(b"neither head nor foot")
     with pytest.raises(CannotRead, match="cannot be read as Avro"):
-        DuckDb().measure(Scan(Files(f"{tmp_path.as_uri()}/*.avro", "avro"), (ROWS,)), Limits())
+        DuckDbEngine().measure(Scan(Files(f"{tmp_path.as_uri()}/*.avro", "avro"), (ROWS,)), Limits())
     with pytest.raises(CannotRead, match="There are no files"):
-        DuckDb().measure(Scan(Files(f"{tmp_path.as_uri()}/no/*.avro", "avro"), (ROWS,)), Limits())
+        DuckDbEngine().measure(Scan(Files(f"{tmp_path.as_uri()}/no/*.avro", "avro"), (ROWS,)), Limits())

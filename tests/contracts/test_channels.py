@@ -9,11 +9,11 @@ from dataclasses import dataclass
 import pytest
 from pytest_django import Settings
 
-from incidents.channels import CHANNELS, CannotSend, channel, shown
+from incidents.channels import CHANNELS, DeliveryError, channel, redacted_address
 from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW, ROUTING_KEY
-from tests.mailbox import Mailbox
-from tests.receiver import Receiver
+from tests.mail_server import Mailbox
+from tests.webhook_receiver import Receiver
 
 
 @dataclass(frozen=True)
@@ -62,14 +62,16 @@ def test_an_address_that_can_never_work_is_refused_by_name(given: Given) -> None
         assert given.name == "log", "only the log takes every word"
         return
     shown_bad = (
-        given.bad_address if not given.secret or "ftp" in given.bad_address else shown(given.name, given.bad_address)
+        given.bad_address
+        if not given.secret or "ftp" in given.bad_address
+        else redacted_address(given.name, given.bad_address)
     )
     with pytest.raises(Refused, match=re.escape(shown_bad)):
         channel(given.name).check(given.bad_address)
 
 
 def test_what_is_secret_in_an_address_is_not_shown(given: Given) -> None:
-    seen = shown(given.name, given.address)
+    seen = redacted_address(given.name, given.address)
     assert seen
     assert not given.secret or given.secret not in seen
 
@@ -78,13 +80,13 @@ def test_what_does_not_arrive_is_said_without_the_secret(given: Given, receiver:
     receiver.status, settings.EMAIL_PORT = 503, 1
     if given.name == "log":
         return
-    with pytest.raises(CannotSend) as caught:
+    with pytest.raises(DeliveryError) as caught:
         channel(given.name).send(NOTE, given.address, now=NOW)
-    assert not caught.value.for_good
+    assert not caught.value.is_permanent
     assert not given.secret or given.secret not in str(caught.value)
 
 
 def test_an_unknown_channel_is_answered_with_the_nearest() -> None:
     with pytest.raises(LookupError, match=r"no channel `e-mail`\. Did you mean `email`"):
         channel("e-mail")
-    assert shown("e-mail", "ops@example.org") == "…"
+    assert redacted_address("e-mail", "ops@example.org") == "…"

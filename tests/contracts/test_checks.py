@@ -8,16 +8,16 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from lakehub.kernel.calendar import Grain
-from quality.checks import CHECKS, definitions_of, is_reserved
+from lakehub.kernel.partitions import Grain
+from quality.checks import CHECKS, all_definitions, is_reserved_key
 from quality.checks.custom import CUSTOM
 from quality.checks.finding import FINDING
-from quality.domain.definitions import DatasetFacts, Definition, Skipped, runs_in
-from quality.domain.expression import ExpressionError, Scope, flattened, parse, understand
-from quality.domain.metrics import BusinessMetric
-from quality.domain.production import production
-from quality.domain.rules import Rule
-from quality.domain.tiers import slas_of
+from quality.domain.generation.business_metrics import BusinessMetric
+from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck, runs_in
+from quality.domain.generation.rules import Rule
+from quality.domain.language import ExpressionError, Scope, flattened, parse, understand
+from quality.domain.slas import slas_for_tier
+from quality.domain.timeliness.production_calendar import parse_calendar
 
 SCOPE = Scope(
     tables={
@@ -50,16 +50,16 @@ PUNCTUAL = BusinessMetric(
 FLIGHTS = DatasetFacts(
     "flights",
     1,
-    slas_of(1),
+    slas_for_tier(1),
     SCOPE,
     Grain.DAY,
     ("dc1", "dc2"),
     one_to_one=True,
-    upstream_outside=True,
+    upstream_is_external=True,
     rules=RULES,
     metrics=(PUNCTUAL,),
 )
-LONELY = DatasetFacts("notes", 4, slas_of(4), Scope(tables={"this": None}), Grain.NONE, ("dc1",))
+LONELY = DatasetFacts("notes", 4, slas_for_tier(4), Scope(tables={"this": None}), Grain.NONE, ("dc1",))
 
 NOW, SECOND = (f"query(this, 'SELECT {counted} FROM this')" for counted in ("COUNT(*)", "SUM(1)"))
 BEFORE = NOW.replace("this,", "this[-1w],")
@@ -100,11 +100,11 @@ EXPECTED = {
 
 
 def made(dataset: DatasetFacts) -> list[Definition]:
-    return [one for one in definitions_of(dataset) if isinstance(one, Definition)]
+    return [one for one in all_definitions(dataset) if isinstance(one, Definition)]
 
 
 def skipped(dataset: DatasetFacts) -> dict[str, str]:
-    return {one.check: one.reason for one in definitions_of(dataset) if isinstance(one, Skipped)}
+    return {one.check: one.reason for one in all_definitions(dataset) if isinstance(one, InapplicableCheck)}
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
@@ -116,15 +116,15 @@ def test_it_makes_these_tests(name: str) -> None:
 
 
 def test_the_lower_tiers_compare_a_tenth_of_the_keys() -> None:
-    (first, _) = (one for one in made(replace(FLIGHTS, tier=2, slas=slas_of(2))) if one.check == "bloom_cross_dc")
+    (first, _) = (one for one in made(replace(FLIGHTS, tier=2, slas=slas_for_tier(2))) if one.check == "bloom_cross_dc")
     assert first.expression == "matching(this, this@dc1, 10%) > 99.9%"
 
 
 def test_a_sample_needs_an_upstream_outside_the_lake_that_has_the_key() -> None:
     tables = {**SCOPE.tables, "upstream": frozenset({"id"})}
-    within = replace(FLIGHTS, upstream_outside=False)
+    within = replace(FLIGHTS, upstream_is_external=False)
     other = replace(FLIGHTS, scope=replace(SCOPE, tables=tables))
-    inexact = replace(FLIGHTS, floats=frozenset({"id"}))
+    inexact = replace(FLIGHTS, float_columns=frozenset({"id"}))
     why = "id of the primary key holds floating-point numbers"
     assert skipped(inexact) == {"sampling": why, "bloom_cross_dc": why}
     assert skipped(within) == {"sampling": "no upstream outside the lake"}
@@ -141,8 +141,11 @@ def test_what_its_tests_are_called_is_reserved(name: str) -> None:
     check = CHECKS.get(name)
     found = [one.key for one in check.definitions(FLIGHTS) if isinstance(one, Definition)]
     assert all(key.partition("@")[0] in check.keys or key.startswith(check.keys) for key in found)
-    assert all(is_reserved(key) for key in [name, f"{name}@dc3", *found, *check.keys, FINDING.of("audit_refused").key])
-    assert not any(is_reserved(f"my-{key}") or is_reserved(f"{key.rstrip(':')}s") for key in check.keys)
+    assert all(
+        is_reserved_key(key)
+        for key in [name, f"{name}@dc3", *found, *check.keys, FINDING.definition_of("audit_refused").key]
+    )
+    assert not any(is_reserved_key(f"my-{key}") or is_reserved_key(f"{key.rstrip(':')}s") for key in check.keys)
 
 
 def test_each_says_which_metadata_made_it() -> None:
@@ -178,14 +181,14 @@ def test_a_comparison_with_a_data_center_does_not_run_there() -> None:
 
 
 def test_what_a_person_writes_takes_its_parameters_along() -> None:
-    one = CUSTOM.of(
+    one = CUSTOM.definition_of(
         FLIGHTS, key="k", title="t", expression="rows(this) > 5 with sustain=5m, partition=whole", because="asked"
     )
     assert (one.sustain, one.cadence) == (timedelta(minutes=5), timedelta(minutes=15))
-    plain = CUSTOM.of(FLIGHTS, key="k", title="t", expression="rows(this) > 5", because="asked")
-    assert (plain.sustain, plain.cadence) == (slas_of(1).sustain, None)
-    fresh = CUSTOM.of(FLIGHTS, key="k", title="t", expression="freshness(this) < 30m", because="asked")
-    assert fresh.cadence == slas_of(1).cadence
+    plain = CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="rows(this) > 5", because="asked")
+    assert (plain.sustain, plain.cadence) == (slas_for_tier(1).sustain, None)
+    fresh = CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="freshness(this) < 30m", because="asked")
+    assert fresh.cadence == slas_for_tier(1).cadence
 
 
 def test_suspicion_alarms_but_does_not_gate() -> None:
@@ -205,18 +208,18 @@ def test_a_rule_that_makes_no_sense_costs_no_other() -> None:
 
 
 def test_what_is_not_produced_every_day_is_not_expected_every_day() -> None:
-    weekdays = replace(FLIGHTS, produced=production("0 6 * * mon-fri", "US", ZoneInfo("UTC")))
+    weekdays = replace(FLIGHTS, production_calendar=parse_calendar("0 6 * * mon-fri", "US", ZoneInfo("UTC")))
     fresh = next(one for one in made(weekdays) if one.key == "freshness")
     assert fresh.expression == "freshness(this) < 2h with calendar='0 6 * * mon-fri', holidays='US'"
 
 
 def test_what_a_person_writes_is_checked() -> None:
     with pytest.raises(ExpressionError, match=r"has no column `dya`\. Did you mean `day`"):
-        CUSTOM.of(FLIGHTS, key="k", title="t", expression="nulls(this.dya) == 0", because="asked")
+        CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="nulls(this.dya) == 0", because="asked")
 
 
 def test_a_finding_fails_at_once() -> None:
-    one = FINDING.of("rows_not_accounted_for")
+    one = FINDING.definition_of("rows_not_accounted_for")
     assert (one.key, one.sustain, one.title) == (
         "finding:rows_not_accounted_for",
         timedelta(),

@@ -184,7 +184,7 @@ def test_what_is_no_answer_is_asked_again(lakehub: Lakehub, time: Time, body: by
     lakehub.script.append((200, headers, body))
     with pytest.raises(LakehubError, match="is no answer of Lakehub's") as problem:
         lakehub.client.gate(FLIGHTS)
-    assert (problem.value.status, problem.value.may_pass) == (0, True)
+    assert (problem.value.status, problem.value.is_transient) == (0, True)
     lakehub.will_say(said(True))
     assert wait_for(FLIGHTS, deadline_s=0, client=lakehub.client, sleep=time.sleep, clock=time).allowed
     assert len(time.slept) == 1

@@ -14,14 +14,24 @@ import pytest
 
 import quality.engines.duckdb
 from lakehub.kernel.outcome import Outcome
-from quality.domain.expression.measures import COMMITTED, ROWS, Measure
-from quality.domain.expression.values import Failed
-from quality.engines import read
-from quality.engines.duckdb import DuckDb
-from quality.engines.scan import CannotRead, Each, Files, HudiCopy, Limits, One, Part, Scan, SqlTable, Whole
-from quality.engines.slices import Slice, snapshot
-from quality.engines.sqlalchemy import SqlAlchemy
-from tests.contracts.flights import (
+from quality.domain.language.measures import LAST_COMMIT, ROWS, Measure
+from quality.domain.language.values import Failed
+from quality.engines import run_scan
+from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.scan import Limits, Scan
+from quality.engines.scans.targets import (
+    CannotRead,
+    EachPartition,
+    Files,
+    HudiCopy,
+    OnePartition,
+    Part,
+    SqlTable,
+    WholeTable,
+)
+from quality.engines.sqlalchemy import SqlAlchemyEngine
+from quality.engines.storage.hudi_snapshot import FileSlice, read_snapshot
+from tests.contracts.flight_tables import (
     DAY,
     DISTINCT_BOTH,
     DISTINCT_ID,
@@ -43,7 +53,7 @@ from tests.contracts.flights import (
     duckdb_over_hudi,
     sqlite,
 )
-from tests.lake import commit, hudi_table
+from tests.hudi_tables import commit, hudi_table
 
 ENGINES = [duckdb_over_hudi, duckdb_over_files, sqlite]
 
@@ -111,10 +121,10 @@ NOTHING = {
 @pytest.mark.parametrize(
     ("part", "expected"),
     [
-        (Whole(), WHOLE),
-        (One(DAY, "2026-11-15"), FIRST_DAY),
-        (One(DAY, "2026-11-16"), SECOND_DAY),
-        (One(DAY, "2027-01-01"), NOTHING),
+        (WholeTable(), WHOLE),
+        (OnePartition(DAY, "2026-11-15"), FIRST_DAY),
+        (OnePartition(DAY, "2026-11-16"), SECOND_DAY),
+        (OnePartition(DAY, "2027-01-01"), NOTHING),
     ],
     ids=["whole", "first day", "second day", "an absent day"],
 )
@@ -123,7 +133,7 @@ def test_it_measures_a_part(place: Place, part: Part, expected: dict[Measure, ob
 
 
 def test_it_measures_each_partition_in_one_go(place: Place) -> None:
-    found = place.answers(Each(DAY), *MEASURES)
+    found = place.answers(EachPartition(DAY), *MEASURES)
     for measure in MEASURES:
         days = found[measure]
         # A database leaves out the days for which there is nothing to count.
@@ -132,33 +142,33 @@ def test_it_measures_each_partition_in_one_go(place: Place) -> None:
 
 
 def test_rows_alone_are_counted_too(place: Place) -> None:
-    assert place.answers(Whole(), ROWS) == {ROWS: 6}
-    assert place.answers(Each(DAY), ROWS) == {ROWS: {"2026-11-15": 3, "2026-11-16": 3}}
+    assert place.answers(WholeTable(), ROWS) == {ROWS: 6}
+    assert place.answers(EachPartition(DAY), ROWS) == {ROWS: {"2026-11-15": 3, "2026-11-16": 3}}
 
 
 def test_a_time_is_utc_or_has_no_zone(place: Place) -> None:
-    latest = place.answers(Whole(), LATEST)[LATEST]
+    latest = place.answers(WholeTable(), LATEST)[LATEST]
     assert latest.replace(tzinfo=None) == datetime(2026, 11, 16, 9)
     assert not latest.utcoffset()
 
 
 def test_a_column_that_is_not_there_costs_only_its_own_measure(place: Place) -> None:
     wrong = Measure("nulls", ("tialnum",))
-    found = place.answers(Whole(), ROWS, wrong)
+    found = place.answers(WholeTable(), ROWS, wrong)
     assert found[ROWS] == 6
     assert found[wrong] == Failed(Outcome.ERROR, "There is no column `tialnum`. Did you mean `tailnum`?")
 
 
 def test_a_sum_of_texts_costs_only_itself(place: Place) -> None:
     texts = Measure("sum", ("tailnum",))
-    found = place.answers(Whole(), ROWS, texts, SUM, MOST)
+    found = place.answers(WholeTable(), ROWS, texts, SUM, MOST)
     assert (found[ROWS], found[SUM], found[MOST]) == (6, 13.5, 4.0)
     assert found[texts].outcome is Outcome.ERROR
 
 
 def test_a_lookup_into_a_column_that_is_not_there_costs_only_itself(place: Place) -> None:
     wrong = Measure("unmatched", ("tailnum",), PLANES_NAME, ("tail",))
-    found = place.answers(Whole(), ROWS, wrong)
+    found = place.answers(WholeTable(), ROWS, wrong)
     assert (found[ROWS], found[wrong].outcome) == (6, Outcome.ERROR)
 
 
@@ -169,18 +179,18 @@ def test_a_target_that_is_not_there_says_so(place: Place) -> None:
 
 def test_all_the_measures_of_a_part_are_one_scan(place: Place) -> None:
     fused = tuple(measure for measure in MEASURES if measure.kind not in ("distinct", "unmatched"))
-    assert place.engine.measure(Scan(place.flights, fused, One(DAY, "2026-11-15")), Limits()).scans == 1
+    assert place.engine.measure(Scan(place.flights, fused, OnePartition(DAY, "2026-11-15")), Limits()).scan_count == 1
 
 
 def test_names_are_quoted(place: Place) -> None:
     hostile = Measure("nulls", ('x") FROM flights; DROP TABLE flights; --',))
-    found = place.answers(Whole(), hostile, ROWS)
+    found = place.answers(WholeTable(), hostile, ROWS)
     assert (found[hostile].outcome, found[ROWS]) == (Outcome.ERROR, 6)
 
 
 def test_values_are_bound(place: Place) -> None:
     try:
-        rows = place.answers(One(DAY, "2026-11-15' OR '1'='1"), ROWS)[ROWS]
+        rows = place.answers(OnePartition(DAY, "2026-11-15' OR '1'='1"), ROWS)[ROWS]
     except CannotRead:  # a column of dates refuses what is no date
         rows = 0
     assert rows == 0
@@ -189,63 +199,68 @@ def test_values_are_bound(place: Place) -> None:
 def test_a_file_that_vanished_is_listed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     place = duckdb_over_hudi(tmp_path)
     uris = iter(
-        [replace(snapshot(place.flights.uri), slices=(Slice("/gone.parquet", None),)), snapshot(place.flights.uri)]
+        [
+            replace(read_snapshot(place.flights.uri), slices=(FileSlice("/gone.parquet", None),)),
+            read_snapshot(place.flights.uri),
+        ]
     )
-    monkeypatch.setattr(quality.engines.duckdb, "snapshot", lambda uri, **filters: next(uris))
-    assert place.answers(Whole(), ROWS) == {ROWS: 6}
+    monkeypatch.setattr(quality.engines.duckdb, "read_snapshot", lambda uri, **filters: next(uris))
+    assert place.answers(WholeTable(), ROWS) == {ROWS: 6}
 
 
 def test_a_table_with_no_commit_has_no_rows(tmp_path: Path) -> None:
     uri = hudi_table(tmp_path / "new", {})
     for record in (tmp_path / "new" / ".hoodie").glob("2*"):
         record.unlink()
-    measured = DuckDb().measure(Scan(HudiCopy(uri), (ROWS, SUM, COMMITTED)), Limits())
-    assert (measured.answers, measured.instant) == ({ROWS: 0, SUM: None, COMMITTED: None}, "")
+    measured = DuckDbEngine().measure(Scan(HudiCopy(uri), (ROWS, SUM, LAST_COMMIT)), Limits())
+    assert (measured.answers, measured.instant) == ({ROWS: 0, SUM: None, LAST_COMMIT: None}, "")
 
 
 def test_it_says_which_commit_was_read(tmp_path: Path) -> None:
     place = duckdb_over_hudi(tmp_path)
     commit(tmp_path / "flights", {"2026-11-17": arrow(ROWS_OF_FLIGHTS)}, column=DAY, instant="20261117120000000")
-    measured = place.engine.measure(Scan(place.flights, (ROWS, COMMITTED)), Limits())
+    measured = place.engine.measure(Scan(place.flights, (ROWS, LAST_COMMIT)), Limits())
     assert (measured.instant, measured.answers[ROWS]) == ("20261117120000000", 12)
-    assert measured.answers[COMMITTED] == datetime(2026, 11, 17, 12, tzinfo=UTC)
+    assert measured.answers[LAST_COMMIT] == datetime(2026, 11, 17, 12, tzinfo=UTC)
 
 
 def test_a_folder_that_is_no_table_is_named(tmp_path: Path) -> None:
     with pytest.raises(CannotRead, match=r"is not a Hudi table: it has no .hoodie folder. Bootstrap"):
-        DuckDb().measure(Scan(HudiCopy(tmp_path.as_uri()), (ROWS,)), Limits())
+        DuckDbEngine().measure(Scan(HudiCopy(tmp_path.as_uri()), (ROWS,)), Limits())
 
 
 def test_rows_without_a_partition_are_counted_under_none(tmp_path: Path) -> None:
     rows = arrow([{**row, DAY: None} for row in ROWS_OF_FLIGHTS]).cast(arrow(ROWS_OF_FLIGHTS).schema)
     uri = hudi_table(tmp_path / "t", {None: rows}, column=DAY)
     for measures in ((ROWS,), (ROWS, NULLS)):
-        assert DuckDb().measure(Scan(HudiCopy(uri), measures, Each(DAY)), Limits()).answers[ROWS] == {None: 6}
+        assert DuckDbEngine().measure(Scan(HudiCopy(uri), measures, EachPartition(DAY)), Limits()).answers[ROWS] == {
+            None: 6
+        }
 
 
 def test_a_file_that_is_damaged_after_it_was_listed_cannot_be_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = duckdb_over_hudi(tmp_path)
-    listed = snapshot(place.flights.uri)
-    monkeypatch.setattr(quality.engines.duckdb, "snapshot", lambda uri, **filters: listed)
+    listed = read_snapshot(place.flights.uri)
+    monkeypatch.setattr(quality.engines.duckdb, "read_snapshot", lambda uri, **filters: listed)
     Path(listed.slices[0].path).write_bytes(b"neither head nor foot")
     for measures in ((ROWS,), (NULLS,)):  # from the footers, and from the rows
         with pytest.raises(CannotRead, match=r"cannot be read: .*No magic bytes"):
-            place.answers(Whole(), *measures)
+            place.answers(WholeTable(), *measures)
 
 
 def test_a_damaged_file_among_others_cannot_be_read(tmp_path: Path) -> None:
     (tmp_path / "1.parquet").write_bytes(b"neither head nor foot")
     with pytest.raises(CannotRead, match=r"cannot be read: .*No magic bytes"):
-        DuckDb().measure(Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (ROWS,)), Limits())
+        DuckDbEngine().measure(Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (ROWS,)), Limits())
 
 
 def test_a_lookup_into_damaged_files_costs_only_itself(tmp_path: Path) -> None:
     place = duckdb_over_files(tmp_path)
     (tmp_path / "damaged.parquet").write_bytes(b"neither head nor foot")
     damaged = Files(f"{tmp_path.as_uri()}/damaged.parquet", "parquet")
-    scan = Scan(place.flights, (ROWS, UNMATCHED), Whole(), {PLANES_NAME: damaged})
+    scan = Scan(place.flights, (ROWS, UNMATCHED), WholeTable(), {PLANES_NAME: damaged})
     answers = place.engine.measure(scan, Limits()).answers
     assert answers[ROWS] == 6
     assert "looked into cannot be read" in str(answers[UNMATCHED])
@@ -254,26 +269,26 @@ def test_a_lookup_into_damaged_files_costs_only_itself(tmp_path: Path) -> None:
 @pytest.mark.parametrize("url", ["mysql://me:secret@db/ops", "nothing://me:secret@db/ops"])
 def test_a_database_without_its_driver_cannot_be_read(url: str) -> None:
     with pytest.raises(CannotRead, match="has no driver here") as caught:
-        SqlAlchemy().measure(Scan(SqlTable(url, "flights"), (ROWS,)), Limits())
+        SqlAlchemyEngine().measure(Scan(SqlTable(url, "flights"), (ROWS,)), Limits())
     assert "secret" not in str(caught.value)
 
 
 def test_what_an_engine_did_not_foresee_is_told_without_its_words(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def fail(self: DuckDb, scan: Scan, limits: Limits) -> None:
+    def fail(self: DuckDbEngine, scan: Scan, limits: Limits) -> None:
         raise OSError("token=secret is not valid")
 
-    monkeypatch.setattr(DuckDb, "measure", fail)
+    monkeypatch.setattr(DuckDbEngine, "measure", fail)
     with pytest.raises(CannotRead, match=r"The engine duckdb failed \(OSError\): see the worker's log"):
-        read("duckdb", Scan(HudiCopy(tmp_path.as_uri()), (ROWS,)), Limits())
+        run_scan("duckdb", Scan(HudiCopy(tmp_path.as_uri()), (ROWS,)), Limits())
     assert "is not valid" in caplog.text
 
 
 def test_a_scan_that_takes_too_long_is_stopped(tmp_path: Path) -> None:
     pq.write_table(pa.table({"id": list(range(1_000_000))}), tmp_path / "1.parquet")
     scan = Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (DISTINCT_ID,))
-    answer = DuckDb().measure(scan, Limits(timeout=timedelta(milliseconds=20), threads=1)).answers[DISTINCT_ID]
+    answer = DuckDbEngine().measure(scan, Limits(timeout=timedelta(milliseconds=20), threads=1)).answers[DISTINCT_ID]
     assert answer == Failed(Outcome.ERROR, "the scan took longer than its timeout")
 
 
@@ -284,14 +299,14 @@ def test_a_sum_that_overflows_while_it_runs_costs_only_itself(tmp_path: Path) ->
     )
     much, ids = Measure("sum", ("much",)), Measure("sum", ("id",))
     scan = Scan(Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), (ROWS, much, ids))
-    measured = DuckDb().measure(scan, Limits())
-    assert (measured.answers[ROWS], measured.answers[ids], measured.scans) == (2, 3, 5)
+    measured = DuckDbEngine().measure(scan, Limits())
+    assert (measured.answers[ROWS], measured.answers[ids], measured.scan_count) == (2, 3, 5)
     assert "verflow" in str(measured.answers[much]) or "ut of range" in str(measured.answers[much]).lower()
 
 
 def test_a_password_is_never_shown() -> None:
     target = SqlTable("postgresql+psycopg://me:secret@127.0.0.1:1/ops", "flights")
     with pytest.raises(CannotRead) as caught:
-        SqlAlchemy().measure(Scan(target, (ROWS,)), Limits())
+        SqlAlchemyEngine().measure(Scan(target, (ROWS,)), Limits())
     assert "secret" not in str(caught.value) + repr(target)
     assert "me:***@127.0.0.1" in str(caught.value)

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from ingestion.domain.accounting import Counts
+from ingestion.domain.accounting import RowCounts
 from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
-from ingestion.launchers.spark_submit import packed
-from ingestion.launchers.warm import WarmLauncher, is_alive
-from ingestion.spark.session import jvm_process
+from ingestion.launchers.spark_submit import build_code_zip
+from ingestion.launchers.warm import WarmLauncher, is_jvm_alive
+from ingestion.spark.session import jvm_pid
 from tests.polling import wait_until
-from tests.spark.orders import Orders
+from tests.spark.order_shop import Orders
 
 pytestmark = pytest.mark.spark
 
@@ -38,7 +38,7 @@ def test_a_job_is_run_and_reported(launcher: Launcher, orders: Orders) -> None:
     orders.fill(6)
     report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets)
     assert (report.status, report.error) == ("succeeded", None)
-    assert report.counts == Counts(read=6, applied=6)
+    assert report.counts == RowCounts(read=6, applied=6)
 
 
 def test_a_job_that_fails_is_a_report_too(launcher: Launcher, orders: Orders) -> None:
@@ -70,15 +70,17 @@ def test_secrets_are_not_on_the_disk(orders: Orders, tmp_path: Path) -> None:
 def test_the_code_is_packed_once_and_without_django(tmp_path: Path) -> None:
     import zipfile
 
-    first, second = packed(tmp_path), packed(tmp_path)
+    first, second = build_code_zip(tmp_path), build_code_zip(tmp_path)
     assert first == second
     names = zipfile.ZipFile(first).namelist()
-    assert {"ingestion/spark/__main__.py", "lakehub/kernel/failpoint.py", "ingestion/sources/sql.py"} <= set(names)
+    assert {"ingestion/spark/__main__.py", "lakehub/kernel/failpoint.py", "ingestion/sources/sql/source.py"} <= set(
+        names
+    )
     assert not any("models" in name or "settings" in name for name in names)
 
 
 def test_a_warm_session_is_renewed_when_it_is_worn(orders: Orders, tmp_path: Path) -> None:
-    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs", most_jobs=1))
+    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs", max_jobs=1))
     orders.source = replace(orders.source, object="oders")
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "failed"
     assert launcher._session is None
@@ -90,8 +92,8 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(orders: O
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
     session = launcher._session
     assert session is not None
-    os.kill(jvm_process(session), signal.SIGKILL)
-    wait_until(lambda: not is_alive(session))
+    os.kill(jvm_pid(session), signal.SIGKILL)
+    wait_until(lambda: not is_jvm_alive(session))
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)

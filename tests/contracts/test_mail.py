@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from incidents.channels import CannotSend, channel
+from incidents.channels import DeliveryError, channel
 from tests.contracts.conftest import NOTE, NOW
-from tests.mailbox import Mailbox, mail_server
+from tests.mail_server import Mailbox, mail_server
 
 
 def test_mail_has_one_line_of_subject_and_an_id_that_shows_a_note_that_comes_twice(mailbox: Mailbox) -> None:
@@ -25,8 +25,8 @@ def test_mail_has_one_line_of_subject_and_an_id_that_shows_a_note_that_comes_twi
 def test_an_incident_is_one_thread(mailbox: Mailbox) -> None:
     told = [
         NOTE,
-        replace(NOTE, id=9, occasion="acknowledged", after=(7,)),
-        replace(NOTE, id=12, occasion="resolved", after=(7, 9)),
+        replace(NOTE, id=9, occasion="acknowledged", previous_ids=(7,)),
+        replace(NOTE, id=12, occasion="resolved", previous_ids=(7, 9)),
     ]
     for note in told:
         channel("email").send(note, "ops@example.org", now=NOW)
@@ -37,7 +37,7 @@ def test_an_incident_is_one_thread(mailbox: Mailbox) -> None:
 
 
 def test_a_long_thread_names_its_first_and_its_latest(mailbox: Mailbox) -> None:
-    channel("email").send(replace(NOTE, id=999, after=tuple(range(1, 101))), "ops@example.org", now=NOW)
+    channel("email").send(replace(NOTE, id=999, previous_ids=tuple(range(1, 101))), "ops@example.org", now=NOW)
     named = mailbox.got[0][1]["References"].split()
     assert len(named) == 21
     assert (named[0], named[-1]) == ("<lakehub-message-1@localhost>", "<lakehub-message-100@localhost>")
@@ -62,29 +62,29 @@ def test_a_body_may_look_like_the_end_of_a_mail(mailbox: Mailbox) -> None:
 
 
 def test_who_does_not_exist_is_not_written_to_again(mailbox: Mailbox) -> None:
-    with pytest.raises(CannotSend, match=r"nobody@example\.org: 550 nobody here by that name") as caught:
+    with pytest.raises(DeliveryError, match=r"nobody@example\.org: 550 nobody here by that name") as caught:
         channel("email").send(NOTE, "nobody@example.org", now=NOW)
-    assert (caught.value.for_good, caught.value.status) == (True, "550")
+    assert (caught.value.is_permanent, caught.value.status) == (True, "550")
 
 
 def test_who_may_not_be_written_to_yet_is(settings: Settings) -> None:
     with mail_server(later=("slow@example.org",)) as kept:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", kept.port
-        with pytest.raises(CannotSend, match="450") as caught:
+        with pytest.raises(DeliveryError, match="450") as caught:
             channel("email").send(NOTE, "slow@example.org", now=NOW)
-    assert (caught.value.for_good, caught.value.status) == (False, "450")
+    assert (caught.value.is_permanent, caught.value.status) == (False, "450")
 
 
 def test_a_mail_server_that_is_down_is_tried_again(settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
-    with pytest.raises(CannotSend, match="did not take it") as caught:
+    with pytest.raises(DeliveryError, match="did not take it") as caught:
         channel("email").send(NOTE, "ops@example.org", now=NOW)
-    assert not caught.value.for_good
+    assert not caught.value.is_permanent
 
 
 def test_without_a_mail_server_it_says_which_setting_is_missing(settings: Settings) -> None:
     settings.EMAIL_BACKEND, settings.EMAIL_HOST = "django.core.mail.backends.smtp.EmailBackend", ""
-    with pytest.raises(CannotSend, match="LAKEHUB_SMTP_HOST"):
+    with pytest.raises(DeliveryError, match="LAKEHUB_SMTP_HOST"):
         channel("email").send(NOTE, "owner@example.org", now=NOW)

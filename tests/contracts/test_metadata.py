@@ -13,7 +13,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehub.catalog.metadata import READERS, ColumnType, KeyEvidence, MetadataReader, MetadataUnavailable, NoSuchTable
+from lakehub.catalog.metadata import (
+    METADATA_READERS,
+    ColumnType,
+    KeyEvidence,
+    MetadataReader,
+    MetadataUnavailable,
+    NoSuchTable,
+)
 
 ROWS = [
     {"tailnum": "N1", "seats": 55, "speed": 1.5},
@@ -61,7 +68,7 @@ def avro(folder: Path) -> tuple[str, str, str]:
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[MetadataReader, str]:
     make: Callable[[Path], tuple[str, str, str]] = request.param
     plugin, url, table = make(tmp_path)
-    return READERS.get(plugin)(url), table
+    return METADATA_READERS.get(plugin)(url), table
 
 
 def test_columns_and_their_types(at: tuple[MetadataReader, str]) -> None:
@@ -98,16 +105,16 @@ def test_a_table_that_is_not_there_is_named(at: tuple[MetadataReader, str]) -> N
 )
 def test_a_storage_out_of_reach_does_not_say_that_a_table_is_gone(plugin: str, url: str, table: str) -> None:
     with pytest.raises(MetadataUnavailable) as caught:
-        READERS.get(plugin)(url).describe(table)
+        METADATA_READERS.get(plugin)(url).describe(table)
     assert not isinstance(caught.value, NoSuchTable)
 
 
 def test_a_glob_cannot_leave_its_folder(tmp_path: Path) -> None:
     with pytest.raises(MetadataUnavailable, match="leaves the folder"):
-        READERS.get("files")(tmp_path.as_uri()).describe("../*.csv")
+        METADATA_READERS.get("files")(tmp_path.as_uri()).describe("../*.csv")
 
 
 def test_a_folder_that_is_not_a_hudi_table_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "flights").mkdir()
     with pytest.raises(NoSuchTable, match="flights is not a Hudi table"):
-        READERS.get("hudi")(tmp_path.as_uri()).describe("flights")
+        METADATA_READERS.get("hudi")(tmp_path.as_uri()).describe("flights")

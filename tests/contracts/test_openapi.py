@@ -26,8 +26,8 @@ from schemathesis import Case, GenerationMode
 from schemathesis.checks import not_a_server_error
 from schemathesis.specs.openapi import checks
 
-from tests import everybody
-from tests.everybody import CALLERS, World
+from tests import callers
+from tests.callers import CALLERS, World
 
 ASKED_FOR = os.environ.get("LAKEHUB_SCHEMATHESIS", "4")
 EXAMPLES = 50 if ASKED_FOR == "full" else int(ASKED_FOR)
@@ -46,7 +46,7 @@ CHECKS = [
 ]
 THERE = {
     "dataset": "flights",
-    "team": everybody.TEAM,
+    "team": callers.TEAM,
     "dc": "dc1",
     "data_center": "dc1",
     "connection": "ops",
@@ -78,7 +78,7 @@ def operations() -> dict[str, Any]:
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     """Built once in a transaction that is never committed; what a request does is undone at once."""
     with django_db_blocker.unblock(), transaction.atomic():
-        yield everybody.build()
+        yield callers.build()
         transaction.set_rollback(True)
 
 

@@ -192,14 +192,12 @@ def test_the_demo_explains_itself(site: Path, tmp_path: Path) -> None:
 
 
 def test_templates_are_found(site: Path, tmp_path: Path) -> None:
-    program = "from django.template.loader import get_template as get; print(get('frontend/base.html').origin.name)"
+    program = "from django.template.loader import get_template as get; print(get('ui/templates/base.html').origin.name)"
     assert run(site, tmp_path, "shell", "--verbosity", "0", "-c", program).stdout.strip().startswith(str(site))
 
 
 def test_a_job_for_a_cluster_is_packed_from_the_package(site: Path, tmp_path: Path) -> None:
-    program = (
-        "from pathlib import Path; from ingestion.launchers.spark_submit import packed; print(packed(Path('out')))"
-    )
+    program = "from pathlib import Path; from ingestion.launchers.spark_submit import build_code_zip; print(build_code_zip(Path('out')))"
     run(site, tmp_path, "shell", "--verbosity", "0", "-c", program)
     (packed,) = (tmp_path / "out").glob("*.zip")
     with zipfile.ZipFile(packed) as archive:

@@ -21,22 +21,23 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
-from lakehub.kernel.calendar import Grain, partition_named
 from lakehub.kernel.interval import EVERYTHING
 from lakehub.kernel.outcome import Outcome
-from quality.checks import definitions_of
-from quality.domain.definitions import DatasetFacts, Definition
-from quality.domain.evaluation import Evaluation, asks, evaluate
-from quality.domain.expression import Name, Scope, understand
-from quality.domain.expression.values import Moment
-from quality.domain.metrics import BusinessMetric
-from quality.domain.rules import Rule
-from quality.domain.tiers import slas_of
-from quality.engines.scan import HudiCopy, SqlTable, Target
-from quality.needs import wanted
-from quality.places import Place, Places
-from quality.scanning import found
-from tests.lake import hudi_table
+from lakehub.kernel.partitions import Grain, parse_partition_name
+from quality.checks import all_definitions
+from quality.domain.evaluation.evaluate import Evaluation, asks_of_expression, evaluate
+from quality.domain.generation.business_metrics import BusinessMetric
+from quality.domain.generation.definitions import DatasetFacts, Definition
+from quality.domain.generation.rules import Rule
+from quality.domain.language import Name, Scope, understand
+from quality.domain.language.values import EvaluationContext
+from quality.domain.slas import slas_for_tier
+from quality.engines.scans.table_binding import TableBinding
+from quality.engines.scans.targets import HudiCopy, SqlTable, Target
+from quality.measuring.requests import build_request
+from quality.measuring.scan_planner import run_requests
+from quality.measuring.table_bindings import TableBindings
+from tests.hudi_tables import hudi_table
 
 NEW_YORK = ZoneInfo("America/New_York")
 FIRST, LAST = pd.Timestamp(2013, 9, 23), pd.Timestamp(2013, 11, 24)
@@ -77,12 +78,12 @@ METRIC = BusinessMetric(
 FACTS = DatasetFacts(
     "flights",
     1,
-    slas_of(1),
+    slas_for_tier(1),
     SCOPE,
     Grain.DAY,
     ("dc1", "dc2"),
     one_to_one=True,
-    upstream_outside=True,
+    upstream_is_external=True,
     rules=RULES,
     metrics=(METRIC,),
 )
@@ -91,7 +92,7 @@ FACTS = DatasetFacts(
 @cache
 def generated() -> dict[str, str]:
     """The tests of the dataset by key, as the checks make them."""
-    return {one.key: one.expression for one in definitions_of(FACTS) if isinstance(one, Definition)}
+    return {one.key: one.expression for one in all_definitions(FACTS) if isinstance(one, Definition)}
 
 
 # The world
@@ -169,11 +170,11 @@ class World:
     grain: Grain = Grain.DAY
     zone: ZoneInfo = NEW_YORK
 
-    def of(self, name: Name) -> Place:
+    def of(self, name: Name) -> TableBinding:
         center = "" if name.dataset in ("upstream", "planes") else name.data_center or self.center
         whole = name.dataset == "planes"
         column, grain = ("", Grain.NONE) if whole else ("flight_date", Grain.DAY)
-        return Place(self.tables[name.dataset, center], column, grain, self.zone)
+        return TableBinding(self.tables[name.dataset, center], column, grain, self.zone)
 
 
 @pytest.fixture(scope="module")
@@ -204,12 +205,15 @@ def _as_it_is(frame: pd.DataFrame) -> pd.DataFrame:
 def judged(world: World, text: str, day: str = "", **moment: Any) -> Evaluation:
     """What a test says of a day; the whole, where none is given."""
     expression = understand(text, SCOPE)
-    partition = partition_named(day, Grain.DAY, NEW_YORK) if day else EVERYTHING
-    needs = {ask: wanted(expression, ask, partition, cast("Places", world)) for ask in asks(expression)}
-    answers = found(dict.fromkeys(needs.values()))
+    partition = parse_partition_name(day, Grain.DAY, NEW_YORK) if day else EVERYTHING
+    needs = {
+        ask: build_request(expression, ask, partition, cast("TableBindings", world))
+        for ask in asks_of_expression(expression)
+    }
+    answers = run_requests(dict.fromkeys(needs.values()))
     given = {"now": partition.end, "partition": partition, **moment}
     read = {ask: answers[need].answer for ask, need in needs.items()}
-    return evaluate(expression, read, Moment(grain=Grain.DAY, zone=NEW_YORK, **given), groups=0)
+    return evaluate(expression, read, EvaluationContext(grain=Grain.DAY, zone=NEW_YORK, **given), groups=0)
 
 
 # What each test finds: on which day, and what it says
@@ -274,7 +278,7 @@ def test_of_a_day_that_has_not_come_it_says_nothing(world: World, key: str) -> N
 def test_row_counts_do_not_see_what_was_lost_and_doubled_and_the_filter_names_it(world: World) -> None:
     dc2 = replace(world, center="dc2")
     assert judged(dc2, generated()["row_count@dc1"], MONDAY).outcome is Outcome.PASS
-    named = judged(dc2, generated()["bloom@dc1"], MONDAY).exchanged
+    named = judged(dc2, generated()["bloom@dc1"], MONDAY).two_sided_answer
     assert named is not None
     lost = on(MONDAY).iloc[:5]
     assert {(one["carrier"], int(one["flight"])) for one in named["missing"]} == set(
@@ -297,8 +301,8 @@ def test_row_counts_do_not_see_what_was_lost_and_doubled_and_the_filter_names_it
 
 def fresh(world: World, text: str, day: str, hours: float, since: str = MONDAY) -> Evaluation:
     """So many hours after the end of a day."""
-    start = partition_named(since, Grain.DAY, NEW_YORK).start
-    now = partition_named(day, Grain.DAY, NEW_YORK).end + timedelta(hours=hours)
+    start = parse_partition_name(since, Grain.DAY, NEW_YORK).start
+    now = parse_partition_name(day, Grain.DAY, NEW_YORK).end + timedelta(hours=hours)
     return judged(world, text, now=now, since=start)
 
 
@@ -308,7 +312,7 @@ def test_freshness_stops_at_the_day_that_lacks_rows(world: World, key: str) -> N
     assert fresh(world, generated()[key], WEDNESDAY, 1).outcome is Outcome.PASS
     late = fresh(world, generated()[key], WEDNESDAY, 3)
     assert (late.outcome, late.observed_text) == (Outcome.FAIL, "3 h")
-    assert late.complete_until == partition_named(WEDNESDAY, Grain.DAY, NEW_YORK).start
+    assert late.complete_until == parse_partition_name(WEDNESDAY, Grain.DAY, NEW_YORK).start
 
 
 def test_a_day_that_has_not_come_is_late_unless_the_calendar_does_not_expect_it(world: World) -> None:
@@ -323,7 +327,7 @@ def test_a_day_that_has_not_come_is_late_unless_the_calendar_does_not_expect_it(
 def test_by_the_latest_event_the_last_day_is_not_known_to_be_complete(world: World) -> None:
     """The last flight is one of Saturday's: all before that day is there."""
     late = fresh(world, "freshness(this.time_hour) < 2h", SATURDAY, 3)
-    assert late.complete_until == partition_named(SATURDAY, Grain.DAY, NEW_YORK).start
+    assert late.complete_until == parse_partition_name(SATURDAY, Grain.DAY, NEW_YORK).start
     assert (late.outcome, late.observed_text) == (Outcome.FAIL, "3 h")
     assert fresh(world, "freshness(this.time_hour) < 2h", SATURDAY, 1).outcome is Outcome.PASS
 

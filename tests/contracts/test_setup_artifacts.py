@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehub.setup.artifacts import Artifact, NotFetched, ensure, path_of
+from lakehub.setup.artifacts import Artifact, ArtifactNotFetched, artifact_path, fetch_artifact
 
 CONTENT = b"PK\x03\x04 not much of a jar"
 
@@ -32,32 +32,32 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_it_is_fetched_from_the_mirror_and_kept(cache: Path) -> None:
-    assert ensure(artifact()).read_bytes() == CONTENT
-    assert path_of(artifact()) == cache / "jars" / "thing-1.0.jar"
+    assert fetch_artifact(artifact()).read_bytes() == CONTENT
+    assert artifact_path(artifact()) == cache / "jars" / "thing-1.0.jar"
 
 
 def test_what_is_there_is_not_fetched_again(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ensure(artifact())
+    fetch_artifact(artifact())
     monkeypatch.setenv("LAKEHUB_MAVEN_REPOSITORY", "file:///nowhere/")
-    assert ensure(artifact()).read_bytes() == CONTENT
+    assert fetch_artifact(artifact()).read_bytes() == CONTENT
 
 
 def test_a_damaged_file_is_replaced(cache: Path) -> None:
-    ensure(artifact()).write_bytes(b"half")
-    assert ensure(artifact()).read_bytes() == CONTENT
+    fetch_artifact(artifact()).write_bytes(b"half")
+    assert fetch_artifact(artifact()).read_bytes() == CONTENT
 
 
 def test_another_checksum_is_refused_and_nothing_is_left(cache: Path) -> None:
-    with pytest.raises(NotFetched, match=r"came with SHA-256 .* was expected"):
-        ensure(artifact(b"what was pinned"))
+    with pytest.raises(ArtifactNotFetched, match=r"came with SHA-256 .* was expected"):
+        fetch_artifact(artifact(b"what was pinned"))
     assert list((cache / "jars").iterdir()) == []
 
 
 def test_what_the_repository_lacks_is_said_with_what_to_do(cache: Path) -> None:
-    with pytest.raises(NotFetched, match="LAKEHUB_MAVEN_REPOSITORY may name a mirror"):
-        ensure(artifact(module="thnig"))
+    with pytest.raises(ArtifactNotFetched, match="LAKEHUB_MAVEN_REPOSITORY may name a mirror"):
+        fetch_artifact(artifact(module="thnig"))
 
 
 def test_what_was_never_fetched_is_said_with_what_to_do(cache: Path) -> None:
-    with pytest.raises(NotFetched, match="Run `lakehub setup`"):
-        path_of(artifact())
+    with pytest.raises(ArtifactNotFetched, match="Run `lakehub setup`"):
+        artifact_path(artifact())

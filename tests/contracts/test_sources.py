@@ -17,9 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from ingestion.domain.schema import UnknownColumn
-from ingestion.sources import SOURCES, Reading, Source, SourceConfig, SourceError
-from ingestion.sources.watermark import REMEMBERED
-from ingestion.spark.fitting import Rules, fit
+from ingestion.sources import SOURCES, Source, SourceConfig, SourceError, SourceReading
+from ingestion.sources.sql.watermark import MAX_REMEMBERED_HASHES
+from ingestion.spark.loading.fitting import FitRules, fit_rows
 
 Rows = Sequence[Mapping[str, Any]]
 OLD: Rows = [
@@ -197,7 +197,7 @@ def test_rows_that_share_the_last_watermark_are_not_missed(tmp_path: Path) -> No
 def test_a_crowd_at_one_watermark_is_not_handed_over_again(tmp_path: Path, overlap_s: float) -> None:
     place = sql(tmp_path)
     place = replace(place, config=replace(place.config, chunk_rows=1000, overlap_s=overlap_s))
-    place.add([{**OLD[0], "id": number} for number in range(REMEMBERED + 100)])
+    place.add([{**OLD[0], "id": number} for number in range(MAX_REMEMBERED_HASHES + 100)])
     position = drained(place.source.snapshot())
     reading = place.source.changes(position)
     assert list(reading.chunks) == []
@@ -250,11 +250,11 @@ def test_files_are_read_in_the_order_of_their_time(tmp_path: Path) -> None:
 
 def ids(place: Place, chunks: list[Any]) -> list[int]:
     """Fitted, as a job does it: formats differ in what they hand over, not in what it means."""
-    rules = Rules(place.source.schema())
-    return [row for chunk in chunks for row in fit(chunk, rules).rows["id"].to_pylist()]
+    rules = FitRules(place.source.schema())
+    return [row for chunk in chunks for row in fit_rows(chunk, rules).rows["id"].to_pylist()]
 
 
-def drained(reading: Reading) -> Any:
+def drained(reading: SourceReading) -> Any:
     for _ in reading.chunks:
         pass
     return reading.position()

@@ -14,15 +14,15 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.sql_reads import Reads, Shape, reads, understand
-from incidents.domain.sql_times import Clock
-from lakehub.kernel.calendar import Grain
+from incidents.domain.gate.sql_reads import TableReads, TableShape, parse_query, tables_read
+from incidents.domain.gate.sql_times import QueryClock
+from lakehub.kernel.partitions import Grain
 
 UTC_ZONE = ZoneInfo("UTC")
-CLOCK = Clock(datetime(2026, 11, 17, 19, 32, tzinfo=UTC), UTC_ZONE)
+CLOCK = QueryClock(datetime(2026, 11, 17, 19, 32, tzinfo=UTC), UTC_ZONE)
 SHAPES = {
-    "flights": Shape("flight_date", Grain.DAY, UTC_ZONE, "ts", frozenset({"flight_date", "ts", "carrier", "id"})),
-    "planes": Shape("", Grain.NONE, UTC_ZONE, "", frozenset({"id", "built"})),
+    "flights": TableShape("flight_date", Grain.DAY, UTC_ZONE, "ts", frozenset({"flight_date", "ts", "carrier", "id"})),
+    "planes": TableShape("", Grain.NONE, UTC_ZONE, "", frozenset({"id", "built"})),
 }
 DAYS = [date(2026, 11, 1) + timedelta(days=number) for number in range(20)]
 
@@ -110,12 +110,12 @@ def answer(sql: str, within: str) -> list[Any]:
     return sorted(database().execute(sql).fetchall(), key=str)
 
 
-def found(sql: str) -> Reads:
-    by_name = {one.dataset: one for one in reads(understand(sql, "duckdb"), SHAPES, CLOCK)}
+def found(sql: str) -> TableReads:
+    by_name = {one.dataset: one for one in tables_read(parse_query(sql, "duckdb"), SHAPES, CLOCK)}
     return by_name["flights"]
 
 
-def as_condition(read: Reads) -> str:
+def as_condition(read: TableReads) -> str:
     pieces = [f"(ts >= '{one.start:%Y-%m-%d %H:%M:%S}' AND ts < '{one.end:%Y-%m-%d %H:%M:%S}')" for one in read.ranges]
     return " OR ".join(pieces)
 

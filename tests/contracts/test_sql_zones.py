@@ -15,14 +15,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.sql_reads import Shape, reads, understand
-from incidents.domain.sql_times import Clock
-from lakehub.kernel.calendar import Grain
+from incidents.domain.gate.sql_reads import TableShape, parse_query, tables_read
+from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.interval import Interval
+from lakehub.kernel.partitions import Grain
 
 HOME = ZoneInfo("America/New_York")
 NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
-SHAPES = {"flights": Shape("", Grain.NONE, HOME, "ts", frozenset({"ts", "id"}))}
+SHAPES = {"flights": TableShape("", Grain.NONE, HOME, "ts", frozenset({"ts", "id"}))}
 SESSIONS = ("UTC", "Asia/Tokyo", "America/Los_Angeles", "Asia/Kathmandu")
 COLUMNS = {
     "instants": "moment",
@@ -57,8 +57,8 @@ def database(session: str, holds: str) -> Any:
 
 
 def ranges(where: str, session: str) -> tuple[Interval, ...]:
-    query = understand(f"SELECT * FROM flights WHERE {where}", "duckdb")
-    (found,) = reads(query, SHAPES, Clock(NOW, ZoneInfo(session)))
+    query = parse_query(f"SELECT * FROM flights WHERE {where}", "duckdb")
+    (found,) = tables_read(query, SHAPES, QueryClock(NOW, ZoneInfo(session)))
     return found.ranges
 
 

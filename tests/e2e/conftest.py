@@ -105,6 +105,6 @@ def work() -> Callable[[], None]:
         quality_tasks.claim_changes()
         quality_tasks.run_due()
         quality_tasks.judge_due()
-        incident_tasks.take_in()
+        incident_tasks.process_flips()
 
     return once

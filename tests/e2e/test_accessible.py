@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page
 
 from incidents.models import Incident
-from quality.models import Category, Test
+from quality.models import Category, QualityTest
 from tests.e2e.conftest import findings
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -37,6 +37,7 @@ PAGES = (
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17",
     "/gate?dataset=fligths&from=soon",
     "/gate/policies?consumer=pricing&tier=0",
+    "/help/glossary",
     "/incidents/report",
     "/onboarding",
     "/onboarding/flights",
@@ -68,5 +69,5 @@ def in_theme(page: Page, theme: Literal["light", "dark"]) -> list[str]:
 
 def address(template: str) -> str:
     incident = Incident.objects.get(category=Category.CONSISTENCY)
-    test = Test.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
+    test = QualityTest.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
     return template.format(incident=incident.pk, test=test.pk, key=test.key)

@@ -8,14 +8,14 @@ from pathlib import Path
 import pytest
 
 from quality.checks import CHECKS
-from quality.domain.expression.leaves import LEAVES
-from quality.domain.expression.operators import OPERATORS
-from quality.domain.expression.parameters import PARAMETERS
-from quality.domain.expression.series import SERIES
-from quality.domain.expression.sugar import SUGAR
-from quality.domain.tiers import TIERS, Slas, shown
+from quality.domain.language.functions import FUNCTIONS
+from quality.domain.language.macros import MACROS
+from quality.domain.language.operators import OPERATORS
+from quality.domain.language.parameters import PARAMETERS
+from quality.domain.language.window_functions import WINDOW_FUNCTIONS
+from quality.domain.slas import TIERS, Slas, format_sla
 from quality.engines import ENGINES
-from quality.engines.select import AGGREGATES
+from quality.engines.sql.measure_sql import AGGREGATES
 
 DOCS = Path(__file__).parents[2] / "docs"
 EXPRESSIONS, CHECKS_PAGE, ENGINES_PAGE = (
@@ -23,7 +23,7 @@ EXPRESSIONS, CHECKS_PAGE, ENGINES_PAGE = (
 )
 
 
-@pytest.mark.parametrize("name", [*LEAVES, *SERIES, *SUGAR])
+@pytest.mark.parametrize("name", [*FUNCTIONS, *WINDOW_FUNCTIONS, *MACROS])
 def test_each_function_is_documented(name: str) -> None:
     assert f"`{name}(" in EXPRESSIONS
 
@@ -51,7 +51,7 @@ def test_the_table_of_tiers_is_the_one_in_the_docs(name: str) -> None:
         if line.startswith("| ") and f"`{name}`" in line and line.count("|") == 9
     )
     for tier, cell in zip(TIERS.values(), row.split("|")[3:9], strict=True):
-        assert shown(getattr(tier, name)) in [part.strip() for part in cell.split(",")]
+        assert format_sla(getattr(tier, name)) in [part.strip() for part in cell.split(",")]
 
 
 @pytest.mark.parametrize("name", [*ENGINES, *AGGREGATES, "unmatched", "committed"])

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from quality.domain.expression import Scope, flattened, parse, without_sugar
+from quality.domain.language import Scope, expand_macros, flattened, parse
 
 SCOPE = Scope(
     tables={"this": None, "upstream": None},
@@ -23,5 +23,5 @@ PAIRS = [
 
 @pytest.mark.parametrize(("written", "stored"), PAIRS)
 def test_the_stored_form_is_as_recorded(written: str, stored: str) -> None:
-    assert flattened(without_sugar(parse(written), SCOPE)) == stored
+    assert flattened(expand_macros(parse(written), SCOPE)) == stored
     assert flattened(parse(stored)) == stored

@@ -13,18 +13,18 @@ from pathlib import Path
 import pytest
 from pytest_django.live_server_helper import LiveServer
 
-from incidents.intake import take_in
+from incidents.lifecycle.intake import process_flips
 from incidents.models import GateQuestion
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Role
-from lakehub.setup.artifacts import PROJECT
-from quality.models import FinishedRun, Unit
+from lakehub.accounts.tokens import api_tokens
+from lakehub.setup.artifacts import PROJECT_ROOT
+from quality.models import ExternalRun, Unit
 from tests import factories as make
 from tests.conftest import require
 from tests.factories import HOUR, MINUTE, NOW
-from tests.needs import Need
 from tests.polling import wait_until
-from tests.web.incidents.stage import BAD_DAY, Stage
+from tests.requirements import Service
+from tests.web.incidents.failing_dataset import BAD_DAY, FailingDataset
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -61,14 +61,14 @@ with create_session() as session:
 @pytest.fixture(scope="session")
 def airflow() -> str:
     """Airflow's command, in its own environment."""
-    return require(Need.AIRFLOW)
+    return require(Service.AIRFLOW)
 
 
 @pytest.fixture
-def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
+def stage(monkeypatch: pytest.MonkeyPatch) -> FailingDataset:
     """flights, whose bad day failed; weather, which is good; and delays, which the DAG makes from them."""
     monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
-    made = Stage(copies=("dc1",))
+    made = FailingDataset(copies=("dc1",))
     made.opened(BAD_DAY, "dc1")
     for name in ("weather", "delays"):
         make.unit(make.quality_test(make.dataset(name), due_after=HOUR), over=BAD_DAY)
@@ -76,11 +76,11 @@ def stage(monkeypatch: pytest.MonkeyPatch) -> Stage:
 
 
 @pytest.fixture
-def env(stage: Stage, live_server: LiveServer, tmp_path: Path) -> dict[str, str]:
+def env(stage: FailingDataset, live_server: LiveServer, tmp_path: Path) -> dict[str, str]:
     """Airflow at home in `tmp_path`, with a connection to Lakehub, sending nothing home."""
     ines = make.user("ines")
     make.member(ines, stage.dataset.team, Role.OWNER)
-    _, token = tokens.issue(
+    _, token = api_tokens.issue_token(
         name="airflow",
         consumer="etl",
         team=stage.dataset.team,
@@ -96,7 +96,7 @@ def env(stage: Stage, live_server: LiveServer, tmp_path: Path) -> dict[str, str]
         "SCARF_ANALYTICS": "false",
         "AIRFLOW__LAKEHUB__POKE_INTERVAL": "1",
         "AIRFLOW_CONN_LAKEHUB": json.dumps({"conn_type": "http", "host": live_server.url, "password": token}),
-        "PYTHONPATH": str(PROJECT),
+        "PYTHONPATH": str(PROJECT_ROOT),
     }
 
 
@@ -117,7 +117,7 @@ def running(
 
 def install_example(env: dict[str, str]) -> None:
     """The DAG as docs/pipelines.md has it."""
-    (code,) = re.findall(r"```python\n(.*?)```", (PROJECT / "docs" / "pipelines.md").read_text(), re.DOTALL)
+    (code,) = re.findall(r"```python\n(.*?)```", (PROJECT_ROOT / "docs" / "pipelines.md").read_text(), re.DOTALL)
     folder = Path(env["AIRFLOW_HOME"]) / "dags"
     folder.mkdir(parents=True)
     (folder / "example.py").write_text(code)
@@ -131,21 +131,21 @@ def printed(airflow: str, env: dict[str, str], code: str) -> str:
 
 
 def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
-    airflow: str, env: dict[str, str], stage: Stage
+    airflow: str, env: dict[str, str], stage: FailingDataset
 ) -> None:
     install_example(env)
     subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=WITHIN_S)
     with running(airflow, env, "dags", "test", "delays_by_carrier", "2026-11-16") as (process, said):
         wait_until(lambda: WAITS in said() or process.poll() is not None, within_s=WITHIN_S, otherwise=said)
         assert WAITS in said(), said()[-3000:]
-        assert not FinishedRun.objects.exists()
+        assert not ExternalRun.objects.exists()
         stage.passes(stage.unit(BAD_DAY, "dc1"), at=NOW + MINUTE)
-        take_in(now=NOW + MINUTE)
+        process_flips(now=NOW + MINUTE)
         assert process.wait(WITHIN_S) == 0, said()[-3000:]
         log = said()
     assert "All inputs may be read: pass" in log
     assert log.index("All inputs may be read") < log.index("here the delays of 2026-11-16 are built")
-    run = FinishedRun.objects.get()
+    run = ExternalRun.objects.get()
     assert (run.copy.dataset.name, run.start, run.end, run.via) == ("delays", BAD_DAY.start, BAD_DAY.end, "airflow")
     assert run.run_id.startswith("delays_by_carrier/manual__2026-11-16")
     delays = Unit.objects.filter(copy__dataset__name="delays")
@@ -156,7 +156,7 @@ def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
     # The data is repaired by clearing the tasks and running them again: Airflow's run is the same, what it wrote is not.
     delays.update(due_at=NOW + HOUR)
     assert printed(airflow, env, AGAIN) == "told: success"
-    assert FinishedRun.objects.count() == 2
+    assert ExternalRun.objects.count() == 2
     assert delays.get().due_at == NOW
 
 

@@ -10,14 +10,16 @@ import pytest
 import sqlalchemy as sa
 
 from lakehub.kernel.outcome import Outcome
-from quality.domain.expression.measures import ROWS, Measure
-from quality.domain.expression.values import Failed
-from quality.engines.databases import _DATABASES, Database
-from quality.engines.scan import CannotRead, Limits, Scan, SqlTable
-from quality.engines.sqlalchemy import SqlAlchemy, connected
-from tests.contracts import databases, test_engines
-from tests.contracts import flights as tables
-from tests.contracts.answers import ALL, Place, every_fact, measure
+from quality.domain.language.measures import ROWS, Measure
+from quality.domain.language.values import Failed
+from quality.engines.backends.database_connection import open_connection
+from quality.engines.backends.database_dialects import _DATABASES, DatabaseDialect
+from quality.engines.scans.scan import Limits, Scan
+from quality.engines.scans.targets import CannotRead, SqlTable
+from quality.engines.sqlalchemy import SqlAlchemyEngine
+from tests.contracts import answer_tables, test_engines
+from tests.contracts import flight_tables as tables
+from tests.contracts.engine_answers import ALL, Place, every_fact, measure
 
 DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql"}
 SLOW = {
@@ -43,7 +45,7 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, str]]:
 @pytest.fixture(scope="module")
 def place(server: tuple[str, str, str]) -> Place:
     _, url, schema = server
-    return databases.filled(url, schema)
+    return answer_tables.filled(url, schema)
 
 
 @every_fact
@@ -73,7 +75,7 @@ def flights(server: tuple[str, str, str]) -> tables.Place:
     tables.fill(engine, schema)
     engine.dispose()
     names = ("flights", "planes", "nowhere")
-    return tables.Place(SqlAlchemy(), *(SqlTable(url, f"{schema}.{name}") for name in names))
+    return tables.Place(SqlAlchemyEngine(), *(SqlTable(url, f"{schema}.{name}") for name in names))
 
 
 @pytest.fixture
@@ -90,15 +92,15 @@ def slow(server: tuple[str, str, str]) -> SqlTable:
 
 def test_a_slow_scan_is_cut_by_the_database(slow: SqlTable) -> None:
     filled = Measure("maximum", ("slept",))
-    found = SqlAlchemy().measure(Scan(slow, (ROWS, filled)), Limits(timeout=timedelta(milliseconds=200)))
+    found = SqlAlchemyEngine().measure(Scan(slow, (ROWS, filled)), Limits(timeout=timedelta(milliseconds=200)))
     assert found.answers[filled] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
-    assert found.scans == 1  # what took too long is not tried again in halves
+    assert found.scan_count == 1  # what took too long is not tried again in halves
     assert not _sleeping(slow)
 
 
 def test_a_slow_query_of_a_person_is_cut_by_the_database(slow: SqlTable) -> None:
     query = measure("query", values=("SELECT count(slept) FROM this",))
-    found = SqlAlchemy().measure(Scan(slow, (query,)), Limits(timeout=timedelta(milliseconds=200)))
+    found = SqlAlchemyEngine().measure(Scan(slow, (query,)), Limits(timeout=timedelta(milliseconds=200)))
     assert found.answers[query] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
 
 
@@ -112,14 +114,14 @@ def _sleeping(table: SqlTable) -> int:
         return int(connection.scalar(sa.text(activity[connection.dialect.name])))
 
 
-def _without_bounds(connection: sa.Connection) -> Database:
-    return Database(_DATABASES[connection.dialect.name].dialect)
+def _without_bounds(connection: sa.Connection) -> DatabaseDialect:
+    return DatabaseDialect(_DATABASES[connection.dialect.name].dialect)
 
 
 def test_what_a_database_does_not_stop_by_itself_is_cancelled(slow: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("quality.engines.databases.Database.of", _without_bounds)
-    monkeypatch.setattr("quality.engines.sqlalchemy._GRACE", timedelta())
-    found = SqlAlchemy().measure(
+    monkeypatch.setattr("quality.engines.backends.database_dialects.DatabaseDialect.for_connection", _without_bounds)
+    monkeypatch.setattr("quality.engines.backends.database_connection._CANCEL_AFTER", timedelta())
+    found = SqlAlchemyEngine().measure(
         Scan(slow, (measure("maximum", "slept"),)), Limits(timeout=timedelta(milliseconds=200))
     )
     assert list(found.answers.values()) == [Failed(Outcome.ERROR, "the scan took longer than its timeout")]
@@ -128,7 +130,7 @@ def test_what_a_database_does_not_stop_by_itself_is_cancelled(slow: SqlTable, mo
 
 def test_nothing_can_be_written(place: Place) -> None:
     assert isinstance(place.table, SqlTable)
-    with pytest.raises(CannotRead, match=r"(?i)read[- ]only"), connected(place.table, Limits()) as connection:
+    with pytest.raises(CannotRead, match=r"(?i)read[- ]only"), open_connection(place.table, Limits()) as connection:
         quoted = connection.dialect.identifier_preparer.quote
         schema, _, name = place.words.table.rpartition(".")
         connection.exec_driver_sql(f"DELETE FROM {quoted(schema)}.{quoted(name)}")

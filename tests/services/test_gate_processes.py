@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from lakehub.demo.instance import free_address
-from lakehub.setup.artifacts import PROJECT
+from lakehub.setup.artifacts import PROJECT_ROOT
 from lakehub_client import Client, Input, LakehubError
 from tests.polling import wait_until
 
@@ -29,10 +29,10 @@ from django.core.management import call_command
 call_command("migrate", verbosity=0)
 from tests.fleet import build
 from tests import factories
-from lakehub.accounts import tokens
+from lakehub.accounts.tokens import api_tokens
 from lakehub.wiring import clock
 build()
-_, text = tokens.issue(name="jobs", consumer="pricing", team=factories.team(), created_by=factories.user(),
+_, text = api_tokens.issue_token(name="jobs", consumer="pricing", team=factories.team(), created_by=factories.user(),
     scopes=["gate:read"], data_center="dc2", now=clock.now())
 print(text)
 """
@@ -50,7 +50,7 @@ def environ(tmp_path: Path) -> dict[str, str]:
 def built(environ: dict[str, str]) -> str:
     """A new instance with a fleet; the token of its consumer."""
     command = [sys.executable, "-c", _INSTANCE]
-    done = subprocess.run(command, cwd=PROJECT, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(command, cwd=PROJECT_ROOT, env=environ, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.strip()
 
@@ -61,7 +61,9 @@ def served(environ: dict[str, str], tmp_path: Path) -> Iterator[tuple[Client, su
     client, log = Client(f"http://{environ['LAKEHUB_BIND']}", token), tmp_path / "log"
     command = [sys.executable, "manage.py", "up", "web", "--no-migrate", "--bind", environ["LAKEHUB_BIND"]]
     with log.open("wb") as out:
-        process = subprocess.Popen(command, cwd=PROJECT, env=environ, stdout=out, stderr=out, start_new_session=True)
+        process = subprocess.Popen(
+            command, cwd=PROJECT_ROOT, env=environ, stdout=out, stderr=out, start_new_session=True
+        )
     try:
         wait_until(lambda: _answers(client), within_s=60, otherwise=lambda: log.read_text(errors="replace")[-2000:])
         yield client, process

@@ -29,7 +29,7 @@ WORK = """
 import django; django.setup()
 import lakehub.celery
 from ingestion import tasks
-tasks.start_due()
+tasks.start_due_runs()
 tasks.run_job()
 """
 TELL = """

@@ -16,7 +16,7 @@ import psycopg
 import pytest
 
 from lakehub.demo.instance import free_address
-from lakehub.setup.artifacts import PROJECT
+from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.polling import wait_until
 
 WITHIN_S = 60
@@ -28,9 +28,9 @@ def up(folder: Path, **settings: str) -> Iterator[tuple[str, subprocess.Popen[by
     bind, log = free_address(), folder / "log"
     own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
     env = own | {"LAKEHUB_HOME": str(folder), "LAKEHUB_WEB_WORKERS": "1", "LAKEHUB_WORKERS": "1"} | settings
-    command = [sys.executable, str(PROJECT / "manage.py"), "up", "--bind", bind]
+    command = [sys.executable, str(PROJECT_ROOT / "manage.py"), "up", "--bind", bind]
     with log.open("wb") as out:
-        processes = subprocess.Popen(command, cwd=PROJECT, env=env, stdout=out, stderr=out, start_new_session=True)
+        processes = subprocess.Popen(command, cwd=PROJECT_ROOT, env=env, stdout=out, stderr=out, start_new_session=True)
     try:
         yield f"http://{bind}", processes, log
     finally:

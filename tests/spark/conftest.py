@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import close_session, open_session
-from tests.spark.orders import Orders
+from tests.spark.order_shop import Orders
 
 
 @pytest.fixture(scope="session")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.jobs import died_at
-from tests.spark.orders import Orders
+from tests.spark.job_processes import died_at
+from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
 BEFORE, INSIDE, AFTER = "ingestion.before_write", "ingestion.inside_commit", "ingestion.after_commit"

@@ -11,12 +11,12 @@ from contextlib import contextmanager
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.spark.fence import Fenced, hold, lock_path
-from tests.spark.jobs import start, wait_until
-from tests.spark.orders import Orders
+from ingestion.spark.tables.fence import TableFenced, hold_fence, lock_path
+from tests.spark.job_processes import start, wait_until
+from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
-PROGRAM = ["-m", "tests.spark.surviving"]
+PROGRAM = ["-m", "tests.spark.surviving_jvm"]
 
 
 def test_a_jvm_that_outlives_its_python_keeps_others_out_until_it_is_gone(spark: SparkSession, orders: Orders) -> None:
@@ -40,12 +40,12 @@ def test_a_jvm_ends_soon_after_its_python_though_its_input_stays_open(spark: Spa
 
 def test_the_fence_lets_one_in_at_a_time(spark: SparkSession, orders: Orders) -> None:
     with (
-        hold(spark, orders.table.uri, wait_s=1),
-        pytest.raises(Fenced, match="is being written by process"),
-        hold(spark, orders.table.uri, wait_s=0.2),
+        hold_fence(spark, orders.table.uri, wait_s=1),
+        pytest.raises(TableFenced, match="is being written by process"),
+        hold_fence(spark, orders.table.uri, wait_s=0.2),
     ):
         raise AssertionError("two are within the fence")
-    with hold(spark, orders.table.uri, wait_s=1):
+    with hold_fence(spark, orders.table.uri, wait_s=1):
         assert lock_path(orders.table.uri) is not None
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.indexes import INDEXES
-from ingestion.spark.spec import DeleteSpec
-from tests.spark.orders import Orders
+from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
 

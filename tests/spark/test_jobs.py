@@ -6,11 +6,11 @@ from dataclasses import replace
 
 from pyspark.sql import SparkSession
 
-from ingestion.domain.accounting import Counts
-from ingestion.spark.spec import DeleteSpec
+from ingestion.domain.accounting import RowCounts
+from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
-from tests.spark.orders import Orders
+from tests.spark.order_shop import Orders
 
 LATER, LATEST = "2026-11-16 09:00:00", "2026-11-16 10:00:00"
 
@@ -19,7 +19,7 @@ def test_a_bootstrap_loads_every_row_once_and_tells_the_sum(spark: SparkSession,
     orders.fill(30)
     report = orders.run(spark, "bootstrap", "b")
     assert (report.status, report.error) == ("succeeded", None)
-    assert report.counts == Counts(read=30, applied=30)
+    assert report.counts == RowCounts(read=30, applied=30)
     assert report.written.inserts == 30
     assert report.partitions == {"2026-11-01": 10, "2026-11-02": 10, "2026-11-03": 10}
     assert report.source_committed_upto == "2026-11-16T08:00:00+00:00"
@@ -46,7 +46,7 @@ def test_an_incremental_applies_what_changed_and_carries_the_checkpoint(spark: S
     orders.change(1, 100.0, LATER)
     orders.add((7, "2026-11-04", 7.0, LATER))
     report = orders.run(spark, "incremental", "i")
-    assert report.counts == Counts(read=2, applied=2)
+    assert report.counts == RowCounts(read=2, applied=2)
     assert (report.written.inserts, report.written.updates) == (1, 1)
     assert orders.rows(spark) == orders.source_rows()
     assert orders.timeline.checkpoint() is not None
@@ -66,7 +66,7 @@ def test_rows_that_come_later_with_the_same_watermark_are_not_missed(spark: Spar
     orders.add((6, "2026-11-01", 6.0, LATER))
     orders.change(2, 22.0, LATER)
     report = orders.run(spark, "incremental", "i")
-    assert report.counts == Counts(read=2, applied=2)
+    assert report.counts == RowCounts(read=2, applied=2)
     assert orders.rows(spark) == orders.source_rows()
 
 
@@ -83,7 +83,7 @@ def test_an_older_row_is_superseded_and_the_same_row_redelivered(spark: SparkSes
     orders.run(spark, "bootstrap", "b")
     orders.change(1, 99.0, "2026-11-16 07:00:00")
     report = orders.run(spark, "backfill", "f", partitions=("2026-11-01",))
-    assert report.counts == Counts(read=3, superseded=1, redelivered=2)
+    assert report.counts == RowCounts(read=3, superseded=1, redelivered=2)
     assert report.status == "nothing_to_do"
     assert (1, "2026-11-01", 1.0) in orders.rows(spark)
 
@@ -93,7 +93,7 @@ def test_rows_that_do_not_fit_are_in_the_error_table_once(spark: SparkSession, o
     orders.add((7, "2026-11-01", "much", LATER), (8, None, 1.0, LATER), (9, "2026-11-01", 1.0, None))
     report = orders.run(spark, "bootstrap", "b")
     again = orders.run(spark, "bootstrap", "again", replace=True)
-    assert report.counts == again.counts == Counts(read=6, applied=3, errors=3)
+    assert report.counts == again.counts == RowCounts(read=6, applied=3, errors=3)
     assert [column for column, _ in orders.errors(spark)] == ["amount", "day", "updated_at"]
     assert orders.errors(spark)[0][1] == '`amount` is "much" (str), which is no double'
 
@@ -124,7 +124,7 @@ def test_the_checkpoint_is_found_behind_commits_that_carry_none(spark: SparkSess
     orders.run(spark, "bootstrap", "b")
     orders.run(spark, "delete", "d", delete=DeleteSpec(share=0.5))
     orders.change(3, 33.0, LATER)
-    assert orders.run(spark, "incremental", "i").counts == Counts(read=1, applied=1)
+    assert orders.run(spark, "incremental", "i").counts == RowCounts(read=1, applied=1)
 
 
 def test_a_bootstrap_with_replace_takes_the_place_of_everything(spark: SparkSession, orders: Orders) -> None:
@@ -168,7 +168,7 @@ def test_a_type_that_does_not_fit_is_told_and_values_are_judged_one_by_one(spark
     orders.add((0, "2026-11-01", "7.5", LATER), (1, "2026-11-01", "seven", LATER))
     report = orders.run(spark, "incremental", "i")
     assert report.schema["conflicts"] == [["amount", "double", "string"]]
-    assert report.counts == Counts(read=2, applied=1, errors=1)
+    assert report.counts == RowCounts(read=2, applied=1, errors=1)
     assert orders.rows(spark) == [(0, "2026-11-01", 7.5), (1, "2026-11-01", 1.0)]
 
 
@@ -180,7 +180,7 @@ def test_a_table_without_partition_and_reference_key_takes_what_is_read_later(
     orders.fill(5)
     orders.add((0, "2026-11-09", 100.0, LATER))
     first = orders.run(spark, "bootstrap", "b")
-    assert first.counts == Counts(read=6, applied=5, superseded=1)
+    assert first.counts == RowCounts(read=6, applied=5, superseded=1)
     assert orders.run(spark, "incremental", "i").status == "nothing_to_do"
     orders.sql("update orders set amount = 4.5 where id = 4")
     changed = orders.run(spark, "incremental", "i2")
@@ -191,7 +191,7 @@ def test_a_table_without_partition_and_reference_key_takes_what_is_read_later(
 def test_an_empty_source_makes_an_empty_table(spark: SparkSession, orders: Orders) -> None:
     assert orders.run(spark, "bootstrap", "b").status == "succeeded"
     orders.fill(3)
-    assert orders.run(spark, "incremental", "i").counts == Counts(read=3, applied=3)
+    assert orders.run(spark, "incremental", "i").counts == RowCounts(read=3, applied=3)
     assert orders.rows(spark) == orders.source_rows()
 
 
@@ -202,11 +202,11 @@ def test_a_checkpoint_is_stamped_again_before_the_archive_takes_it(
     first = orders.run(spark, "bootstrap", "b")
     for number in range(2):
         orders.run(spark, "delete", f"d{number}", delete=DeleteSpec(keys=((str(number), "2026-11-01"),)))
-    kept, hudi.COMMITS_KEPT = hudi.COMMITS_KEPT, 4
+    kept, hudi.MIN_COMMITS_KEPT = hudi.MIN_COMMITS_KEPT, 4
     try:
         stamped = orders.run(spark, "incremental", "i")
     finally:
-        hudi.COMMITS_KEPT = kept
+        hudi.MIN_COMMITS_KEPT = kept
     assert stamped.status == "succeeded"
     assert stamped.checkpoint == first.checkpoint
     assert stamped.instant != first.instant

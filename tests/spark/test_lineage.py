@@ -12,15 +12,15 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
-from ingestion.lineage import SparkLineage
-from ingestion.spark.job import execute
-from ingestion.spark.report import JobReport
-from ingestion.spark.spec import JobSpec
-from lakehub.catalog.lineage import LineageUnavailable, Link, Reading, TableName
-from lakehub.catalog.lineage.events import reading_of
-from tests import lake
-from tests.events import event, table
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.execute import execute
+from ingestion.spark_lineage import SparkLineageSource
+from lakehub.catalog.lineage import LineageSnapshot, LineageUnavailable, TableLink, TableName
+from lakehub.catalog.lineage.events import snapshot_of_events
+from tests import hudi_tables
 from tests.factories import DAY, HOUR, NOW
+from tests.lineage_events import event, table
 
 EVENTS: list[dict[str, Any]] = [
     # The newest run that completed counts: `old` is no input any more, `half` never ended.
@@ -39,12 +39,12 @@ EVENTS: list[dict[str, Any]] = [
 ]
 
 
-def link(pair: str, one_to_one: bool = False) -> Link:
+def link(pair: str, one_to_one: bool = False) -> TableLink:
     up, down = (TableName(*name.split("/")) for name in pair.split(">"))
-    return Link(up, down, one_to_one)
+    return TableLink(up, down, one_to_one)
 
 
-EXPECTED = Reading(
+EXPECTED = LineageSnapshot(
     links=frozenset(
         {
             link("ops/flights>lake/flights", True),
@@ -70,7 +70,9 @@ def parquet(folder: Path, events: list[dict[str, Any]]) -> None:
 
 
 def hudi(folder: Path, events: list[dict[str, Any]]) -> None:
-    lake.hudi_table(folder / "lineage", {None: pa.table({"event": [json.dumps(one) for one in events]})}, key="event")
+    hudi_tables.hudi_table(
+        folder / "lineage", {None: pa.table({"event": [json.dumps(one) for one in events]})}, key="event"
+    )
 
 
 class Here:
@@ -87,7 +89,7 @@ class Here:
 
 
 def test_without_spark_the_newest_lineage_is_the_same() -> None:
-    assert reading_of(EVENTS, now=NOW) == EXPECTED
+    assert snapshot_of_events(EVENTS, now=NOW) == EXPECTED
 
 
 @pytest.mark.parametrize("keep", [lines, parquet, hudi])
@@ -96,12 +98,12 @@ def test_the_newest_lineage_is_read_whatever_keeps_the_events(
 ) -> None:
     keep(tmp_path, EVENTS)
     at = tmp_path / "lineage" if keep is hudi else tmp_path
-    assert SparkLineage(at.as_uri(), Here(spark)).read(now=NOW) == EXPECTED
+    assert SparkLineageSource(at.as_uri(), Here(spark)).read(now=NOW) == EXPECTED
     assert not (at.parent / ".lakehub").exists(), "a job that only reads takes no lock"
 
 
 def test_what_cannot_be_read_is_named(spark: SparkSession, tmp_path: Path) -> None:
-    source = SparkLineage(tmp_path.as_uri(), Here(spark))
+    source = SparkLineageSource(tmp_path.as_uri(), Here(spark))
     with pytest.raises(LineageUnavailable, match="There are no events at"):
         source.read(now=NOW)
     (tmp_path / "bad.jsonl").write_text('{"eventType": "COMPLETE"}')

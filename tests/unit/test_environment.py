@@ -13,34 +13,34 @@ from lakehub import environment as env
 
 def test_a_secret_is_made_once_and_read_by_its_owner_only(tmp_path: Path) -> None:
     file = tmp_path / "home" / "secret_key"
-    first = env.kept_secret("LAKEHUB_NONE", file)
+    first = env.secret_from_file("LAKEHUB_NONE", file)
     assert len(first) > 40
-    assert env.kept_secret("LAKEHUB_NONE", file) == first
+    assert env.secret_from_file("LAKEHUB_NONE", file) == first
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
     assert [left.name for left in file.parent.iterdir()] == ["secret_key"]
 
 
 def test_processes_that_start_at_once_share_one_secret(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as pool:
-        made = set(pool.map(lambda _: env.kept_secret("LAKEHUB_NONE", tmp_path / "key"), range(64)))
+        made = set(pool.map(lambda _: env.secret_from_file("LAKEHUB_NONE", tmp_path / "key"), range(64)))
     assert len(made) == 1
 
 
 def test_a_secret_that_is_given_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHUB_GIVEN", "said")
-    assert env.kept_secret("LAKEHUB_GIVEN", tmp_path / "key") == "said"
+    assert env.secret_from_file("LAKEHUB_GIVEN", tmp_path / "key") == "said"
     assert not (tmp_path / "key").exists()
 
 
 def test_bad_values_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAKEHUB_X", "maybe")
-    with pytest.raises(env.BadSetting, match="LAKEHUB_X='maybe' is neither true nor false"):
+    with pytest.raises(env.InvalidSetting, match="LAKEHUB_X='maybe' is neither true nor false"):
         env.flag("LAKEHUB_X", False)
-    with pytest.raises(env.BadSetting, match="not a whole number"):
+    with pytest.raises(env.InvalidSetting, match="not a whole number"):
         env.number("LAKEHUB_X", 1)
-    with pytest.raises(env.BadSetting, match="There are: `shifted`, `wall`"):
+    with pytest.raises(env.InvalidSetting, match="There are: `shifted`, `wall`"):
         env.choice("LAKEHUB_X", "wall", ("wall", "shifted"))
-    with pytest.raises(env.BadSetting, match="Did you mean `postgresql`"):
+    with pytest.raises(env.InvalidSetting, match="Did you mean `postgresql`"):
         env.database("postgres://u@h/x")
 
 
@@ -53,12 +53,12 @@ def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         "spark": "or more",
     }.items():
         monkeypatch.setenv("LAKEHUB_X", said)
-        with pytest.raises(env.BadSetting, match=problem):
+        with pytest.raises(env.InvalidSetting, match=problem):
             env.limits("LAKEHUB_X", "", known)
     monkeypatch.setenv("LAKEHUB_X", "")
     assert env.limits("LAKEHUB_X", "spark=1", known) == {}
     monkeypatch.setenv("LAKEHUB_X", "0")
-    with pytest.raises(env.BadSetting, match="1 is the least"):
+    with pytest.raises(env.InvalidSetting, match="1 is the least"):
         env.number("LAKEHUB_X", 2, least=1)
 
 

@@ -1,4 +1,4 @@
-"""Every address of the resolver, as every caller, against one table (tests/roles.py): pages, API, console, exports, bulk actions."""
+"""Every address of the resolver, as every caller, against one table (tests/role_table.py): pages, API, console, exports, bulk actions."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ from pytest_django.plugin import DjangoDbBlocker
 
 from incidents.models import IncidentEvent
 from lakehub.accounts.models import AuditEntry
-from tests import everybody
-from tests.everybody import CALLERS, PEOPLE, Caller, World
-from tests.rights import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, READERS, Line
-from tests.roles import TABLE, line_for
+from tests import callers
+from tests.callers import CALLERS, PEOPLE, Caller, World
+from tests.role_table import TABLE, line_for
+from tests.role_table_lines import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, READERS, Line
 
 METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 GARBAGE = b'{"expression": "((((", "sql": "SELECT'
@@ -94,18 +94,18 @@ CONSOLE = [address for _, address in walk() if address.startswith("console/")]
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     """Built once in a transaction that is never committed; each test's own is a savepoint within it."""
     with django_db_blocker.unblock(), transaction.atomic():
-        yield everybody.build()
+        yield callers.build()
         transaction.set_rollback(True)
 
 
 def test_every_address_is_in_the_table() -> None:
     missing = [f"{method} {address}" for method, address in walk() if line_for(method, address) is None]
-    assert not missing, f"tests/roles.py has no line for {', '.join(missing)}"
+    assert not missing, f"tests/role_table.py has no line for {', '.join(missing)}"
 
 
 def test_what_changes_something_says_what_it_leaves() -> None:
     silent = [address for method, address in OURS if method != "GET" and not _line(method, address).leaves]
-    assert not silent, f"tests/roles.py does not say what is left of {', '.join(silent)}"
+    assert not silent, f"tests/role_table.py does not say what is left of {', '.join(silent)}"
 
 
 def test_the_table_has_no_line_that_nothing_needs() -> None:
@@ -156,7 +156,7 @@ def test_the_console_is_for_staff_with_the_permission(world: World, db: None, pa
 
 
 def _line(method: str, address: str) -> Line:
-    return line_for(method, address) or pytest.fail(f"tests/roles.py has no line for {method} {address}")
+    return line_for(method, address) or pytest.fail(f"tests/role_table.py has no line for {method} {address}")
 
 
 def _asking(line: Line, method: str, address: str) -> tuple[str, ...]:
@@ -205,7 +205,7 @@ def _place(address: str, world: World) -> str:
     """The address with what is there in place of its variables."""
     for pattern, thing in sorted(world.places.items(), key=lambda one: -len(one[0])):
         address = address.replace(pattern, re.sub(r"<[^>]*>", thing, pattern))
-    assert "<" not in address, f"tests/everybody.py has nothing that stands for the variables of {address}"
+    assert "<" not in address, f"tests/callers.py has nothing that stands for the variables of {address}"
     return address
 
 

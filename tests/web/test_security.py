@@ -12,9 +12,9 @@ from django.test import Client
 from pytest_django.plugin import DjangoDbBlocker
 
 from lakehub.catalog.models import Dataset
-from tests import everybody
-from tests.everybody import World
-from tests.roles import GATE, METRIC, NEW_TEST
+from tests import callers
+from tests.callers import World
+from tests.role_table import GATE, METRIC, NEW_TEST
 
 UNKNOWN = ("anonymous", "expired token", "revoked token")
 MAY_NOT = (*UNKNOWN, "token without the scope", "viewer", "viewer's token", "stranger")
@@ -65,7 +65,7 @@ HEADERS = (
 @pytest.fixture(scope="module")
 def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator[World]:
     with django_db_blocker.unblock(), transaction.atomic():
-        yield everybody.build()
+        yield callers.build()
         transaction.set_rollback(True)
 
 
@@ -206,13 +206,13 @@ def test_what_is_not_there_below_the_api_is_json(world: World, db: None) -> None
 
 @pytest.mark.parametrize("takes", ["text/html,*/*;q=0.8", "text/csv", "nonsense"])
 def test_rest_answers_json_whatever_a_caller_says_it_takes(world: World, db: None, takes: str) -> None:
-    (client := Client()).force_login(everybody.make.user("ines"))
+    (client := Client()).force_login(callers.make.user("ines"))
     answer = client.get("/api/v1/datasets", headers={"Accept": takes})
     assert (answer.status_code, answer.headers["Content-Type"]) == (200, "application/json")
 
 
 def test_whoever_signs_in_stays_here(client: Client, db: None) -> None:
-    person = everybody.make.user("ines")
+    person = callers.make.user("ines")
     for elsewhere in ("//example.org", "https://example.org", "/\\example.org", "javascript:alert(1)"):
-        said = {"username": person.username, "password": everybody.make.PASSWORD, "next": elsewhere}
+        said = {"username": person.username, "password": callers.make.PASSWORD, "next": elsewhere}
         assert Client().post("/sign-in", said).headers["Location"] == "/"

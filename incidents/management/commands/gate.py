@@ -9,14 +9,15 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 from rest_framework.renderers import JSONRenderer
 
-from incidents.gate import answers as gate
-from incidents.shapes.gate import answer_of
-from incidents.wording import data_range
+from incidents.api.serializers.gate import answer_to_json
+from incidents.gate import answer as gate
+from incidents.gate import copies
+from incidents.record.texts import data_range_text
 from lakehub import wiring
-from lakehub.catalog.instants import wanted_range
+from lakehub.catalog.request_times import parse_range
 from lakehub.kernel.errors import NotFound, Refused
 
-BLOCKED = 3
+EXIT_BLOCKED = 3
 """The exit code; 1 and 2 are errors of the question."""
 
 
@@ -34,31 +35,31 @@ class Command(BaseCommand):
 
     def handle(self, *, dataset: str, start: str, end: str, json: bool, **options: Any) -> None:
         try:
-            copy = gate.find_copy(dataset, options["dc"])
-            wanted = wanted_range(start, end, copy.dataset)
+            copy = copies.find_copy(dataset, options["dc"])
+            data_range = parse_range(start, end, copy.dataset)
         except (NotFound, Refused) as problem:
             raise CommandError(str(problem)) from problem
         request_id = options["request_id"]
-        question = gate.Question(dataset, wanted, options["consumer"], copy.data_center.name, request_id)
-        reply = gate.ask(question, now=wiring.clock.now(), record=bool(request_id), copy=copy)
+        question = gate.CopyQuestion(dataset, data_range, options["consumer"], copy.data_center.name, request_id)
+        reply = gate.ask_gate(question, now=wiring.clock.now(), record=bool(request_id), copy=copy)
         self.stdout.write(_as_json(reply) if json else _as_lines(reply))
         if not reply.answer.allowed:
-            sys.exit(BLOCKED)
+            sys.exit(EXIT_BLOCKED)
 
 
-def _as_json(reply: gate.Reply) -> str:
-    return JSONRenderer().render(answer_of(reply)).decode()
+def _as_json(reply: gate.GateReply) -> str:
+    return JSONRenderer().render(answer_to_json(reply)).decode()
 
 
-def _as_lines(reply: gate.Reply) -> str:
+def _as_lines(reply: gate.GateReply) -> str:
     answer, dataset = reply.answer, reply.copy.dataset
     wait = answer.retry_after(now=reply.at)
     may = "may be read" if answer.allowed else f"is blocked, ask again in {wait}"
     lines = [
-        f"{answer.verdict}: {dataset.name} in {reply.copy.data_center} over {data_range(reply.question.wanted, dataset)} {may}"
+        f"{answer.verdict}: {dataset.name} in {reply.copy.data_center} over {data_range_text(reply.question.wanted, dataset)} {may}"
     ]
     for cause in answer.causes:
-        over = ", ".join(data_range(piece, dataset) for piece in cause.ranges)
+        over = ", ".join(data_range_text(piece, dataset) for piece in cause.ranges)
         incident = f", incident #{cause.incident}" if cause.incident else ""
         lines.append(f"  {cause.verdict:<8} {cause.reason:<16} {cause.test or 'report'} over {over}{incident}")
     return "\n".join(lines)

@@ -8,9 +8,9 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
+from incidents.api.serializers.incidents import IncidentSerializer
 from incidents.models import Incident
-from incidents.shapes.incidents import IncidentSerializer
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound
 
 
@@ -24,12 +24,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *, dataset: str | None, all: bool, limit: int, json: bool, **_: Any) -> None:
-        found = Incident.objects.select_related("dataset", "assignee").order_by("-opened_at", "-pk")
+        incidents = Incident.objects.select_related("dataset", "assignee").order_by("-opened_at", "-pk")
         try:
-            found = found.filter(dataset=live_dataset(dataset)) if dataset else found
+            incidents = incidents.filter(dataset=live_dataset(dataset)) if dataset else incidents
         except NotFound as error:
             raise CommandError(str(error)) from error
-        shown = found if all else found.filter(resolved_at=None)
+        shown = incidents if all else incidents.filter(resolved_at=None)
         for incident in shown[:limit]:
             self.stdout.write(_as_json(incident) if json else _as_line(incident))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from incidents.domain.lifecycle import DETECTED, REPORTED, as_markdown, as_mermaid
+from incidents.domain.incident.state_machine import DETECTED_TRANSITIONS, REPORTED_TRANSITIONS, as_markdown, as_mermaid
 
 FORMS = {"markdown": as_markdown, "mermaid": as_mermaid}
 
@@ -19,5 +19,5 @@ class Command(BaseCommand):
         parser.add_argument("--form", choices=sorted(FORMS), default="markdown")
 
     def handle(self, *, form: str, **_: Any) -> None:
-        for name, moves in (("Detected by tests", DETECTED), ("Reported by users", REPORTED)):
+        for name, moves in (("Detected by tests", DETECTED_TRANSITIONS), ("Reported by users", REPORTED_TRANSITIONS)):
             self.stdout.write(f"{name}\n\n{FORMS[form](moves)}\n")

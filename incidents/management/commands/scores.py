@@ -9,11 +9,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from incidents.scores.noise import Noisy, noisy_tests
-from incidents.scores.reactions import reactions_of
-from incidents.scores.scope import DAYS, wanted_scope, wanted_window
-from incidents.scores.scoring import GROUPINGS, Score, Scores, named, scores_of
-from incidents.shapes.scores import GroupSerializer, NoisySerializer, ReactionsSerializer, ScoreSerializer
+from incidents.api.serializers.scores import GroupSerializer, NoisySerializer, ReactionsSerializer, ScoreSerializer
+from incidents.scores.noisy_tests import NoisyTest, noisy_tests
+from incidents.scores.response_times import response_times_of
+from incidents.scores.scope import DEFAULT_DAYS, parse_scope, parse_window
+from incidents.scores.scoring import GROUPINGS, Score, Scores, scores_of, with_test_names
 from lakehub import wiring
 from lakehub.kernel.errors import Refused
 
@@ -23,7 +23,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("dataset", nargs="?", default="")
-        parser.add_argument("--days", default=str(DAYS), help="before now, or before --to")
+        parser.add_argument("--days", default=str(DEFAULT_DAYS), help="before now, or before --to")
         parser.add_argument("--from", default="", help="a date of UTC, or a time with its offset")
         parser.add_argument("--to", default="")
         parser.add_argument("--team", default="")
@@ -34,39 +34,41 @@ class Command(BaseCommand):
         parser.add_argument("--noisy", action="store_true", help="the tests to retire or to tune instead")
         parser.add_argument("--json", action="store_true", help="one line of JSON for the whole, and one a group")
 
-    def handle(self, **asked: Any) -> None:
+    def handle(self, **options: Any) -> None:
         now = wiring.clock.now()
-        words = {name: str(asked[name]) for name in ("dataset", "days", "from", "to", "team", "tier", "category")}
+        words = {name: str(options[name]) for name in ("dataset", "days", "from", "to", "team", "tier", "category")}
         try:
-            found = scores_of(wanted_window(words, now=now), now=now, scope=wanted_scope(words))
-            groups = found.by(asked["by"])[: asked["limit"]] if asked["by"] else []
+            scores = scores_of(parse_window(words, now=now), now=now, scope=parse_scope(words))
+            groups = scores.by(options["by"])[: options["limit"]] if options["by"] else []
         except Refused as error:
             raise CommandError("; ".join(error.fields.values()) or str(error)) from error
-        if asked["noisy"]:
-            for one in noisy_tests(found)[: asked["limit"]]:
-                self.stdout.write(json.dumps(NoisySerializer(one).data) if asked["json"] else _advice(one))
+        if options["noisy"]:
+            for noisy_test in noisy_tests(scores)[: options["limit"]]:
+                self.stdout.write(
+                    json.dumps(NoisySerializer(noisy_test).data) if options["json"] else _advice(noisy_test)
+                )
             return
-        named_groups = named(groups) if asked["by"] == "test" else groups
-        self._show(found, named_groups, as_json=asked["json"])
+        named_groups = with_test_names(groups) if options["by"] == "test" else groups
+        self._show(scores, named_groups, as_json=options["json"])
 
-    def _show(self, found: Scores, groups: list[Score], *, as_json: bool) -> None:
+    def _show(self, scores: Scores, groups: list[Score], *, as_json: bool) -> None:
         if as_json:
-            times = ReactionsSerializer(reactions_of(found.window, found.scope)).data
-            self.stdout.write(json.dumps({**ScoreSerializer(found.whole).data, "times": times}))
-            for one in groups:
-                self.stdout.write(json.dumps(GroupSerializer(one).data))
+            times = ReactionsSerializer(response_times_of(scores.window, scores.scope)).data
+            self.stdout.write(json.dumps({**ScoreSerializer(scores.whole).data, "times": times}))
+            for score in groups:
+                self.stdout.write(json.dumps(GroupSerializer(score).data))
             return
         self.stdout.write(f"{'':32} precision    recall   quality        TP        FP        FN")
-        for one in [found.whole, *groups]:
-            self.stdout.write(_line(one))
+        for score in [scores.whole, *groups]:
+            self.stdout.write(_line(score))
 
 
 def _line(score: Score) -> str:
     name = f"{score.dataset}: {score.name}" if score.test else score.name or "all"
     shares = (score.durations.precision, score.durations.recall, score.quality)
-    told = (score.durations.tp, score.durations.fp, score.durations.fn)
+    durations = (score.durations.tp, score.durations.fp, score.durations.fn)
     return f"{name:32.32} " + " ".join(
-        [*(f"{_share(one):>9}" for one in shares), *(f"{_hours(one):>9}" for one in told)]
+        [*(f"{_share(share):>9}" for share in shares), *(f"{_hours(duration):>9}" for duration in durations)]
     )
 
 
@@ -78,5 +80,5 @@ def _hours(span: timedelta) -> str:
     return f"{span / timedelta(hours=1):,.1f} h"
 
 
-def _advice(noisy: Noisy) -> str:
+def _advice(noisy: NoisyTest) -> str:
     return f"{noisy.advice:<10} {noisy.score.dataset}: {noisy.score.name}. {noisy.because}."

@@ -7,7 +7,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from incidents.channels.webhook import Webhook, secret_for
+from incidents.channels.webhook import Webhook, signing_secret
 from lakehub.kernel.errors import Refused
 
 
@@ -22,4 +22,4 @@ class Command(BaseCommand):
             Webhook().check(url)
         except Refused as problem:
             raise CommandError(str(problem)) from problem
-        self.stdout.write(secret_for(url))
+        self.stdout.write(signing_secret(url))

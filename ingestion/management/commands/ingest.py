@@ -8,10 +8,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ingestion import runs
 from ingestion.models import JobKind
+from ingestion.runs import job_runs
 from lakehub import wiring
-from lakehub.catalog.changes import any_dataset, live_dataset
+from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 
 
@@ -34,9 +34,11 @@ class Command(BaseCommand):
     def handle(self, *, kind: str, dataset: str, data_center: str, **options: Any) -> None:
         params = {name: options[name] for name in ("partitions", "share", "replace") if options[name] is not None}
         try:
-            copy = runs.copy_of(any_dataset(dataset) if kind == JobKind.DROP else live_dataset(dataset), data_center)
-            run = runs.ask(copy, kind, params, asked_by="manage.py", now=wiring.clock.now())
+            copy = job_runs.find_copy(
+                any_dataset(dataset) if kind == JobKind.DROP else live_dataset(dataset), data_center
+            )
+            run = job_runs.request_run(copy, kind, params, asked_by="manage.py", now=wiring.clock.now())
         except (Refused, NotFound, Conflict) as error:
             raise CommandError(str(error)) from error
-        told = {"run": run.pk, "key": str(run.key), "kind": kind, "copy": str(copy)}
-        self.stdout.write(json.dumps(told) if options["json"] else f"Run {run.pk}: {kind} of {copy} is queued")
+        run_facts = {"run": run.pk, "key": str(run.key), "kind": kind, "copy": str(copy)}
+        self.stdout.write(json.dumps(run_facts) if options["json"] else f"Run {run.pk}: {kind} of {copy} is queued")

@@ -9,9 +9,9 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.models import JobRun, JobState
-from ingestion.runs import described
+from ingestion.runs.job_runs import with_details
 from ingestion.serializers import JobRunSerializer
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound
 
 
@@ -24,12 +24,12 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *, dataset: str | None, limit: int, json: bool, **_: Any) -> None:
-        found = described(JobRun.objects.order_by("-pk"))
+        runs = with_details(JobRun.objects.order_by("-pk"))
         try:
-            found = found.filter(copy__dataset=live_dataset(dataset)) if dataset else found
+            runs = runs.filter(copy__dataset=live_dataset(dataset)) if dataset else runs
         except NotFound as error:
             raise CommandError(str(error)) from error
-        for run in found[:limit]:
+        for run in runs[:limit]:
             self.stdout.write(_as_json(run) if json else _as_line(run))
 
 
@@ -39,8 +39,8 @@ def _as_json(run: JobRun) -> str:
 
 def _as_line(run: JobRun) -> str:
     counts = run.report.get("counts", {})
-    told = run.error or ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    detail = run.error or ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     if run.state == JobState.WAITING:
-        numbers = sorted({number for one in run.blocked_by.all() for number in one.incidents})
-        told += f"{''.join(f', #{number}' for number in numbers)}; asks again at {run.due_at:%H:%M:%S}"
-    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {told}"
+        numbers = sorted({number for blocked_input in run.blocked_by.all() for number in blocked_input.incidents})
+        detail += f"{''.join(f', #{number}' for number in numbers)}; asks again at {run.due_at:%H:%M:%S}"
+    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {detail}"

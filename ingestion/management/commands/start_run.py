@@ -6,9 +6,9 @@ from argparse import ArgumentParser
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ingestion import waiting
 from ingestion.models import JobRun
-from ingestion.runs import described
+from ingestion.runs import blocked_inputs
+from ingestion.runs.job_runs import with_details
 from lakehub import wiring
 from lakehub.kernel.errors import Conflict, Refused
 
@@ -21,11 +21,11 @@ class Command(BaseCommand):
         parser.add_argument("--why", required=True, help="kept with the run and in the audit log")
 
     def handle(self, *, run: int, why: str, **_: object) -> None:
-        found = described(JobRun.objects.filter(pk=run)).first()
-        if found is None:
+        job_run = with_details(JobRun.objects.filter(pk=run)).first()
+        if job_run is None:
             raise CommandError(f"There is no run {run}. `manage.py runs` lists them.")
         try:
-            waiting.start_regardless(found, why=why, actor="manage.py", now=wiring.clock.now())
+            blocked_inputs.start_regardless(job_run, why=why, actor="manage.py", now=wiring.clock.now())
         except (Conflict, Refused) as problem:
             raise CommandError(str(problem)) from problem
-        self.stdout.write(f"Run {run}: {found.kind} of {found.copy} is queued, whatever the gate says")
+        self.stdout.write(f"Run {run}: {job_run.kind} of {job_run.copy} is queued, whatever the gate says")

@@ -10,18 +10,18 @@ from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
-from ingestion.spark.spec import TableSpec
+from ingestion.spark.contract.spec import TableSpec
 from lakehub.kernel.registry import Registry
 
 
 class Index(Protocol):
-    def options(self, table: TableSpec) -> dict[str, str]:
+    def write_options(self, table: TableSpec) -> dict[str, str]:
         """Write options that every commit of such a table needs, the first one too."""
 
-    def stored(self, spark: SparkSession, table: TableSpec, partitions: Collection[str] | None) -> DataFrame:
+    def stored_rows(self, spark: SparkSession, table: TableSpec, partitions: Collection[str] | None) -> DataFrame:
         """The rows of the table that may have the keys of a batch which touches `partitions` (None: many), with Hudi's own columns."""
 
-    def place(self, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
+    def tag_locations(self, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
         """Rows joined with the location of the stored row (Hudi's own columns, null for a new key) -> the frame to upsert, and its options."""
 
 
@@ -34,6 +34,6 @@ INDEXES: Registry[type[Index]] = Registry(
 )
 
 
-def keys_name_their_partition(table: TableSpec) -> bool:
+def key_determines_partition(table: TableSpec) -> bool:
     """A key can only lie in one partition: the table has none, or the partition column is a part of the key."""
     return table.partition_column is None or table.partition_column in table.record_key

@@ -11,39 +11,39 @@ from collections.abc import Collection
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from ingestion.spark.indexes import keys_name_their_partition
-from ingestion.spark.spec import TableSpec
-from ingestion.spark.tables.hudi import META_COLUMNS, read
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.indexes import key_determines_partition
+from ingestion.spark.tables.hudi import META_COLUMNS, read_table
 
 
 class SimpleIndex:
-    def options(self, table: TableSpec) -> dict[str, str]:
+    def write_options(self, table: TableSpec) -> dict[str, str]:
         options = {"hoodie.metadata.enable": "false"}
-        if keys_name_their_partition(table):
+        if key_determines_partition(table):
             return options | {"hoodie.index.type": "SIMPLE"}
         return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
 
-    def stored(self, spark: SparkSession, table: TableSpec, partitions: Collection[str] | None) -> DataFrame:
-        rows = read(spark, table)
-        if table.partition_column is None or partitions is None or not keys_name_their_partition(table):
+    def stored_rows(self, spark: SparkSession, table: TableSpec, partitions: Collection[str] | None) -> DataFrame:
+        rows = read_table(spark, table)
+        if table.partition_column is None or partitions is None or not key_determines_partition(table):
             return rows
         return rows.where(F.col(table.partition_column).isin(*partitions))
 
-    def place(self, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
+    def tag_locations(self, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
         values = [name for name in rows.columns if name not in META_COLUMNS]
-        if not keys_name_their_partition(table):
+        if not key_determines_partition(table):
             return rows.select(*values), {}
-        return rows.select(*_location(table), *values), {"_hoodie.spark.sql.writes.prepped": "true"}
+        return rows.select(*_location_columns(table), *values), {"_hoodie.spark.sql.writes.prepped": "true"}
 
 
-def _location(table: TableSpec) -> list[Column]:
+def _location_columns(table: TableSpec) -> list[Column]:
     """The stored row's location; for a new key its partition, and nothing else. All are nullable: Hudi's schema check wants it so."""
     key, partition = F.col("_hoodie_record_key"), F.col("_hoodie_partition_path")
     return [
         F.col("_hoodie_commit_time"),
         F.lit(None).cast("string").alias("_hoodie_commit_seqno"),
-        _nullable(F.coalesce(key, _record_key(table))).alias("_hoodie_record_key"),
-        _nullable(F.coalesce(partition, _partition_path(table))).alias("_hoodie_partition_path"),
+        _as_nullable(F.coalesce(key, _record_key(table))).alias("_hoodie_record_key"),
+        _as_nullable(F.coalesce(partition, _partition_path(table))).alias("_hoodie_partition_path"),
         F.col("_hoodie_file_name"),
     ]
 
@@ -61,5 +61,5 @@ def _partition_path(table: TableSpec) -> Column:
     return F.concat(F.lit(f"{table.partition_column}="), F.col(table.partition_column))
 
 
-def _nullable(column: Column) -> Column:
+def _as_nullable(column: Column) -> Column:
     return F.when(F.lit(True), column)

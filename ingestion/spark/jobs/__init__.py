@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Protocol
 from lakehub.kernel.registry import Registry
 
 if TYPE_CHECKING:
+    from ingestion.spark.contract.report import JobReport
     from ingestion.spark.job import Job
-    from ingestion.spark.report import JobReport
 
 
 class RunJob(Protocol):
@@ -26,5 +26,3 @@ JOBS: Registry[RunJob] = Registry(
         "lineage": "ingestion.spark.jobs.lineage:run",
     },
 )
-READ_ONLY = ("lineage",)
-"""The kinds that write nothing, and so need no fence around their table."""

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from ingestion.spark import ingest
+from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job
-from ingestion.spark.jobs.incremental import known_checkpoint
-from ingestion.spark.report import JobReport
+from ingestion.spark.loading import write_path
+from ingestion.spark.loading.checkpoints import require_checkpoint
 from ingestion.spark.tables import hudi
 
 
 def run(job: Job) -> JobReport:
-    timeline = hudi.check(job.table)
-    if done := job.done_before(timeline):
+    timeline = hudi.check_table(job.table)
+    if done := job.report_of_earlier_attempt(timeline):
         return done
-    checkpoint = known_checkpoint(timeline)
-    source = job.source()
-    evolution = ingest.plan_schema(source, job.table, hudi.stored_schema(job.spark, job.table))
+    checkpoint = require_checkpoint(timeline)
+    source = job.open_source()
+    evolution = write_path.plan_schema(source, job.table, hudi.stored_schema(job.spark, job.table))
     only = {job.table.partition_column: job.spec.partitions} if job.table.partition_column else None
-    with ingest.folder(job) as uri:
-        batch = ingest.staged(job, source.snapshot(upto=job.spec.upto_at, only=only), evolution, uri)
+    with write_path.staging_folder(job) as uri:
+        batch = write_path.stage_reading(job, source.snapshot(upto=job.spec.upto_at, only=only), evolution, uri)
         if not batch.read:
-            return job.nothing_to_do(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
+            return job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
         at = checkpoint.position
-        return ingest.commit(job, batch, ingest.Plan("upsert", evolution, stored=True, position=at, before=at))
+        return write_path.commit_batch(
+            job,
+            batch,
+            write_path.CommitPlan("upsert", evolution, has_stored_rows=True, position=at, previous_position=at),
+        )

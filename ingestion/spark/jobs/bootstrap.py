@@ -7,52 +7,54 @@ readers see the old rows until then, and the timeline goes on (docs/ingestion.md
 from __future__ import annotations
 
 from ingestion.domain.schema import Schema
-from ingestion.spark import ingest
+from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job, JobError
-from ingestion.spark.report import JobReport
+from ingestion.spark.loading import write_path
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 
 def run(job: Job) -> JobReport:
     timeline = Timeline(job.table.uri)
-    commits = _commits(job, timeline)
-    if done := job.done_before(timeline):
+    commits = _existing_commits(job, timeline)
+    if done := job.report_of_earlier_attempt(timeline):
         return done
     if commits and not job.spec.replace:
-        return _loaded(job, timeline)
+        return _report_of_loaded_table(job, timeline)
     stored = hudi.stored_schema(job.spark, job.table) if commits else Schema(())
-    source = job.source()
-    evolution = ingest.plan_schema(source, job.table, stored)
-    with ingest.folder(job) as uri:
-        batch = ingest.staged(job, source.snapshot(upto=job.spec.upto_at), evolution, uri)
+    source = job.open_source()
+    evolution = write_path.plan_schema(source, job.table, stored)
+    with write_path.staging_folder(job) as uri:
+        batch = write_path.stage_reading(job, source.snapshot(upto=job.spec.upto_at), evolution, uri)
         if commits and not batch.rows:
             raise JobError(
                 f"The source has no row that fits ({batch.read} read, {batch.errors} do not fit), so replacing would empty the table at {job.table.uri}; nothing was written. "
                 "Look at the source; to empty the table on purpose, drop the copy."
             )
         operation = "insert_overwrite_table" if commits else "bulk_insert"
-        return ingest.commit(job, batch, ingest.Plan(operation, evolution, stored=False, position=batch.position))
+        return write_path.commit_batch(
+            job, batch, write_path.CommitPlan(operation, evolution, has_stored_rows=False, position=batch.position)
+        )
 
 
-def _commits(job: Job, timeline: Timeline) -> tuple[LakeCommit, ...]:
+def _existing_commits(job: Job, timeline: Timeline) -> tuple[LakeCommit, ...]:
     if not timeline.exists:
-        hudi.check_free(job.table)
+        hudi.check_location_free(job.table)
         return ()
     commits = timeline.commits()
     if commits:
-        hudi.check(job.table)
+        hudi.check_table(job.table)
     else:
         # A first write died before it committed anything; its keys may have been others.
-        hudi.clear_stillborn(job.table)
+        hudi.remove_failed_first_write(job.table)
     return commits
 
 
-def _loaded(job: Job, timeline: Timeline) -> JobReport:
+def _report_of_loaded_table(job: Job, timeline: Timeline) -> JobReport:
     checkpoint = timeline.checkpoint()
     if checkpoint is None:
         raise JobError(
             f"The table at {job.table.uri} has commits, but none of them carries a checkpoint of ours. "
             "To take its place, bootstrap with `replace`; to keep it, name another URI."
         )
-    return job.nothing_to_do(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
+    return job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pyarrow import fs
 
+from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.job import Job
-from ingestion.spark.report import SUCCEEDED, JobReport
-from ingestion.spark.tables.hudi import remove
-from ingestion.spark.tables.timeline import Timeline, storage
+from ingestion.spark.tables.hudi import remove_table
+from ingestion.spark.tables.timeline import Timeline, open_storage
 
 
 def run(job: Job) -> JobReport:
@@ -15,19 +15,19 @@ def run(job: Job) -> JobReport:
     there = timeline.exists
     with job.phase("drop"):
         if there:
-            _remove_whole(job.table.uri)
+            _rename_and_remove(job.table.uri)
         if Timeline(job.table.error_uri).exists:
-            _remove_whole(job.table.error_uri)
-    return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do()
+            _rename_and_remove(job.table.error_uri)
+    return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do_report()
 
 
-def _remove_whole(uri: str) -> None:
+def _rename_and_remove(uri: str) -> None:
     parent, _, name = uri.rstrip("/").rpartition("/")
     grave = f"{parent}/.lakehub/dropped/{name}"
-    remove(grave)
-    filesystem, path = storage(uri)
-    target = storage(grave)[1]
+    remove_table(grave)
+    filesystem, path = open_storage(uri)
+    target = open_storage(grave)[1]
     filesystem.create_dir(target.rpartition("/")[0])
     if filesystem.get_file_info(path).type != fs.FileType.NotFound:
         filesystem.move(path, target)
-    remove(grave)
+    remove_table(grave)

@@ -13,13 +13,13 @@ from urllib.parse import urlsplit
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
-from ingestion.domain.schema import Column, Schema
-from ingestion.spark.spec import TableSpec
-from ingestion.spark.tables.timeline import CHECKPOINT, META_PREFIX, RUN, NotATable, Timeline, storage
+from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.tables.timeline import CHECKPOINT_KEY, METADATA_PREFIX, RUN_KEY, NotATable, Timeline, open_storage
 
-HEARTBEAT_MS, MISSES = 3000, 2
+HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 2
 TABLE_VERSION = "9"
-COMMITS_KEPT = 60
+MIN_COMMITS_KEPT = 60
 """The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
 META_COLUMNS = (
     "_hoodie_commit_time",
@@ -28,37 +28,37 @@ META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
-_LOCKS = "org.apache.hudi.client.transaction.lock."
+_LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
 
 
 class TableMismatch(ValueError):
     """The table in the lake was made with other keys than the spec says."""
 
 
-def write(
+def write_commit(
     frame: DataFrame, table: TableSpec, operation: str, options: Mapping[str, str], marks: Mapping[str, str]
 ) -> None:
-    """One commit. `marks` travel in its metadata; `options` are the index's, and what the caller needs besides."""
+    """One commit. `commit_metadata` travel in its metadata; `options` are the index's, and what the caller needs besides."""
     writer = frame.write.format("hudi").options(**table_options(table)).options(**options).options(**marks)
     writer.option("hoodie.datasource.write.operation", operation).mode("append").save(table.uri)
 
 
-def marks(*, run: Mapping[str, Any], checkpoint: Mapping[str, Any] | None) -> dict[str, str]:
+def commit_metadata(*, run: Mapping[str, Any], checkpoint: Mapping[str, Any] | None) -> dict[str, str]:
     """What a commit of ours carries: which run made it, and where the source stands after it."""
-    carried = {RUN: json.dumps(run, sort_keys=True)}
-    return carried if checkpoint is None else carried | {CHECKPOINT: json.dumps(checkpoint, sort_keys=True)}
+    carried = {RUN_KEY: json.dumps(run, sort_keys=True)}
+    return carried if checkpoint is None else carried | {CHECKPOINT_KEY: json.dumps(checkpoint, sort_keys=True)}
 
 
 def table_options(table: TableSpec) -> dict[str, str]:
     """The same for every writer of a table, also for the one of its errors."""
-    return _lock(table.uri) | {
+    return _lock_options(table.uri) | {
         "hoodie.table.name": table.name,
         # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
         "hoodie.datasource.write.recordkey.field": ",".join(table.record_key),
         "hoodie.datasource.write.partitionpath.field": table.partition_column or "",
         "hoodie.datasource.write.hive_style_partitioning": "true",
-        "hoodie.datasource.write.commitmeta.key.prefix": META_PREFIX,
+        "hoodie.datasource.write.commitmeta.key.prefix": METADATA_PREFIX,
         "hoodie.datasource.write.keygenerator.consistent.logical.timestamp.enabled": "true",
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.embed.timeline.server": "false",
@@ -71,20 +71,20 @@ def table_options(table: TableSpec) -> dict[str, str]:
         "hoodie.delete.shuffle.parallelism": "2",
         "hoodie.clean.trigger.max.commits": "5",
         "hoodie.clean.commits.retained": "20",
-        "hoodie.keep.min.commits": str(COMMITS_KEPT),
-        "hoodie.keep.max.commits": str(COMMITS_KEPT + 20),
+        "hoodie.keep.min.commits": str(MIN_COMMITS_KEPT),
+        "hoodie.keep.max.commits": str(MIN_COMMITS_KEPT + 20),
     }  # fmt: skip
 
 
-def _lock(uri: str) -> dict[str, str]:
+def _lock_options(uri: str) -> dict[str, str]:
     """Optimistic concurrency with a lock that needs no server. Retries are ours: Hudi's own would repeat stale locations."""
     in_object_store = urlsplit(uri).scheme in ("s3", "s3a", "gs")
     return {
         "hoodie.write.concurrency.mode": "optimistic_concurrency_control",
         "hoodie.clean.failed.writes.policy": "LAZY",
         "hoodie.client.heartbeat.interval_in_ms": str(HEARTBEAT_MS),
-        "hoodie.client.heartbeat.tolerable.misses": str(MISSES),
-        "hoodie.write.lock.provider": _LOCKS
+        "hoodie.client.heartbeat.tolerable.misses": str(TOLERABLE_MISSES),
+        "hoodie.write.lock.provider": _LOCK_PACKAGE
         + ("StorageBasedLockProvider" if in_object_store else "FileSystemBasedLockProvider"),
         "hoodie.write.lock.filesystem.expire": "5",
         "hoodie.write.lock.wait_time_ms_between_retry": "200",
@@ -95,50 +95,50 @@ def _lock(uri: str) -> dict[str, str]:
     }
 
 
-def read(spark: SparkSession, table: TableSpec) -> DataFrame:
+def read_table(spark: SparkSession, table: TableSpec) -> DataFrame:
     """The table as it is now, with Hudi's own columns."""
     options = {"hoodie.metadata.enable": "true" if _has_metadata_table(table.uri) else "false"}
     return spark.read.format("hudi").options(**options).load(table.uri)
 
 
-def no_rows(spark: SparkSession, schema: Schema) -> DataFrame:
+def empty_frame(spark: SparkSession, schema: Schema) -> DataFrame:
     """A frame for a commit that carries a checkpoint and nothing else."""
     return spark.createDataFrame([], ", ".join(f"`{name}` {type_}" for name, type_ in schema.types.items()))
 
 
 def stored_schema(spark: SparkSession, table: TableSpec) -> Schema:
     """The table's columns without Hudi's own. Empty for a table whose first write died."""
-    fields = read(spark, table).schema.fields
+    fields = read_table(spark, table).schema.fields
     return Schema(
         tuple(
-            Column(each.name, _type_name(each.dataType.simpleString()))
-            for each in fields
-            if each.name not in META_COLUMNS
+            SchemaColumn(field.name, _type_name(field.dataType.simpleString()))
+            for field in fields
+            if field.name not in META_COLUMNS
         )
     )
 
 
-def check(table: TableSpec) -> Timeline:
+def check_table(table: TableSpec) -> Timeline:
     """The timeline of an existing table whose keys are the spec's. Raises NotATable or TableMismatch."""
     timeline = Timeline(table.uri).require()
     properties = timeline.properties
-    wanted = {
+    expected_properties = {
         "hoodie.table.recordkey.fields": ("record key", ",".join(table.record_key)),
         "hoodie.table.partition.fields": ("partition column", table.partition_column or ""),
     }
-    for name, (what, value) in wanted.items():
-        found = properties.get(name, "").removesuffix(":simple")
-        if found != value:
+    for name, (label, value) in expected_properties.items():
+        stored_value = properties.get(name, "").removesuffix(":simple")
+        if stored_value != value:
             raise TableMismatch(
-                f"The table at {table.uri} has the {what} `{found or '(none)'}`, but the spec says `{value or '(none)'}`. "
+                f"The table at {table.uri} has the {label} `{stored_value or '(none)'}`, but the spec says `{value or '(none)'}`. "
                 "These are fixed when a table is made: drop the copy and bootstrap it again, or correct the spec."
             )
     return timeline
 
 
-def check_free(table: TableSpec) -> None:
+def check_location_free(table: TableSpec) -> None:
     """A new table may go to `uri`: nothing is there, or only what a first write that died has left."""
-    filesystem, path = storage(table.uri)
+    filesystem, path = open_storage(table.uri)
     there = filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True))
     if there and not any(info.base_name == ".hoodie" for info in there):
         raise NotATable(
@@ -146,27 +146,27 @@ def check_free(table: TableSpec) -> None:
         )
 
 
-def clear_stillborn(table: TableSpec) -> None:
+def remove_failed_first_write(table: TableSpec) -> None:
     """Remove what a first write of ours that died has left. Raises TableMismatch where anything else may lie there."""
-    foreign = _foreign(Timeline(table.uri))
+    foreign = _foreign_content(Timeline(table.uri))
     if foreign:
         raise TableMismatch(
             f"The table at {table.uri} has no commit that Lakehub can read, but it is not what a first load that died leaves: {foreign}. "
             "Nothing was removed. Name another URI, or move that table away and bootstrap again."
         )
-    remove(table.uri)
+    remove_table(table.uri)
 
 
-def _foreign(timeline: Timeline) -> str:
+def _foreign_content(timeline: Timeline) -> str:
     """In words: what no first write of ours would have left; nothing where all of it is ours."""
     version = timeline.properties.get("hoodie.table.version", "")
     if version != TABLE_VERSION:
         return f"its hoodie.table.version is `{version or '(none)'}` instead of `{TABLE_VERSION}`"
-    instants = timeline.older_layout()
+    instants = timeline.legacy_instants()
     if instants:
         return f"its timeline holds `{instants[0]}`"
     begun = tuple(f"_{instant}.parquet" for instant in timeline.pending())
-    filesystem, path = storage(timeline.uri)
+    filesystem, path = open_storage(timeline.uri)
     for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
         name = info.base_name.lstrip(".").removesuffix(".crc")
         inside = info.path.removeprefix(path).startswith("/.hoodie/") or name == "hoodie_partition_metadata"
@@ -175,14 +175,14 @@ def _foreign(timeline: Timeline) -> str:
     return ""
 
 
-def remove(uri: str) -> None:
-    filesystem, path = storage(uri)
+def remove_table(uri: str) -> None:
+    filesystem, path = open_storage(uri)
     if filesystem.get_file_info(path).type != fs.FileType.NotFound:
         filesystem.delete_dir(path)
 
 
 def _has_metadata_table(uri: str) -> bool:
-    filesystem, path = storage(uri)
+    filesystem, path = open_storage(uri)
     return bool(filesystem.get_file_info(f"{path}/.hoodie/metadata/.hoodie/hoodie.properties").type == fs.FileType.File)
 
 

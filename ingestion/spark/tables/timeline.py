@@ -17,16 +17,16 @@ from typing import Any, TypeVar
 import fastavro
 from pyarrow import fs
 
-from ingestion.domain.checkpoint import Checkpoint, Stamp, latest_checkpoint
+from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint
 
 T = TypeVar("T")
-META_PREFIX = "lakehub."
-CHECKPOINT, RUN = "lakehub.checkpoint", "lakehub.run"
+METADATA_PREFIX = "lakehub."
+CHECKPOINT_KEY, RUN_KEY = "lakehub.checkpoint", "lakehub.run"
 _WRITES = ("commit", "deltacommit", "replacecommit")
 _COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
-_OLDER = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
-_READS = 4
+_LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
+_MAX_READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
 
@@ -61,19 +61,19 @@ class LakeCommit:
     @property
     def completed_at(self) -> datetime:
         """By the platform's clock, which the run has told where it differs from the wall's."""
-        return instant_time(self.completed) + timedelta(seconds=self.run.get("clock_ahead_s", 0.0))
+        return instant_to_datetime(self.completed) + timedelta(seconds=self.run.get("clock_ahead_s", 0.0))
 
     @cached_property
     def checkpoint(self) -> dict[str, Any] | None:
-        return json.loads(self.extra[CHECKPOINT]) if CHECKPOINT in self.extra else None
+        return json.loads(self.extra[CHECKPOINT_KEY]) if CHECKPOINT_KEY in self.extra else None
 
     @cached_property
     def run(self) -> dict[str, Any]:
-        run: dict[str, Any] = json.loads(self.extra.get(RUN, "{}"))
+        run: dict[str, Any] = json.loads(self.extra.get(RUN_KEY, "{}"))
         return run
 
     @property
-    def rearranges(self) -> bool:
+    def is_table_service(self) -> bool:
         """Clustering and compaction move rows but change none."""
         return self.operation in ("CLUSTER", "COMPACT")
 
@@ -86,14 +86,14 @@ class Timeline:
 
     @property
     def exists(self) -> bool:
-        filesystem, path = self._place
+        filesystem, path = self._storage
         return bool(filesystem.get_file_info(f"{path}/.hoodie/hoodie.properties").type == fs.FileType.File)
 
     def require(self) -> Timeline:
         """Itself, or NotATable with what is there instead."""
         if self.exists:
             return self
-        filesystem, path = self._place
+        filesystem, path = self._storage
         there = filesystem.get_file_info(path).type != fs.FileType.NotFound
         raise NotATable(
             f"{self.uri} {'is a folder' if there else 'does not exist, so it is no table'}"
@@ -102,13 +102,13 @@ class Timeline:
 
     @property
     def properties(self) -> dict[str, str]:
-        text = self._again(lambda: self._bytes(".hoodie/hoodie.properties").decode())
+        text = self._retry_read(lambda: self._read_bytes(".hoodie/hoodie.properties").decode())
         lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
         return {name.strip(): value.strip() for name, _, value in lines}
 
     def commits(self, *, but: Collection[str] = ()) -> tuple[LakeCommit, ...]:
         """Completed writes in the order of completion, without those whose instants are in `but`: they are not even read."""
-        return self._again(
+        return self._retry_read(
             lambda: tuple(self._commit(name) for name in self._completed() if name.partition("_")[0] not in but)
         )
 
@@ -117,104 +117,113 @@ class Timeline:
         return [name.partition("_")[0] for name in self._completed()]
 
     def checkpoint(self) -> Checkpoint | None:
-        return latest_checkpoint(Stamp(each.instant, each.completed, each.checkpoint) for each in self.commits())
+        return latest_checkpoint(
+            CommitStamp(commit.instant, commit.completed, commit.checkpoint) for commit in self.commits()
+        )
 
     def commit_of_run(self, run_id: str) -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write."""
         for name in reversed(self._completed()):
-            commit = self._again(partial(self._commit, name))
+            commit = self._retry_read(partial(self._commit, name))
             if commit.run.get("run_id") == run_id:
                 return commit
         return None
 
     def pending(self) -> dict[str, datetime | None]:
         """Writes that were begun and not completed: the instant, and its writer's last heartbeat (None: it has none)."""
-        names = self._names(".hoodie/timeline")
+        names = self._list_names(".hoodie/timeline")
         completed = {match[1] for match in map(_COMPLETED.fullmatch, names) if match}
         begun = {match[1] for match in map(_PENDING.fullmatch, names) if match}
         return {instant: self._heartbeat(instant) for instant in sorted(begun - completed)}
 
-    def older_layout(self) -> list[str]:
+    def legacy_instants(self) -> list[str]:
         """Instants as tables before version 8 keep them, beside the folder of the timeline."""
-        return sorted(name for name in self._names(".hoodie") if _OLDER.fullmatch(name))
+        return sorted(name for name in self._list_names(".hoodie") if _LEGACY_INSTANT.fullmatch(name))
 
     def _completed(self) -> list[str]:
-        found = [(match[2], name) for name in self._names(".hoodie/timeline") if (match := _COMPLETED.fullmatch(name))]
-        return [name for _, name in sorted(found)]
+        completed_files = [
+            (match[2], name) for name in self._list_names(".hoodie/timeline") if (match := _COMPLETED.fullmatch(name))
+        ]
+        return [name for _, name in sorted(completed_files)]
 
     def _commit(self, name: str) -> LakeCommit:
         match = _COMPLETED.fullmatch(name)
         assert match is not None
-        record = _avro(self._bytes(f".hoodie/timeline/{name}"))
+        record = _read_avro_record(self._read_bytes(f".hoodie/timeline/{name}"))
         extra = {
-            key: value for key, value in (record.get("extraMetadata") or {}).items() if key.startswith(META_PREFIX)
+            key: value for key, value in (record.get("extraMetadata") or {}).items() if key.startswith(METADATA_PREFIX)
         }
         return LakeCommit(
-            match[1], match[2], match[3], record.get("operationType") or "UNKNOWN", _changes(record), extra
+            match[1], match[2], match[3], record.get("operationType") or "UNKNOWN", _partition_changes(record), extra
         )
 
     def _heartbeat(self, instant: str) -> datetime | None:
-        filesystem, path = self._place
+        filesystem, path = self._storage
         info = filesystem.get_file_info(f"{path}/.hoodie/.heartbeat/{instant}")
         return None if info.type == fs.FileType.NotFound else info.mtime
 
-    def _names(self, folder: str) -> list[str]:
-        filesystem, path = self._place
+    def _list_names(self, folder: str) -> list[str]:
+        filesystem, path = self._storage
         selector = fs.FileSelector(f"{path}/{folder}", allow_not_found=True)
         return [info.base_name for info in filesystem.get_file_info(selector)]
 
-    def _bytes(self, name: str) -> bytes:
-        filesystem, path = self._place
+    def _read_bytes(self, name: str) -> bytes:
+        filesystem, path = self._storage
         with filesystem.open_input_stream(f"{path}/{name}") as file:
             content: bytes = file.read()
             return content
 
-    def _again(self, look: Callable[[], T]) -> T:
-        for attempt in range(_READS):
+    def _retry_read(self, look: Callable[[], T]) -> T:
+        for attempt in range(_MAX_READS):
             try:
                 return look()
             except (OSError, ValueError, EOFError, StopIteration):
-                if attempt == _READS - 1:
+                if attempt == _MAX_READS - 1:
                     raise
         raise AssertionError("unreachable")
 
     @cached_property
-    def _place(self) -> tuple[fs.FileSystem, str]:
-        return storage(self.uri)
+    def _storage(self) -> tuple[fs.FileSystem, str]:
+        return open_storage(self.uri)
 
 
-def storage(uri: str) -> tuple[fs.FileSystem, str]:
+def open_storage(uri: str) -> tuple[fs.FileSystem, str]:
     """The file system behind a URI, and the path in it without a slash at the end."""
     filesystem, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
     return filesystem, path.rstrip("/")
 
 
-def instant_time(instant: str) -> datetime:
+def instant_to_datetime(instant: str) -> datetime:
     """A Hudi instant (UTC, yyyyMMddHHmmssSSS) as a time."""
     return datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(
         microsecond=int(instant[14:17] or 0) * 1000, tzinfo=UTC
     )
 
 
-def _avro(content: bytes) -> Mapping[str, Any]:
+def _read_avro_record(content: bytes) -> Mapping[str, Any]:
     (record,) = fastavro.reader(io.BytesIO(content))
     assert isinstance(record, Mapping)
     return record
 
 
-def _changes(record: Mapping[str, Any]) -> dict[str, PartitionChange]:
-    touched = {_value_of(name): _sum(stats) for name, stats in (record.get("partitionToWriteStats") or {}).items()}
+def _partition_changes(record: Mapping[str, Any]) -> dict[str, PartitionChange]:
+    touched = {
+        _partition_value(name): _sum_stats(stats) for name, stats in (record.get("partitionToWriteStats") or {}).items()
+    }
     for name in record.get("partitionToReplaceFileIds") or {}:
-        touched.setdefault(_value_of(name), PartitionChange())
+        touched.setdefault(_partition_value(name), PartitionChange())
     return dict(sorted(touched.items()))
 
 
-def _sum(stats: list[Mapping[str, Any]]) -> PartitionChange:
+def _sum_stats(stats: list[Mapping[str, Any]]) -> PartitionChange:
     return PartitionChange(
-        *(sum(max(0, stat[what] or 0) for stat in stats) for what in ("numInserts", "numUpdateWrites", "numDeletes"))
+        *(
+            sum(max(0, stat[stat_name] or 0) for stat in stats)
+            for stat_name in ("numInserts", "numUpdateWrites", "numDeletes")
+        )
     )
 
 
-def _value_of(partition_path: str) -> str:
+def _partition_value(partition_path: str) -> str:
     """`flight_date=2026-11-16` -> `2026-11-16`."""
     return partition_path.partition("=")[2] or partition_path

@@ -30,7 +30,7 @@ class TableName:
 
 
 @dataclass(frozen=True, order=True)
-class Link:
+class TableLink:
     """`downstream` is made from `upstream`."""
 
     upstream: TableName
@@ -39,10 +39,10 @@ class Link:
 
 
 @dataclass(frozen=True)
-class Reading:
+class LineageSnapshot:
     """The newest lineage, whole. `dropped`: tables of which the last word is that they were dropped."""
 
-    links: frozenset[Link] = frozenset()
+    links: frozenset[TableLink] = frozenset()
     dropped: frozenset[TableName] = frozenset()
 
     @property
@@ -52,15 +52,15 @@ class Reading:
 
 
 class LineageSource(Protocol):
-    def read(self, *, now: datetime) -> Reading:
+    def read(self, *, now: datetime) -> LineageSnapshot:
         """What the runs of the last WINDOW_DAYS say. Raises LineageUnavailable."""
 
 
-LINEAGE: Registry[Callable[[str], LineageSource]] = Registry(
+LINEAGE_SOURCES: Registry[Callable[[str], LineageSource]] = Registry(
     "lineage source",
     {
-        "file": "lakehub.catalog.lineage.events:FolderOfEvents",
-        "spark": "ingestion.lineage:SparkLineage",
+        "file": "lakehub.catalog.lineage.events:EventFolderSource",
+        "spark": "ingestion.spark_lineage:SparkLineageSource",
     },
 )
 """By the value of LAKEHUB_LINEAGE; each is made from LAKEHUB_LINEAGE_URI."""

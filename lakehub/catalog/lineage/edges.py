@@ -8,40 +8,42 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import F
 
-from lakehub import bulk
-from lakehub.accounts import audit
-from lakehub.catalog.lineage import Reading, TableName
-from lakehub.catalog.lineage.resolving import Resolver
+from lakehub.accounts.audit import audit_log
+from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
+from lakehub.catalog.lineage import LineageSnapshot, TableName
+from lakehub.catalog.lineage.resolver import Resolver
 from lakehub.catalog.models import Dataset, LineageEdge, LineageLink, LineageTable
-from lakehub.catalog.pushing import metadata_changed
+from lakehub.db import bulk_update
 from lakehub.kernel.errors import Refused
 
 ACTOR = "lineage"
-GUARDED_FROM = 10
+LOSS_CHECK_MIN_LINKS = 10
 """With fewer links than this, losing most of them is not strange."""
 
 
-def take_in(reading: Reading, *, source: str, accept_loss: bool = False, now: datetime) -> dict[str, list[str]]:
+def replace_lineage(
+    reading: LineageSnapshot, *, source: str, accept_loss: bool = False, now: datetime
+) -> dict[str, list[str]]:
     """Replaces the lineage that was known. By `added` and `pruned`, the edges that changed. Raises Refused, see below."""
     with transaction.atomic():
         if not accept_loss:
-            _refuse_a_loss(reading)
+            _refuse_large_loss(reading)
         numbers = _write_tables(reading)
         _write_links(reading, numbers)
-        return connect(source=source, now=now)
+        return rebuild_edges(source=source, now=now)
 
 
-def _refuse_a_loss(reading: Reading) -> None:
+def _refuse_large_loss(reading: LineageSnapshot) -> None:
     """A source that lost its events must not take the edges along."""
-    known = LineageLink.objects.count()
-    if known >= GUARDED_FROM and len(reading.links) < known / 2:
+    link_count = LineageLink.objects.count()
+    if link_count >= LOSS_CHECK_MIN_LINKS and len(reading.links) < link_count / 2:
         raise Refused(
-            f"Lineage tells of {len(reading.links)} links, and of {known} the last time: nothing was changed. "
+            f"Lineage tells of {len(reading.links)} links, and of {link_count} the last time: nothing was changed. "
             "Look whether events are missing; `manage.py lineage --accept-loss` takes it as it is."
         )
 
 
-def _write_tables(reading: Reading) -> dict[TableName, int]:
+def _write_tables(reading: LineageSnapshot) -> dict[TableName, int]:
     rows = [
         LineageTable(namespace=table.namespace, name=table.name, dropped=table in reading.dropped)
         for table in sorted(reading.tables)
@@ -53,13 +55,13 @@ def _write_tables(reading: Reading) -> dict[TableName, int]:
         update_fields=["dropped"],
         batch_size=500,
     )
-    known = LineageTable.objects.values_list("namespace", "name", "pk")
-    numbers = {TableName(namespace, name): number for namespace, name, number in known}
+    stored_tables = LineageTable.objects.values_list("namespace", "name", "pk")
+    numbers = {TableName(namespace, name): number for namespace, name, number in stored_tables}
     LineageTable.objects.filter(pk__in=[numbers[table] for table in numbers.keys() - reading.tables]).delete()
     return numbers
 
 
-def _write_links(reading: Reading, numbers: dict[TableName, int]) -> None:
+def _write_links(reading: LineageSnapshot, numbers: dict[TableName, int]) -> None:
     LineageLink.objects.all().delete()
     LineageLink.objects.bulk_create(
         [
@@ -74,67 +76,71 @@ def _write_links(reading: Reading, numbers: dict[TableName, int]) -> None:
     )
 
 
-def connect(*, source: str, now: datetime) -> dict[str, list[str]]:
+def rebuild_edges(*, source: str, now: datetime) -> dict[str, list[str]]:
     """Says of each table of lineage what it is here, and makes the edges between datasets so. Call it in a transaction.
 
     What a person said of a pair stays. A dataset that is compared with another upstream than before gets a new version
     of its metadata.
     """
-    _resolve()
+    _resolve_tables()
     links = LineageLink.objects.exclude(upstream__dataset=None).exclude(downstream__dataset=None)
-    wanted: dict[tuple[int, int], bool] = {}
+    one_to_one_by_pair: dict[tuple[int, int], bool] = {}
     for upstream, downstream, one_to_one in links.values_list(
         "upstream__dataset_id", "downstream__dataset_id", "one_to_one"
     ):
         if upstream != downstream:
-            wanted[upstream, downstream] = wanted.get((upstream, downstream), False) or one_to_one
+            one_to_one_by_pair[upstream, downstream] = (
+                one_to_one_by_pair.get((upstream, downstream), False) or one_to_one
+            )
     edges = LineageEdge.objects.select_related("upstream", "downstream")
-    known = {(edge.upstream_id, edge.downstream_id): edge for edge in edges}
-    ours = {pair: edge for pair, edge in known.items() if edge.source}
-    gone = [edge for pair, edge in ours.items() if wanted.get(pair) != edge.one_to_one]
+    edges_by_pair = {(edge.upstream_id, edge.downstream_id): edge for edge in edges}
+    lineage_edges = {pair: edge for pair, edge in edges_by_pair.items() if edge.source}
+    gone = [edge for pair, edge in lineage_edges.items() if one_to_one_by_pair.get(pair) != edge.one_to_one]
     LineageEdge.objects.filter(pk__in=[edge.pk for edge in gone]).delete()
-    kept = {pair for pair, edge in known.items() if edge not in gone}
+    kept_pairs = {pair for pair, edge in edges_by_pair.items() if edge not in gone}
     new = [
         LineageEdge(upstream_id=pair[0], downstream_id=pair[1], one_to_one=one_to_one, source=source)
-        for pair, one_to_one in sorted(wanted.items())
-        if pair not in kept
+        for pair, one_to_one in sorted(one_to_one_by_pair.items())
+        if pair not in kept_pairs
     ]
     LineageEdge.objects.bulk_create(new)
-    return _tell(new, gone, now=now)
+    return _record_edge_changes(new, gone, now=now)
 
 
-_FOUND = ("connection_id", "object", "dataset_id")
+_RESOLVED_FIELDS = ("connection_id", "object", "dataset_id")
 """What is known here of a table of lineage."""
 
 
-def _resolve() -> None:
+def _resolve_tables() -> None:
     """Writes what changed only: this goes on within the transaction of each onboarding."""
     resolver = Resolver()
     changed = []
     for table in LineageTable.objects.all():
-        was = [getattr(table, name) for name in _FOUND]
-        wanted = TableName(table.namespace, table.name)
-        table.connection, table.object = resolver.table(wanted)
-        table.dataset = resolver.dataset(wanted)
-        if [getattr(table, name) for name in _FOUND] != was:
+        was = [getattr(table, name) for name in _RESOLVED_FIELDS]
+        table_name = TableName(table.namespace, table.name)
+        table.connection, table.object = resolver.table(table_name)
+        table.dataset = resolver.dataset(table_name)
+        if [getattr(table, name) for name in _RESOLVED_FIELDS] != was:
             changed.append(table)
-    bulk.update(changed, ["connection", "object", "dataset"])
+    bulk_update.bulk_update(changed, ["connection", "object", "dataset"])
 
 
-def _tell(new: Iterable[LineageEdge], gone: Iterable[LineageEdge], *, now: datetime) -> dict[str, list[str]]:
+def _record_edge_changes(
+    new: Iterable[LineageEdge], gone: Iterable[LineageEdge], *, now: datetime
+) -> dict[str, list[str]]:
     """The audit, the new versions of metadata, and what to report."""
-    told: dict[str, list[str]] = {"added": [], "pruned": []}
+    report: dict[str, list[str]] = {"added": [], "pruned": []}
     changed = set()
     for kind, edges in (("added", new), ("pruned", gone)):
         for edge in edges:
             how = "one to one" if edge.one_to_one else "not one to one"
-            told[kind].append(f"{edge} ({how})")
+            report[kind].append(f"{edge} ({how})")
             subject = f"dataset:{edge.downstream.name}"
-            audit.record(
+            audit_log.record(
                 ACTOR, f"edge {kind}", subject, now=now, upstream=edge.upstream.name, one_to_one=edge.one_to_one
             )
             changed |= {edge.downstream_id} if edge.one_to_one else set()
     if changed:
         Dataset.objects.filter(pk__in=changed).update(metadata_version=F("metadata_version") + 1)
-        metadata_changed()
-    return told
+        wake_on_metadata_change()
+    return report

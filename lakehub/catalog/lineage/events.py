@@ -17,23 +17,23 @@ from urllib.parse import unquote, urlsplit
 
 import yaml
 
-from lakehub.catalog.lineage import WINDOW_DAYS, LineageUnavailable, Link, Reading, TableName
+from lakehub.catalog.lineage import WINDOW_DAYS, LineageSnapshot, LineageUnavailable, TableLink, TableName
 
 _ENDINGS = (".json", ".jsonl", ".yaml", ".yml")
 COMPLETE = "COMPLETE"
 
 
-class FolderOfEvents:
+class EventFolderSource:
     def __init__(self, uri: str) -> None:
         self._folder = Path(unquote(urlsplit(uri).path))
 
-    def read(self, *, now: datetime) -> Reading:
+    def read(self, *, now: datetime) -> LineageSnapshot:
         if not self._folder.is_dir():
             raise LineageUnavailable(
                 f"There is no folder {self._folder}: LAKEHUB_LINEAGE_URI names the events' folder."
             )
         files = sorted(file for file in self._folder.rglob("*") if file.suffix in _ENDINGS)
-        return reading_of((event for file in files for event in _events(file)), now=now)
+        return snapshot_of_events((event for file in files for event in _read_events(file)), now=now)
 
 
 @dataclass
@@ -48,11 +48,11 @@ class _Run:
     """By table: of inputs, whether they map one to one; of outputs, whether they were dropped."""
 
 
-def reading_of(events: Iterable[dict[str, Any]], *, now: datetime) -> Reading:
+def snapshot_of_events(events: Iterable[dict[str, Any]], *, now: datetime) -> LineageSnapshot:
     """Of each job its newest run that completed; of each table whether it was written or dropped last."""
     runs: dict[str, _Run] = {}
     for event in events:
-        _note(runs, event)
+        _add_event(runs, event)
     recent = [run for run in runs.values() if run.ended_at and run.ended_at > now - timedelta(days=WINDOW_DAYS)]
     recent.sort(key=lambda run: (run.ended_at or now, run.number))
     newest = {run.job: run for run in recent}
@@ -64,31 +64,31 @@ def reading_of(events: Iterable[dict[str, Any]], *, now: datetime) -> Reading:
                     links[upstream, downstream] = links.get((upstream, downstream), False) or one_to_one
     last_word = {table: dropped for run in recent for table, dropped in run.outputs.items()}
     gone = frozenset(table for table, dropped in last_word.items() if dropped)
-    alive = (Link(*ends, one_to_one) for ends, one_to_one in links.items() if gone.isdisjoint(ends))
-    return Reading(frozenset(alive), gone)
+    alive = (TableLink(*ends, one_to_one) for ends, one_to_one in links.items() if gone.isdisjoint(ends))
+    return LineageSnapshot(frozenset(alive), gone)
 
 
-def _note(runs: dict[str, _Run], event: dict[str, Any]) -> None:
+def _add_event(runs: dict[str, _Run], event: dict[str, Any]) -> None:
     try:
         job = (str(event["job"]["namespace"]), str(event["job"]["name"]))
         number = str(event["run"]["runId"])
         run = runs.setdefault(number, _Run(number, job))
-        at = instant(str(event["eventTime"]))
-        for name, ours in _tables(event, "inputs", "lakehub"):
-            run.inputs[name] = run.inputs.get(name, False) or ours.get("one_to_one") is True
-        for name, said in _tables(event, "outputs", "lifecycleStateChange"):
-            run.outputs[name] = run.outputs.get(name, False) or said.get("lifecycleStateChange") == "DROP"
+        at = parse_event_time(str(event["eventTime"]))
+        for name, facet in _tables(event, "inputs", "lakehub"):
+            run.inputs[name] = run.inputs.get(name, False) or facet.get("one_to_one") is True
+        for name, facet in _tables(event, "outputs", "lifecycleStateChange"):
+            run.outputs[name] = run.outputs.get(name, False) or facet.get("lifecycleStateChange") == "DROP"
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
-        known = json.dumps(event, default=str)[:200]
+        event_text = json.dumps(event, default=str)[:200]
         raise LineageUnavailable(
-            f"This is no lineage event ({type(problem).__name__}: {problem}): {known}. "
+            f"This is no lineage event ({type(problem).__name__}: {problem}): {event_text}. "
             "It needs eventType, eventTime, run.runId, job.namespace and job.name, as in OpenLineage."
         ) from problem
     if event.get("eventType") == COMPLETE:
         run.ended_at = max(filter(None, (run.ended_at, at)))
 
 
-def instant(text: str) -> datetime:
+def parse_event_time(text: str) -> datetime:
     at = datetime.fromisoformat(text)
     if at.tzinfo is None:
         raise ValueError(f"eventTime {text} has no offset")
@@ -96,16 +96,16 @@ def instant(text: str) -> datetime:
 
 
 def _tables(event: dict[str, Any], side: str, facet: str) -> Iterator[tuple[TableName, dict[str, Any]]]:
-    for one in event.get(side) or ():
-        yield TableName(str(one["namespace"]), str(one["name"])), (one.get("facets") or {}).get(facet) or {}
+    for table in event.get(side) or ():
+        yield TableName(str(table["namespace"]), str(table["name"])), (table.get("facets") or {}).get(facet) or {}
 
 
-def _events(file: Path) -> list[dict[str, Any]]:
+def _read_events(file: Path) -> list[dict[str, Any]]:
     text = file.read_text()
     try:
         if file.suffix == ".jsonl":
             return [json.loads(line) for line in text.splitlines() if line.strip()]
-        found = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
+        parsed = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
     except (ValueError, yaml.YAMLError) as problem:
         raise LineageUnavailable(f"{file} cannot be read: {problem}") from problem
-    return found if isinstance(found, list) else [found]
+    return parsed if isinstance(parsed, list) else [parsed]

@@ -32,7 +32,7 @@ class ColumnType(StrEnum):
 
 
 @dataclass(frozen=True)
-class Column:
+class ColumnMetadata:
     name: str
     type: ColumnType
     nullable: bool = True
@@ -40,7 +40,7 @@ class Column:
 
 @dataclass(frozen=True)
 class TableMetadata:
-    columns: tuple[Column, ...]
+    columns: tuple[ColumnMetadata, ...]
     primary_key: tuple[str, ...] = ()
 
     @property
@@ -76,12 +76,12 @@ class MetadataReader(Protocol):
         """How well `key` holds, on at most EVIDENCE_LIMIT rows. Raises MetadataUnavailable."""
 
 
-READERS: Registry[Callable[[str], MetadataReader]] = Registry(
+METADATA_READERS: Registry[Callable[[str], MetadataReader]] = Registry(
     "metadata reader",
     {
-        "sql": "lakehub.catalog.metadata.sql:SqlMetadata",
-        "files": "lakehub.catalog.metadata.files:FilesMetadata",
-        "hudi": "lakehub.catalog.metadata.lake:HudiMetadata",
+        "sql": "lakehub.catalog.metadata.readers.sql:SqlMetadataReader",
+        "files": "lakehub.catalog.metadata.readers.files:FilesMetadataReader",
+        "hudi": "lakehub.catalog.metadata.readers.hudi:HudiMetadataReader",
     },
 )
 """By the plug-in name of a connection."""

@@ -7,53 +7,53 @@ from datetime import datetime, timedelta
 
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
-from lakehub.demo.killing import kill_halfway
-from lakehub.demo.lake import rows_and_keys
-from lakehub.demo.settling import settle
-from lakehub.demo.stage import Stage
-from lakehub.demo.telling import Untrue
+from lakehub.demo.play.kill_spark import kill_during_commit
+from lakehub.demo.play.lake_counts import rows_and_keys
+from lakehub.demo.play.narrator import ClaimFailed
+from lakehub.demo.play.settle import play_until_settled
+from lakehub.demo.play.story_context import StoryContext
 
 TITLE = "A day is played in steps: flights are scheduled, depart, land"
 
 STEP = timedelta(hours=6)
 STEPS = 4
-KILLED_IN = 2
-RETESTED_WITHIN = timedelta(minutes=6)
-MOVING = ("flights", "weather")
+KILLED_STEP = 2
+RETEST_WINDOW = timedelta(minutes=6)
+CHANGING_DATASETS = ("flights", "weather")
 """The datasets that change; the others are looked at once a month."""
-INGESTED_WITHIN_S = 240
+INGESTION_TIMEOUT_S = 240
 
 
-def play(stage: Stage) -> None:
+def play(stage: StoryContext) -> None:
     for step in range(STEPS):
         began, told_from = time.monotonic(), stage.now()
         played = stage.play_on(STEP)
-        if step == KILLED_IN:
-            kill_halfway(stage, DatasetCopy.objects.get(dataset__name="flights", data_center__name="dc1"))
+        if step == KILLED_STEP:
+            kill_during_commit(stage, DatasetCopy.objects.get(dataset__name="flights", data_center__name="dc1"))
         wait_for_ingestion(stage, since=told_from + STEP)
-        stage.tell.say(f"{stage.now():%d %b %H:%M}  {played}  ({time.monotonic() - began:.1f} s)")
+        stage.narrator.say(f"{stage.now():%d %b %H:%M}  {played}  ({time.monotonic() - began:.1f} s)")
         if step == STEPS - 1:
-            _show_the_sum(stage)
-            _show_that_nothing_is_doubled(stage)
+            _show_accounting(stage)
+            _show_no_duplicates(stage)
         # What looked late when the clock leapt is tested again before it leaps on.
-        settle(stage, ahead=RETESTED_WITHIN)
+        play_until_settled(stage, ahead=RETEST_WINDOW)
 
 
-def wait_for_ingestion(stage: Stage, *, since: datetime) -> None:
+def wait_for_ingestion(stage: StoryContext, *, since: datetime) -> None:
     """Until every moving copy was looked at once more, by the schedule."""
-    copies = DatasetCopy.objects.filter(dataset__name__in=MOVING).count()
+    copies = DatasetCopy.objects.filter(dataset__name__in=CHANGING_DATASETS).count()
 
     def looked_at() -> bool:
         runs = JobRun.objects.filter(kind=JobKind.INCREMENTAL, due_at__gte=since - STEP, ended_at__gte=since)
         failed = runs.filter(state=JobState.FAILED).first()
         if failed is not None:
-            raise Untrue(f"{failed}: {failed.error}")
+            raise ClaimFailed(f"{failed}: {failed.error}")
         return runs.filter(state=JobState.SUCCEEDED).values("copy").distinct().count() == copies
 
-    stage.wait_until("the incremental jobs", looked_at, within_s=INGESTED_WITHIN_S)
+    stage.wait_until("the incremental jobs", looked_at, within_s=INGESTION_TIMEOUT_S)
 
 
-def _show_the_sum(stage: Stage) -> None:
+def _show_accounting(stage: StoryContext) -> None:
     commits = Commit.objects.filter(run__kind=JobKind.INCREMENTAL)
     read = applied = superseded = redelivered = errors = 0
     for commit in commits:
@@ -63,11 +63,11 @@ def _show_the_sum(stage: Stage) -> None:
         redelivered += commit.redelivered or 0
         errors += commit.errors or 0
     claim = f"{len(commits)} commits: {read:,} read = {applied:,} applied + {superseded:,} superseded + {redelivered:,} redelivered + {errors:,} errors"
-    stage.tell.show(claim, read == applied + superseded + redelivered + errors and applied > 0)
+    stage.narrator.check(claim, read == applied + superseded + redelivered + errors and applied > 0)
 
 
-def _show_that_nothing_is_doubled(stage: Stage) -> None:
+def _show_no_duplicates(stage: StoryContext) -> None:
     for copy in DatasetCopy.objects.filter(dataset__name="flights").select_related("dataset", "data_center"):
         rows, keys = rows_and_keys(copy)
         there = stage.operations.rows("flights")
-        stage.tell.show(f"{copy}: {rows:,} rows, {keys:,} keys, {there:,} in the source", rows == keys == there)
+        stage.narrator.check(f"{copy}: {rows:,} rows, {keys:,} keys, {there:,} in the source", rows == keys == there)

@@ -5,25 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Membership, Role, Team, User
-from lakehub.catalog import places
+from lakehub.accounts.tokens import api_tokens
+from lakehub.catalog import connections, data_centers
 from lakehub.catalog.models import DatasetKind
-from lakehub.catalog.onboarding import Application, Upstream, onboard
-from lakehub.demo.api import Api
-from lakehub.demo.stage import Stage
-from lakehub.kernel.calendar import Grain
+from lakehub.catalog.onboarding.onboard import onboard_dataset
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest, UpstreamRequest
+from lakehub.demo.play.gate_client import GateClient
+from lakehub.demo.play.story_context import StoryContext
 from lakehub.kernel.errors import Refused
+from lakehub.kernel.partitions import Grain
 
 TITLE = "Five datasets onboarded, in two data centers"
 
 ACTOR = "ines"
 PASSWORD = "flights-2013"  # noqa: S105  of the demo's own users, on loopback
 DATA_CENTERS = ("dc1", "dc2")
-SELDOM = timedelta(days=30)
+MONTHLY = timedelta(days=30)
 HOURLY = timedelta(hours=1)
 
-AIRLINES = Application(
+AIRLINES = OnboardingRequest(
     name="airlines",
     description="The carriers, by their two letters.",
     team="reference-data",
@@ -34,7 +35,7 @@ AIRLINES = Application(
     primary_key=["carrier"],
     reference_key="updated_at",
     cursor_column="updated_at",
-    every=SELDOM,
+    every=MONTHLY,
 )
 AIRPORTS = replace(
     AIRLINES, name="airports", table="airports", description="Airports with their time zones.", primary_key=["faa"]
@@ -47,7 +48,7 @@ PLANES = replace(
     description="The planes that are registered, by tail number.",
     primary_key=["tailnum"],
 )
-WEATHER = Application(
+WEATHER = OnboardingRequest(
     name="weather",
     description="A report an hour from each of New York's airports. A row is never changed.",
     team="weather-desk",
@@ -63,7 +64,7 @@ WEATHER = Application(
     every=HOURLY,
     overrides={"duplicates": "0%"},
 )
-FLIGHTS = Application(
+FLIGHTS = OnboardingRequest(
     name="flights",
     description="Every departure from New York: scheduled, departed, landed, diverted or cancelled.",
     team="flight-ops",
@@ -78,42 +79,46 @@ FLIGHTS = Application(
     grain=Grain.DAY,
     partition_tz="America/New_York",
     event_time="updated_at",
-    upstream=[Upstream("planes"), Upstream("airlines"), Upstream("airports")],
+    upstream=[UpstreamRequest("planes"), UpstreamRequest("airlines"), UpstreamRequest("airports")],
     every=HOURLY,
 )
 DATASETS = (AIRLINES, AIRPORTS, PLANES, WEATHER, FLIGHTS)
 
 
-def play(stage: Stage) -> None:
+def play(stage: StoryContext) -> None:
     now = stage.now()
-    user = _people()
+    user = _create_people()
     for name in DATA_CENTERS:
         lake = (stage.instance.folder / "lakes" / name).as_uri()
-        places.add_data_center(name=name, lake_uri=lake, actor=ACTOR, now=now)
-        stage.apis[name] = Api(stage.instance.url, _token(name, user, now))
-    places.connect(
+        data_centers.add_data_center(name=name, lake_uri=lake, actor=ACTOR, now=now)
+        stage.gate_clients[name] = GateClient(stage.instance.url, _issue_token(name, user, now))
+    connections.add_connection(
         name="ops", plugin="sql", url=stage.operations.url, team="flight-ops", actor=ACTOR, now=now, by_operator=True
     )
-    _show_a_mistake(stage, now)
+    _show_refused_mistake(stage, now)
     for application in DATASETS:
-        made = onboard(application, actor=ACTOR, now=now)
-        found = made.evidence
-        key = f"{', '.join(application.primary_key)}: {found.distinct:,} values in {found.rows:,} rows" if found else ""
-        stage.tell.say(f"{application.name}, tier {application.tier}, {application.team}; key {key}")
+        onboarded = onboard_dataset(application, actor=ACTOR, now=now)
+        evidence = onboarded.evidence
+        key = (
+            f"{', '.join(application.primary_key)}: {evidence.distinct:,} values in {evidence.rows:,} rows"
+            if evidence
+            else ""
+        )
+        stage.narrator.say(f"{application.name}, tier {application.tier}, {application.team}; key {key}")
 
 
-def _show_a_mistake(stage: Stage, now: datetime) -> None:
+def _show_refused_mistake(stage: StoryContext, now: datetime) -> None:
     """A key that is misspelt is refused by name, and nothing is half done."""
     mistaken = replace(FLIGHTS, primary_key=["carrier", "fligth", "origin", "flight_date"], upstream=())
     try:
-        onboard(mistaken, actor=ACTOR, now=now)
+        onboard_dataset(mistaken, actor=ACTOR, now=now)
     except Refused as refusal:
-        stage.tell.show(f"a misspelt key is refused: {refusal}", "flight" in str(refusal))
+        stage.narrator.check(f"a misspelt key is refused: {refusal}", "flight" in str(refusal))
     else:
-        stage.tell.show("a misspelt key is refused", holds=False)
+        stage.narrator.check("a misspelt key is refused", holds=False)
 
 
-def _people() -> User:
+def _create_people() -> User:
     """Teams and those in them; `ines` is also the administrator of this instance."""
     ines = User.objects.create_superuser(
         ACTOR, "ines@example.com", PASSWORD, first_name="Ines", timezone="America/New_York"
@@ -128,11 +133,11 @@ def _people() -> User:
     return ines
 
 
-def _token(data_center: str, user: User, now: datetime) -> str:
+def _issue_token(data_center: str, user: User, now: datetime) -> str:
     """The key of an ETL scheduler that reads in `data_center`."""
     team = Team.objects.get(name="flight-ops")
     scopes = ["gate:read", "catalog:read", "quality:read", "incidents:read"]
-    made = tokens.issue(
+    _, text = api_tokens.issue_token(
         name=f"etl-{data_center}",
         consumer="etl",
         team=team,
@@ -141,4 +146,4 @@ def _token(data_center: str, user: User, now: datetime) -> str:
         now=now,
         data_center=data_center,
     )
-    return made[1]
+    return text

@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
-from lakehub import processes
+from lakehub.processes import supervisor
 
 
 class Command(BaseCommand):
@@ -27,11 +27,11 @@ class Command(BaseCommand):
         if reload and find_spec("watchfiles") is None:
             raise CommandError("`--reload` needs watchfiles, which is not installed: pip install watchfiles")
         try:
-            lines = processes.commands(only, reload=reload)
-        except processes.UnknownProcess as problem:
+            lines = supervisor.process_commands(only, reload=reload)
+        except supervisor.UnknownProcess as problem:
             raise CommandError(str(problem)) from problem
         if not no_migrate:
             call_command("migrate", interactive=False, verbosity=0)
         self.stdout.write(f"http://{bind}", ending="\n")
         self.stdout.flush()
-        sys.exit(processes.supervise(lines, processes.environment(bind)))
+        sys.exit(supervisor.supervise(lines, supervisor.process_environment(bind)))

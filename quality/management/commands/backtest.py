@@ -11,11 +11,13 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Outcome
-from quality.backtest import DAYS, Backtest, CopyTest, run_backtest
-from quality.domain.backtest import Page, PastRun
+from quality.backtest.draft import DEFAULT_DAYS
+from quality.backtest.report import BacktestReport, CopyBacktest
+from quality.backtest.run import run_backtest
+from quality.domain.backtest import PastRun, SimulatedAlert
 
 
 class Command(BaseCommand):
@@ -26,7 +28,7 @@ class Command(BaseCommand):
         parser.add_argument("expression", nargs="?", default="")
         parser.add_argument("--test", default="", help="the key of a test, in place of an expression")
         parser.add_argument("--dc", default="", help="a data center; all of them unless given")
-        parser.add_argument("--days", type=int, default=DAYS)
+        parser.add_argument("--days", type=int, default=DEFAULT_DAYS)
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *, dataset: str, expression: str, test: str, dc: str, days: int, **options: Any) -> None:
@@ -50,7 +52,7 @@ class Command(BaseCommand):
             self.stdout.write(line)
 
 
-def _lines(tried: Backtest) -> Iterator[str]:
+def _lines(tried: BacktestReport) -> Iterator[str]:
     yield tried.summary
     for copy in tried.copies:
         yield ""
@@ -59,20 +61,20 @@ def _lines(tried: Backtest) -> Iterator[str]:
         yield from map(_page, copy.pages)
         yield from (_run(run) for run in copy.runs if run.outcome is not Outcome.PASS)
     yield ""
-    yield f"{tried.expression}; sustained for {tried.sustain}; took {tried.took.total_seconds():.1f} s"
+    yield f"{tried.expression}; sustained for {tried.sustain}; took {tried.duration.total_seconds():.1f} s"
 
 
-def _counts(copy: CopyTest) -> str:
-    found = [(outcome, copy.count(outcome)) for outcome in Outcome]
-    return ", ".join(f"{count} {outcome}" for outcome, count in found if count) or "no partitions"
+def _counts(copy: CopyBacktest) -> str:
+    counts = [(outcome, copy.count(outcome)) for outcome in Outcome]
+    return ", ".join(f"{count} {outcome}" for outcome, count in counts if count) or "no partitions"
 
 
-def _page(page: Page) -> str:
+def _page(page: SimulatedAlert) -> str:
     partitions = page.first if page.first == page.last else f"{page.first} to {page.last}"
     return f"  alarm at {page.at:%Y-%m-%d %H:%M} UTC: {partitions}, {page.observed} {page.threshold}"
 
 
 def _run(run: PastRun) -> str:
-    seen = f"{run.observed} {run.threshold}".strip()
+    observed = f"{run.observed} {run.threshold}".strip()
     behind = f" ({run.behind})" if run.behind else ""
-    return f"  {run.outcome:8} {run.name:14} {seen}{behind}{run.cause}"
+    return f"  {run.outcome:8} {run.name:14} {observed}{behind}{run.cause}"

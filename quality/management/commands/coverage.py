@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand
 
 from lakehub import wiring
-from quality.coverage import HIGHEST, Coverage, coverage
-from quality.domain.tiers import TIERS
+from quality.domain.slas import TIERS
+from quality.generation.coverage import REQUIRED_TIERS, TierCoverage, coverage_of_tiers
 
 
 class Command(BaseCommand):
@@ -24,19 +24,25 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, *, tier: list[int] | None, **options: Any) -> None:
-        found = coverage(tier or HIGHEST, now=wiring.clock.now())
-        for line in [json.dumps(_facts(found), indent=1)] if options["json"] else _lines(found):
+        tier_coverage = coverage_of_tiers(tier or REQUIRED_TIERS, now=wiring.clock.now())
+        for line in [json.dumps(_as_json(tier_coverage), indent=1)] if options["json"] else _lines(tier_coverage):
             self.stdout.write(line)
-        if not found.is_whole:
+        if not tier_coverage.is_whole:
             raise SystemExit(1)
 
 
-def _facts(found: Coverage) -> dict[str, Any]:
-    return asdict(found) | {"covered": found.covered, "share": found.share}
+def _as_json(tier_coverage: TierCoverage) -> dict[str, Any]:
+    return asdict(tier_coverage) | {"covered": tier_coverage.covered, "share": tier_coverage.share}
 
 
-def _lines(found: Coverage) -> list[str]:
-    tiers = ", ".join(map(str, found.tiers))
-    share = "there are none" if found.share is None else f"{found.share:.1%}"
-    head = f"{found.covered} of {found.datasets} datasets of tier {tiers} are covered: {share}"
-    return [head, *(f"  {one.dataset} (tier {one.tier}, {one.team}): {'; '.join(one.why)}" for one in found.uncovered)]
+def _lines(tier_coverage: TierCoverage) -> list[str]:
+    tiers = ", ".join(map(str, tier_coverage.tiers))
+    share = "there are none" if tier_coverage.share is None else f"{tier_coverage.share:.1%}"
+    head = f"{tier_coverage.covered} of {tier_coverage.datasets} datasets of tier {tiers} are covered: {share}"
+    return [
+        head,
+        *(
+            f"  {dataset.dataset} (tier {dataset.tier}, {dataset.team}): {'; '.join(dataset.reasons)}"
+            for dataset in tier_coverage.uncovered
+        ),
+    ]

@@ -7,14 +7,14 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound
-from quality.described import described
-from quality.domain.evaluation import asks
-from quality.domain.expression import ExpressionError, flattened, formula, readable, understand
-from quality.domain.tiers import BadOverride
+from quality.domain.evaluation.evaluate import asks_of_expression
+from quality.domain.language import ExpressionError, flattened, formula, readable, understand
+from quality.domain.slas import BadOverride
+from quality.state.dataset_facts import dataset_facts
 
-SHOWN = 12
+MAX_MEASURES_SHOWN = 12
 
 
 class Command(BaseCommand):
@@ -26,13 +26,13 @@ class Command(BaseCommand):
 
     def handle(self, *, dataset: str, expression: str, **_: Any) -> None:
         try:
-            understood = understand(expression, described(live_dataset(dataset)).scope)
+            understood = understand(expression, dataset_facts(live_dataset(dataset)).scope)
         except (NotFound, ExpressionError, BadOverride) as problem:
             raise CommandError(str(problem)) from problem
         self.stdout.write(f"readable  {readable(understood)}")
         self.stdout.write(f"stored    {flattened(understood)}")
-        measured = asks(understood)
-        for ask in measured[:SHOWN]:
+        measured = asks_of_expression(understood)
+        for ask in measured[:MAX_MEASURES_SHOWN]:
             self.stdout.write(f"measures  {ask.measure} of {formula(ask.table)}, {ask.reach}")
-        if len(measured) > SHOWN:
-            self.stdout.write(f"measures  {len(measured) - SHOWN} more, in earlier partitions")
+        if len(measured) > MAX_MEASURES_SHOWN:
+            self.stdout.write(f"measures  {len(measured) - MAX_MEASURES_SHOWN} more, in earlier partitions")

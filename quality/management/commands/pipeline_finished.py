@@ -8,12 +8,12 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ingestion.runs import copy_of
+from ingestion.runs.job_runs import find_copy
 from lakehub import wiring
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
-from quality.pipelines import finished
-from quality.pipelines.serializers import FinishedSerializer
+from quality.api.external_run_serializers import ExternalRunSerializer
+from quality.planning import external_runs
 
 
 class Command(BaseCommand):
@@ -30,14 +30,16 @@ class Command(BaseCommand):
 
     def handle(self, *, dataset: str, run_id: str, start: str, end: str, **options: Any) -> None:
         try:
-            found = live_dataset(dataset)
-            copy = copy_of(found, options["dc"])
-            told = finished.Told(run_id, finished.written_range(start, end, found), options["link"])
-            run, is_new = finished.take_in(copy, told, actor="manage.py", now=wiring.clock.now())
+            named_dataset = live_dataset(dataset)
+            copy = find_copy(named_dataset, options["dc"])
+            report = external_runs.ExternalRunReport(
+                run_id, external_runs.written_range(start, end, named_dataset), options["link"]
+            )
+            run, is_new = external_runs.record_external_run(copy, report, actor="manage.py", now=wiring.clock.now())
         except (Conflict, NotFound, Refused) as problem:
             raise CommandError(str(problem)) from problem
         if options["json"]:
-            self.stdout.write(json.dumps({**FinishedSerializer(run).data, "again": not is_new}))
+            self.stdout.write(json.dumps({**ExternalRunSerializer(run).data, "again": not is_new}))
         else:
             again = "" if is_new else ", as was told before: nothing was changed"
-            self.stdout.write(f"{run}: {run.made_due} test runs are due{again}")
+            self.stdout.write(f"{run}: {run.units_made_due} test runs are due{again}")

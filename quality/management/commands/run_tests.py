@@ -11,13 +11,14 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog.changes import live_dataset
+from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.calendar import Grain, partition_named
 from lakehub.kernel.errors import NotFound
 from lakehub.kernel.interval import EVERYTHING, Interval
-from quality import asking, execution
+from lakehub.kernel.partitions import Grain, parse_partition_name
+from quality.execution import worker
 from quality.models import Unit
+from quality.planning import run_requests
 
 
 class Command(BaseCommand):
@@ -34,37 +35,44 @@ class Command(BaseCommand):
     def handle(self, *, dataset: str, test: list[str], dc: str, start: str, end: str, **options: Any) -> None:
         now = wiring.clock.now()
         try:
-            found = live_dataset(dataset)
-            asking.run_now(
-                found, tests=test, data_center=dc, over=_range(found, start, end), actor="manage.py", now=now
+            named_dataset = live_dataset(dataset)
+            run_requests.request_tests(
+                named_dataset,
+                tests=test,
+                data_center=dc,
+                over=_parse_range(named_dataset, start, end),
+                actor="manage.py",
+                now=now,
             )
         except (NotFound, ValueError) as problem:
             raise CommandError(str(problem)) from problem
-        execution.run_due(now=now, worker=f"manage.py:{os.getpid()}", most=10_000)
-        units = _seen(found, test, dc, now)
-        lines = [json.dumps([_row(unit) for unit in units], indent=1)] if options["json"] else map(_line, units)
+        worker.run_due_units(now=now, worker=f"manage.py:{os.getpid()}", most=10_000)
+        units = _tested_units(named_dataset, test, dc, now)
+        lines = (
+            [json.dumps([_unit_row(unit) for unit in units], indent=1)] if options["json"] else map(_unit_line, units)
+        )
         for line in lines:
             self.stdout.write(line)
         if any(unit.latest_outcome != "pass" for unit in units):
             raise SystemExit(1)
 
 
-def _range(dataset: Dataset, start: str, end: str) -> Interval:
+def _parse_range(dataset: Dataset, start: str, end: str) -> Interval:
     grain, zone = dataset.partition_grain, dataset.zone
     if grain is Grain.NONE and (start or end):
         raise ValueError(f"{dataset.name} has no partitions: leave --from and --to away.")
-    first = partition_named(start, grain, zone).start if start else EVERYTHING.start
-    return Interval(first, partition_named(end, grain, zone).start if end else EVERYTHING.end)
+    first = parse_partition_name(start, grain, zone).start if start else EVERYTHING.start
+    return Interval(first, parse_partition_name(end, grain, zone).start if end else EVERYTHING.end)
 
 
-def _seen(dataset: Dataset, keys: list[str], center: str, now: datetime) -> list[Unit]:
+def _tested_units(dataset: Dataset, keys: list[str], center: str, now: datetime) -> list[Unit]:
     units = Unit.objects.filter(test__dataset=dataset, latest_at__gte=now)
     units = units.filter(test__key__in=keys) if keys else units
     units = units.filter(copy__data_center__name=center) if center else units
     return list(units.select_related("test__dataset", "copy__data_center").order_by("test__key", "copy", "start"))
 
 
-def _row(unit: Unit) -> dict[str, Any]:
+def _unit_row(unit: Unit) -> dict[str, Any]:
     return {
         "test": unit.test.key,
         "data_center": unit.copy.data_center.name,
@@ -78,8 +86,8 @@ def _row(unit: Unit) -> dict[str, Any]:
     }
 
 
-def _line(unit: Unit) -> str:
-    row = _row(unit)
-    seen = " ".join(str(row[name]) for name in ("observed", "threshold") if row.get(name))
+def _unit_line(unit: Unit) -> str:
+    row = _unit_row(unit)
+    observed = " ".join(str(row[name]) for name in ("observed", "threshold") if row.get(name))
     behind = f" ({row['behind']})" if row.get("behind") else ""
-    return f"{row['outcome']:8} {row['test']:20} {row['data_center']:8} {row['partition']:12} {seen}{behind}{row.get('cause', '')}"
+    return f"{row['outcome']:8} {row['test']:20} {row['data_center']:8} {row['partition']:12} {observed}{behind}{row.get('cause', '')}"

@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand
 
-from quality.domain.tiers import TIERS, told
+from quality.domain.slas import TIERS, format_slas
 
 
 class Command(BaseCommand):
@@ -18,7 +18,7 @@ class Command(BaseCommand):
         parser.add_argument("--json", action="store_true")
 
     def handle(self, **options: Any) -> None:
-        table = {tier: told(slas) for tier, slas in TIERS.items()}
+        table = {tier: format_slas(slas) for tier, slas in TIERS.items()}
         if options["json"]:
             self.stdout.write(json.dumps(table, indent=1))
             return

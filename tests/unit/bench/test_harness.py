@@ -61,7 +61,7 @@ def test_the_warm_up_is_not_timed() -> None:
 
 def test_a_child_says_its_last_line_and_what_memory_it_took() -> None:
     ended = child([sys.executable, "-c", "print('noise'); print('{\"rows\": 3}')"], environ=os.environ, timeout_s=30)
-    assert ended.said == {"rows": 3}
+    assert ended.output == {"rows": 3}
     assert ended.peak_mb > 1
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from frontend.csp import POLICY
+from lakehub.http.csp import POLICY
 
 FRONTEND = Path(__file__).parents[3] / "frontend"
 STATIC = FRONTEND / "static/frontend"
-TEMPLATES = sorted((FRONTEND / "templates").rglob("*.html"))
+TEMPLATES = sorted(FRONTEND.rglob("*.html"))
 RAW_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgb\(|\bhsl\(")
 
 
@@ -45,18 +45,18 @@ def test_the_policy_lets_nothing_inline_and_nothing_from_elsewhere() -> None:
 
 
 def test_every_icon_that_is_used_is_in_the_sprite() -> None:
-    sprite = (FRONTEND / "templates/frontend/parts/sprite.html").read_text()
+    sprite = (FRONTEND / "ui/templates/sprite.html").read_text()
     there = set(re.findall(r'id="i-([\w-]+)"', sprite))
     used = {name for page in TEMPLATES for name in re.findall(r'{% icon "([\w-]+)"', page.read_text())}
     assert used <= there
-    states = (FRONTEND / "states.py").read_text()
-    assert set(re.findall(r'State\("\w+", "(\w+)"', states)) <= there
+    states = (FRONTEND / "ui/states.py").read_text()
+    assert set(re.findall(r'ShownState\("\w+", "(\w+)"', states)) <= there
 
 
 def test_plotly_is_told_to_bring_no_style_of_its_own() -> None:
     """Both ids are what plotly's own code asks the page for; another version may ask for others."""
     script = files("plotly").joinpath("package_data/plotly.min.js").read_text()
-    page = (FRONTEND / "templates/frontend/parts/plot_scripts.html").read_text()
+    page = (FRONTEND / "results/templates/plot_scripts.html").read_text()
     maps = re.search(r'getElementById\("([0-9a-f]{64})"\)', script)
     assert maps is not None
     assert f'id="{maps[1]}"' in page

@@ -8,8 +8,8 @@ from datetime import UTC, date, datetime, timedelta
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend import svg
-from frontend.calendar import Day, calendar
+from frontend.screens.dataset.partition_calendar import DayStatus, build_calendar
+from frontend.ui import svg
 from lakehub.kernel.interval import Interval
 
 TODAY = date(2026, 11, 17)
@@ -34,8 +34,8 @@ def test_segments_fill_the_bar() -> None:
 
 
 def test_the_calendar_ends_today_and_starts_with_the_first_day_known() -> None:
-    days = {TODAY - timedelta(days=back): Day(rows=100 + back) for back in range(1, 20)}
-    drawn = calendar(days, today=TODAY)
+    days = {TODAY - timedelta(days=back): DayStatus(rows=100 + back) for back in range(1, 20)}
+    drawn = build_calendar(days, today=TODAY)
     assert len(drawn.weeks) == 4
     tuesdays = dict(drawn.rows)["Tue"]
     assert tuesdays[-1][1] is not None
@@ -46,7 +46,7 @@ def test_the_calendar_ends_today_and_starts_with_the_first_day_known() -> None:
 
 def test_a_bad_day_shows_its_state_and_says_why() -> None:
     yesterday = TODAY - timedelta(days=1)
-    drawn = calendar({yesterday: Day(985, "fail", "Row count fail in dc2")}, today=TODAY)
+    drawn = build_calendar({yesterday: DayStatus(985, "fail", "Row count fail in dc2")}, today=TODAY)
     cell = dict(drawn.rows)["Mon"][-1][1]
     assert cell is not None
     assert (cell.state, cell.glyph) == ("fail", "×")
@@ -55,7 +55,7 @@ def test_a_bad_day_shows_its_state_and_says_why() -> None:
 
 @given(st.dictionaries(st.integers(0, 600), st.integers(0, 10**6), max_size=80))
 def test_amounts_are_fifths(rows: dict[int, int]) -> None:
-    drawn = calendar({TODAY - timedelta(days=back): Day(n) for back, n in rows.items()}, today=TODAY)
+    drawn = build_calendar({TODAY - timedelta(days=back): DayStatus(n) for back, n in rows.items()}, today=TODAY)
     cells = [cell for _, row in drawn.rows for _, cell in row if cell]
     assert all(0 <= cell.amount <= 5 for cell in cells)
     assert all((cell.amount == 0) == (": 0 rows" in cell.label) for cell in cells)
@@ -69,4 +69,4 @@ def test_lanes_cut_what_lies_outside() -> None:
     drawn = svg.lanes(window, [(start + timedelta(days=at), f"day {at}") for at in range(4)], [wide], 320, "s")
     assert drawn.lanes[0].x == 8
     assert drawn.lanes[0].width == 304
-    assert drawn.said == "stale"
+    assert drawn.description == "stale"

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend import words
-from lakehub.kernel.calendar import Grain
+from frontend.ui import words
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
+from lakehub.kernel.partitions import Grain
 
 NEW_YORK = ZoneInfo("America/New_York")
 NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
@@ -72,10 +72,10 @@ def test_a_share_that_is_not_whole_never_reads_as_whole(share: float, said: str)
 
 def test_numbers_have_commas_and_units() -> None:
     assert words.number(1_243_880) == "1,243,880"
-    assert words.measured(0.9898, "share") == "98.98%"
-    assert words.measured(12_720, "s") == "3 h 32 min"
-    assert words.measured(3, "") == "3"
-    assert words.measured(None, "") == "–"
+    assert words.value_with_unit(0.9898, "share") == "98.98%"
+    assert words.value_with_unit(12_720, "s") == "3 h 32 min"
+    assert words.value_with_unit(3, "") == "3"
+    assert words.value_with_unit(None, "") == "–"
     assert words.count(1, "row") == "1 row"
     assert words.count(2, "copy", "copies") == "2 copies"
 

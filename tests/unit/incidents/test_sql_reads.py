@@ -7,24 +7,31 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from incidents.domain.sql_reads import LONGEST, BadSql, Reads, Shape, reads, understand
-from incidents.domain.sql_times import Clock
-from lakehub.kernel.calendar import Grain, partition_named
+from incidents.domain.gate.sql_reads import (
+    MAX_SQL_LENGTH,
+    TableReads,
+    TableShape,
+    UnsupportedSql,
+    parse_query,
+    tables_read,
+)
+from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.partitions import Grain, parse_partition_name
 
 UTC_ZONE = ZoneInfo("UTC")
 NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
-FLIGHTS = Shape("flight_date", Grain.DAY, UTC_ZONE, "ts", frozenset({"flight_date", "ts", "carrier", "id"}))
-PLANES = Shape("", Grain.NONE, UTC_ZONE, "", frozenset({"id", "built"}))
+FLIGHTS = TableShape("flight_date", Grain.DAY, UTC_ZONE, "ts", frozenset({"flight_date", "ts", "carrier", "id"}))
+PLANES = TableShape("", Grain.NONE, UTC_ZONE, "", frozenset({"id", "built"}))
 SHAPES = {"flights": FLIGHTS, "planes": PLANES}
 
 
-def read(sql: str, dialect: str = "duckdb", zone: ZoneInfo | None = UTC_ZONE) -> dict[str, Reads]:
-    return {one.dataset: one for one in reads(understand(sql, dialect), SHAPES, Clock(NOW, zone))}
+def read(sql: str, dialect: str = "duckdb", zone: ZoneInfo | None = UTC_ZONE) -> dict[str, TableReads]:
+    return {one.dataset: one for one in tables_read(parse_query(sql, dialect), SHAPES, QueryClock(NOW, zone))}
 
 
 def days(first: str, last: str) -> Interval:
-    start, end = (partition_named(name, Grain.DAY, UTC_ZONE) for name in (first, last))
+    start, end = (parse_partition_name(name, Grain.DAY, UTC_ZONE) for name in (first, last))
     return Interval(start.start, end.start)
 
 
@@ -84,9 +91,11 @@ def test_a_time_without_an_offset_is_some_zones() -> None:
 
 
 def test_a_day_in_new_york_is_its_own() -> None:
-    shape = Shape("flight_date", Grain.DAY, ZoneInfo("America/New_York"))
-    (found,) = reads(
-        understand("SELECT * FROM flights WHERE flight_date = '2026-11-01'", "spark"), {"flights": shape}, Clock(NOW)
+    shape = TableShape("flight_date", Grain.DAY, ZoneInfo("America/New_York"))
+    (found,) = tables_read(
+        parse_query("SELECT * FROM flights WHERE flight_date = '2026-11-01'", "spark"),
+        {"flights": shape},
+        QueryClock(NOW),
     )
     assert found.ranges[0].length == timedelta(hours=25)
 
@@ -112,17 +121,17 @@ def test_what_an_insert_writes_is_not_read() -> None:
         ("SELECT * FROM read_parquet('/etc/passwd')", "which is no dataset"),
         ("SELECT (((", "line 1"),
         ("SELECT " + "(" * 500 + "1" + ")" * 500, "cannot be understood"),
-        ("SELECT '" + "x" * LONGEST + "' FROM flights", f"{LONGEST:,} at most"),
+        ("SELECT '" + "x" * MAX_SQL_LENGTH + "' FROM flights", f"{MAX_SQL_LENGTH:,} at most"),
         ("DELETE FROM flights", "not DELETE"),
         ("", "not 0 statements"),
     ],
 )
 def test_what_cannot_be_looked_at_is_refused_with_the_reason(sql: str, said: str) -> None:
-    with pytest.raises(BadSql) as refused:
-        understand(sql, "duckdb")
+    with pytest.raises(UnsupportedSql) as refused:
+        parse_query(sql, "duckdb")
     assert said in str(refused.value)
 
 
 def test_an_unknown_dialect_is_named() -> None:
-    with pytest.raises(BadSql, match="Did you mean `postgres`"):
-        understand("SELECT 1", "postgrse")
+    with pytest.raises(UnsupportedSql, match="Did you mean `postgres`"):
+        parse_query("SELECT 1", "postgrse")

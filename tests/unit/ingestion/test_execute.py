@@ -8,9 +8,9 @@ from unittest.mock import Mock
 
 import pytest
 
-from ingestion.spark import fence
-from ingestion.spark.job import execute
-from tests.spark.orders import Orders
+from ingestion.spark.execute import execute
+from ingestion.spark.tables import fence
+from tests.spark.order_shop import Orders
 
 
 @pytest.mark.parametrize("problem", [OSError("No space left on device"), ImportError("no codec"), AssertionError("a")])
@@ -20,6 +20,6 @@ def test_a_problem_that_nobody_expects_is_a_report_too(
     def fails(*_: Any, **__: Any) -> None:
         raise problem
 
-    monkeypatch.setattr(fence, "hold", fails)
+    monkeypatch.setattr(fence, "hold_fence", fails)
     report = execute(Orders(tmp_path).spec("incremental", "i"), spark=Mock(), secrets={})
     assert (report.status, report.error) == ("failed", f"{type(problem).__name__}: {problem}")

@@ -13,9 +13,9 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ingestion.domain.schema import SIMPLE_TYPES, Schema
-from ingestion.sources import Chunk, Unreadable
-from ingestion.spark.fitting import Rules, fit
-from tests.texts import any_text
+from ingestion.sources import Chunk, UnreadableRow
+from ingestion.spark.loading.fitting import FitRules, fit_rows
+from tests.text_strategies import any_text
 
 NOON = datetime(2026, 11, 16, 12, tzinfo=UTC)
 VALUES = st.none() | st.booleans() | st.integers(-(2**70), 2**70) | st.floats(allow_nan=False) | any_text(5)
@@ -61,7 +61,7 @@ def test_values_that_fit(type_: str, value: object, stored: object) -> None:
 def test_a_value_that_does_not_fit_is_named(type_: str, value: object) -> None:
     found = fitted({"id": [1, 2], "a": [None, value]}, {"id": "long", "a": type_})
     assert found.rows["id"].to_pylist() == [1]
-    (misfit,) = found.misfits
+    (misfit,) = found.rejected
     assert misfit.column == "a"
     assert misfit.reason == f"`a` is {json.dumps(value)} ({type(value).__name__}), which is no {type_}"
     assert json.loads(misfit.raw) == {"id": 2, "a": value}
@@ -81,14 +81,14 @@ def test_a_row_fits_beside_others_as_it_fits_alone(values: list[Any], type_: str
 def test_every_row_is_either_kept_or_told(rows: list[tuple[Any, Any]]) -> None:
     columns = {"a": [row[0] for row in rows], "b": [row[1] for row in rows]}
     found = fitted(columns, {"a": "long", "b": "string"}, required=("a",))
-    assert found.rows.num_rows + len(found.misfits) == len(rows)
+    assert found.rows.num_rows + len(found.rejected) == len(rows)
 
 
 def test_a_key_is_not_null_and_a_partition_names_a_folder() -> None:
     columns = {"id": [1, None, 3, 4], "day": ["a", "b", "", "x/y"]}
     found = fitted(columns, {"id": "long", "day": "string"}, required=("id", "day"), partition_column="day")
     assert found.rows["id"].to_pylist() == [1]
-    assert [(each.column, each.reason.split(":")[0]) for each in found.misfits] == [
+    assert [(each.column, each.reason.split(":")[0]) for each in found.rejected] == [
         ("id", "`id` is null, but it is a key"),
         ("day", "`day` is ''"),
         ("day", "`day` is 'x/y'"),
@@ -98,12 +98,12 @@ def test_a_key_is_not_null_and_a_partition_names_a_folder() -> None:
 def test_a_field_that_nobody_knows_is_not_dropped_in_silence() -> None:
     found = fitted({"id": [1, 2], "extra": [None, "x"]}, {"id": "long"})
     assert found.rows["id"].to_pylist() == [1]
-    assert found.misfits[0].reason == "`extra` is no column of the source's schema"
+    assert found.rejected[0].reason == "`extra` is no column of the source's schema"
 
 
 def test_what_is_no_row_is_told_too() -> None:
-    chunk = Chunk({"id": [1]}, (Unreadable("{oops", "not JSON"),))
-    assert fit(chunk, Rules(Schema.of({"id": "long"}))).misfits[0].raw == "{oops"
+    chunk = Chunk({"id": [1]}, (UnreadableRow("{oops", "not JSON"),))
+    assert fit_rows(chunk, FitRules(Schema.of({"id": "long"}))).rejected[0].raw == "{oops"
 
 
 def test_arrow_columns_are_taken_as_they_are() -> None:
@@ -112,4 +112,4 @@ def test_arrow_columns_are_taken_as_they_are() -> None:
 
 
 def fitted(columns: dict[str, Any], types: dict[str, str], **rules: Any) -> Any:
-    return fit(Chunk(columns), Rules(Schema.of(types), **rules))
+    return fit_rows(Chunk(columns), FitRules(Schema.of(types), **rules))

@@ -6,7 +6,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.schema import SIMPLE_TYPES, Column, Schema, UnknownColumn, UnknownType, evolve, widens
+from ingestion.domain.schema import (
+    SIMPLE_TYPES,
+    Schema,
+    SchemaColumn,
+    UnknownColumn,
+    UnknownType,
+    evolve_schema,
+    is_widening,
+)
 
 TYPES = st.sampled_from((*SIMPLE_TYPES, "decimal(10,2)", "decimal(20,2)", "decimal(12,4)"))
 SCHEMAS = st.dictionaries(st.sampled_from("abcdef"), TYPES).map(Schema.of)
@@ -14,23 +22,23 @@ SCHEMAS = st.dictionaries(st.sampled_from("abcdef"), TYPES).map(Schema.of)
 
 @given(SCHEMAS, SCHEMAS)
 def test_no_column_is_lost_and_stored_types_only_widen(stored: Schema, incoming: Schema) -> None:
-    target = evolve(stored, incoming).target
+    target = evolve_schema(stored, incoming).target
     assert set(target.names) == {*stored.names, *incoming.names}
     assert target.names[: len(stored.names)] == stored.names
-    assert all(widens(type_, target.types[name]) for name, type_ in stored.types.items())
+    assert all(is_widening(type_, target.types[name]) for name, type_ in stored.types.items())
 
 
 @given(SCHEMAS, SCHEMAS)
 def test_evolving_twice_changes_nothing_more(stored: Schema, incoming: Schema) -> None:
-    once = evolve(stored, incoming)
-    again = evolve(once.target, incoming)
+    once = evolve_schema(stored, incoming)
+    again = evolve_schema(once.target, incoming)
     assert again.target == once.target
     assert again.conflicts == once.conflicts
 
 
 @given(SCHEMAS, SCHEMAS)
 def test_fixed_columns_keep_their_type(stored: Schema, incoming: Schema) -> None:
-    target = evolve(stored, incoming, fixed=stored.names).target
+    target = evolve_schema(stored, incoming, fixed=stored.names).target
     assert {name: target.types[name] for name in stored.names} == stored.types
 
 
@@ -47,11 +55,11 @@ def test_fixed_columns_keep_their_type(stored: Schema, incoming: Schema) -> None
     ],
 )
 def test_widening(narrow: str, wide: str, fits: bool) -> None:
-    assert widens(narrow, wide) is fits
+    assert is_widening(narrow, wide) is fits
 
 
 def test_a_narrower_source_is_no_conflict() -> None:
-    assert evolve(Schema.of({"a": "long"}), Schema.of({"a": "int"})).conflicts == ()
+    assert evolve_schema(Schema.of({"a": "long"}), Schema.of({"a": "int"})).conflicts == ()
 
 
 def test_a_misspelt_column_is_answered_with_the_nearest() -> None:
@@ -61,4 +69,4 @@ def test_a_misspelt_column_is_answered_with_the_nearest() -> None:
 
 def test_a_misspelt_type_too() -> None:
     with pytest.raises(UnknownType, match="Did you mean `double`"):
-        Column("a", "doubel")
+        SchemaColumn("a", "doubel")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lakehub.kernel.addresses import host_of, is_public, shown
+from lakehub.kernel.addresses import host_of, is_public_ip, redacted_url
 
 
 @pytest.mark.parametrize(
@@ -19,8 +19,8 @@ from lakehub.kernel.addresses import host_of, is_public, shown
     ],
 )
 def test_a_url_is_shown_without_its_secrets(url: str, seen: str) -> None:
-    assert shown(url) == seen
-    assert "hunter2" not in shown(url)
+    assert redacted_url(url) == seen
+    assert "hunter2" not in redacted_url(url)
 
 
 def test_of_a_webhook_only_the_host_is_told() -> None:
@@ -51,9 +51,9 @@ def test_of_a_webhook_only_the_host_is_told() -> None:
     ],
 )
 def test_an_address_of_this_network_is_seen_through_every_wrapping(address: str) -> None:
-    assert not is_public(address)
+    assert not is_public_ip(address)
 
 
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822", "2002:5db8:d822::"])
 def test_an_address_of_the_internet_is_one(address: str) -> None:
-    assert is_public(address)
+    assert is_public_ip(address)

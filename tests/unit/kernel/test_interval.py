@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, clip_all, subtract, total, union
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, clip_to, subtract, total_length, union
 
 START = datetime(2026, 11, 1, tzinfo=UTC)
 
@@ -46,16 +46,16 @@ def test_pieces_are_sorted_disjoint_and_apart(some: list[Interval], others: list
 
 @given(lists, intervals)
 def test_a_total_counts_each_instant_once(some: list[Interval], window: Interval) -> None:
-    assert total(some) == timedelta(minutes=len(grid(*some)))
-    assert grid(*clip_all(some, window)) == grid(*some) & grid(window)
+    assert total_length(some) == timedelta(minutes=len(grid(*some)))
+    assert grid(*clip_to(some, window)) == grid(*some) & grid(window)
 
 
 @given(intervals, intervals)
 def test_meeting_covering_and_touching_are_what_sets_say(one: Interval, other: Interval) -> None:
-    assert one.meets(other) == bool(grid(one) & grid(other))
+    assert one.overlaps(other) == bool(grid(one) & grid(other))
     assert one.covers(other) == (grid(other) <= grid(one))
-    assert one.touches(other) == (one.meets(other) or one.end == other.start or other.end == one.start)
-    assert (one.clip(other) is not None) == one.meets(other)
+    assert one.touches(other) == (one.overlaps(other) or one.end == other.start or other.end == one.start)
+    assert (one.clip(other) is not None) == one.overlaps(other)
 
 
 def test_an_interval_contains_its_start_and_not_its_end() -> None:
@@ -65,10 +65,10 @@ def test_an_interval_contains_its_start_and_not_its_end() -> None:
 
 
 def test_growing_leaves_open_ends_open() -> None:
-    assert EVERYTHING.grown(timedelta(days=1)) == EVERYTHING
-    late = Interval(START, FOREVER).grown(timedelta(days=1))
+    assert EVERYTHING.expanded(timedelta(days=1)) == EVERYTHING
+    late = Interval(START, FOREVER).expanded(timedelta(days=1))
     assert late == Interval(START - timedelta(days=1), FOREVER)
-    assert Interval(BEGINNING, START).grown(timedelta(days=1)).start == BEGINNING
+    assert Interval(BEGINNING, START).expanded(timedelta(days=1)).start == BEGINNING
 
 
 @pytest.mark.parametrize("length", [0, -5])

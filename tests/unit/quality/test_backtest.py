@@ -10,21 +10,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehub.kernel.calendar import Grain
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.partitions import Grain
 from quality.domain.backtest import (
     Arrival,
-    Limit,
-    Page,
+    FreshnessLimit,
     PastRun,
+    SimulatedAlert,
     complete_at,
     freshness_limit,
-    late_pages,
     late_runs,
-    pages,
+    simulate_alerts,
+    simulate_lateness_alerts,
 )
-from quality.domain.expression import parse
+from quality.domain.language import parse
 
 ZONE = ZoneInfo("UTC")
 FIRST = datetime(2026, 11, 1, tzinfo=UTC)
@@ -43,7 +43,7 @@ def alarms(
     *numbers: int, sustain: timedelta = HOUR, now: datetime = FIRST + 99 * DAY
 ) -> list[tuple[str, str, datetime]]:
     runs = [run(number, Outcome.FAIL if number in numbers else Outcome.PASS) for number in range(30)]
-    found = pages(runs, sustain=sustain, grain=Grain.DAY, zone=ZONE, now=now)
+    found = simulate_alerts(runs, sustain=sustain, grain=Grain.DAY, zone=ZONE, now=now)
     return [(page.first, page.last, page.at) for page in found]
 
 
@@ -62,7 +62,7 @@ def test_a_failure_that_has_not_lasted_yet_wakes_nobody() -> None:
 
 def test_what_could_not_be_told_wakes_nobody() -> None:
     unknown = [run(1, Outcome.ERROR), run(2, Outcome.NO_DATA)]
-    assert pages(unknown, sustain=HOUR, grain=Grain.DAY, zone=ZONE, now=FIRST + 9 * DAY) == ()
+    assert simulate_alerts(unknown, sustain=HOUR, grain=Grain.DAY, zone=ZONE, now=FIRST + 9 * DAY) == ()
 
 
 @given(st.sets(st.integers(0, 29)))
@@ -73,16 +73,16 @@ def test_as_many_alarms_as_there_are_runs_of_days(numbers: set[int]) -> None:
 @pytest.mark.parametrize(
     ("written", "limit"),
     [
-        ("freshness(this) < 2h", Limit(2 * HOUR, False)),
-        ("freshness(this, upstream) <= 30m", Limit(HOUR / 2, True)),
-        ("2h > freshness(this)", Limit(2 * HOUR, False)),
+        ("freshness(this) < 2h", FreshnessLimit(2 * HOUR, False)),
+        ("freshness(this, upstream) <= 30m", FreshnessLimit(HOUR / 2, True)),
+        ("2h > freshness(this)", FreshnessLimit(2 * HOUR, False)),
         ("freshness(planes) < 2h", None),
         ("freshness(this) > 2h", None),
         ("freshness(this) < 2h and rows(this) > 0", None),
         ("rows(this) > 0", None),
     ],
 )
-def test_the_limit_of_a_test_of_freshness_is_known(written: str, limit: Limit | None) -> None:
+def test_the_limit_of_a_test_of_freshness_is_known(written: str, limit: FreshnessLimit | None) -> None:
     assert freshness_limit(parse(written)) == limit
 
 
@@ -94,7 +94,7 @@ def test_a_partition_is_complete_with_the_commit_that_brings_99_9_percent() -> N
 
 def late(
     hours: Sequence[float | None], now: datetime = FIRST + 9 * DAY, sustain: timedelta = HOUR
-) -> tuple[list[str], list[Page]]:
+) -> tuple[list[str], list[SimulatedAlert]]:
     """Days that were complete so many hours after their end (None: never)."""
     named = [(day(number), f"day {number}") for number in range(len(hours))]
     came = {
@@ -102,8 +102,10 @@ def late(
         for number, wait in enumerate(hours)
         if wait is not None
     }
-    runs = list(late_runs(named, came, {name: 10 for _, name in named}, Limit(2 * HOUR, False), now=now))
-    return [f"{one.outcome} {one.observed}" for one in runs], list(late_pages(runs, sustain=sustain, now=now))
+    runs = list(late_runs(named, came, {name: 10 for _, name in named}, FreshnessLimit(2 * HOUR, False), now=now))
+    return [f"{one.outcome} {one.observed}" for one in runs], list(
+        simulate_lateness_alerts(runs, sustain=sustain, now=now)
+    )
 
 
 def test_a_day_that_came_late_alarms_while_it_was_late() -> None:
@@ -125,5 +127,5 @@ def test_a_day_that_never_came_is_late_until_now() -> None:
 
 
 def test_nothing_is_late_that_nobody_expected() -> None:
-    (only,) = late_runs([(day(0), "day 0")], {}, {}, Limit(HOUR, True), now=FIRST + 9 * DAY)
+    (only,) = late_runs([(day(0), "day 0")], {}, {}, FreshnessLimit(HOUR, True), now=FIRST + 9 * DAY)
     assert (only.outcome, only.cause) == (Outcome.NO_DATA, "there are no rows")

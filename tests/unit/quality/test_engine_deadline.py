@@ -7,12 +7,12 @@ from threading import Event
 
 import pytest
 
-from quality.engines import deadline as deadlines
-from quality.engines.deadline import deadline
+from quality.engines.scans import deadline as deadlines
+from quality.engines.scans.deadline import deadline
 
 
 def test_it_stops_again_what_had_not_begun_when_the_time_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(deadlines, "AGAIN", timedelta(milliseconds=1))
+    monkeypatch.setattr(deadlines, "STOP_RETRY_INTERVAL", timedelta(milliseconds=1))
     begun, stopped, early = Event(), Event(), Event()
 
     def stop() -> None:

@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quality.engines.bins import LAST, MOST, NAN, bin_name, bin_of
-from quality.engines.kinds import Kind, named, plain
-from quality.engines.patterns import JAVA, PCRE, POSTGRESQL, RE2, NotPortable, matches, written
+from quality.engines.scans.column_types import ColumnType, normalize_value, value_name
+from quality.engines.sql.numeric_bins import LAST_BIN, MAX_BINS, NAN_BIN, bin_name, bin_of
+from quality.engines.sql.portable_patterns import (
+    JAVA,
+    PCRE,
+    POSTGRESQL,
+    RE2,
+    NotPortable,
+    pattern_matches,
+    write_pattern,
+)
 
 FLOATS = st.floats(allow_nan=False)
 
@@ -40,7 +48,7 @@ def test_bins_are_numbered_as_documented() -> None:
 
 
 def test_there_are_fewer_bins_than_may_be() -> None:
-    assert 2 * LAST + 2 < MOST
+    assert 2 * LAST_BIN + 2 < MAX_BINS
     assert [bin_name(bin_of(x)) for x in (0.0, -0.0, 1e-30, math.nan, math.inf, -math.inf, 10.0, -10.0)] == [
         "0",
         "0",
@@ -51,36 +59,36 @@ def test_there_are_fewer_bins_than_may_be() -> None:
         "[10, 12)",
         "(-12, -10]",
     ]
-    assert len({bin_name(number) for number in range(-LAST, NAN + 1)}) == 2 * LAST + 2
+    assert len({bin_name(number) for number in range(-LAST_BIN, NAN_BIN + 1)}) == 2 * LAST_BIN + 2
 
 
 @pytest.mark.parametrize(
     ("value", "kind", "told", "name"),
     [
-        (Decimal("12.00"), Kind.INTEGER, 12, "12"),
-        ("99999999999999999999", Kind.INTEGER, 99999999999999999999, "99999999999999999999"),
-        (Decimal("1.50"), Kind.DECIMAL, Decimal("1.5"), "1.5"),
-        (0.1, Kind.DECIMAL, Decimal("0.1"), "0.1"),
-        (Decimal("1E+3"), Kind.DECIMAL, Decimal(1000), "1000"),
-        (4, Kind.FLOAT, 4.0, "4"),
-        (1, Kind.BOOLEAN, True, "true"),
-        (b"\xc3\xa6", Kind.TEXT, "æ", "æ"),
-        (b"\x00\xff", Kind.BINARY, "00ff", "00ff"),
-        ("2026-11-16", Kind.DATE, date(2026, 11, 16), "2026-11-16"),
-        ("soon", Kind.DATE, "soon", "soon"),
-        (None, Kind.TEXT, None, None),
+        (Decimal("12.00"), ColumnType.INTEGER, 12, "12"),
+        ("99999999999999999999", ColumnType.INTEGER, 99999999999999999999, "99999999999999999999"),
+        (Decimal("1.50"), ColumnType.DECIMAL, Decimal("1.5"), "1.5"),
+        (0.1, ColumnType.DECIMAL, Decimal("0.1"), "0.1"),
+        (Decimal("1E+3"), ColumnType.DECIMAL, Decimal(1000), "1000"),
+        (4, ColumnType.FLOAT, 4.0, "4"),
+        (1, ColumnType.BOOLEAN, True, "true"),
+        (b"\xc3\xa6", ColumnType.TEXT, "æ", "æ"),
+        (b"\x00\xff", ColumnType.BINARY, "00ff", "00ff"),
+        ("2026-11-16", ColumnType.DATE, date(2026, 11, 16), "2026-11-16"),
+        ("soon", ColumnType.DATE, "soon", "soon"),
+        (None, ColumnType.TEXT, None, None),
         (
             datetime(2026, 11, 16, 9, tzinfo=timezone(timedelta(hours=2))),
-            Kind.INSTANT,
+            ColumnType.INSTANT,
             datetime(2026, 11, 16, 7, tzinfo=UTC),
             "2026-11-16T07:00:00+00:00",
         ),
-        (datetime(2026, 11, 16, 9), Kind.LOCAL, datetime(2026, 11, 16, 9), "2026-11-16T09:00:00"),
+        (datetime(2026, 11, 16, 9), ColumnType.LOCAL, datetime(2026, 11, 16, 9), "2026-11-16T09:00:00"),
     ],
 )
-def test_a_value_is_told_and_named_in_one_form(value: Any, kind: Kind, told: Any, name: str | None) -> None:
-    found = plain(value, kind)
-    assert (type(found), found, named(found)) == (type(told), told, name)
+def test_a_value_is_told_and_named_in_one_form(value: Any, kind: ColumnType, told: Any, name: str | None) -> None:
+    found = normalize_value(value, kind)
+    assert (type(found), found, value_name(found)) == (type(told), told, name)
 
 
 @pytest.mark.parametrize(
@@ -93,19 +101,19 @@ def test_a_value_is_told_and_named_in_one_form(value: Any, kind: Kind, told: Any
     ],
 )
 def test_a_pattern_is_written_for_each_engine(pattern: str, rewritten: str) -> None:
-    assert written(pattern, RE2) == written(pattern, PCRE) == rewritten
-    assert written(pattern, JAVA) == rewritten.replace("(?i)", "(?iu)")
-    assert written(pattern, POSTGRESQL) == rewritten.replace(r"\z", r"\Z")
+    assert write_pattern(pattern, RE2) == write_pattern(pattern, PCRE) == rewritten
+    assert write_pattern(pattern, JAVA) == rewritten.replace("(?i)", "(?iu)")
+    assert write_pattern(pattern, POSTGRESQL) == rewritten.replace(r"\z", r"\Z")
 
 
 @pytest.mark.parametrize("pattern", [r"a\b", r"(?=a)", r"[[:alpha:]]", "(a", r"(?P<x>a)", r"\p{L}", "a++", r"(a)\1"])
 def test_what_the_engines_do_not_share_is_refused(pattern: str) -> None:
     with pytest.raises(NotPortable, match=re.escape("`")):
-        written(pattern, RE2)
+        write_pattern(pattern, RE2)
 
 
 def test_the_whole_value_matches_in_time_that_grows_with_it() -> None:
-    assert matches(written(r"a+", RE2), "aaa")
-    assert not matches(written(r"a+", RE2), "aaab")
-    assert not matches(written(r"a", RE2), "a\n")
-    assert not matches(written(r"(a|aa)+", RE2), "a" * 5000 + "b")
+    assert pattern_matches(write_pattern(r"a+", RE2), "aaa")
+    assert not pattern_matches(write_pattern(r"a+", RE2), "aaab")
+    assert not pattern_matches(write_pattern(r"a", RE2), "a\n")
+    assert not pattern_matches(write_pattern(r"(a|aa)+", RE2), "a" * 5000 + "b")

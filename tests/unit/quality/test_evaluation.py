@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from lakehub.kernel.outcome import Outcome
-from quality.domain.evaluation import Evaluation, asks, evaluate
-from quality.domain.expression import parse
-from quality.domain.expression.amounts import shown
-from quality.domain.expression.kinds import Kind
-from quality.domain.expression.leaves import LEAVES
-from quality.domain.expression.measures import Answer, Ask, of_no_rows
-from quality.domain.expression.values import Failed, Moment, error
+from quality.domain.evaluation.evaluate import Evaluation, asks_of_expression, evaluate
+from quality.domain.language import parse
+from quality.domain.language.functions import FUNCTIONS
+from quality.domain.language.measures import Answer, Ask, answer_without_rows
+from quality.domain.language.tree.literals import display_amount
+from quality.domain.language.values import EvaluationContext, Failed, error
+from quality.domain.value_types import ValueType
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 
@@ -25,10 +25,10 @@ def result(text: str, measured: Mapping[str, Answer | Failed]) -> Evaluation:
     """Answers by `table:measure`, such as this:rows or this@dc1:rows."""
     expression = parse(text)
     answers = {}
-    for ask in asks(expression):
+    for ask in asks_of_expression(expression):
         center = f"@{ask.table.data_center}" if ask.table.data_center else ""
         answers[ask] = measured[f"{ask.table.dataset}{center}:{ask.measure.kind}"]
-    return evaluate(expression, answers, Moment(NOW))
+    return evaluate(expression, answers, EvaluationContext(NOW))
 
 
 CROSS_DC = "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%"
@@ -111,15 +111,17 @@ WRITTEN = {
     "sampled": "sampled(this, upstream, 10, a)",
     "delay": "delay(this)",
 }
-LEAST = {Kind.DURATION: "0s", Kind.RATIO: "0%"}
+LEAST = {ValueType.DURATION: "0s", ValueType.RATIO: "0%"}
 
 
-@pytest.mark.parametrize("name", sorted(set(LEAVES) - {"findings"}))
+@pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"findings"}))
 def test_no_leaf_makes_something_of_nothing(name: str) -> None:
     """Every leaf over zero rows and null statistics fails; only findings may be none."""
-    expression = parse(f"{WRITTEN.get(name, f'{name}(this.a)')} >= {LEAST.get(LEAVES.get(name).kind, '0')}")
-    answers: dict[Ask, Answer | Failed] = {ask: of_no_rows(ask.measure) for ask in asks(expression)}
-    assert evaluate(expression, answers, Moment(NOW)).outcome is Outcome.NO_DATA
+    expression = parse(f"{WRITTEN.get(name, f'{name}(this.a)')} >= {LEAST.get(FUNCTIONS.get(name).value_type, '0')}")
+    answers: dict[Ask, Answer | Failed] = {
+        ask: answer_without_rows(ask.measure) for ask in asks_of_expression(expression)
+    }
+    assert evaluate(expression, answers, EvaluationContext(NOW)).outcome is Outcome.NO_DATA
 
 
 def test_a_threshold_may_be_measured_too() -> None:
@@ -156,16 +158,18 @@ def test_the_event_time_rule_counts_from_the_latest_event() -> None:
 
 
 def test_the_same_measure_is_asked_for_once() -> None:
-    assert len(asks(parse(CROSS_DC))) == 2
+    assert len(asks_of_expression(parse(CROSS_DC))) == 2
     assert {
         ask.measure.kind
-        for ask in asks(parse("null_share(this.a) < 1%".replace("null_share(this.a)", "nulls(this.a) / rows(this)")))
+        for ask in asks_of_expression(
+            parse("null_share(this.a) < 1%".replace("null_share(this.a)", "nulls(this.a) / rows(this)"))
+        )
     } == {"nulls", "rows"}
 
 
-@pytest.mark.parametrize("name", sorted(LEAVES))
+@pytest.mark.parametrize("name", sorted(FUNCTIONS))
 def test_each_leaf_says_how_it_is_written(name: str) -> None:
-    assert LEAVES.get(name).signature.startswith(f"{name}(")
+    assert FUNCTIONS.get(name).signature.startswith(f"{name}(")
 
 
 @pytest.mark.parametrize(
@@ -181,7 +185,7 @@ def test_each_leaf_says_how_it_is_written(name: str) -> None:
     ],
 )
 def test_a_share_never_looks_like_what_it_is_not(value: Fraction, says: str) -> None:
-    assert shown(value, Kind.RATIO) == says
+    assert display_amount(value, ValueType.RATIO) == says
 
 
 @pytest.mark.parametrize(
@@ -194,7 +198,7 @@ def test_a_share_never_looks_like_what_it_is_not(value: Fraction, says: str) -> 
     ],
 )
 def test_a_duration_is_shown_in_its_two_largest_units(value: timedelta, says: str) -> None:
-    assert shown(value, Kind.DURATION) == says
+    assert display_amount(value, ValueType.DURATION) == says
 
 
 @pytest.mark.parametrize(
@@ -211,7 +215,8 @@ def test_a_group_that_cannot_be_judged_is_never_a_pass(
 ) -> None:
     expression = parse("maximum(this.a) < 10 with by=b")
     answers: dict[Ask, Any] = {
-        ask: greatest if ask.measure.kind == "maximum" else dict.fromkeys(greatest, 100) for ask in asks(expression)
+        ask: greatest if ask.measure.kind == "maximum" else dict.fromkeys(greatest, 100)
+        for ask in asks_of_expression(expression)
     }
-    found = evaluate(expression, answers, Moment(NOW))
+    found = evaluate(expression, answers, EvaluationContext(NOW))
     assert (found.outcome, found.cause) == (outcome, cause)

@@ -11,13 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.outcome import Outcome
-from quality.domain.evaluation import asks, evaluate
-from quality.domain.expression import Call, Expression, Literal, Name, Node, flattened, parse
-from quality.domain.expression.kinds import Kind
-from quality.domain.expression.measures import Ask
-from quality.domain.expression.nodes import Parameters
-from quality.domain.expression.values import Failed, Moment, error
-from quality.domain.groups import SIZES
+from quality.domain.evaluation.evaluate import asks_of_expression, evaluate
+from quality.domain.evaluation.groups import GROUP_SIZES
+from quality.domain.language import Call, Expression, Literal, Name, Node, flattened, parse
+from quality.domain.language.measures import Ask
+from quality.domain.language.tree.nodes import Parameters
+from quality.domain.language.values import EvaluationContext, Failed, error
+from quality.domain.value_types import ValueType
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
 DAY = timedelta(days=1)
@@ -28,7 +28,7 @@ names = st.builds(
     Name, st.sampled_from(["this", "upstream"]), shift=st.sampled_from([0, -1, -7]).map(lambda days: days * DAY)
 )
 leaves = names.map(lambda name: Call("rows", (name,)))
-numbers = st.integers(0, 9).map(lambda value: Literal(Fraction(value), Kind.NUMBER))
+numbers = st.integers(0, 9).map(lambda value: Literal(Fraction(value), ValueType.NUMBER))
 ARITHMETIC = {"add": 2, "sub": 2, "mul": 2, "neg": 1, "abs": 1, "min": 3, "max": 2, "average": 3}
 COMPARED = {"lt": "<", "le": "<=", "gt": ">", "ge": ">=", "eq": "==", "ne": "!="}
 
@@ -77,8 +77,8 @@ def outcome(worth: Worth) -> Outcome:
 @given(assertions, st.data())
 def test_it_comes_out_as_in_the_model(assertion: Node, data: st.DataObject) -> None:
     expression = Expression(assertion)
-    rows = {ask: data.draw(answers) for ask in asks(expression)}
-    found = evaluate(parse(flattened(expression)), rows, Moment(NOW))
+    rows = {ask: data.draw(answers) for ask in asks_of_expression(expression)}
+    found = evaluate(parse(flattened(expression)), rows, EvaluationContext(NOW))
     assert found.outcome is outcome(model(assertion, rows))
     assert (found.cause == "") is (found.outcome in (Outcome.PASS, Outcome.FAIL))
 
@@ -94,10 +94,10 @@ def test_a_dimension_test_is_the_test_of_each_group(
     assertion: Node, least: int, most: int, data: st.DataObject
 ) -> None:
     by = Expression(assertion, Parameters(by="origin", least=least, most=most))
-    grouped = {ask: data.draw(groups) for ask in asks(by)}
-    found = evaluate(by, grouped, Moment(NOW))
+    grouped = {ask: data.draw(groups) for ask in asks_of_expression(by)}
+    found = evaluate(by, grouped, EvaluationContext(NOW))
     sizes = sorted(
-        ((count, name) for name, count in grouped[SIZES].items() if count >= max(1, least)),
+        ((count, name) for name, count in grouped[GROUP_SIZES].items() if count >= max(1, least)),
         key=lambda group: (-group[0], group[1] is not None, group[1] or ""),
     )
     each = [

@@ -9,15 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehub.kernel.calendar import Grain, floor_to_bucket, partition_at, partitions_within
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
-from quality.domain.evaluation import Evaluation, asks, evaluate
-from quality.domain.expression import parse
-from quality.domain.expression.measures import Answer
-from quality.domain.expression.values import Moment
-from quality.domain.freshness import complete_until, complete_with, lateness
-from quality.domain.production import production
+from lakehub.kernel.partitions import Grain, floor_to_bucket, partition_at, partitions_within
+from quality.domain.evaluation.evaluate import Evaluation, asks_of_expression, evaluate
+from quality.domain.language import parse
+from quality.domain.language.measures import Answer
+from quality.domain.language.values import EvaluationContext
+from quality.domain.timeliness.freshness import complete_until, complete_until_latest, lateness
+from quality.domain.timeliness.production_calendar import parse_calendar
 
 NEW_YORK = ZoneInfo("America/New_York")
 START = datetime(2026, 10, 30, 4, tzinfo=UTC)
@@ -77,8 +77,8 @@ def fresh(
     committed: Answer = None,
 ) -> Evaluation:
     expression = parse(f"freshness(this, upstream) < {sla}")
-    answers = dict(zip(asks(expression), (ours, upstream, committed), strict=True))
-    return evaluate(expression, answers, Moment(now, grain, NEW_YORK, START))
+    answers = dict(zip(asks_of_expression(expression), (ours, upstream, committed), strict=True))
+    return evaluate(expression, answers, EvaluationContext(now, grain, NEW_YORK, START))
 
 
 FULL = {"2026-10-30": 1000, "2026-10-31": 1000, "2026-11-01": 1000}
@@ -118,7 +118,7 @@ def test_a_bucket_that_is_not_produced_counts_as_complete(
     grain: Grain, ours: list[int], upstream: list[int], now: datetime, calendar: str
 ) -> None:
     """The slow model fills the buckets that are not expected, and asks again without a calendar."""
-    produced = production(calendar, "2026-11-02", NEW_YORK)
+    produced = parse_calendar(calendar, "2026-11-02", NEW_YORK)
     have, want = _by_bucket(ours, grain), _by_bucket(upstream, grain)
     found = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now, produced=produced)
     filled = {
@@ -132,9 +132,9 @@ def test_a_bucket_that_is_not_produced_counts_as_complete(
 def test_with_a_calendar_the_latest_event_stands_for_what_follows_until_something_is_produced(
     grain: Grain, latest: datetime, now: datetime, calendar: str
 ) -> None:
-    produced = production(calendar, "", NEW_YORK)
-    c = complete_with(latest, grain=grain, zone=NEW_YORK, now=now, produced=produced)
-    plain = complete_with(latest, grain=grain, zone=NEW_YORK, now=now)
+    produced = parse_calendar(calendar, "", NEW_YORK)
+    c = complete_until_latest(latest, grain=grain, zone=NEW_YORK, now=now, produced=produced)
+    plain = complete_until_latest(latest, grain=grain, zone=NEW_YORK, now=now)
     assert plain <= c <= max(plain, floor_to_bucket(now, grain, NEW_YORK))
     passed = list(partitions_within(Interval(plain, c), grain, NEW_YORK)) if plain < c else []
     assert not any(produced.expects(bucket) for bucket in passed[1:])
@@ -148,7 +148,7 @@ def test_with_a_calendar_the_latest_event_stands_for_what_follows_until_somethin
 def test_a_table_is_late_from_the_time_on_at_which_it_should_have_come() -> None:
     """Written on Friday at noon, expected on workdays at six: late from Monday at six on."""
     friday, monday = (datetime(2026, 11, day, hour, tzinfo=NEW_YORK) for day, hour in ((13, 12), (16, 6)))
-    produced = production("0 6 * * mon-fri", "", NEW_YORK)
+    produced = parse_calendar("0 6 * * mon-fri", "", NEW_YORK)
     for minutes, late in ((-1, 0), (0, 0), (90, 90)):
         found = lateness(
             friday, grain=Grain.NONE, zone=NEW_YORK, now=monday + timedelta(minutes=minutes), produced=produced
@@ -159,13 +159,15 @@ def test_a_table_is_late_from_the_time_on_at_which_it_should_have_come() -> None
 def test_no_one_is_alarmed_on_a_weekend() -> None:
     """30 October 2026 is a Friday; the calendar is part of the test."""
     expression = parse("freshness(this, upstream) < 2h with calendar='0 6 * * mon-fri', holidays='2026-11-02'")
-    answers = dict(zip(asks(expression), ({"2026-10-30": 5}, {"2026-10-30": 5, "2026-10-31": 3}, None), strict=True))
+    answers = dict(
+        zip(asks_of_expression(expression), ({"2026-10-30": 5}, {"2026-10-30": 5, "2026-10-31": 3}, None), strict=True)
+    )
     tuesday = datetime(2026, 11, 3, tzinfo=NEW_YORK)
     for now, outcome in ((tuesday + timedelta(hours=3), Outcome.PASS), (tuesday + timedelta(hours=27), Outcome.PASS)):
-        found = evaluate(expression, answers, Moment(now, Grain.DAY, NEW_YORK, START))
+        found = evaluate(expression, answers, EvaluationContext(now, Grain.DAY, NEW_YORK, START))
         assert found.outcome is outcome
     plain = parse("freshness(this, upstream) < 2h")
-    assert evaluate(plain, answers, Moment(tuesday, Grain.DAY, NEW_YORK, START)).outcome is Outcome.FAIL
+    assert evaluate(plain, answers, EvaluationContext(tuesday, Grain.DAY, NEW_YORK, START)).outcome is Outcome.FAIL
 
 
 def test_an_empty_copy_fails_and_an_empty_upstream_is_no_data() -> None:
@@ -198,6 +200,6 @@ def test_a_partition_that_is_no_day_is_an_error_with_the_form_wanted() -> None:
 )
 def test_the_event_time_rule_reads_times_of_all_forms(written: Answer) -> None:
     expression = parse("freshness(this.at) <= 1h")
-    (ask,) = asks(expression)
-    found = evaluate(expression, {ask: written}, Moment(datetime(2026, 11, 1, 12, 30, tzinfo=UTC)))
+    (ask,) = asks_of_expression(expression)
+    found = evaluate(expression, {ask: written}, EvaluationContext(datetime(2026, 11, 1, 12, 30, tzinfo=UTC)))
     assert (found.outcome, found.observed_text) == (Outcome.PASS, "30 min")

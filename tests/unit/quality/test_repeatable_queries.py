@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from quality.domain.queries import understood
+from quality.domain.user_sql import parsed_query
 
 
 @pytest.mark.parametrize(
@@ -16,7 +16,7 @@ from quality.domain.queries import understood
     ],
 )
 def test_what_only_looks_at_data_is(sql: str) -> None:
-    assert understood(sql).repeatable
+    assert parsed_query(sql).repeatable
 
 
 @pytest.mark.parametrize(
@@ -33,4 +33,4 @@ def test_what_only_looks_at_data_is(sql: str) -> None:
     ],
 )
 def test_what_may_look_at_the_clock_is_not(sql: str) -> None:
-    assert not understood(sql).repeatable
+    assert not parsed_query(sql).repeatable

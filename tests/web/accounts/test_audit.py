@@ -7,10 +7,10 @@ from datetime import timedelta
 import pytest
 from django.test import Client
 
-from lakehub.accounts import audit
+from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import AuditEntry, Role
 from tests import factories as make
-from tests.plans import plans_of
+from tests.query_plans import plans_of
 
 pytestmark = pytest.mark.django_db
 HOUR = timedelta(hours=1)
@@ -22,7 +22,7 @@ def log() -> Client:
     ines = make.user("ines")
     make.member(ines, make.team(), Role.ADMIN)
     for hours, actor, subject in ((3, "ines", "dataset:flights"), (2, "omar", "team:fleet"), (1, "ines", "token:lh_1")):
-        audit.record(actor, "change", subject, now=make.NOW - hours * HOUR, tier=1)
+        audit_log.record(actor, "change", subject, now=make.NOW - hours * HOUR, tier=1)
     client = Client()
     client.force_login(ines)
     return client
@@ -56,7 +56,7 @@ def test_a_time_that_cannot_be_read_is_named(log: Client) -> None:
 
 
 def test_the_csv_has_the_same_lines_and_no_formulas(log: Client) -> None:
-    audit.record("=cmd|' /C calc'!A0", "change", "dataset:flights", now=make.NOW)
+    audit_log.record("=cmd|' /C calc'!A0", "change", "dataset:flights", now=make.NOW)
     answer = log.get("/api/v1/audit/export?subject=dataset:flights")
     lines = b"".join(answer.streaming_content).decode().splitlines()  # type: ignore[attr-defined]
     assert lines[0] == "at,actor,action,subject,detail"
@@ -82,7 +82,11 @@ def test_it_is_for_administrators(client: Client, role: Role, address: str) -> N
 
 
 def test_each_narrowing_has_an_index() -> None:
-    for wanted in (audit.Wanted(actor="ines"), audit.Wanted(subject="dataset:"), audit.Wanted(since=make.NOW)):
-        (plan,) = plans_of(lambda wanted=wanted: [list(audit.entries(wanted)[:50])])
+    for wanted in (
+        audit_log.AuditFilter(actor="ines"),
+        audit_log.AuditFilter(subject="dataset:"),
+        audit_log.AuditFilter(since=make.NOW),
+    ):
+        (plan,) = plans_of(lambda wanted=wanted: [list(audit_log.find_entries(wanted)[:50])])
         assert "audit_" in plan
         assert "SCAN" not in plan

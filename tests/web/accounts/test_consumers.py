@@ -2,23 +2,18 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-from importlib import import_module
-
 import pytest
-from django.apps import apps
 from django.core.exceptions import PermissionDenied
 
-from incidents.gate.policies import require_policy
-from ingestion.ports import CONSUMER
-from lakehub.accounts import consumers, tokens
-from lakehub.accounts.models import AuditEntry, Consumer, Role, Team, Token, User
+from incidents.gate.policies import require_policy_right
+from ingestion.ports import GATE_CONSUMER
+from lakehub.accounts.models import AuditEntry, Consumer, Role, Token, User
+from lakehub.accounts.tokens import api_tokens, consumers
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 from tests.factories import NOW
 
 pytestmark = pytest.mark.django_db
-migration = import_module("lakehub.accounts.migrations.0006_names_are_held")
 
 
 def admin_of(*teams: str) -> User:
@@ -30,7 +25,7 @@ def admin_of(*teams: str) -> User:
 
 def issued(team: str, consumer: str = "etl", **fields: object) -> Token:
     asked = {"name": "t", "created_by": make.user(), "scopes": ["gate:read"], "now": NOW} | fields
-    return tokens.issue(team=make.team(team), consumer=consumer, **asked)[0]  # type: ignore[arg-type]
+    return api_tokens.issue_token(team=make.team(team), consumer=consumer, **asked)[0]  # type: ignore[arg-type]
 
 
 def older(team: str, consumer: str = "etl", *, hours: int = 1, **fields: object) -> Token:
@@ -54,26 +49,26 @@ def test_the_first_team_holds_the_name_and_others_are_refused() -> None:
 
 def test_a_name_stays_held_when_its_tokens_have_ended() -> None:
     token = issued("flight-ops")
-    tokens.revoke(token, actor="ines", now=NOW)
+    api_tokens.revoke_token(token, actor="ines", now=NOW)
     with pytest.raises(Refused, match="choose another name"):
         issued("weather")
-    require_policy(admin_of("flight-ops"), "etl", now=NOW)
+    require_policy_right(admin_of("flight-ops"), "etl", now=NOW)
 
 
 def test_who_was_faster_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
     """Both looked before either had written."""
     issued("flight-ops")
-    monkeypatch.setattr(consumers, "why_not", lambda name, team: "")
+    monkeypatch.setattr(consumers, "refusal_reason", lambda name, team: "")
     with pytest.raises(Refused, match="choose another name"):
         issued("weather")
     assert not Token.objects.filter(team__name="weather").exists()
 
 
 def test_nobody_asks_under_the_name_of_a_person_or_of_lakehubs_own_jobs() -> None:
-    assert {CONSUMER} == consumers.RESERVED
+    assert {GATE_CONSUMER} == consumers.RESERVED_NAMES
     make.user("omar")
     for name, said in (
-        (CONSUMER, "Lakehub's own jobs"),
+        (GATE_CONSUMER, "Lakehub's own jobs"),
         ("omar", "The person `omar`"),
         ("Not A Slug", "small letters"),
     ):
@@ -83,18 +78,18 @@ def test_nobody_asks_under_the_name_of_a_person_or_of_lakehubs_own_jobs() -> Non
 
 def test_admins_of_the_team_that_holds_it_set_its_policy() -> None:
     issued("flight-ops")
-    require_policy(admin_of("flight-ops"), "etl", now=NOW)
+    require_policy_right(admin_of("flight-ops"), "etl", now=NOW)
     for person in (admin_of("weather"), make.user()):
         with pytest.raises(PermissionDenied):
-            require_policy(person, "etl", now=NOW)
+            require_policy_right(person, "etl", now=NOW)
 
 
-@pytest.mark.parametrize("name", [CONSUMER, "nobody"])
+@pytest.mark.parametrize("name", [GATE_CONSUMER, "nobody"])
 def test_what_no_team_holds_is_whoevers_that_runs_the_instance(name: str) -> None:
     older("flight-ops", name, revoked_at=NOW)
     with pytest.raises(PermissionDenied, match="only who runs the instance"):
-        require_policy(admin_of("flight-ops"), name, now=NOW)
-    require_policy(make.user(is_superuser=True), name, now=NOW)
+        require_policy_right(admin_of("flight-ops"), name, now=NOW)
+    require_policy_right(make.user(is_superuser=True), name, now=NOW)
 
 
 @pytest.mark.parametrize("ended", [{"revoked_at": NOW}, {"expires_at": NOW}])
@@ -102,37 +97,16 @@ def test_tokens_from_before_names_were_held_have_a_say_while_they_live(ended: di
     issued("flight-ops")
     theirs = older("weather")
     with pytest.raises(PermissionDenied):
-        require_policy(admin_of("flight-ops"), "etl", now=NOW)
-    require_policy(admin_of("flight-ops", "weather"), "etl", now=NOW)
+        require_policy_right(admin_of("flight-ops"), "etl", now=NOW)
+    require_policy_right(admin_of("flight-ops", "weather"), "etl", now=NOW)
     Token.objects.filter(pk=theirs.pk).update(**ended)
-    require_policy(admin_of("flight-ops"), "etl", now=NOW)
+    require_policy_right(admin_of("flight-ops"), "etl", now=NOW)
     with pytest.raises(PermissionDenied):
-        require_policy(admin_of("weather"), "etl", now=NOW)
+        require_policy_right(admin_of("weather"), "etl", now=NOW)
 
 
 def test_a_token_of_somebody_who_has_left_has_no_say() -> None:
     issued("flight-ops")
     theirs = older("weather")
     User.objects.filter(pk=theirs.created_by_id).update(is_active=False)
-    assert [team.name for team in consumers.deciding("etl", now=NOW)] == ["flight-ops"]
-
-
-# What there was before
-
-
-def test_each_name_goes_to_the_oldest_token_that_lives() -> None:
-    far = {"expires_at": NOW + timedelta(days=36_500)}
-    older("gone", "etl", hours=9, revoked_at=NOW, **far)
-    older("flight-ops", "etl", hours=3, **far)
-    older("weather", "etl", hours=2, **far)
-    older("gone", "reports", hours=2, revoked_at=NOW)
-    own = older("weather", CONSUMER, **far)
-    migration.hold_names(apps, None)
-    own.refresh_from_db()
-    assert own.consumer == "ingestion-weather"
-    assert dict(Consumer.objects.values_list("name", "team__name")) == {
-        "etl": "flight-ops",
-        "reports": "gone",
-        "ingestion-weather": "weather",
-    }
-    assert Team.objects.count() == 3
+    assert [team.name for team in consumers.deciding_teams("etl", now=NOW)] == ["flight-ops"]

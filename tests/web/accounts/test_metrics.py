@@ -7,14 +7,14 @@ from django.test import Client
 from pytest_django.fixtures import Settings
 
 from lakehub import clock
-from lakehub.accounts import tokens
+from lakehub.accounts.tokens import api_tokens
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
 
 
 def watching(scope: str) -> Client:
-    _, text = tokens.issue(
+    _, text = api_tokens.issue_token(
         name="prometheus",
         consumer="prometheus",
         team=make.team(),

@@ -10,15 +10,15 @@ from django.test import Client, RequestFactory
 from pytest_django import Settings
 
 from lakehub import clock
-from lakehub.accounts import known, throttle
 from lakehub.accounts.models import SignInTries
-from lakehub.accounts.throttle import FREE, Attempt, Locked
+from lakehub.accounts.sign_in import known_browsers, throttle
+from lakehub.accounts.sign_in.throttle import FREE_FAILURES, SignInAttempt, SignInLocked
 from tests import factories
 from tests.factories import MINUTE, NOW
-from tests.plans import plans_of
+from tests.query_plans import plans_of
 
 pytestmark = pytest.mark.django_db
-INES = Attempt("ines", "192.0.2.1")
+INES = SignInAttempt("ines", "192.0.2.1")
 
 
 @pytest.fixture
@@ -26,14 +26,14 @@ def ines() -> AbstractBaseUser:
     return factories.user("ines", is_staff=True)
 
 
-def fail(attempt: Attempt = INES, times: int = 5, *, at: timedelta = timedelta()) -> None:
+def fail(attempt: SignInAttempt = INES, times: int = 5, *, at: timedelta = timedelta()) -> None:
     for _ in range(times):
-        throttle.begin(attempt, now=NOW + at)
+        throttle.register_attempt(attempt, now=NOW + at)
 
 
-def locked_for(attempt: Attempt = INES, *, at: timedelta = timedelta()) -> timedelta:
-    with pytest.raises(Locked) as refused:
-        throttle.begin(attempt, now=NOW + at)
+def locked_for(attempt: SignInAttempt = INES, *, at: timedelta = timedelta()) -> timedelta:
+    with pytest.raises(SignInLocked) as refused:
+        throttle.register_attempt(attempt, now=NOW + at)
     return refused.value.until - NOW - at
 
 
@@ -76,40 +76,40 @@ def test_the_wait_doubles_and_ends() -> None:
 
 def test_after_hours_without_an_attempt_all_is_forgotten() -> None:
     fail()
-    fail(at=4 * throttle.FORGOTTEN_AFTER, times=4)
+    fail(at=4 * throttle.EXPIRES_AFTER, times=4)
     assert SignInTries.objects.count() == 3
 
 
 def test_what_is_forgotten_is_found_by_an_index() -> None:
-    free, locked = plans_of(lambda: [list(over) for over in throttle.forgotten(now=NOW)])
+    free, locked = plans_of(lambda: [list(over) for over in throttle.expired_counters(now=NOW)])
     assert "sign_in_tries_by" in free
     assert "sign_in_tries_by_lock" in locked
 
 
 def test_others_and_other_places_do_not_wait() -> None:
     fail()
-    throttle.begin(Attempt("ines", "192.0.2.2"), now=NOW)
-    throttle.begin(Attempt("omar", INES.address), now=NOW)
+    throttle.register_attempt(SignInAttempt("ines", "192.0.2.2"), now=NOW)
+    throttle.register_attempt(SignInAttempt("omar", INES.address), now=NOW)
 
 
 def test_one_address_cannot_try_many_names() -> None:
-    for number in range(FREE["address"]):
-        fail(Attempt(f"user{number}", INES.address), times=1)
-    assert locked_for(Attempt("another", INES.address)) == MINUTE
+    for number in range(FREE_FAILURES["address"]):
+        fail(SignInAttempt(f"user{number}", INES.address), times=1)
+    assert locked_for(SignInAttempt("another", INES.address)) == MINUTE
 
 
 def test_one_name_cannot_be_tried_from_many_addresses() -> None:
-    for number in range(FREE["name"]):
-        fail(Attempt("ines", f"192.0.2.{number}"), times=1)
-    assert locked_for(Attempt("INES ", "198.51.100.7")) == MINUTE
+    for number in range(FREE_FAILURES["name"]):
+        fail(SignInAttempt("ines", f"192.0.2.{number}"), times=1)
+    assert locked_for(SignInAttempt("INES ", "198.51.100.7")) == MINUTE
 
 
 def test_strangers_who_fail_under_a_name_do_not_keep_its_owner_out(client: Client, ines: AbstractBaseUser) -> None:
     """Fifty failures from fifty addresses lock the name for strangers; a browser that ines signed in with goes on."""
     assert post(client, factories.PASSWORD)[0] == 302
     client.post("/sign-out")
-    for number in range(FREE["name"]):
-        throttle.begin(Attempt("ines", f"192.0.2.{number}"), now=clock.now())
+    for number in range(FREE_FAILURES["name"]):
+        throttle.register_attempt(SignInAttempt("ines", f"192.0.2.{number}"), now=clock.now())
     assert post(Client(), factories.PASSWORD)[0] == 429
     assert post(client, "wrong")[0] == 200
     assert post(client, factories.PASSWORD)[0] == 302
@@ -118,7 +118,7 @@ def test_strangers_who_fail_under_a_name_do_not_keep_its_owner_out(client: Clien
 def test_a_known_browser_guesses_no_more_than_others(client: Client, ines: AbstractBaseUser) -> None:
     assert post(client, factories.PASSWORD)[0] == 302
     client.post("/sign-out")
-    assert [post(client, "wrong")[0] for _ in range(FREE["name and browser"] + 1)] == [200] * 4 + [200, 429]
+    assert [post(client, "wrong")[0] for _ in range(FREE_FAILURES["name and browser"] + 1)] == [200] * 4 + [200, 429]
 
 
 def test_the_cookie_of_a_browser_is_of_one_name_and_cannot_be_made(client: Client, ines: AbstractBaseUser) -> None:
@@ -134,7 +134,7 @@ def test_the_cookie_of_a_browser_is_of_one_name_and_cannot_be_made(client: Clien
         ("made:up:x", "ines", False),
     ):
         request.COOKIES = {"known": value}
-        assert bool(known.browser_of(request, name)) is is_known
+        assert bool(known_browsers.known_browser(request, name)) is is_known
 
 
 @pytest.mark.parametrize(("proxies", "counted"), [(0, 1), (1, 2)])

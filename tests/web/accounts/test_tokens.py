@@ -8,8 +8,8 @@ from io import StringIO
 import pytest
 from django.core.management import call_command
 
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Token
+from lakehub.accounts.tokens import api_tokens
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 
@@ -24,31 +24,31 @@ def issued(**fields: object) -> tuple[Token, str]:
         "created_by": make.user(),
         "scopes": ["gate:read"],
     }
-    return tokens.issue(**(given | fields), now=make.NOW)  # type: ignore[arg-type]
+    return api_tokens.issue_token(**(given | fields), now=make.NOW)  # type: ignore[arg-type]
 
 
 def test_a_token_is_found_by_its_text_and_the_text_is_not_stored() -> None:
     make.data_center("dc1")
     token, text = issued(data_center="dc1")
-    assert tokens.find(text, now=make.NOW) == token
+    assert api_tokens.authenticate(text, now=make.NOW) == token
     assert text.partition(".")[2] not in str(Token.objects.values().get())
 
 
 def test_a_wrong_secret_finds_nothing() -> None:
     _, text = issued()
-    assert tokens.find(text[:-1] + ("x" if text[-1] != "x" else "y"), now=make.NOW) is None
-    assert tokens.find("", now=make.NOW) is None
+    assert api_tokens.authenticate(text[:-1] + ("x" if text[-1] != "x" else "y"), now=make.NOW) is None
+    assert api_tokens.authenticate("", now=make.NOW) is None
 
 
 def test_an_expired_revoked_or_orphaned_token_finds_nothing() -> None:
     token, text = issued(expires_at=make.NOW + timedelta(days=1))
-    assert tokens.find(text, now=make.NOW + timedelta(days=1)) is None
+    assert api_tokens.authenticate(text, now=make.NOW + timedelta(days=1)) is None
     token.created_by.is_active = False
     token.created_by.save()
-    assert tokens.find(text, now=make.NOW) is None
+    assert api_tokens.authenticate(text, now=make.NOW) is None
     token, text = issued()
     Token.objects.filter(pk=token.pk).update(revoked_at=make.NOW)
-    assert tokens.find(text, now=make.NOW) is None
+    assert api_tokens.authenticate(text, now=make.NOW) is None
 
 
 def test_an_unknown_scope_is_refused_with_the_nearest() -> None:
@@ -58,8 +58,8 @@ def test_an_unknown_scope_is_refused_with_the_nearest() -> None:
 
 def test_a_token_ends_within_the_longest_time() -> None:
     token, _ = issued()
-    assert token.expires_at == make.NOW + tokens.longest()
-    for days in (0, -1, tokens.longest().days + 1):
+    assert token.expires_at == make.NOW + api_tokens.max_lifetime()
+    for days in (0, -1, api_tokens.max_lifetime().days + 1):
         with pytest.raises(Refused, match="within 365 days"):
             issued(expires_at=make.NOW + timedelta(days=days))
 
@@ -73,15 +73,15 @@ def test_all_that_is_wrong_is_said_at_once() -> None:
 @pytest.mark.parametrize("text", ["lh_", "lh_00000000.", "x" * 5000, "lh_0000000\0.a", "lh_\u00e9"])
 def test_what_does_not_look_like_a_token_is_not_looked_for(django_assert_num_queries: object, text: str) -> None:
     with django_assert_num_queries(0):  # type: ignore[operator]
-        assert tokens.find(text, now=make.NOW) is None
+        assert api_tokens.authenticate(text, now=make.NOW) is None
 
 
 def test_the_last_use_is_noted_to_the_minute(django_assert_num_queries: object) -> None:
     token, text = issued()
-    tokens.find(text, now=make.NOW)
+    api_tokens.authenticate(text, now=make.NOW)
     with django_assert_num_queries(1):  # type: ignore[operator]
-        tokens.find(text, now=make.NOW + timedelta(seconds=30))
-    tokens.find(text, now=make.NOW + timedelta(seconds=90))
+        api_tokens.authenticate(text, now=make.NOW + timedelta(seconds=30))
+    api_tokens.authenticate(text, now=make.NOW + timedelta(seconds=90))
     token.refresh_from_db()
     assert token.last_used_at == make.NOW + timedelta(seconds=90)
 
@@ -93,6 +93,6 @@ def test_the_command_prints_a_token_that_works() -> None:
     call_command(
         "issue_token", "airflow", team="flight-ops", user="ines", consumer="etl", scope=["gate:read"], stdout=out
     )
-    found = tokens.find(out.getvalue().strip(), now=make.NOW)
+    found = api_tokens.authenticate(out.getvalue().strip(), now=make.NOW)
     assert found is not None
     assert found.consumer == "etl"

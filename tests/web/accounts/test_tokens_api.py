@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from lakehub.accounts import tokens
 from lakehub.accounts.models import AuditEntry, Role, Token, User
+from lakehub.accounts.tokens import api_tokens
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -33,7 +33,7 @@ def signed_in(person: User) -> Client:
 def bearer(maker: User, *scopes: str, **fields: Any) -> Client:
     from lakehub import clock
 
-    _, text = tokens.issue(
+    _, text = api_tokens.issue_token(
         name="t", consumer="etl", team=make.team(), created_by=maker, scopes=scopes, now=clock.now(), **fields
     )
     return Client(headers={"Authorization": f"Bearer {text}"})
@@ -128,7 +128,7 @@ def test_the_secret_is_in_no_log_and_no_row(ines: User, caplog: pytest.LogCaptur
         for address in ("/api/v1/gate", "/api/v1/datasets", "/api/v1/incidents", "/nothing"):
             client.get(address)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("lakehub.catalog.api.Datasets.get_queryset", None)
+            patch.setattr("lakehub.catalog.api.DatasetList.get_queryset", None)
             assert client.get("/api/v1/datasets").status_code == 500
     secret = token.partition(".")[2]
     assert caplog.records

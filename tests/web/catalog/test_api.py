@@ -9,8 +9,8 @@ import pytest
 from django.db import connection as database
 from django.test import Client
 
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Role, User
+from lakehub.accounts.tokens import api_tokens
 from lakehub.catalog.models import Connection, Dataset
 from tests import factories as make
 
@@ -44,7 +44,9 @@ def body(tmp_path: Path) -> dict[str, object]:
 
 
 def bearer(person: User, *scopes: str) -> Client:
-    _, text = tokens.issue(name="t", consumer="etl", team=make.team(), created_by=person, scopes=scopes, now=make.NOW)
+    _, text = api_tokens.issue_token(
+        name="t", consumer="etl", team=make.team(), created_by=person, scopes=scopes, now=make.NOW
+    )
     return Client(headers={"authorization": f"Bearer {text}"})
 
 

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from lakehub.accounts.models import AuditEntry
-from lakehub.catalog import changes
+from lakehub.catalog.datasets import changes, lookup, offboarding
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
-from lakehub.catalog.onboarding import Application, Upstream, onboard
+from lakehub.catalog.onboarding.onboard import onboard_dataset
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest, UpstreamRequest
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
 
-APPLICATION = Application(
+APPLICATION = OnboardingRequest(
     name="flights",
     team="flight-ops",
     tier=1,
@@ -49,16 +50,16 @@ def ops(tmp_path: Path) -> Connection:
     return make.connection(url=f"sqlite:///{file}")
 
 
-def refused(application: Application) -> dict[str, str]:
+def refused(application: OnboardingRequest) -> dict[str, str]:
     with pytest.raises(Refused) as caught:
-        onboard(application, actor="ines", now=make.NOW)
+        onboard_dataset(application, actor="ines", now=make.NOW)
     assert not Dataset.objects.exists()
     assert not AuditEntry.objects.exists()
     return caught.value.fields
 
 
 def test_a_dataset_is_onboarded_with_a_copy_in_each_data_center(ops: Connection) -> None:
-    made = onboard(APPLICATION, actor="ines", now=make.NOW)
+    made = onboard_dataset(APPLICATION, actor="ines", now=make.NOW)
     assert made.dataset.record_key == ["carrier", "flight", "flight_date"]
     assert [c.uri for c in DatasetCopy.objects.all()] == ["file:///lake/dc1/flights", "file:///lake/dc2/flights"]
     assert made.dataset.columns[1] == {"name": "flight", "type": "integer", "nullable": True}
@@ -89,7 +90,9 @@ def test_a_record_key_that_repeats_is_refused(ops: Connection) -> None:
 
 
 def test_a_primary_key_that_repeats_is_evidence_and_no_reason_to_refuse(ops: Connection) -> None:
-    made = onboard(replace(APPLICATION, primary_key=("carrier",), record_key=("flight",)), actor="ines", now=make.NOW)
+    made = onboard_dataset(
+        replace(APPLICATION, primary_key=("carrier",), record_key=("flight",)), actor="ines", now=make.NOW
+    )
     assert (made.evidence.rows, made.evidence.distinct) == (2, 1)  # type: ignore[union-attr]
 
 
@@ -116,7 +119,7 @@ def test_a_table_that_is_not_there_is_named_with_the_nearest_one(ops: Connection
         ("freshness_sla", timedelta(seconds=-5), "no length of time"),
         ("grace", timedelta(days=5_000_000), "no length of time"),
         ("kind", "append", "Did you mean `append-only`?"),
-        ("upstream", (Upstream("planes"),), "There is no dataset `planes`."),
+        ("upstream", (UpstreamRequest("planes"),), "There is no dataset `planes`."),
     ],
 )
 def test_a_bad_value_is_refused_by_its_field(ops: Connection, field: str, value: object, said: str) -> None:
@@ -124,46 +127,46 @@ def test_a_bad_value_is_refused_by_its_field(ops: Connection, field: str, value:
 
 
 def test_a_name_is_taken_once(ops: Connection) -> None:
-    onboard(APPLICATION, actor="ines", now=make.NOW)
+    onboard_dataset(APPLICATION, actor="ines", now=make.NOW)
     with pytest.raises(Refused, match="There is a dataset `flights` already"):
-        onboard(APPLICATION, actor="jonas", now=make.NOW)
+        onboard_dataset(APPLICATION, actor="jonas", now=make.NOW)
     assert Dataset.objects.count() == 1
 
 
 def test_a_feed_names_its_inputs_where_they_are_in_the_same_lakes(ops: Connection) -> None:
-    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
     make.dataset("planes", copies=[copy.data_center.name for copy in dataset.copies.all()])
     make.dataset("elsewhere", copies=("dc9",))
-    changes.change(dataset, {"inputs": ["planes"]}, actor="ines", now=make.NOW)
+    changes.update_dataset(dataset, {"inputs": ["planes"]}, actor="ines", now=make.NOW)
     assert Feed.objects.get(dataset=dataset).inputs == ["planes"]
     for name, why in (("plans", "Did you mean `planes`"), ("elsewhere", "has no copy in"), (dataset.name, "itself")):
         with pytest.raises(Refused, match=why):
-            changes.change(dataset, {"inputs": [name]}, actor="ines", now=make.NOW)
-    changes.change(dataset, {"inputs": None}, actor="ines", now=make.NOW)
+            changes.update_dataset(dataset, {"inputs": [name]}, actor="ines", now=make.NOW)
+    changes.update_dataset(dataset, {"inputs": None}, actor="ines", now=make.NOW)
     assert Feed.objects.get(dataset=dataset).inputs is None
 
 
 def test_a_feed_is_paused_and_slowed_by_the_same_use_case(ops: Connection) -> None:
-    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
-    changes.change(dataset, {"paused": True, "every": timedelta(hours=1)}, actor="ines", now=make.NOW)
+    dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
+    changes.update_dataset(dataset, {"paused": True, "every": timedelta(hours=1)}, actor="ines", now=make.NOW)
     feed = Dataset.objects.get().feed
     assert (feed.paused, feed.every) == (True, timedelta(hours=1))
     assert AuditEntry.objects.filter(action="change").get().detail["was"] == {"paused": False, "every": "0:05:00"}
 
 
 def test_a_change_raises_the_version_and_of_two_at_once_one_wins(ops: Connection) -> None:
-    first = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    first = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
     second = Dataset.objects.get(pk=first.pk)
-    changed = changes.change(first, {"tier": 0}, actor="ines", now=make.NOW)
+    changed = changes.update_dataset(first, {"tier": 0}, actor="ines", now=make.NOW)
     assert (changed.tier, changed.metadata_version) == (0, 2)
     with pytest.raises(Conflict, match="nothing was changed"):
-        changes.change(second, {"tier": 5}, actor="jonas", now=make.NOW)
+        changes.update_dataset(second, {"tier": 5}, actor="jonas", now=make.NOW)
 
 
 def test_an_unknown_change_is_refused(ops: Connection) -> None:
-    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
     with pytest.raises(Refused, match="Did you mean `tier`"):
-        changes.change(dataset, {"teir": 0}, actor="ines", now=make.NOW)
+        changes.update_dataset(dataset, {"teir": 0}, actor="ines", now=make.NOW)
 
 
 @pytest.mark.parametrize(
@@ -175,26 +178,26 @@ def test_an_unknown_change_is_refused(ops: Connection) -> None:
     ],
 )
 def test_a_change_is_checked_like_onboarding(ops: Connection, changed: dict[str, object], said: str) -> None:
-    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
+    dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
     with pytest.raises(Refused, match=said):
-        changes.change(dataset, changed, actor="ines", now=make.NOW)
+        changes.update_dataset(dataset, changed, actor="ines", now=make.NOW)
     assert Dataset.objects.get().metadata_version == 1
 
 
 def test_what_was_let_go_is_onboarded_again_with_a_new_version(ops: Connection) -> None:
-    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
-    changes.offboard(dataset, actor="ines", now=make.NOW)
+    dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
+    offboarding.offboard_dataset(dataset, actor="ines", now=make.NOW)
     with pytest.raises(Refused, match="off-boarded; choose another name"):
-        onboard(APPLICATION, actor="ines", now=make.NOW)
-    changes.restore(changes.any_dataset("flights"), actor="ines", now=make.NOW)
-    assert changes.live_dataset("flights").metadata_version == 2
+        onboard_dataset(APPLICATION, actor="ines", now=make.NOW)
+    offboarding.restore_dataset(lookup.any_dataset("flights"), actor="ines", now=make.NOW)
+    assert lookup.live_dataset("flights").metadata_version == 2
     with pytest.raises(Conflict, match="onboarded already"):
-        changes.restore(dataset, actor="jonas", now=make.NOW)
+        offboarding.restore_dataset(dataset, actor="jonas", now=make.NOW)
 
 
 def test_off_boarding_hides_the_dataset_and_keeps_it(ops: Connection) -> None:
-    dataset = onboard(APPLICATION, actor="ines", now=make.NOW).dataset
-    changes.offboard(dataset, actor="ines", now=make.NOW)
+    dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
+    offboarding.offboard_dataset(dataset, actor="ines", now=make.NOW)
     with pytest.raises(NotFound, match="There is no dataset `flights`"):
-        changes.live_dataset("flights")
+        lookup.live_dataset("flights")
     assert Dataset.objects.get().offboarded_at == make.NOW

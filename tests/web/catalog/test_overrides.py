@@ -12,10 +12,11 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from lakehub.accounts.models import Role
-from lakehub.catalog import changes
-from lakehub.catalog.bulk import Result, onboard_many
+from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset
-from lakehub.catalog.onboarding import Application, onboard
+from lakehub.catalog.onboarding.bulk import OnboardingStatus, onboard_many
+from lakehub.catalog.onboarding.onboard import onboard_dataset
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 from tests.factories import NOW
@@ -23,7 +24,7 @@ from tests.factories import NOW
 pytestmark = pytest.mark.django_db
 WRONG = {"sustain": "banana", "cadnce": "1h", "calendar": "0 6 * mon-fri"}
 TOLD = ("sustain='banana' is not a duration: write 30m", "no SLA `cadnce`", "calendar='0 6 * mon-fri' has 4 fields")
-WATCHED = Application(
+WATCHED = OnboardingRequest(
     name="raw", team="flight-ops", tier=3, connection="ops", table="raw", data_centers=("dc1",), ingested=False,
     kind="append-only", overrides=WRONG,
 )  # fmt: skip
@@ -44,17 +45,17 @@ def says_all(text: str) -> bool:
 
 def test_onboarding_refuses_them_by_name_value_and_remedy(ops: None) -> None:
     with pytest.raises(Refused) as refused:
-        onboard(WATCHED, actor="ann", now=NOW)
+        onboard_dataset(WATCHED, actor="ann", now=NOW)
     assert says_all(refused.value.fields["overrides"])
     (line,) = onboard_many([WATCHED], actor="ann", now=NOW)
-    assert (line.result, says_all(line.why["overrides"])) == (Result.REFUSED, True)
+    assert (line.result, says_all(line.why["overrides"])) == (OnboardingStatus.REFUSED, True)
     assert not Dataset.objects.exists()
 
 
 def test_a_zone_that_there_is_not_is_told_by_its_own_field(ops: None) -> None:
     wrong = replace(WATCHED, overrides={"sustain": "45m"}, partition_column="day", grain="day", partition_tz="Mars")
     with pytest.raises(Refused) as refused:
-        onboard(wrong, actor="ann", now=NOW)
+        onboard_dataset(wrong, actor="ann", now=NOW)
     assert refused.value.fields.keys() == {"partition_tz"}
 
 
@@ -83,7 +84,8 @@ def test_the_command_refuses_them(ops: None, tmp_path: Path, capsys: pytest.Capt
 
 def test_what_came_in_before_keeps_nobody_from_changing_something_else() -> None:
     flights = make.dataset("flights", overrides=WRONG)
-    assert changes.change(flights, {"tier": 0}, actor="ann", now=NOW).tier == 0
+    assert changes.update_dataset(flights, {"tier": 0}, actor="ann", now=NOW).tier == 0
     assert (
-        changes.change(flights, {"overrides": {"sustain": "45m"}}, actor="ann", now=NOW).overrides["sustain"] == "45m"
+        changes.update_dataset(flights, {"overrides": {"sustain": "45m"}}, actor="ann", now=NOW).overrides["sustain"]
+        == "45m"
     )

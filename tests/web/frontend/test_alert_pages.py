@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 from django.test import Client
 
-from incidents.domain.precedence import DEFAULT
-from incidents.messages.holding import pairs_of
+from incidents.domain.alerting.suppression import DEFAULT_PAIRS
 from incidents.models import Alert, Incident, Route
+from incidents.notifications.send_conditions import suppression_pairs
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Dataset
 from quality.models import Category
@@ -59,7 +59,7 @@ def test_muting_needs_a_reason(page: Client) -> None:
 
 def test_what_holds_what_is_changed_and_a_cycle_is_named(page: Client, flights: Dataset) -> None:
     page.post("/datasets/flights/suppress", {"by": "completeness", "suppresses": "others", "counts": "1"})
-    assert ("completeness", "others") in pairs_of(flights)
+    assert ("completeness", "others") in suppression_pairs(flights)
     answer = page.post(
         "/datasets/flights/suppress", {"by": "others", "suppresses": "freshness", "counts": "1"}, follow=True
     )
@@ -67,7 +67,7 @@ def test_what_holds_what_is_changed_and_a_cycle_is_named(page: Client, flights: 
     page.post("/datasets/flights/suppress", {"by": "freshness", "suppresses": "others", "counts": "0"})
     assert "Freshness does not hold others" in text_of(page.get(ALERTS))
     page.post("/datasets/flights/suppress/reset")
-    assert pairs_of(flights) == DEFAULT
+    assert suppression_pairs(flights) == DEFAULT_PAIRS
 
 
 def test_open_incidents_upstream_are_shown(page: Client, flights: Dataset) -> None:

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from lakehub.catalog.models import Dataset
-from quality.models import Category, Test
+from quality.models import Category, QualityTest
 from tests import factories as make
 
 COLUMNS = [{"name": "id", "type": "integer", "nullable": False}, {"name": "day", "type": "string", "nullable": False}]
@@ -61,7 +61,7 @@ def test_it_says_how_often_it_would_have_paged_and_lists_the_days(page: Client, 
         re.findall(r'<script id="backtest-dc1" type="application/json">(.*?)</script>', answer.content.decode())[0]
     )
     assert plot["limit"] == 5
-    assert not Test.objects.get(key="enough").units.exists()  # nothing is stored
+    assert not QualityTest.objects.get(key="enough").units.exists()  # nothing is stored
 
 
 def test_a_draft_is_tried_before_it_is_saved(page: Client, trips: Dataset) -> None:
@@ -88,7 +88,7 @@ def test_who_may_not_run_tests_may_not_try_them(guest: Client, trips: Dataset, m
     def never(*args: object, **named: object) -> None:
         raise AssertionError  # it reads the data, which costs
 
-    monkeypatch.setattr("frontend.backtesting.run_backtest", never)
+    monkeypatch.setattr("frontend.results.backtest_panel.run_backtest", never)
     for where in (f"{WHERE}/tests/enough?backtest=90", "/onboarding/trips?backtest=90"):
         text = text_of(guest.get(where))
         assert "in 90 days" not in text

@@ -9,8 +9,8 @@ from django.test import Client
 
 from lakehub.accounts.models import Team, User
 from lakehub.catalog.models import Dataset, DatasetCopy
-from quality.generator import generate
-from quality.models import Coverage
+from quality.generation.generate import generate_tests
+from quality.models import GenerationStatus
 from tests import factories as make
 
 
@@ -25,7 +25,7 @@ def covered(flights: Dataset) -> None:
     for dataset in Dataset.objects.filter(tier__lte=1):
         if not hasattr(dataset, "feed"):
             make.feed(dataset)
-        generate(dataset, now=make.NOW - make.DAY)
+        generate_tests(dataset, now=make.NOW - make.DAY)
 
 
 def test_what_is_not_covered_says_why_and_what_comes_next(page: Client) -> None:
@@ -41,7 +41,7 @@ def test_whole_is_said_with_the_number(page: Client, covered: None) -> None:
 
 
 def test_one_that_lacks_something_breaks_it(page: Client, covered: None) -> None:
-    Coverage.objects.filter(dataset__name="flights").update(problem="sustain='soon' is not a duration")
+    GenerationStatus.objects.filter(dataset__name="flights").update(problem="sustain='soon' is not a duration")
     html = page.get("/coverage").content.decode()
     assert "1 of 5 datasets of tiers 0 and 1 is not covered" in html
     assert 'href="/datasets/flights/settings">Mend its settings' in html
@@ -67,7 +67,7 @@ def test_the_live_part_of_home_does_not_count_it(page: Client, monkeypatch: pyte
     def never(*, now: object) -> None:
         raise AssertionError
 
-    monkeypatch.setattr("frontend.views.home.lately", never)
+    monkeypatch.setattr("frontend.screens.home.views.recent_coverage", never)
     assert page.get("/", headers={"X-Fragment": "now"}).status_code == 200
 
 

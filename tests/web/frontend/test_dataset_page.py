@@ -8,7 +8,7 @@ import re
 from django.test import Client
 
 from lakehub.catalog.models import Dataset
-from quality.models import Test, Unit
+from quality.models import QualityTest, Unit
 from tests import factories as make
 
 
@@ -31,7 +31,7 @@ def test_tests_show_observed_against_needs(page: Client) -> None:
 
 
 def test_a_row_opens_to_its_history(page: Client) -> None:
-    test = Test.objects.get(dataset__name="flights", category="consistency")
+    test = QualityTest.objects.get(dataset__name="flights", category="consistency")
     html = html_of(page, f"/datasets/flights?test={test.pk}-dc2&days=30")
     plot = json.loads(re.findall(r'<script id="history" type="application/json">(.*?)</script>', html)[0])
     assert plot["limit"] == 0.999
@@ -43,7 +43,7 @@ def test_a_row_opens_to_its_history(page: Client) -> None:
 
 
 def test_a_test_of_everything_has_its_runs_as_history(page: Client) -> None:
-    test = Test.objects.get(dataset__name="flights", category="freshness")
+    test = QualityTest.objects.get(dataset__name="flights", category="freshness")
     html = html_of(page, f"/datasets/flights?test={test.pk}-dc1")
     plot = json.loads(re.findall(r'<script id="history" type="application/json">(.*?)</script>', html)[0])
     assert plot["unit"] == "s"

@@ -9,10 +9,10 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from frontend.csp import POLICY
 from incidents.models import Incident
 from lakehub.catalog.models import Dataset
-from quality.models import Category, Test
+from lakehub.http.csp import POLICY
+from quality.models import Category, QualityTest
 from tests import factories as make
 
 PAGES = (
@@ -42,6 +42,7 @@ PAGES = (
     "/gate/query",
     "/gate/policies",
     "/gate/policies?consumer=pricing&tier=0",
+    "/help/glossary",
     "/coverage",
     "/scores",
     "/scores?by=test&days=30&tier=1",
@@ -69,6 +70,7 @@ MOST_QUERIES = {
     "/audit": 5,
     "/tokens": 7,
     "/coverage": 36,
+    "/help/glossary": 3,
     "/business-metrics": 5,
     "/datasets/flights/rules": 20,
 }
@@ -80,7 +82,7 @@ ANSWERED: set[str] = set()
 
 
 def address(template: str) -> str:
-    test = Test.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
+    test = QualityTest.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
     return template.format(incident=Incident.objects.get(category=Category.CONSISTENCY).pk, test=test.key)
 
 

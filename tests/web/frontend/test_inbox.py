@@ -9,9 +9,10 @@ from collections.abc import Iterator
 import pytest
 from django.test import Client
 
-from frontend.queries.inbox import PAGE, shown_open
-from frontend.queries.incidents import shown_state
-from incidents.models import Incident, MessageState, State, Subscription
+from frontend.components.incident_rows import shown_state
+from frontend.components.open_incidents import open_incidents_by_state
+from frontend.screens.incidents.inbox import PAGE_SIZE
+from incidents.models import Incident, IncidentState, MessageState, Subscription
 from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset
 from quality.models import Category
@@ -59,23 +60,23 @@ def test_the_worst_come_first_however_new_they_are(page: Client, newest: Inciden
 
 def test_every_page_has_its_part_and_none_is_shown_twice(page: Client, newest: Incident) -> None:
     pages = [shown_at(page, f"/incidents?page={number}") for number in range(1, 6)]
-    assert len(pages[0]) >= PAGE  # and what was resolved today
+    assert len(pages[0]) >= PAGE_SIZE  # and what was resolved today
     shown = [number for one in pages for number in dict.fromkeys(one)]
     assert set(Incident.objects.filter(resolved_at=None).values_list("pk", flat=True)) <= set(shown)
-    assert f"1 to {PAGE} of 235 incidents" in text_of(page, "/incidents")
-    assert f"{PAGE + 1} to {2 * PAGE} of 235 incidents" in text_of(page, "/incidents?page=2")
+    assert f"1 to {PAGE_SIZE} of 235 incidents" in text_of(page, "/incidents")
+    assert f"{PAGE_SIZE + 1} to {2 * PAGE_SIZE} of 235 incidents" in text_of(page, "/incidents?page=2")
 
 
 def test_the_counts_are_of_all(page: Client, newest: Incident, flood: list[Incident], ines: User) -> None:
     Subscription.objects.create(user=ines, dataset=flood[0].dataset, created_at=NOW)
     chips = "Open 235 Mine 2 Unassigned 233 Followed 230 Suppressed 1 Snoozed 1 Resolved, 7 d 1"
     assert chips in text_of(page, "/incidents")
-    assert f"1 to {PAGE} of 230 incidents" in text_of(page, "/incidents?view=followed")
+    assert f"1 to {PAGE_SIZE} of 230 incidents" in text_of(page, "/incidents?view=followed")
 
 
 def test_what_was_resolved_today_is_counted_too(page: Client, flood: list[Incident]) -> None:
     Incident.objects.filter(pk__in=[one.pk for one in flood[:30]]).update(
-        state=State.RESOLVED, resolved_at=NOW - HOUR, resolution="auto"
+        state=IncidentState.RESOLVED, resolved_at=NOW - HOUR, resolution="auto"
     )
     assert "Resolved today 20 of 31 incidents" in text_of(page, "/incidents")
     assert "Resolved today" not in text_of(page, "/incidents?page=2")
@@ -95,18 +96,24 @@ def test_where_a_bulk_action_came_from_is_where_it_goes_back(page: Client, newes
 def in_every_state(dataset: Dataset) -> Iterator[Incident]:
     """Each state, snoozed, over its snooze or not; a message of it is held or not."""
     snoozes = (None, NOW - HOUR, NOW, NOW + HOUR)
-    reports = (State.REPORTED, State.WAITING, State.MATCHED, State.REJECTED, State.ACKNOWLEDGED)
-    kinds = [(State.OPEN, False), (State.ACKNOWLEDGED, False), *((state, True) for state in reports)]
+    reports = (
+        IncidentState.REPORTED,
+        IncidentState.WAITING,
+        IncidentState.MATCHED,
+        IncidentState.REJECTED,
+        IncidentState.ACKNOWLEDGED,
+    )
+    kinds = [(IncidentState.OPEN, False), (IncidentState.ACKNOWLEDGED, False), *((state, True) for state in reports)]
     for (state, told), until, held in itertools.product(kinds, snoozes, (False, True)):
         made = make.incident(dataset, state=state, reported=told, snoozed_until=until)
         if held:
-            make.message(made, MessageState.HELD, held_since=NOW)
+            make.message(made, MessageState.HELD, suppressed_since=NOW)
         yield made
 
 
 @pytest.mark.parametrize("grace_until", [None, NOW, NOW + HOUR])
 def test_the_database_says_of_many_what_is_said_of_one(page: Client, grace_until: object) -> None:
     made = {one.pk for one in in_every_state(make.dataset("one", grace_until=grace_until))}
-    found = list(shown_open(now=NOW).filter(pk__in=made))
+    found = list(open_incidents_by_state(now=NOW).filter(pk__in=made))
     assert len(found) == 56
     assert [one.shown for one in found] == [shown_state(one, now=NOW) for one in found]  # type: ignore[attr-defined]

@@ -299,7 +299,7 @@ def test_a_run_of_the_dataset_can_be_named_as_the_backfill(page: Client, cross_d
 
 def test_somebody_is_mentioned(page: Client, late: Incident) -> None:
     page.post(f"/incidents/{late.pk}/comment", {"text": "@ines, look"})
-    assert Message.objects.get(occasion="mentioned").told_because.startswith("mentioned: ines")
+    assert Message.objects.get(occasion="mentioned").recipient_reason.startswith("mentioned: ines")
     answer = page.post(f"/incidents/{late.pk}/comment", {"text": "@inez, look"}, follow=True)
     assert "Did you mean `ines`?" in answer.content.decode()
 

@@ -13,7 +13,7 @@ import pytest
 from django.test import Client
 
 from lakehub.catalog.models import Dataset
-from quality.domain.rules import KINDS
+from quality.domain.generation.rules import RULE_KINDS
 from quality.models import ColumnRule
 from tests import factories as make
 
@@ -44,8 +44,8 @@ def text_of(answer: Any) -> str:
 
 def test_every_kind_can_be_chosen(page: Client, watched: Dataset) -> None:
     html = page.get(WHERE).content.decode()
-    assert set(re.findall(r'href="\?kind=(\w+)#add"', html)) == set(KINDS)
-    for kind in KINDS:
+    assert set(re.findall(r'href="\?kind=(\w+)#add"', html)) == set(RULE_KINDS)
+    for kind in RULE_KINDS:
         assert f'name="kind" value="{kind}"' in page.get(f"{WHERE}?kind={kind}").content.decode()
 
 

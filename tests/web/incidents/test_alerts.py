@@ -6,16 +6,16 @@ import pytest
 from django.db.models import F
 from django.test import Client
 
-from incidents import alert_coverage, alerts
+from incidents.alerts import coverage, generate
 from incidents.models import Alert, IncidentEvent, Message, Route
 from lakehub.accounts.models import AuditEntry, Role, Team
-from lakehub.catalog import changes
+from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from quality.models import Category
 from tests import factories
 from tests.factories import NOW
-from tests.web.incidents.stage import Stage
+from tests.web.incidents.failing_dataset import FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -27,82 +27,82 @@ def flights() -> Dataset:
 
 
 def tier(dataset: Dataset, tier: int) -> None:
-    changes.change(dataset, {"tier": tier}, actor="ana", now=NOW)
+    changes.update_dataset(dataset, {"tier": tier}, actor="ana", now=NOW)
 
 
 def severities(dataset: Dataset) -> dict[str, str]:
-    return {alert.category: alert.tone.severity.value for alert in alerts.of_dataset(dataset)}
+    return {alert.category: alert.setting.severity.value for alert in generate.alerts_of(dataset)}
 
 
 def test_each_category_of_a_live_dataset_gets_an_alert_once(flights: Dataset) -> None:
     factories.dataset("gone", offboarded_at=NOW)
-    assert alerts.generate_missing(now=NOW) == 1
+    assert generate.generate_outdated_alerts(now=NOW) == 1
     assert severities(flights) == {
         **dict.fromkeys(("freshness", "completeness", "duplicates", "consistency"), "high"),
         **dict.fromkeys(("ingestion", "others"), "medium"),
     }
-    assert alerts.generate_missing(now=NOW) == 0
+    assert generate.generate_outdated_alerts(now=NOW) == 0
 
 
 def test_they_are_made_anew_when_the_metadata_changes(flights: Dataset) -> None:
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     tier(flights, 0)
-    assert alerts.generate_missing(now=NOW) == 1
+    assert generate.generate_outdated_alerts(now=NOW) == 1
     assert severities(flights)["freshness"] == "critical"
     assert {alert.metadata_version for alert in Alert.objects.all()} == {2}
 
 
 def test_what_a_person_set_survives_and_says_so(flights: Dataset) -> None:
-    alerts.generate_missing(now=NOW)
-    alerts.override(flights, "freshness", {"severity": "low"}, actor="ana", now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
+    generate.override_alert(flights, "freshness", {"severity": "low"}, actor="ana", now=NOW)
     tier(flights, 0)
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     kept = Alert.objects.get(category="freshness")
-    assert (kept.tone.severity, kept.severity, kept.overridden_by, kept.overridden_at) == (
+    assert (kept.setting.severity, kept.severity, kept.overridden_by, kept.overridden_at) == (
         "low",
         "critical",
         "ana",
         NOW,
     )
-    alerts.override(flights, "freshness", {}, actor="ben", now=NOW)
+    generate.override_alert(flights, "freshness", {}, actor="ben", now=NOW)
     kept.refresh_from_db()
-    assert (kept.tone.severity, kept.overridden_by) == ("critical", "")
+    assert (kept.setting.severity, kept.overridden_by) == ("critical", "")
     assert AuditEntry.objects.filter(action="set alert").count() == 2
 
 
 def test_the_urgency_that_a_dataset_overrides_counts(flights: Dataset) -> None:
     flights.overrides = {"severity": "mail"}
     flights.save()
-    alerts.generate(flights, now=NOW)
+    generate.generate_alerts(flights, now=NOW)
     assert severities(flights)["freshness"] == "low"
 
 
 def test_what_cannot_be_overridden_is_refused(flights: Dataset) -> None:
     with pytest.raises(Refused, match="Did you mean `high`"):
-        alerts.override(flights, "freshness", {"severity": "hihg"}, actor="ana", now=NOW)
+        generate.override_alert(flights, "freshness", {"severity": "hihg"}, actor="ana", now=NOW)
     with pytest.raises(NotFound, match="Did you mean `freshness`"):
-        alerts.override(flights, "freshnes", {"severity": "high"}, actor="ana", now=NOW)
+        generate.override_alert(flights, "freshnes", {"severity": "high"}, actor="ana", now=NOW)
 
 
 def test_an_open_incident_that_matters_more_now_is_told_as_worse() -> None:
-    stage = Stage()
-    alerts.generate(stage.dataset, now=NOW)
+    stage = FailingDataset()
+    generate.generate_alerts(stage.dataset, now=NOW)
     incident = stage.opened()
     tier(stage.dataset, 0)
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     assert IncidentEvent.objects.get(kind="worse").text == "its severity is critical now, it was high"
     assert list(incident.messages.values_list("occasion", flat=True)) == ["opened"], (
         "it is not sent yet: it says so itself"
     )
     assert "severity critical" in Message.objects.get().body
     tier(stage.dataset, 3)
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     assert IncidentEvent.objects.filter(kind="worse").count() == 1, "less is not worse"
 
 
 def test_nobody_is_told_of_what_is_muted_and_the_timeline_says_why() -> None:
-    stage = Stage()
-    alerts.override(stage.dataset, "consistency", {"muted": True, "why": "dc2 moves"}, actor="ana", now=NOW)
+    stage = FailingDataset()
+    generate.override_alert(stage.dataset, "consistency", {"muted": True, "why": "dc2 moves"}, actor="ana", now=NOW)
     incident = stage.opened()
     assert not incident.messages.exists()
     told = IncidentEvent.objects.get(kind="not_told").text
@@ -113,21 +113,21 @@ def test_nobody_is_told_of_what_is_muted_and_the_timeline_says_why() -> None:
 
 
 def lacks() -> list[str]:
-    return [why for one in alert_coverage.coverage(now=NOW).uncovered for why in one.why]
+    return [why for one in coverage.alert_coverage(now=NOW).uncovered for why in one.reasons]
 
 
 def test_a_dataset_is_covered_when_somebody_hears_of_every_category(flights: Dataset) -> None:
     factories.dataset("low", tier=4)
     assert lacks() == ["it has no alert for freshness, completeness, duplicates, consistency, ingestion, others yet"]
-    alerts.generate_missing(now=NOW)
-    found = alert_coverage.coverage(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
+    found = coverage.alert_coverage(now=NOW)
     assert (found.covered, found.datasets, found.share) == (1, 1, 1.0)
 
 
 def test_what_keeps_it_from_being_covered_is_named(flights: Dataset) -> None:
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     Dataset.objects.update(metadata_version=F("metadata_version") + 1)
-    alerts.override(flights, "others", {"muted": True, "why": "noise"}, actor="ana", now=NOW)
+    generate.override_alert(flights, "others", {"muted": True, "why": "noise"}, actor="ana", now=NOW)
     Route.objects.create(team=flights.team, channel="email", address="ops@example.org", least="high")
     assert lacks() == [
         "its alerts are of version 1 of its metadata, which is at 2",
@@ -137,7 +137,7 @@ def test_what_keeps_it_from_being_covered_is_named(flights: Dataset) -> None:
 
 
 def test_the_log_is_nobody(flights: Dataset) -> None:
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     Team.objects.update(email="")
     assert lacks() == ["its messages end in the log: team flight-ops named no address"]
 
@@ -145,9 +145,9 @@ def test_the_log_is_nobody(flights: Dataset) -> None:
 def test_the_queries_of_coverage_do_not_grow_with_the_fleet(flights: Dataset, django_assert_num_queries) -> None:  # type: ignore[no-untyped-def]
     for number in range(5):
         factories.dataset(f"more{number}", tier=0)
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     with django_assert_num_queries(3):
-        assert alert_coverage.coverage(now=NOW).is_whole
+        assert coverage.alert_coverage(now=NOW).is_whole
 
 
 # Over the API
@@ -167,7 +167,7 @@ WHERE = "/api/v1/datasets/flights/alerts"
 
 def test_the_alerts_say_how_loud_who_is_told_and_what_holds_them(owner: Client, flights: Dataset) -> None:
     factories.quality_test(flights, Category.CONSISTENCY)
-    alerts.generate(flights, now=NOW)
+    generate.generate_alerts(flights, now=NOW)
     found = {one["category"]: one for one in owner.get(WHERE).json()}
     one = found["consistency"]
     assert (one["severity"], one["muted"], one["suppressed_by"]) == ("high", False, ["freshness"])
@@ -185,6 +185,6 @@ def test_an_override_is_set_and_taken_back(owner: Client, flights: Dataset) -> N
 
 
 def test_coverage_is_a_number(owner: Client, flights: Dataset) -> None:
-    alerts.generate_missing(now=NOW)
+    generate.generate_outdated_alerts(now=NOW)
     assert owner.get("/api/v1/alerts/coverage").json()["share"] == 1.0
     assert owner.get("/api/v1/alerts/coverage?tier=9").status_code == 422

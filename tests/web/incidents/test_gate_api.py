@@ -7,8 +7,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from incidents.gate.answers import Question
-from incidents.gate.answers import ask as ask_gate
+from incidents.gate.answer import CopyQuestion
+from incidents.gate.answer import ask_gate as ask_gate
 from incidents.models import GatePolicy, GateQuestion
 from lakehub import wiring
 from lakehub.catalog.models import Dataset
@@ -16,8 +16,8 @@ from lakehub.kernel.interval import Interval
 from quality.models import Category
 from tests import factories
 from tests.factories import DAY, MINUTE, NOW, day
-from tests.web.incidents.calling import program
-from tests.web.incidents.stage import BAD_DAY, Stage
+from tests.web.incidents.api_clients import token_client
+from tests.web.incidents.failing_dataset import BAD_DAY, FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -30,12 +30,12 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage.of_the_gate()
+def stage() -> FailingDataset:
+    return FailingDataset.of_the_gate()
 
 
 def client(consumer: str = "pricing", data_center: str = "dc2", scopes: tuple[str, ...] = ("gate:read",)) -> Client:
-    return program(factories.user(), *scopes, consumer=consumer, data_center=data_center)
+    return token_client(factories.user(), *scopes, consumer=consumer, data_center=data_center)
 
 
 def ask(by: Client | None = None, expect: int = 200, **asked: str) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def ask(by: Client | None = None, expect: int = 200, **asked: str) -> dict[str, 
     return body
 
 
-def test_a_bad_day_is_blocked_with_its_incident_and_when_to_ask_again(stage: Stage) -> None:
+def test_a_bad_day_is_blocked_with_its_incident_and_when_to_ask_again(stage: FailingDataset) -> None:
     said = ask()
     assert (said["verdict"], said["allowed"], said["data_center"], said["consumer"]) == (
         "fail",
@@ -60,42 +60,42 @@ def test_a_bad_day_is_blocked_with_its_incident_and_when_to_ask_again(stage: Sta
     assert said["retry_after"] >= 1
 
 
-def test_the_day_before_and_the_other_data_center_pass(stage: Stage) -> None:
+def test_the_day_before_and_the_other_data_center_pass(stage: FailingDataset) -> None:
     assert ask(**{"from": "2026-11-15", "to": "2026-11-16"})["verdict"] == "pass"
     assert ask(dc="dc1")["verdict"] == "pass"
 
 
-def test_tomorrow_is_unknown_because_it_is_not_due(stage: Stage) -> None:
+def test_tomorrow_is_unknown_because_it_is_not_due(stage: FailingDataset) -> None:
     said = ask(**{"from": "2026-11-18", "to": "2026-11-19"})
     assert (said["verdict"], said["reasons"][0]["reason"]) == ("unknown", "not_due")
 
 
-def test_a_change_of_state_shows_in_the_next_answer(stage: Stage) -> None:
+def test_a_change_of_state_shows_in_the_next_answer(stage: FailingDataset) -> None:
     stage.passes(stage.unit(), at=NOW)
     assert ask()["verdict"] == "pass"
 
 
-def test_an_eta_is_told_and_decides_when_to_ask_again(stage: Stage) -> None:
+def test_an_eta_is_told_and_decides_when_to_ask_again(stage: FailingDataset) -> None:
     stage.dataset.incidents.update(eta=NOW + 10 * MINUTE)
     stage.unit().__class__.objects.update(due_at=None)
     said = ask()
     assert (said["recovery_eta"], said["retry_after"]) == ("2026-11-17T19:42:00Z", 600.0)
 
 
-def test_the_consumer_is_the_tokens_and_its_policy_decides(stage: Stage) -> None:
+def test_the_consumer_is_the_tokens_and_its_policy_decides(stage: FailingDataset) -> None:
     GatePolicy.objects.create(consumer="dashboards", tier=1, blocks=["unknown:unmonitored"])
     said = ask(client("dashboards"), consumer="pricing")
     assert (said["consumer"], said["verdict"], said["allowed"]) == ("dashboards", "fail", True)
     assert said["retry_after"] is None
 
 
-def test_grace_allows_and_says_what_it_would_be(stage: Stage) -> None:
+def test_grace_allows_and_says_what_it_would_be(stage: FailingDataset) -> None:
     Dataset.objects.update(grace_until=NOW + DAY)
     said = ask()
     assert (said["verdict"], said["reasons"][0]["reason"], said["allowed"]) == ("fail", "in_grace", True)
 
 
-def test_a_comparison_with_dc1_says_nothing_about_dc1_itself(stage: Stage) -> None:
+def test_a_comparison_with_dc1_says_nothing_about_dc1_itself(stage: FailingDataset) -> None:
     test = stage.test()
     assert test.version is not None
     test.version.flattened = "rows(this) / rows(this@dc1) > 0.999"
@@ -105,14 +105,14 @@ def test_a_comparison_with_dc1_says_nothing_about_dc1_itself(stage: Stage) -> No
     assert "Rows as in dc1" not in {reason["test"] for reason in ask(dc="dc1")["reasons"]}
 
 
-def test_stale_data_counts_from_its_boundary_on(stage: Stage) -> None:
+def test_stale_data_counts_from_its_boundary_on(stage: FailingDataset) -> None:
     stage.passes(stage.unit(), at=NOW)
     stage.stale(BAD_DAY.start)
     assert ask()["verdict"] == "fail"
     assert ask(**{"from": "2026-11-15", "to": "2026-11-16"})["verdict"] == "pass"
 
 
-def test_a_question_is_kept_once_a_request(stage: Stage) -> None:
+def test_a_question_is_kept_once_a_request(stage: FailingDataset) -> None:
     by = client()
     for request_id in ("run 7", "run 7", "run 8"):
         ask(by, request_id=request_id)
@@ -122,7 +122,7 @@ def test_a_question_is_kept_once_a_request(stage: Stage) -> None:
     ]
 
 
-def test_all_inputs_of_a_job_are_one_question(stage: Stage) -> None:
+def test_all_inputs_of_a_job_are_one_question(stage: FailingDataset) -> None:
     inputs = [{"dataset": "flights", "dc": dc, **FROM_TO} for dc in ("dc1", "dc2")]
     answer = client().post("/api/v1/gate", {"inputs": inputs}, content_type="application/json")
     said = answer.json()
@@ -150,36 +150,36 @@ def test_all_inputs_of_a_job_are_one_question(stage: Stage) -> None:
     ],
 )
 def test_a_question_that_makes_no_sense_is_answered_with_the_remedy(
-    stage: Stage, asked: dict[str, str], code: int, message: str
+    stage: FailingDataset, asked: dict[str, str], code: int, message: str
 ) -> None:
     said = ask(expect=code, **asked)
     assert message in said["error"]["message"]
     assert not GateQuestion.objects.exists()
 
 
-def test_both_ends_are_mended_at_once(stage: Stage) -> None:
+def test_both_ends_are_mended_at_once(stage: FailingDataset) -> None:
     assert set(ask(expect=422, **{"from": "x", "to": "y"})["error"]["fields"]) == {"from", "to"}
 
 
-def test_a_plus_that_arrives_as_a_space_is_read_as_a_plus(stage: Stage) -> None:
+def test_a_plus_that_arrives_as_a_space_is_read_as_a_plus(stage: FailingDataset) -> None:
     said = ask(**{"from": "2026-11-16T05:00:00 00:00", "to": "2026-11-17T06:00:00+01:00"})
     assert said["range"] == {"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}
 
 
-def test_a_token_without_a_data_center_must_say_which(stage: Stage) -> None:
+def test_a_token_without_a_data_center_must_say_which(stage: FailingDataset) -> None:
     said = ask(client(data_center=""), expect=422)
     assert "`flights` has copies in dc1, dc2: say which one, as in `dc=dc1`" in said["error"]["message"]
 
 
-def test_a_token_without_the_scope_is_refused(stage: Stage) -> None:
+def test_a_token_without_the_scope_is_refused(stage: FailingDataset) -> None:
     assert "lacks the scope 'gate:read'" in ask(client(scopes=("catalog:read",)), expect=403)["error"]["message"]
     assert Client().get("/api/v1/gate").status_code == 401
 
 
-def test_an_answer_takes_five_queries_whatever_the_number_of_partitions(stage: Stage) -> None:
+def test_an_answer_takes_five_queries_whatever_the_number_of_partitions(stage: FailingDataset) -> None:
     for number in range(1, 15):
         stage.unit(day(f"2026-10-{number:02}"))
     for wanted in (BAD_DAY, Interval(NOW - 60 * DAY, NOW)):
         with CaptureQueriesContext(connection) as asked:
-            ask_gate(Question("flights", wanted, "pricing", "dc2"), now=NOW)
+            ask_gate(CopyQuestion("flights", wanted, "pricing", "dc2"), now=NOW)
         assert len([query for query in asked if "SAVEPOINT" not in query["sql"]]) == 5

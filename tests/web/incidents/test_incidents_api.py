@@ -6,14 +6,14 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from incidents.api.urls import ACTIONS
 from incidents.models import Incident, UserReport
-from incidents.urls import ACTIONS
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry, Role, User
 from quality.models import Category
 from tests.factories import HOUR, NOW
-from tests.web.incidents.calling import client, post
-from tests.web.incidents.stage import Stage
+from tests.web.incidents.api_clients import client, post
+from tests.web.incidents.failing_dataset import FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -25,7 +25,7 @@ def at_now(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture
 def incident() -> Incident:
-    return Stage().opened()
+    return FailingDataset().opened()
 
 
 def test_the_list_is_narrowed_by_what_is_asked(incident: Incident) -> None:
@@ -118,7 +118,7 @@ def test_every_action_needs_a_role_in_the_owning_team_and_the_scope(incident: In
 
 
 def test_anybody_signed_in_reports_what_no_test_saw() -> None:
-    Stage()
+    FailingDataset()
     asked = {
         "dataset": "flights",
         "category": Category.OTHERS,
@@ -133,7 +133,7 @@ def test_anybody_signed_in_reports_what_no_test_saw() -> None:
 
 
 def test_a_report_gates_what_it_is_about() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.unit()
     asked = {
         "dataset": "flights",

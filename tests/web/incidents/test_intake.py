@@ -6,15 +6,15 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from incidents import intake
-from incidents.intake import take_in
-from incidents.ledger import Ledger
+from incidents.lifecycle import intake
+from incidents.lifecycle.correlate import Correlator
+from incidents.lifecycle.intake import process_flips
 from incidents.models import Incident, IncidentEvent, Message, Span
 from lakehub.kernel.outcome import Outcome
 from quality.models import Category, Flip, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
-from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+from tests.web.incidents.failing_dataset import BAD_DAY, DAY_BEFORE, FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -24,9 +24,9 @@ def events(incident: Incident) -> list[str]:
 
 
 def test_a_failure_opens_an_incident_with_its_range_its_life_and_a_message() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     unit = stage.fails(observed=0.9898, threshold="> 99.9%", detail={"observed": "98.98%", "behind": "975 of 985"})
-    assert take_in(now=NOW) == 1
+    assert process_flips(now=NOW) == 1
     incident = Incident.objects.get()
     span = incident.spans.get()
     assert (span.unit_id, span.start, span.end, span.began_at) == (unit.pk, BAD_DAY.start, BAD_DAY.end, NOW)
@@ -36,84 +36,84 @@ def test_a_failure_opens_an_incident_with_its_range_its_life_and_a_message() -> 
 
 
 def test_a_life_begins_at_the_first_failure() -> None:
-    stage = Stage(sustain=timedelta(hours=2))
+    stage = FailingDataset(sustain=timedelta(hours=2))
     unit = stage.fails(at=NOW)
-    assert take_in(now=NOW) == 1
+    assert process_flips(now=NOW) == 1
     assert not Incident.objects.exists()
     stage.see(unit, Outcome.FAIL, at=NOW + 2 * HOUR)
-    take_in(now=NOW + 2 * HOUR)
+    process_flips(now=NOW + 2 * HOUR)
     assert Incident.objects.get().spans.get().began_at == NOW
 
 
 def test_a_second_delivery_changes_nothing() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.fails()
-    assert [take_in(now=NOW), take_in(now=NOW)] == [1, 0]
+    assert [process_flips(now=NOW), process_flips(now=NOW)] == [1, 0]
     Flip.objects.update(claimed_at=None)
-    take_in(now=NOW)
+    process_flips(now=NOW)
     assert (Incident.objects.count(), Span.objects.count(), Message.objects.count()) == (1, 1, 1)
 
 
 def test_neighbours_join_and_far_days_open_their_own() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     for over in (BAD_DAY, DAY_BEFORE, day("2026-11-02")):
         stage.fails(over)
-    take_in(now=NOW)
+    process_flips(now=NOW)
     assert [incident.spans.count() for incident in Incident.objects.order_by("pk")] == [2, 1]
     assert Message.objects.count() == 2
 
 
 def test_categories_do_not_mix() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.fails()
     stage.fails(category=Category.DUPLICATES)
-    take_in(now=NOW)
+    process_flips(now=NOW)
     assert set(Incident.objects.values_list("category", flat=True)) == {Category.CONSISTENCY, Category.DUPLICATES}
 
 
 def test_a_pass_ends_the_span_and_the_last_one_resolves_the_incident() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     one, other = stage.fails(), stage.fails(DAY_BEFORE)
-    take_in(now=NOW)
+    process_flips(now=NOW)
     stage.passes(one, at=NOW + HOUR)
-    take_in(now=NOW + HOUR + MINUTE)
+    process_flips(now=NOW + HOUR + MINUTE)
     incident = Incident.objects.get()
     assert (incident.state, incident.spans.get(unit=one).ended_at) == ("open", NOW + HOUR)
     stage.passes(other, at=NOW + 2 * HOUR)
-    take_in(now=NOW + 2 * HOUR)
+    process_flips(now=NOW + 2 * HOUR)
     incident.refresh_from_db()
     assert (incident.state, incident.resolution, incident.resolved_at) == ("resolved", "auto", NOW + 2 * HOUR)
     assert events(incident) == ["opened", "span_opened", "span_closed", "span_closed", "resolved"]
 
 
 def test_a_pass_of_a_run_that_a_person_asked_for_says_so() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     incident = stage.opened()
     stage.passes(Unit.objects.get(), at=NOW + HOUR, trigger="manual")
-    take_in(now=NOW + HOUR)
+    process_flips(now=NOW + HOUR)
     incident.refresh_from_db()
     assert incident.resolution == "manual_rerun"
 
 
 @pytest.mark.parametrize(("later", "incidents"), [(23 * HOUR, 1), (25 * HOUR, 2)])
 def test_a_unit_that_comes_back_within_a_day_reopens_its_incident(later: timedelta, incidents: int) -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.opened()
     unit = Unit.objects.get()
     stage.passes(unit, at=NOW + HOUR)
-    take_in(now=NOW + HOUR)
+    process_flips(now=NOW + HOUR)
     stage.see(unit, Outcome.FAIL, at=NOW + HOUR + later)
-    take_in(now=NOW + HOUR + later)
+    process_flips(now=NOW + HOUR + later)
     first = Incident.objects.order_by("pk")[0]
     assert (Incident.objects.count(), first.state) == (incidents, "open" if incidents == 1 else "resolved")
     assert Span.objects.count() == 2
 
 
 def test_an_incident_that_came_and_went_between_two_looks_is_resolved_and_told_to_nobody() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     unit = stage.fails()
     stage.passes(unit, at=NOW + MINUTE)
-    take_in(now=NOW + MINUTE)
+    process_flips(now=NOW + MINUTE)
     incident = Incident.objects.get()
     assert (incident.state, incident.spans.get().ended_at) == ("resolved", NOW + MINUTE)
     assert incident.title.startswith("flights: Rows as in dc1")
@@ -121,42 +121,42 @@ def test_an_incident_that_came_and_went_between_two_looks_is_resolved_and_told_t
 
 
 def test_a_unit_that_came_back_between_two_looks_stays_in_its_incident() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     unit = stage.fails()
     stage.passes(unit, at=NOW + MINUTE)
     stage.see(unit, Outcome.FAIL, at=NOW + 2 * MINUTE)
-    take_in(now=NOW + 2 * MINUTE)
+    process_flips(now=NOW + 2 * MINUTE)
     incident = Incident.objects.get()
     assert (incident.state, incident.spans.count()) == ("open", 2)
     stage.passes(unit, at=NOW + 3 * MINUTE)
     stage.see(unit, Outcome.FAIL, at=NOW + 4 * MINUTE)
-    take_in(now=NOW + 4 * MINUTE)
+    process_flips(now=NOW + 4 * MINUTE)
     incident.refresh_from_db()
     assert (incident.state, incident.spans.count(), Incident.objects.count()) == ("open", 3, 1)
     assert events(incident).count("resolved") == 0
 
 
 def test_stale_data_is_affected_from_the_boundary_on_which_moves_until_it_ends() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     unit = stage.stale(BAD_DAY.start)
-    take_in(now=NOW)
+    process_flips(now=NOW)
     span = Span.objects.get()
     assert (span.start, span.end.year) == (BAD_DAY.start, 9999)
     Unit.objects.filter(pk=unit.pk).update(affected_from=BAD_DAY.end)
-    take_in(now=NOW)
+    process_flips(now=NOW)
     assert Span.objects.get().start == BAD_DAY.end
     stage.passes(unit, at=NOW + HOUR)
     Unit.objects.filter(pk=unit.pk).update(affected_from=BAD_DAY.end + DAY)
-    take_in(now=NOW + HOUR)
+    process_flips(now=NOW + HOUR)
     assert Span.objects.get().start == BAD_DAY.end
 
 
 def test_an_off_boarded_dataset_leaves_no_open_incident() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     incident = stage.opened()
     stage.dataset.offboarded_at = NOW + HOUR
     stage.dataset.save()
-    take_in(now=NOW + HOUR)
+    process_flips(now=NOW + HOUR)
     incident.refresh_from_db()
     assert (incident.resolution, incident.resolved_at) == ("offboarded", NOW + HOUR)
     assert not Span.objects.filter(ended_at=None).exists()
@@ -164,33 +164,33 @@ def test_an_off_boarded_dataset_leaves_no_open_incident() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_a_worker_that_dies_halfway_leaves_everything_to_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.fails()
-    settle = Ledger.settle
-    monkeypatch.setattr(Ledger, "settle", lambda ledger: _die())
+    settle = Correlator.write_changes
+    monkeypatch.setattr(Correlator, "write_changes", lambda ledger: _die())
     with pytest.raises(SystemExit, match="killed"):
-        take_in(now=NOW)
+        process_flips(now=NOW)
     assert (Incident.objects.count(), Flip.objects.filter(claimed_at=None).count()) == (0, 1)
-    monkeypatch.setattr(Ledger, "settle", settle)
-    take_in(now=NOW)
+    monkeypatch.setattr(Correlator, "write_changes", settle)
+    process_flips(now=NOW)
     assert (Incident.objects.count(), Message.objects.count()) == (1, 1)
 
 
 def test_a_dataset_that_cannot_be_taken_in_holds_up_no_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.fails()
     other = factories.test(factories.dataset("weather"), Category.DUPLICATES)
     failed = factories.unit(other, over=BAD_DAY)
     Flip.objects.create(unit=failed, was="pass", becomes="fail", at=NOW, failing_since=NOW)
-    settle = Ledger.settle
+    settle = Correlator.write_changes
 
-    def settle_but_flights(ledger: Ledger) -> None:
+    def settle_but_flights(ledger: Correlator) -> None:
         if ledger.dataset == stage.dataset:
             raise ValueError("no title for this incident")
         settle(ledger)
 
-    monkeypatch.setattr(Ledger, "settle", settle_but_flights)
-    assert take_in(now=NOW) == 1
+    monkeypatch.setattr(Correlator, "write_changes", settle_but_flights)
+    assert process_flips(now=NOW) == 1
     assert [incident.dataset.name for incident in Incident.objects.all()] == ["weather"]
     assert Flip.objects.get(claimed_at=None).unit.test.dataset == stage.dataset
 
@@ -203,15 +203,15 @@ def test_looking_when_there_is_nothing_takes_four_queries() -> None:
     with CaptureQueriesContext(
         connection,
     ) as asked:
-        assert take_in(now=NOW) == 0
+        assert process_flips(now=NOW) == 0
     assert len(asked) <= 4
 
 
 def test_many_partitions_that_fail_at_once_are_one_incident_and_one_message() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     for number in range(1, 15):
         stage.fails(day(f"2026-11-{number:02}"))
-    assert intake.take_in(now=NOW) == 14
+    assert intake.process_flips(now=NOW) == 14
     assert (Incident.objects.count(), Message.objects.count()) == (1, 1)
     assert IncidentEvent.objects.count() == 2
     assert "and 13 more" in Incident.objects.get().title

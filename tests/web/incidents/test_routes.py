@@ -11,12 +11,13 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from incidents.channels import CannotSend
+from incidents.channels import DeliveryError
 from incidents.channels.email import Email
-from incidents.intake import take_in
-from incidents.messages import digests, routes
-from incidents.messages.sending import send_due
+from incidents.lifecycle.intake import process_flips
 from incidents.models import Digest, Incident, IncidentEvent, Message, Route
+from incidents.notifications import routes
+from incidents.notifications.periodic import digests
+from incidents.notifications.sender import send_due_messages
 from incidents.tasks import send_due as send_every_second
 from lakehub import wiring
 from lakehub.accounts.models import AuditEntry, Role, Team
@@ -24,7 +25,7 @@ from lakehub.kernel.errors import NotFound, Refused
 from quality.models import Category
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW
-from tests.web.incidents.stage import Stage
+from tests.web.incidents.failing_dataset import FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -33,34 +34,34 @@ NIGHT = datetime(2026, 11, 18, 4, tzinfo=UTC)
 
 
 @pytest.fixture
-def stage() -> Stage:
-    return Stage()
+def stage() -> FailingDataset:
+    return FailingDataset()
 
 
-def route(stage: Stage, address: str = "ops@example.org", **said: Any) -> Route:
+def route(stage: FailingDataset, address: str = "ops@example.org", **said: Any) -> Route:
     said = {"channel": "email", "address": address, "zone": "America/New_York", **said}
-    return routes.put(stage.dataset.team, said, actor="ana", now=NOW)
+    return routes.set_route(stage.dataset.team, said, actor="ana", now=NOW)
 
 
 def tell(at: datetime) -> None:
-    take_in(now=at)
-    send_due(now=at)
-    digests.write_due(now=at)
-    digests.send_due(now=at)
+    process_flips(now=at)
+    send_due_messages(now=at)
+    digests.write_due_digests(now=at)
+    digests.send_due_digests(now=at)
 
 
 def sent() -> list[tuple[str, str]]:
     return [(message.to[0], message.subject.split("]")[0] + "]") for message in mail.outbox]
 
 
-def test_without_a_route_the_addresses_of_the_team_are_told(stage: Stage) -> None:
+def test_without_a_route_the_addresses_of_the_team_are_told(stage: FailingDataset) -> None:
     Team.objects.update(email="team@example.org")
     stage.fails()
     tell(NOW)
     assert sent() == [("team@example.org", "[opened]")]
 
 
-def test_a_route_takes_the_place_of_the_addresses_and_each_takes_what_it_asks_for(stage: Stage) -> None:
+def test_a_route_takes_the_place_of_the_addresses_and_each_takes_what_it_asks_for(stage: FailingDataset) -> None:
     Team.objects.update(email="team@example.org")
     route(stage, "all@example.org")
     route(stage, "tier0@example.org", tiers=[0])
@@ -71,10 +72,10 @@ def test_a_route_takes_the_place_of_the_addresses_and_each_takes_what_it_asks_fo
     stage.fails()
     tell(NOW)
     assert sent() == [("all@example.org", "[opened]"), ("high@example.org", "[opened]")]
-    assert set(Message.objects.values_list("told_because", flat=True)) == {"route of team flight-ops"}
+    assert set(Message.objects.values_list("recipient_reason", flat=True)) == {"route of team flight-ops"}
 
 
-def test_where_no_route_takes_it_the_timeline_says_so(stage: Stage) -> None:
+def test_where_no_route_takes_it_the_timeline_says_so(stage: FailingDataset) -> None:
     route(stage, tiers=[0])
     incident = stage.opened()
     assert not incident.messages.exists()
@@ -82,11 +83,11 @@ def test_where_no_route_takes_it_the_timeline_says_so(stage: Stage) -> None:
     assert said == "opened: no route of team flight-ops takes tier 1, consistency, high"
 
 
-def test_who_heard_of_the_beginning_hears_of_the_end_though_the_route_takes_it_no_more(stage: Stage) -> None:
+def test_who_heard_of_the_beginning_hears_of_the_end_though_the_route_takes_it_no_more(stage: FailingDataset) -> None:
     made = route(stage)
     unit = stage.fails()
     tell(NOW)
-    routes.put(stage.dataset.team, {"tiers": [5]}, actor="ana", now=NOW, number=made.pk)
+    routes.set_route(stage.dataset.team, {"tiers": [5]}, actor="ana", now=NOW, number=made.pk)
     stage.passes(unit, at=NOW + HOUR)
     tell(NOW + HOUR)
     assert [subject for _, subject in sent()] == ["[opened]", "[resolved]"]
@@ -95,11 +96,11 @@ def test_who_heard_of_the_beginning_hears_of_the_end_though_the_route_takes_it_n
 # Quiet hours
 
 
-def night(stage: Stage) -> Route:
+def night(stage: FailingDataset) -> Route:
     return route(stage, quiet_from=time(22), quiet_to=time(7))
 
 
-def test_in_quiet_hours_a_message_waits_for_the_morning(stage: Stage) -> None:
+def test_in_quiet_hours_a_message_waits_for_the_morning(stage: FailingDataset) -> None:
     night(stage)
     stage.fails(at=NIGHT)
     tell(NIGHT)
@@ -111,7 +112,7 @@ def test_in_quiet_hours_a_message_waits_for_the_morning(stage: Stage) -> None:
     assert sent() == [("ops@example.org", "[opened]")]
 
 
-def test_what_heals_in_the_night_wakes_nobody_and_bores_nobody(stage: Stage) -> None:
+def test_what_heals_in_the_night_wakes_nobody_and_bores_nobody(stage: FailingDataset) -> None:
     night(stage)
     unit = stage.fails(at=NIGHT)
     tell(NIGHT)
@@ -122,7 +123,7 @@ def test_what_heals_in_the_night_wakes_nobody_and_bores_nobody(stage: Stage) -> 
     assert set(Message.objects.values_list("state", flat=True)) == {"dropped"}
 
 
-def test_what_ends_in_the_night_is_told_in_the_morning(stage: Stage) -> None:
+def test_what_ends_in_the_night_is_told_in_the_morning(stage: FailingDataset) -> None:
     night(stage)
     unit = stage.fails(at=NOW)
     tell(NOW)
@@ -133,7 +134,7 @@ def test_what_ends_in_the_night_is_told_in_the_morning(stage: Stage) -> None:
     assert [subject for _, subject in sent()] == ["[opened]", "[resolved]"]
 
 
-def test_an_address_with_another_route_that_is_loud_is_told_at_once(stage: Stage) -> None:
+def test_an_address_with_another_route_that_is_loud_is_told_at_once(stage: FailingDataset) -> None:
     night(stage)
     route(stage, least="high")
     stage.fails(at=NIGHT)
@@ -144,7 +145,7 @@ def test_an_address_with_another_route_that_is_loud_is_told_at_once(stage: Stage
 # Digests
 
 
-def test_a_digest_lists_what_was_collected_in_one_message(stage: Stage) -> None:
+def test_a_digest_lists_what_was_collected_in_one_message(stage: FailingDataset) -> None:
     route(stage, digest="daily", digest_at=time(8))
     healed = stage.fails()
     stage.fails(category=Category.DUPLICATES)
@@ -167,7 +168,7 @@ def test_a_digest_lists_what_was_collected_in_one_message(stage: Stage) -> None:
     assert len(mail.outbox) == 1
 
 
-def test_each_hour_has_its_digest(stage: Stage) -> None:
+def test_each_hour_has_its_digest(stage: FailingDataset) -> None:
     route(stage, digest="hourly")
     stage.fails()
     tell(NOW)
@@ -180,58 +181,58 @@ def test_each_hour_has_its_digest(stage: Stage) -> None:
 
 
 def test_a_digest_that_does_not_arrive_is_tried_again_and_given_up_in_the_end(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: FailingDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     route(stage, digest="hourly")
     stage.fails()
     tell(NOW)
     monkeypatch.setattr(Email, "send", _down)
-    digests.write_due(now=NOW + HOUR)
-    for attempt in range(digests.ATTEMPTS):
+    digests.write_due_digests(now=NOW + HOUR)
+    for attempt in range(digests.MAX_ATTEMPTS):
         assert Digest.objects.get().state == "pending"
-        digests.send_due(now=NOW + HOUR + attempt * DAY)
+        digests.send_due_digests(now=NOW + HOUR + attempt * DAY)
     assert (Digest.objects.get().state, Message.objects.get().state) == ("failed", "failed")
     assert "The mail server is down." in IncidentEvent.objects.get(kind="message_failed").text
 
 
 def test_a_sender_that_is_killed_before_it_notes_sends_the_same_digest_again(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: FailingDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     route(stage, digest="hourly")
     stage.fails()
     tell(NOW)
-    digests.write_due(now=NOW + HOUR)
-    monkeypatch.setattr(digests, "_set", _killed)
+    digests.write_due_digests(now=NOW + HOUR)
+    monkeypatch.setattr(digests, "_update_and_release", _killed)
     with pytest.raises(KeyboardInterrupt):
-        digests.send_due(now=NOW + HOUR)
+        digests.send_due_digests(now=NOW + HOUR)
     monkeypatch.undo()
-    assert digests.send_due(now=NOW + HOUR) == 0, "its lease is not over"
+    assert digests.send_due_digests(now=NOW + HOUR) == 0, "its lease is not over"
     Digest.objects.update(leased_until=None)
-    assert digests.send_due(now=NOW + HOUR) == 1
+    assert digests.send_due_digests(now=NOW + HOUR) == 1
     first, second = mail.outbox
     assert first.extra_headers["Message-ID"] == second.extra_headers["Message-ID"]
 
 
 def _down(*args: object, **kwargs: object) -> None:
-    raise CannotSend("The mail server is down.")
+    raise DeliveryError("The mail server is down.")
 
 
 def _killed(*args: object, **kwargs: object) -> None:
     raise KeyboardInterrupt
 
 
-def test_what_a_route_collected_goes_out_when_it_is_taken_away(stage: Stage) -> None:
+def test_what_a_route_collected_goes_out_when_it_is_taken_away(stage: FailingDataset) -> None:
     made = route(stage, digest="daily")
     stage.fails()
     tell(NOW)
-    routes.remove(stage.dataset.team, made.pk, actor="ana", now=NOW)
+    routes.remove_route(stage.dataset.team, made.pk, actor="ana", now=NOW)
     tell(NOW + MINUTE)
     tell(NOW + 2 * MINUTE)
     assert sent() == [("ops@example.org", "[opened]")]
 
 
 def test_looking_for_what_is_due_writes_nothing_where_there_is_nothing(
-    stage: Stage, monkeypatch: pytest.MonkeyPatch
+    stage: FailingDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Every second; on a small database an update that changes nothing keeps everybody else from writing."""
     route(stage, digest="daily")
@@ -262,29 +263,31 @@ def test_looking_for_what_is_due_writes_nothing_where_there_is_nothing(
         ({"digst": "daily"}, "digst", "Did you mean `digest`"),
     ],
 )
-def test_what_cannot_work_is_refused_by_field(stage: Stage, said: dict[str, Any], field: str, why: str) -> None:
+def test_what_cannot_work_is_refused_by_field(
+    stage: FailingDataset, said: dict[str, Any], field: str, why: str
+) -> None:
     with pytest.raises(Refused) as refused:
         route(stage, **said)
     assert why in refused.value.fields[field]
     assert not Route.objects.exists()
 
 
-def test_a_pager_takes_no_digest(stage: Stage) -> None:
+def test_a_pager_takes_no_digest(stage: FailingDataset) -> None:
     with pytest.raises(Refused) as refused:
         route(stage, channel="pagerduty", address="0123456789abcdef0123456789abcdef", digest="daily")
     assert "a digest would open none" in refused.value.fields["digest"]
 
 
-def test_the_route_of_another_team_is_not_there(stage: Stage) -> None:
+def test_the_route_of_another_team_is_not_there(stage: FailingDataset) -> None:
     made = route(stage)
     with pytest.raises(NotFound, match="Team other has no route"):
-        routes.put(factories.team("other"), {"least": "low"}, actor="ana", now=NOW, number=made.pk)
+        routes.set_route(factories.team("other"), {"least": "low"}, actor="ana", now=NOW, number=made.pk)
 
 
 # Over the API
 
 
-def signed_in(stage: Stage, role: Role) -> Client:
+def signed_in(stage: FailingDataset, role: Role) -> Client:
     person = factories.user()
     factories.member(person, stage.dataset.team, role)
     client = Client()
@@ -296,7 +299,7 @@ WHERE = "/api/v1/teams/flight-ops/routes"
 HOOK = {"channel": "webhook", "address": "https://hooks.example.org/services/T0/secret", "least": "high"}
 
 
-def test_a_route_is_made_changed_and_taken_away(stage: Stage) -> None:
+def test_a_route_is_made_changed_and_taken_away(stage: FailingDataset) -> None:
     owner = signed_in(stage, Role.OWNER)
     made = owner.post(WHERE, HOOK, content_type="application/json")
     assert made.status_code == 201
@@ -313,7 +316,7 @@ def test_a_route_is_made_changed_and_taken_away(stage: Stage) -> None:
     assert "secret" not in str(list(AuditEntry.objects.values_list("detail", flat=True)))
 
 
-def test_a_secret_address_is_shown_to_nobody_again(stage: Stage) -> None:
+def test_a_secret_address_is_shown_to_nobody_again(stage: FailingDataset) -> None:
     owner = signed_in(stage, Role.OWNER)
     made = owner.post(WHERE, HOOK, content_type="application/json")
     one = f"{WHERE}/{made.json()['id']}"
@@ -333,7 +336,7 @@ def test_a_secret_address_is_shown_to_nobody_again(stage: Stage) -> None:
     assert viewer.get("/api/v1/teams/flight-opps/routes").status_code == 404
 
 
-def test_an_address_that_is_left_empty_stays_and_another_channel_needs_its_own(stage: Stage) -> None:
+def test_an_address_that_is_left_empty_stays_and_another_channel_needs_its_own(stage: FailingDataset) -> None:
     owner = signed_in(stage, Role.OWNER)
     number = owner.post(WHERE, HOOK, content_type="application/json").json()["id"]
     form = {"channel": "webhook", "address": "", "least": "low", "zone": "UTC", "digest": "none", "enabled": "on"}

@@ -15,17 +15,17 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from pytest_django.fixtures import Settings
 
-from incidents import resolving
-from incidents.intake import take_in
-from incidents.models import Incident, MessageState, State
-from incidents.rollup import health_of
+from incidents.lifecycle import resolution
+from incidents.lifecycle.intake import process_flips
+from incidents.models import Incident, IncidentState, MessageState
+from incidents.record.health import health_of
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
 from quality.models import Category, Unit
 from tests import factories as make
 from tests.factories import DAY, HOUR, NOW
-from tests.web.incidents.stage import Stage
+from tests.web.incidents.failing_dataset import FailingDataset
 
 pytestmark = pytest.mark.django_db
 LATER = NOW + 10 * HOUR
@@ -39,22 +39,22 @@ def _ten_hours_later(settings: Settings, db: None) -> None:
 
 
 @pytest.fixture
-def stage() -> Stage:
+def stage() -> FailingDataset:
     """Three hours that were real, one hour that was a wrong test's, and something open since four hours."""
-    told = Stage()
+    told = FailingDataset()
     real = told.opened()
     told.passes(Unit.objects.get(test__category=Category.CONSISTENCY), at=NOW + 3 * HOUR)
-    take_in(now=NOW + 3 * HOUR)
+    process_flips(now=NOW + 3 * HOUR)
     wrong = told.opened(category=Category.DUPLICATES)
     force = {"resolution": "false_positive", "false_positive": "wrong_test", "why": "Fine.", "actor": "ana"}
-    resolving.resolve(wrong.pk, **force, now=NOW + HOUR)
+    resolution.resolve_by_force(wrong.pk, **force, now=NOW + HOUR)
     told.opened(category=Category.OTHERS, at=NOW + 6 * HOUR)
     assert real.pk != wrong.pk
     return told
 
 
 @pytest.fixture
-def ana(stage: Stage, client: Client) -> Client:
+def ana(stage: FailingDataset, client: Client) -> Client:
     person = make.user("ana")
     make.member(person, stage.dataset.team, Role.VIEWER)
     client.force_login(person)
@@ -158,7 +158,7 @@ def test_a_list_that_is_none_says_why(ana: Client) -> None:
 # On the command line
 
 
-def test_scores_on_the_command_line(stage: Stage, capsys: pytest.CaptureFixture[str]) -> None:
+def test_scores_on_the_command_line(stage: FailingDataset, capsys: pytest.CaptureFixture[str]) -> None:
     call_command("scores", by="test", json=True, **WINDOW)
     whole, *groups = map(json.loads, capsys.readouterr().out.splitlines())
     assert (whole["precision"], len(groups)) == (0.875, 3)
@@ -214,11 +214,11 @@ def test_one_snoozed_incident_does_not_hide_another_of_its_category(ana: Client)
 def test_a_confirmed_report_fails_what_its_tests_pass(ana: Client) -> None:
     one = make.dataset("trusted")
     make.unit(make.quality_test(one, Category.DUPLICATES))
-    told = make.incident(one, Category.DUPLICATES, reported=True, state=State.WAITING)
+    told = make.incident(one, Category.DUPLICATES, reported=True, state=IncidentState.WAITING)
     assert states(ana)["trusted"] == "reported"
-    Incident.objects.filter(pk=told.pk).update(state=State.ACKNOWLEDGED, acknowledged_at=LATER)
+    Incident.objects.filter(pk=told.pk).update(state=IncidentState.ACKNOWLEDGED, acknowledged_at=LATER)
     assert states(ana)["trusted"] == "fail"
-    (cell,) = [one for one in health_of([one], now=LATER)[one.pk].row if one.category == Category.DUPLICATES]
+    (cell,) = [one for one in health_of([one], now=LATER)[one.pk].categories if one.category == Category.DUPLICATES]
     assert (cell.verdict, cell.incident and cell.incident.pk) == ("pass", told.pk)
 
 

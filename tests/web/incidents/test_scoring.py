@@ -5,9 +5,9 @@ import json
 import pytest
 from django.core.management import call_command
 
-from incidents import actions, reports, resolving
-from incidents.gate import answers as gate
-from incidents.intake import take_in
+from incidents.gate import answer as gate
+from incidents.lifecycle import actions, resolution, user_reports
+from incidents.lifecycle.intake import process_flips
 from incidents.models import Incident
 from incidents.scores.scoring import scores_of
 from lakehub.kernel.errors import Refused
@@ -15,7 +15,7 @@ from lakehub.kernel.interval import Interval
 from quality.models import Category, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, NOW
-from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+from tests.web.incidents.failing_dataset import BAD_DAY, DAY_BEFORE, FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -23,24 +23,24 @@ LATER = NOW + 10 * HOUR
 WINDOW = Interval(NOW, LATER)
 
 
-def live_for(stage: Stage, hours: int, category: Category = Category.CONSISTENCY) -> Incident:
+def live_for(stage: FailingDataset, hours: int, category: Category = Category.CONSISTENCY) -> Incident:
     incident = stage.opened(category=category)
     stage.passes(Unit.objects.get(test__category=category), at=NOW + hours * HOUR)
-    take_in(now=NOW + hours * HOUR)
+    process_flips(now=NOW + hours * HOUR)
     return incident
 
 
 def test_scores_are_shares_of_time() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     live_for(stage, 3)
     wrong = stage.opened(category=Category.DUPLICATES)
-    resolving.resolve(
+    resolution.resolve_by_force(
         wrong.pk, resolution="false_positive", false_positive="wrong_test", why="Fine.", actor="ana", now=NOW + HOUR
     )
     ana = factories.user("ana")
-    told = reports.report(stage.dataset, "others", DAY_BEFORE, text="Odd.", reporter=ana, now=NOW + 5 * HOUR)
+    told = user_reports.file_report(stage.dataset, "others", DAY_BEFORE, text="Odd.", reporter=ana, now=NOW + 5 * HOUR)
     actions.acknowledge(told.pk, actor=ana, now=NOW + 6 * HOUR)
-    reports.declare_fixed(told.pk, why="", actor=ana, now=NOW + 7 * HOUR)
+    user_reports.declare_fixed(told.pk, why="", actor=ana, now=NOW + 7 * HOUR)
     found = scores_of(WINDOW, now=LATER)
     assert (found.durations.precision, found.durations.recall) == (0.75, 0.6)
     assert (found.incident_share, found.quality) == (0.5, 0.5)
@@ -48,25 +48,25 @@ def test_scores_are_shares_of_time() -> None:
 
 
 def test_what_is_open_counts_to_now_and_is_named() -> None:
-    incident = Stage().opened()
+    incident = FailingDataset().opened()
     found = scores_of(WINDOW, now=LATER)
     assert (found.durations.tp, found.unsettled) == (10 * HOUR, (incident.pk,))
 
 
 def test_questions_that_met_bad_data_count_once_a_request() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     live_for(stage, 3)
     for hours, request_id in ((1, "a"), (2, "a"), (5, "b")):
-        gate.ask(gate.Question("flights", BAD_DAY, "etl", "dc2", request_id), now=NOW + hours * HOUR)
+        gate.ask_gate(gate.CopyQuestion("flights", BAD_DAY, "etl", "dc2", request_id), now=NOW + hours * HOUR)
     found = scores_of(WINDOW, now=LATER)
     assert (found.queries.failed, found.queries.asked) == (1, 2)
 
 
 def test_a_job_that_asks_again_under_one_name_counts_in_every_window_that_it_asks_in() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     live_for(stage, 3)
     for hours in (1, 2, 5, 8):
-        gate.ask(gate.Question("flights", BAD_DAY, "etl", "dc2", "the job"), now=NOW + hours * HOUR)
+        gate.ask_gate(gate.CopyQuestion("flights", BAD_DAY, "etl", "dc2", "the job"), now=NOW + hours * HOUR)
     told = [
         scores_of(Interval(NOW + a * HOUR, NOW + b * HOUR), now=LATER).queries
         for a, b in ((0, 3), (2, 6), (3, 9), (9, 10))
@@ -75,7 +75,7 @@ def test_a_job_that_asks_again_under_one_name_counts_in_every_window_that_it_ask
 
 
 def test_a_grace_period_is_left_out() -> None:
-    stage = Stage(grace_until=NOW + HOUR)
+    stage = FailingDataset(grace_until=NOW + HOUR)
     live_for(stage, 3)
     assert scores_of(WINDOW, now=LATER).durations.tp == 2 * HOUR
 
@@ -89,7 +89,7 @@ def test_a_window_that_is_not_over_is_refused() -> None:
 
 
 def test_the_gate_on_the_command_line_ends_with_3_where_it_blocks(capsys: pytest.CaptureFixture[str]) -> None:
-    incident = Stage().opened()
+    incident = FailingDataset().opened()
     with pytest.raises(SystemExit) as ended:
         call_command("gate", "flights", "2026-11-16", "2026-11-17", dc="dc2", json=True)
     said = json.loads(capsys.readouterr().out)
@@ -97,7 +97,7 @@ def test_the_gate_on_the_command_line_ends_with_3_where_it_blocks(capsys: pytest
 
 
 def test_incidents_are_listed_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
-    incident = Stage().opened()
+    incident = FailingDataset().opened()
     call_command("incidents", "flights")
     call_command("incidents", json=True)
     line, row = capsys.readouterr().out.splitlines()
@@ -111,7 +111,7 @@ def test_the_table_of_moves_is_shown(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_days_before_monitoring_do_not_count() -> None:
-    stage = Stage()
+    stage = FailingDataset()
     stage.dataset.copies.update(monitored_from=NOW + 5 * HOUR)
     live_for(stage, 6)
     (score,) = scores_of(WINDOW, now=LATER + DAY).datasets

@@ -7,38 +7,38 @@ from datetime import datetime
 import pytest
 from django.test import Client
 
-from incidents import suppressions
-from incidents.domain.precedence import CATEGORIES, DEFAULT
-from incidents.intake import take_in
-from incidents.messages.holding import pairs_of
-from incidents.messages.sending import send_due
+from incidents.alerts import suppression_rules
+from incidents.domain.alerting.suppression import CATEGORIES, DEFAULT_PAIRS
+from incidents.lifecycle.intake import process_flips
 from incidents.models import Incident, IncidentEvent, Message, SuppressionRule
-from incidents.upstream import open_upstream
+from incidents.notifications.send_conditions import suppression_pairs
+from incidents.notifications.sender import send_due_messages
+from incidents.record.upstream import open_upstream_incidents
 from lakehub.accounts.models import AuditEntry, Role, Team
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Verdict
 from quality.models import Category
 from tests import factories
 from tests.factories import HOUR, MINUTE, NOW
-from tests.web.incidents.stage import BAD_DAY, DAY_BEFORE, Stage
+from tests.web.incidents.failing_dataset import BAD_DAY, DAY_BEFORE, FailingDataset
 
 pytestmark = pytest.mark.django_db
 
 
 @pytest.fixture
-def stage() -> Stage:
-    made = Stage()
+def stage() -> FailingDataset:
+    made = FailingDataset()
     Team.objects.update(email="ops@example.org")
     return made
 
 
-def put(stage: Stage, by: str, suppresses: str, *, counts: bool = True) -> None:
-    suppressions.put(stage.dataset, by, suppresses, counts=counts, actor="ana", now=NOW)
+def put(stage: FailingDataset, by: str, suppresses: str, *, counts: bool = True) -> None:
+    suppression_rules.set_suppression(stage.dataset, by, suppresses, counts=counts, actor="ana", now=NOW)
 
 
 def tell(at: datetime) -> None:
-    take_in(now=at)
-    send_due(now=at)
+    process_flips(now=at)
+    send_due_messages(now=at)
 
 
 def state_of(category: Category) -> tuple[str, str]:
@@ -46,7 +46,7 @@ def state_of(category: Category) -> tuple[str, str]:
     return message.state, message.why
 
 
-def test_a_rule_of_the_dataset_holds_as_freshness_does(stage: Stage) -> None:
+def test_a_rule_of_the_dataset_holds_as_freshness_does(stage: FailingDataset) -> None:
     put(stage, "completeness", "consistency")
     missing = stage.fails(category=Category.COMPLETENESS)
     other = stage.fails()
@@ -61,7 +61,7 @@ def test_a_rule_of_the_dataset_holds_as_freshness_does(stage: Stage) -> None:
     assert state_of(Category.CONSISTENCY)[0] == "dropped"
 
 
-def test_it_explains_the_same_data_only(stage: Stage) -> None:
+def test_it_explains_the_same_data_only(stage: FailingDataset) -> None:
     put(stage, "completeness", "consistency")
     stage.fails(DAY_BEFORE, category=Category.COMPLETENESS)
     stage.fails(BAD_DAY)
@@ -69,7 +69,7 @@ def test_it_explains_the_same_data_only(stage: Stage) -> None:
     assert state_of(Category.CONSISTENCY) == ("sent", "")
 
 
-def test_a_rule_looks_at_copies_of_the_dataset_itself(stage: Stage) -> None:
+def test_a_rule_looks_at_copies_of_the_dataset_itself(stage: FailingDataset) -> None:
     """Completeness involves the copies upstream: their freshness explains it, what else fails there does not."""
     put(stage, "duplicates", "completeness")
     upstream = factories.dataset("upstream", copies=("dc2",))
@@ -80,7 +80,7 @@ def test_a_rule_looks_at_copies_of_the_dataset_itself(stage: Stage) -> None:
     assert state_of(Category.COMPLETENESS) == ("sent", "")
 
 
-def test_a_default_that_is_taken_away_holds_no_more(stage: Stage) -> None:
+def test_a_default_that_is_taken_away_holds_no_more(stage: FailingDataset) -> None:
     stage.stale(BAD_DAY.start)
     stage.fails()
     tell(NOW)
@@ -93,7 +93,7 @@ def test_a_default_that_is_taken_away_holds_no_more(stage: Stage) -> None:
     assert state_of(Category.CONSISTENCY) == ("sent", "")
 
 
-def test_the_timeline_says_once_by_what_it_is_suppressed(stage: Stage) -> None:
+def test_the_timeline_says_once_by_what_it_is_suppressed(stage: FailingDataset) -> None:
     Team.objects.update(webhook_url="https://hooks.example.org/x")
     stage.stale(BAD_DAY.start)
     stage.fails()
@@ -113,7 +113,7 @@ def test_the_timeline_says_once_by_what_it_is_suppressed(stage: Stage) -> None:
         ),
     ],
 )
-def test_a_cycle_is_refused_and_named(stage: Stage, rules: list[tuple[str, str]], way: str) -> None:
+def test_a_cycle_is_refused_and_named(stage: FailingDataset, rules: list[tuple[str, str]], way: str) -> None:
     *before, last = rules
     for by, suppresses in before:
         put(stage, by, suppresses)
@@ -122,29 +122,29 @@ def test_a_cycle_is_refused_and_named(stage: Stage, rules: list[tuple[str, str]]
     assert SuppressionRule.objects.count() == len(before), "nothing of it was kept"
 
 
-def test_a_cycle_can_be_made_room_for(stage: Stage) -> None:
+def test_a_cycle_can_be_made_room_for(stage: FailingDataset) -> None:
     put(stage, "freshness", "ingestion", counts=False)
     put(stage, "ingestion", "freshness")
-    assert ("ingestion", "freshness") in pairs_of(stage.dataset)
-    suppressions.reset(stage.dataset, actor="ana", now=NOW)
-    assert pairs_of(stage.dataset) == DEFAULT
+    assert ("ingestion", "freshness") in suppression_pairs(stage.dataset)
+    suppression_rules.reset_suppression(stage.dataset, actor="ana", now=NOW)
+    assert suppression_pairs(stage.dataset) == DEFAULT_PAIRS
     assert AuditEntry.objects.filter(action__endswith="suppression").count() == 3
 
 
-def test_what_is_as_the_default_has_it_is_no_rule(stage: Stage) -> None:
+def test_what_is_as_the_default_has_it_is_no_rule(stage: FailingDataset) -> None:
     put(stage, "freshness", "others")
     put(stage, "others", "duplicates", counts=False)
     assert not SuppressionRule.objects.exists()
 
 
-def test_a_category_that_is_not_there_and_one_by_itself_are_refused(stage: Stage) -> None:
+def test_a_category_that_is_not_there_and_one_by_itself_are_refused(stage: FailingDataset) -> None:
     with pytest.raises(NotFound, match="Did you mean `freshness`"):
         put(stage, "freshnes", "others")
     with pytest.raises(Refused, match="cannot suppress itself"):
         put(stage, "others", "others")
 
 
-def test_the_rules_are_changed_over_the_api(stage: Stage) -> None:
+def test_the_rules_are_changed_over_the_api(stage: FailingDataset) -> None:
     person = factories.user()
     factories.member(person, stage.dataset.team, Role.OWNER)
     client = Client()
@@ -162,7 +162,7 @@ def test_the_rules_are_changed_over_the_api(stage: Stage) -> None:
 # Upstream
 
 
-def test_open_incidents_upstream_are_shown_the_nearest_first(stage: Stage) -> None:
+def test_open_incidents_upstream_are_shown_the_nearest_first(stage: FailingDataset) -> None:
     near, far, unrelated = (factories.dataset(name) for name in ("near", "far", "unrelated"))
     factories.edge(near, stage.dataset)
     factories.edge(far, near)
@@ -171,11 +171,16 @@ def test_open_incidents_upstream_are_shown_the_nearest_first(stage: Stage) -> No
         factories.incident(one, Category.FRESHNESS)
     factories.incident(near, Category.OTHERS, resolved_at=NOW, state="resolved")
     factories.incident(near, Category.OTHERS, reported=True, state="waiting")
-    assert [(one.incident.dataset.name, one.steps) for one in open_upstream(stage.dataset)] == [("near", 1), ("far", 2)]
-    assert open_upstream(unrelated) == []
+    assert [(one.incident.dataset.name, one.steps) for one in open_upstream_incidents(stage.dataset)] == [
+        ("near", 1),
+        ("far", 2),
+    ]
+    assert open_upstream_incidents(unrelated) == []
 
 
-def test_an_incident_says_over_the_api_by_which_it_is_suppressed_and_what_is_open_upstream(stage: Stage) -> None:
+def test_an_incident_says_over_the_api_by_which_it_is_suppressed_and_what_is_open_upstream(
+    stage: FailingDataset,
+) -> None:
     planes = factories.dataset("planes")
     factories.edge(planes, stage.dataset)
     above = factories.incident(planes, Category.FRESHNESS)

@@ -10,10 +10,10 @@ from typing import Any
 
 import pytest
 
-from ingestion.ports import InputAnswer, InputGate, WantedInput
-from ingestion.spark.report import NOTHING_TO_DO, JobReport
-from ingestion.spark.spec import JobSpec
-from ingestion.work import Worker
+from ingestion.ports import InputDecision, InputGate, JobInput
+from ingestion.runs.run_worker import Worker
+from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
+from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
 from tests import factories as given
 
@@ -52,8 +52,8 @@ def worker(launcher: FakeLauncher) -> Worker:
     return worker_at(given.NOW, launcher)
 
 
-def open_gate(inputs: Sequence[WantedInput], **_: Any) -> list[InputAnswer]:
-    return [InputAnswer(wanted, True, "pass") for wanted in inputs]
+def open_gate(inputs: Sequence[JobInput], **_: Any) -> list[InputDecision]:
+    return [InputDecision(wanted, True, "pass") for wanted in inputs]
 
 
 def worker_at(now: datetime, launcher: FakeLauncher, name: str = "host:1:a", gate: InputGate = open_gate) -> Worker:

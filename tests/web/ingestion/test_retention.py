@@ -6,10 +6,10 @@ from datetime import timedelta
 
 import pytest
 
-from ingestion import feeds, retention
 from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
-from lakehub import pruning
+from ingestion.runs import feed_schedule, retention
 from lakehub.catalog.models import DatasetCopy
+from lakehub.db import batch_delete
 from tests import factories
 from tests.factories import DAY, NOW, day
 
@@ -32,7 +32,7 @@ def ran(copy: DatasetCopy, kind: JobKind = JobKind.INCREMENTAL, state: JobState 
 def test_runs_that_ended_long_ago_go_and_their_commits_stay(copy: DatasetCopy) -> None:
     old, newest = ran(copy), ran(copy)
     Commit.objects.filter(pk=factories.commit(copy, LONG_AGO).pk).update(run=old)
-    assert retention.forget_runs(now=NOW, kept=KEPT) == 1
+    assert retention.delete_old_runs(now=NOW, retention=KEPT) == 1
     assert list(JobRun.objects.all()) == [newest]
     assert Commit.objects.get().run is None
 
@@ -41,14 +41,14 @@ def test_the_newest_of_each_kind_and_state_stays_so_that_nothing_is_loaded_twice
     ran(copy, JobKind.BOOTSTRAP)
     ran(copy, state=JobState.FAILED)
     ran(copy)
-    assert retention.forget_runs(now=NOW, kept=KEPT) == 0
-    assert [run.kind for run in feeds.ask_for_what_is_due(now=NOW)] == [JobKind.INCREMENTAL]
+    assert retention.delete_old_runs(now=NOW, retention=KEPT) == 0
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == [JobKind.INCREMENTAL]
 
 
 def test_a_run_that_waits_stays_however_old(copy: DatasetCopy) -> None:
     waiting = factories.run(copy, JobKind.BACKFILL, JobState.QUEUED, due_at=LONG_AGO, started_at=None, ended_at=None)
     factories.run(copy, JobKind.BACKFILL, JobState.QUEUED, started_at=None, ended_at=None)
-    retention.forget_runs(now=NOW, kept=KEPT)
+    retention.delete_old_runs(now=NOW, retention=KEPT)
     assert JobRun.objects.filter(pk=waiting.pk).exists()
 
 
@@ -57,7 +57,7 @@ def test_touched_partitions_go_once_they_were_claimed(copy: DatasetCopy) -> None
     unclaimed = TouchedPartition.objects.order_by("pk")[0]
     TouchedPartition.objects.filter(pk=unclaimed.pk).update(claimed_at=None)
     factories.commit(copy, touched=[day("2026-08-01")])
-    assert retention.forget_touched(now=NOW, kept=KEPT) == 1
+    assert retention.delete_old_touched_partitions(now=NOW, retention=KEPT) == 1
     assert TouchedPartition.objects.count() == 2
     assert TouchedPartition.objects.filter(pk=unclaimed.pk).exists()
 
@@ -65,9 +65,9 @@ def test_touched_partitions_go_once_they_were_claimed(copy: DatasetCopy) -> None
 def test_it_goes_on_over_many_batches_and_ends_at_what_is_young(
     copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pruning, "AT_ONCE", 2)
+    monkeypatch.setattr(batch_delete, "BATCH_SIZE", 2)
     for _ in range(6):
         ran(copy)
     young = factories.run(copy)
-    assert retention.forget_runs(now=NOW, kept=KEPT) == 6
+    assert retention.delete_old_runs(now=NOW, retention=KEPT) == 6
     assert list(JobRun.objects.all()) == [young]

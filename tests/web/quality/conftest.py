@@ -14,9 +14,11 @@ import pytest
 import sqlalchemy as sa
 
 from lakehub.catalog.models import Dataset, DatasetCopy
-from quality import baseline, execution, generator
-from quality.models import Result, Test, Unit
-from tests import factories, lake
+from quality.execution import worker
+from quality.generation import generate
+from quality.models import QualityTest, Result, Unit
+from quality.planning import baseline
+from tests import factories, hudi_tables
 from tests.factories import NEW_YORK, NOW
 
 DAYS = ("2026-11-14", "2026-11-15", "2026-11-16")
@@ -44,8 +46,8 @@ class World:
     def table(self, where: str = "dc1") -> Path:
         return self.lakes[where] / "flights"
 
-    def test(self, key: str) -> Test:
-        return Test.objects.select_related("version").get(dataset=self.flights, key=key)
+    def test(self, key: str) -> QualityTest:
+        return QualityTest.objects.select_related("version").get(dataset=self.flights, key=key)
 
     def unit(self, key: str, day: str = "", where: str = "dc1") -> Unit:
         found = Unit.objects.filter(test__dataset=self.flights, test__key=key, copy__data_center__name=where)
@@ -55,9 +57,9 @@ class World:
 
     def planned(self, now: datetime = NOW) -> World:
         """Tests generated, baseline started, nothing run."""
-        generator.generate(self.flights, now=now)
+        generate.generate_tests(self.flights, now=now)
         for copy in self.flights.copies.select_related("dataset__feed__connection", "data_center"):
-            baseline.start(copy, now=now)
+            baseline.start_baseline(copy, now=now)
         return self
 
     def monitored(self, now: datetime = NOW) -> World:
@@ -66,7 +68,7 @@ class World:
         return self
 
     def run(self, now: datetime) -> int:
-        return execution.run_due(now=now, worker="test", most=100)
+        return worker.run_due_units(now=now, worker="test", most=100)
 
     def outcomes(self, key: str, where: str = "dc1") -> dict[str, str]:
         """The newest outcome by day."""
@@ -104,7 +106,7 @@ def build_world(
     lakes = {center: folder / center for center in where}
     for center, root in lakes.items():
         days: dict[str | None, pa.Table] = {day: rows(day, count) for day, count in zip(DAYS, counts, strict=True)}
-        lake.hudi_table(root / "flights", days, column="flight_date")
+        hudi_tables.hudi_table(root / "flights", days, column="flight_date")
         factories.data_center(center, root.as_uri())
         factories.copy(flights, center, monitored_from=None)
     factories.feed(flights, connection=factories.connection("ops", f"sqlite:///{folder / 'ops.db'}"), object="flights")

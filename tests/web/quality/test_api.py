@@ -10,7 +10,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 
 from lakehub.accounts.models import Role
-from quality.models import Lane, Test, Unit
+from quality.models import Lane, QualityTest, Unit
 from tests import factories as make
 from tests.factories import NOW
 from tests.web.quality.conftest import DAYS, World
@@ -59,7 +59,7 @@ def test_a_test_is_written_checked_and_retired(owner: Client) -> None:
     body = {"key": "tails", "title": "Tail numbers", "expression": "null_share(this.tailnum) < 1%"}
     checked = owner.post(f"{TESTS}?check=1", body, content_type="application/json")
     assert checked.json()["flattened"] == "lt(div(nulls(this.tailnum), rows(this)), 1%)"
-    assert not Test.objects.filter(key="tails").exists()
+    assert not QualityTest.objects.filter(key="tails").exists()
     assert owner.post(TESTS, body, content_type="application/json").status_code == 201
     assert owner.get(f"{TESTS}/tails").json()["version"] == 1
     assert owner.delete(f"{TESTS}/tails").status_code == 204
@@ -96,7 +96,7 @@ def test_units_are_made_due_ahead_of_everything(owner: Client) -> None:
     }
     answer = owner.post(RUN, body, content_type="application/json")
     assert (answer.status_code, answer.json()) == (202, {"units": 1})
-    unit = Unit.objects.get(lane=Lane.ASKED)
+    unit = Unit.objects.get(lane=Lane.REQUESTED)
     assert (unit.due_at, unit.test.key) == (NOW, "duplicates")
 
 
@@ -172,7 +172,7 @@ def test_the_command_explains_an_expression(world: World) -> None:
     assert "measures  rows() of this@dc2, partition" in out.getvalue()
 
 
-@pytest.mark.parametrize("page", ["test", "unit", "result", "flip", "skippedcheck", "coverage"])
+@pytest.mark.parametrize("page", ["qualitytest", "unit", "result", "flip", "skippedcheck", "generationstatus"])
 def test_the_console_lists_everything(admin_client: Client, world: World, page: str) -> None:
     world.monitored()
     assert admin_client.get(f"/console/quality/{page}/").status_code == 200
@@ -182,4 +182,4 @@ def test_the_console_reruns_units(admin_client: Client, world: World) -> None:
     unit = world.monitored().unit("freshness")
     admin_client.post("/console/quality/unit/", {"action": "rerun", "_selected_action": [unit.pk]})
     unit.refresh_from_db()
-    assert (unit.due_at, unit.lane) == (NOW, Lane.ASKED)
+    assert (unit.due_at, unit.lane) == (NOW, Lane.REQUESTED)

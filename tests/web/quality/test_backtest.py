@@ -17,18 +17,23 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import Settings
 
 from ingestion.models import TouchedPartition
-from ingestion.retention import forget_touched
+from ingestion.runs.retention import delete_old_touched_partitions
 from lakehub import wiring
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality import backtest, engines, execution, generator, scanning, slots
-from quality.backtest import Backtest, run_backtest
-from quality.domain.expression import flattened, parse
-from quality.engines.scan import Limits, Measured, Scan
-from quality.models import Category, Flip, Result, Test, Unit
-from tests import factories, lake
+from quality import engines
+from quality.backtest import run
+from quality.backtest.report import BacktestReport
+from quality.backtest.run import run_backtest
+from quality.domain.language import flattened, parse
+from quality.engines.scans.scan import Limits, Scan, ScanAnswers
+from quality.execution import claims, worker
+from quality.generation import custom_tests
+from quality.measuring import concurrency, scan_planner
+from quality.models import Category, Flip, QualityTest, Result, Unit
+from tests import factories, hudi_tables
 from tests.factories import DAY, HOUR, NEW_YORK, NOW, day
 from tests.web.quality.conftest import rows
 
@@ -49,11 +54,11 @@ def scans(monkeypatch: pytest.MonkeyPatch) -> list[Scan]:
     """What is asked of the engines."""
     asked: list[Scan] = []
 
-    def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+    def read(engine: str, scan: Scan, limits: Limits) -> ScanAnswers:
         asked.append(scan)
-        return engines.read(engine, scan, limits)
+        return engines.run_scan(engine, scan, limits)
 
-    monkeypatch.setattr(scanning, "read", read)
+    monkeypatch.setattr(scan_planner, "run_scan", read)
     return asked
 
 
@@ -64,7 +69,7 @@ def flights(tmp_path: Path) -> Dataset:
     days: dict[str | None, pa.Table] = {
         name: rows(name, SHORT.get(name, 1000 + number % 5)) for number, name in enumerate(names)
     }
-    uri = lake.hudi_table(tmp_path / "dc1" / "flights", days, column="flight_date")
+    uri = hudi_tables.hudi_table(tmp_path / "dc1" / "flights", days, column="flight_date")
     columns = [{"name": name, "type": "string", "nullable": True} for name in ("id", "flight_date", "tailnum")]
     made = factories.dataset("flights", copies=(), columns=columns, tier=1, primary_key=["id", "flight_date"])
     factories.data_center("dc1", (tmp_path / "dc1").as_uri())
@@ -73,11 +78,11 @@ def flights(tmp_path: Path) -> Dataset:
     return made
 
 
-def tried(flights: Dataset, expression: str = "", **given: Any) -> Backtest:
+def tried(flights: Dataset, expression: str = "", **given: Any) -> BacktestReport:
     return run_backtest(flights, expression=expression, **{"now": NOW, "days": 30, **given})
 
 
-def failing(found: Backtest) -> dict[str, str]:
+def failing(found: BacktestReport) -> dict[str, str]:
     return {run.name: run.observed for copy in found.copies for run in copy.runs if run.outcome is Outcome.FAIL}
 
 
@@ -108,7 +113,7 @@ def test_what_has_not_changed_is_not_measured_again(flights: Dataset, scans: lis
 
 def test_nothing_of_it_is_stored_as_a_verdict(flights: Dataset) -> None:
     tried(flights, "rows(this) > 900")
-    assert not any(model.objects.exists() for model in (Unit, Result, Flip, Test))
+    assert not any(model.objects.exists() for model in (Unit, Result, Flip, QualityTest))
 
 
 @pytest.fixture
@@ -116,11 +121,11 @@ def allowed(monkeypatch: pytest.MonkeyPatch) -> list[Limits]:
     """How long each scan may take."""
     seen: list[Limits] = []
 
-    def read(engine: str, scan: Scan, limits: Limits) -> Measured:
+    def read(engine: str, scan: Scan, limits: Limits) -> ScanAnswers:
         seen.append(limits)
-        return engines.read(engine, scan, limits)
+        return engines.run_scan(engine, scan, limits)
 
-    monkeypatch.setattr(scanning, "read", read)
+    monkeypatch.setattr(scan_planner, "run_scan", read)
     return seen
 
 
@@ -136,9 +141,9 @@ def test_no_scan_may_take_longer_than_what_is_left(flights: Dataset, allowed: li
 def test_a_request_runs_so_many_queries_and_no_more(
     flights: Dataset, scans: list[Scan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backtest, "MOST_QUERIES", 3)
+    monkeypatch.setattr(run, "MAX_QUERIES", 3)
     found = tried(flights, "query(this, 'SELECT count(*) FROM this') > 900", days=9)
-    assert (sum(one.kind == "query" for scan in scans for one in scan.measures), found.cut) == (3, True)
+    assert (sum(one.kind == "query" for scan in scans for one in scan.measures), found.is_partial) == (3, True)
     causes = [run.cause for run in found.copies[0].runs]
     assert sum("more queries than one request may run" in cause for cause in causes) == len(causes) - 3 == 2
 
@@ -150,7 +155,9 @@ def test_a_request_starts_no_spark(flights: Dataset) -> None:
 
 
 def test_each_person_tries_one_at_a_time(flights: Dataset) -> None:
-    generator.write_test(flights, key="enough", title="E", expression="rows(this) > 900", actor="ann", now=NOW)
+    custom_tests.write_custom_test(
+        flights, key="enough", title="E", expression="rows(this) > 900", actor="ann", now=NOW
+    )
     clients = {}
     for name in ("ann", "bob"):
         factories.member(person := factories.user(name), flights.team, Role.ON_CALL)
@@ -161,7 +168,7 @@ def test_each_person_tries_one_at_a_time(flights: Dataset) -> None:
         asked = {"expression": "rows(this) > 900", "days": 5}
         return clients[name].post("/api/v1/datasets/flights/backtest", asked, "application/json").status_code
 
-    with backtest.one_at_a_time("ann"):
+    with run.single_backtest_of("ann"):
         assert (status("ann"), status("bob")) == (409, 200)
         for page in ("/datasets/flights/tests/enough", "/onboarding/flights"):
             said = clients["ann"].get(f"{page}?backtest=").content.decode()
@@ -180,12 +187,12 @@ def test_what_a_request_reads_takes_a_slot_as_the_claim_of_a_worker_does(flights
         return trial.status_code, client.get("/api/v1/datasets/flights/rules/proposals").status_code
 
     assert asked() == (200, 200)
-    with slots.held_for_scans("duckdb", until=HOUR):
+    with concurrency.scan_slots_held("duckdb", until=HOUR):
         assert asked() == (409, 409)
         said = client.get("/datasets/flights/rules?propose=1").content.decode()
         assert "Others are reading there just now (at most 1 at once on duckdb)" in said
     assert asked() == (200, 200)
-    assert slots.full() == []
+    assert claims.full_resources() == []
 
 
 def test_a_stored_test_is_tried_by_its_key_with_its_own_sustain_period(flights: Dataset) -> None:
@@ -216,9 +223,9 @@ def test_a_day_of_which_there_is_nothing_alarms_nobody(flights: Dataset) -> None
 
 def test_when_time_is_over_it_says_how_far_it_came(flights: Dataset) -> None:
     found = tried(flights, "rows(this) > 900", budget=timedelta(0))
-    assert (found.cut, found.copies[0].runs) == (True, ())
+    assert (found.is_partial, found.copies[0].runs) == (True, ())
     assert "The 30 oldest partitions were not reached in time." in found.copies[0].notes
-    assert tried(flights, "rows(this) > 900", cancelled=lambda: True).cut
+    assert tried(flights, "rows(this) > 900", cancelled=lambda: True).is_partial
 
 
 def test_a_dimension_test_takes_a_scan_for_each_day_and_looks_at_the_time_between(
@@ -255,7 +262,7 @@ def test_what_was_forgotten_of_the_commits_is_not_replayable(flights: Dataset, s
     for row in TouchedPartition.objects.select_related("commit"):
         TouchedPartition.objects.filter(pk=row.pk).update(claimed_at=row.commit.completed_at)
     settings.LAKEHUB_HISTORY_KEPT_DAYS = 5
-    assert forget_touched(now=NOW, kept=5 * DAY) == 6
+    assert delete_old_touched_partitions(now=NOW, retention=5 * DAY) == 6
     (copy,) = tried(flights, "freshness(this) < 2h").copies
     assert (failing(tried(flights, "freshness(this) < 2h")), copy.pages) == ({}, ())
     assert [run.name for run in copy.runs] == [f"2026-11-{number}" for number in range(14, 17)]
@@ -283,7 +290,7 @@ def test_a_day_that_came_later_than_it_uses_to_is_out_of_the_ordinary(flights: D
         commit(flights, name, 60, count=5)
     test = factories.test(flights, Category.OTHERS, key="late", expression="lt(deviation(delay(this), 2w), 4)")
     unit = factories.unit(test, over=day("2026-11-16"), due_at=day("2026-11-16").end + 10 * HOUR)
-    execution.run_due(now=day("2026-11-16").end + 10 * HOUR, worker="test")
+    worker.run_due_units(now=day("2026-11-16").end + 10 * HOUR, worker="test")
     unit.refresh_from_db()
     assert (unit.latest_outcome, unit.detail["facts"]["delay(this)"]) == ("fail", "9 h")
     assert unit.detail["facts"]["compared with"] == "the last 10 workdays"

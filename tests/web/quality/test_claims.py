@@ -10,11 +10,11 @@ from django.test.utils import CaptureQueriesContext
 
 from lakehub.kernel.interval import EVERYTHING
 from lakehub.kernel.outcome import Verdict
-from quality import execution, scheduling
+from quality.execution import claims, worker
 from quality.models import Flip, Lane, Result, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
-from tests.plans import plans_of
+from tests.query_plans import plans_of
 from tests.web.quality.conftest import World
 
 pytestmark = pytest.mark.django_db
@@ -28,12 +28,12 @@ def due_unit(due_at: datetime = NOW, lane: Lane = Lane.DUE, where: str = "dc1", 
 
 def test_nothing_due_is_nothing_claimed() -> None:
     due_unit(NOW + MINUTE)
-    assert scheduling.claim(now=NOW, worker="a") is None
+    assert claims.claim_due_units(now=NOW, worker="a") is None
 
 
 def test_a_unit_is_claimed_once() -> None:
     unit = due_unit()
-    first, second = scheduling.claim(now=NOW, worker="a"), scheduling.claim(now=NOW, worker="b")
+    first, second = claims.claim_due_units(now=NOW, worker="a"), claims.claim_due_units(now=NOW, worker="b")
     assert first is not None
     assert [one.pk for one in first.units] == [unit.pk]
     assert second is None
@@ -41,17 +41,17 @@ def test_a_unit_is_claimed_once() -> None:
 
 def test_a_dead_worker_s_units_are_claimed_again() -> None:
     unit = due_unit()
-    scheduling.claim(now=NOW, worker="a")
+    claims.claim_due_units(now=NOW, worker="a")
     Unit.objects.update(leased_until=datetime(2000, 1, 1, tzinfo=NOW.tzinfo))
-    again = scheduling.claim(now=NOW, worker="b")
+    again = claims.claim_due_units(now=NOW, worker="b")
     assert again is not None
     assert [one.pk for one in again.units] == [unit.pk]
 
 
 def test_what_was_asked_for_goes_first_and_late_data_last() -> None:
-    late, regular, asked = due_unit(NOW - DAY, Lane.LATE), due_unit(NOW - HOUR), due_unit(NOW, Lane.ASKED)
+    late, regular, asked = due_unit(NOW - DAY, Lane.LATE), due_unit(NOW - HOUR), due_unit(NOW, Lane.REQUESTED)
     order = []
-    while claimed := scheduling.claim(now=NOW, worker="a"):
+    while claimed := claims.claim_due_units(now=NOW, worker="a"):
         order += [one.pk for one in claimed.units]
     assert order == [asked.pk, regular.pk, late.pk]
 
@@ -59,20 +59,20 @@ def test_what_was_asked_for_goes_first_and_late_data_last() -> None:
 def test_units_of_one_copy_are_claimed_together(world: World) -> None:
     world.monitored()
     Unit.objects.filter(test__key="duplicates", copy=world.copy("dc1")).update(due_at=NOW)
-    claimed = scheduling.claim(now=NOW, worker="a")
+    claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
     assert len(claimed.units) == 4
-    assert scheduling.claim(now=NOW, worker="b") is None
+    assert claims.claim_due_units(now=NOW, worker="b") is None
 
 
 def test_a_worker_whose_lease_was_lost_stores_nothing(world: World) -> None:
     world.monitored()
     before = Result.objects.count()
     Unit.objects.filter(pk=world.unit("freshness").pk).update(due_at=NOW)
-    claimed = scheduling.claim(now=NOW, worker="slow")
+    claimed = claims.claim_due_units(now=NOW, worker="slow")
     assert claimed is not None
     Unit.objects.update(leased_by="someone else")
-    assert execution.execute(claimed, now=NOW) == []
+    assert worker.execute_claim(claimed, now=NOW) == []
     assert Result.objects.count() == before
 
 
@@ -87,7 +87,7 @@ def test_results_facts_and_flip_are_stored_together_or_not_at_all(
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr(execution, "settle", fails)
+    monkeypatch.setattr("quality.execution.apply_result.apply_facts", fails)
     with pytest.raises(RuntimeError):
         world.run(NOW)
     assert (Result.objects.count(), Flip.objects.count()) == counts
@@ -97,12 +97,12 @@ def test_what_is_asked_for_during_a_run_is_run_again(world: World) -> None:
     world.monitored()
     unit = world.unit("freshness")
     Unit.objects.filter(pk=unit.pk).update(due_at=NOW)
-    claimed = scheduling.claim(now=NOW, worker="a")
+    claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
-    Unit.objects.filter(pk=unit.pk).update(due_at=NOW + MINUTE, lane=Lane.ASKED)
-    execution.execute(claimed, now=NOW + timedelta(seconds=30))
+    Unit.objects.filter(pk=unit.pk).update(due_at=NOW + MINUTE, lane=Lane.REQUESTED)
+    worker.execute_claim(claimed, now=NOW + timedelta(seconds=30))
     unit.refresh_from_db()
-    assert (unit.due_at, unit.lane) == (NOW + MINUTE, Lane.ASKED)
+    assert (unit.due_at, unit.lane) == (NOW + MINUTE, Lane.REQUESTED)
 
 
 def test_runs_of_a_unit_follow_each_other_whatever_the_workers_clocks_say(world: World) -> None:
@@ -116,7 +116,7 @@ def test_runs_of_a_unit_follow_each_other_whatever_the_workers_clocks_say(world:
 
 def test_finding_what_is_due_uses_the_index() -> None:
     due_unit()
-    _, looked, _, taken, _ = plans_of(lambda: scheduling.claim(now=NOW, worker="a"))
+    _, looked, _, taken, _ = plans_of(lambda: claims.claim_due_units(now=NOW, worker="a"))
     for plan in (looked, taken):
         assert "unit_due" in plan
         assert "SCAN quality_unit" not in plan
@@ -134,9 +134,9 @@ def test_a_claim_takes_as_many_queries_whatever_its_size(world: World) -> None:
     counts = []
     for where, size in (("dc1", 1), ("dc2", 13)):
         chosen = Unit.objects.filter(copy=world.copy(where)).values_list("pk", flat=True)[:size]
-        Unit.objects.filter(pk__in=list(chosen)).update(due_at=NOW, lane=Lane.DUE, uses="")
+        Unit.objects.filter(pk__in=list(chosen)).update(due_at=NOW, lane=Lane.DUE, resource="")
         with CaptureQueriesContext(connection) as capture:
-            claimed = scheduling.claim(now=NOW, worker="a")
+            claimed = claims.claim_due_units(now=NOW, worker="a")
         assert claimed is not None
         assert len(claimed.units) == size
         counts.append(len(capture.captured_queries))
@@ -154,10 +154,10 @@ def test_storing_fifty_results_takes_as_many_writes_as_storing_one(world: World)
     for size in (1, 50):
         chosen = list(Unit.objects.filter(test=test, end__lt=NOW - 40 * DAY).exclude(verdict="unknown")[:size])
         Unit.objects.filter(pk__in=[unit.pk for unit in chosen]).update(due_at=NOW, lane=Lane.LATE)
-        claimed = scheduling.claim(now=NOW, worker="a")
+        claimed = claims.claim_due_units(now=NOW, worker="a")
         assert claimed is not None
         with CaptureQueriesContext(connection) as capture:
-            stored = execution.execute(claimed, now=NOW)
+            stored = worker.execute_claim(claimed, now=NOW)
         assert len(stored) == size
         assert Flip.objects.filter(result__in=stored).count() == size
         counts.append(len(capture.captured_queries))

@@ -14,11 +14,11 @@ from django.db.models import F
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from lakehub.catalog import changes
+from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset
-from quality import generator, metrics
-from quality.coverage import coverage, lacks, lately
-from quality.models import Coverage, Test
+from quality.generation import business_metrics, generate
+from quality.generation.coverage import coverage_gaps, coverage_of_tiers, recent_coverage
+from quality.models import GenerationStatus, QualityTest
 from tests import factories
 from tests.factories import MINUTE, NOW
 
@@ -34,35 +34,35 @@ def watched(name: str, tier: int = 0, **fields: Any) -> Dataset:
 @pytest.fixture
 def flights() -> Dataset:
     made = watched("flights")
-    generator.generate_missing(now=NOW)
+    generate.generate_outdated(now=NOW)
     return made
 
 
 def why() -> tuple[str, ...]:
-    (one,) = coverage(now=NOW + MINUTE).uncovered
-    assert one.why == lacks(Dataset.objects.get(name=one.dataset))
-    return one.why
+    (one,) = coverage_of_tiers(now=NOW + MINUTE).uncovered
+    assert one.reasons == coverage_gaps(Dataset.objects.get(name=one.dataset))
+    return one.reasons
 
 
 def test_what_is_tested_as_its_metadata_allows_is_covered(flights: Dataset) -> None:
-    found = coverage(now=NOW)
+    found = coverage_of_tiers(now=NOW)
     assert (found.tiers, found.datasets, found.covered, found.share, found.is_whole) == ((0, 1), 1, 1, 1.0, True)
-    assert lacks(flights) == ()
+    assert coverage_gaps(flights) == ()
 
 
 def test_a_dataset_of_another_tier_does_not_count(flights: Dataset) -> None:
     watched("rest", tier=3)
-    assert coverage(now=NOW).datasets == 1
-    assert coverage([3], now=NOW).share == 0.0
-    assert coverage([5], now=NOW).share is None
+    assert coverage_of_tiers(now=NOW).datasets == 1
+    assert coverage_of_tiers([3], now=NOW).share == 0.0
+    assert coverage_of_tiers([5], now=NOW).share is None
 
 
 def _no_tests(flights: Dataset) -> None:
-    Coverage.objects.all().delete()
+    GenerationStatus.objects.all().delete()
 
 
 def _behind(flights: Dataset) -> None:
-    changes.change(flights, {"tier": 1}, actor="ann", now=NOW)
+    changes.update_dataset(flights, {"tier": 1}, actor="ann", now=NOW)
 
 
 def _lost(flights: Dataset) -> None:
@@ -75,7 +75,7 @@ def _no_freshness(flights: Dataset) -> None:
 
 def _problem(flights: Dataset) -> None:
     Dataset.objects.filter(pk=flights.pk).update(overrides={"sustin": "1m"}, metadata_version=F("metadata_version") + 1)
-    generator.generate_missing(now=NOW)
+    generate.generate_outdated(now=NOW)
 
 
 def _no_units(flights: Dataset) -> None:
@@ -108,20 +108,20 @@ def test_it_takes_as_many_queries_for_many_datasets() -> None:
     for number in range(3):
         for name in range(1 + 3 * number):
             watched(f"set{number}-{name}")
-        generator.generate_missing(now=NOW)
+        generate.generate_outdated(now=NOW)
         with CaptureQueriesContext(connection) as queries:
-            assert coverage(now=NOW).share == 1.0
+            assert coverage_of_tiers(now=NOW).share == 1.0
         asked.append(len(queries))
     assert asked[0] == asked[1] == asked[2] < 15
-    metrics.put(
+    business_metrics.set_metric(
         Dataset.objects.get(name="set0-0"),
-        metrics.Said("rows", "SELECT count(*) FROM this", low=1),
+        business_metrics.MetricInput("rows", "SELECT count(*) FROM this", low=1),
         actor="ann",
         now=NOW,
     )
     Dataset.objects.filter(name="set0-0").update(overrides={"sustin": "1m"})
     with CaptureQueriesContext(connection) as queries:
-        assert coverage(now=NOW).datasets == 12, "one that cannot be described"
+        assert coverage_of_tiers(now=NOW).datasets == 12, "one that cannot be described"
     assert len(queries) <= asked[0] + 1, "the inputs of its metric"
 
 
@@ -129,12 +129,17 @@ def test_what_is_looked_at_all_the_time_is_counted_once_a_minute(
     flights: Dataset, monkeypatch: pytest.MonkeyPatch, django_assert_num_queries: Any
 ) -> None:
     # A cache set by the settings would outlive the test: the proxy keeps it for its thread.
-    monkeypatch.setattr("quality.coverage.cache", LocMemCache("coverage", {}))
-    assert lately(now=NOW).share == 1.0
+    monkeypatch.setattr("quality.generation.coverage.cache", LocMemCache("coverage", {}))
+    assert recent_coverage(now=NOW).share == 1.0
     _lost(flights)
     with django_assert_num_queries(0):
-        assert (lately(now=NOW).share, lately(now=NOW).datasets) == (1.0, 1)
-    assert coverage(now=NOW).share == lately([0], now=NOW).share == lately(now=NOW + MINUTE).share == 0.0
+        assert (recent_coverage(now=NOW).share, recent_coverage(now=NOW).datasets) == (1.0, 1)
+    assert (
+        coverage_of_tiers(now=NOW).share
+        == recent_coverage([0], now=NOW).share
+        == recent_coverage(now=NOW + MINUTE).share
+        == 0.0
+    )
 
 
 def test_the_command_ends_with_one_where_a_tier_is_not_whole(
@@ -189,8 +194,8 @@ def test_prometheus_has_it_by_tier(flights: Dataset, client: Client, monkeypatch
 
 
 def test_a_test_tells_what_changed_when_and_because_of_which_metadata(flights: Dataset, client: Client) -> None:
-    changes.change(flights, {"tier": 3}, actor="ann", now=NOW + MINUTE)
-    generator.generate_missing(now=NOW + 2 * MINUTE)
+    changes.update_dataset(flights, {"tier": 3}, actor="ann", now=NOW + MINUTE)
+    generate.generate_outdated(now=NOW + 2 * MINUTE)
     second, first = client.get("/api/v1/datasets/flights/tests/duplicates/versions").json()
     assert (first["number"], first["differences"]) == (1, [])
     assert (second["number"], second["metadata_version"]) == (2, 2)
@@ -203,4 +208,4 @@ def test_a_test_tells_what_changed_when_and_because_of_which_metadata(flights: D
         "reruns at most apart: 15m becomes 2h",
         "because: tier 0, primary key id becomes tier 3, primary key id",
     ]
-    assert Test.objects.get(key="duplicates").versions.count() == 2
+    assert QualityTest.objects.get(key="duplicates").versions.count() == 2

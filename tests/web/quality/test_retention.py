@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from lakehub.kernel.outcome import Outcome
-from quality import retention
-from quality.confirmed import confirmed
-from quality.models import Flip, Result, ResultHour
+from quality.execution import retention
+from quality.models import Flip, HourlyResults, Result
+from quality.state.baseline_exclusions import confirmed_bad_ranges
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW
 
@@ -26,32 +26,32 @@ def measured(at_minutes: dict[int, tuple[Outcome, float | None]]) -> None:
 
 def test_results_are_added_up_by_the_hour() -> None:
     measured({0: (Outcome.PASS, 1.0), 10: (Outcome.FAIL, 0.5), 20: (Outcome.NO_DATA, None), 70: (Outcome.ERROR, None)})
-    assert (retention.roll_up(now=NOW), retention.roll_up(now=NOW)) == (2, 0)
-    first, second = ResultHour.objects.order_by("hour")
+    assert (retention.roll_up_results(now=NOW), retention.roll_up_results(now=NOW)) == (2, 0)
+    first, second = HourlyResults.objects.order_by("hour")
     assert (first.passed, first.failed, first.no_data, first.errors) == (1, 1, 1, 0)
-    assert (first.lowest, first.highest, first.total, first.measured) == (0.5, 1.0, 1.5, 2)
-    assert (second.errors, second.measured, second.total) == (1, 0, None)
+    assert (first.min_observed, first.max_observed, first.sum_observed, first.observed_count) == (0.5, 1.0, 1.5, 2)
+    assert (second.errors, second.observed_count, second.sum_observed) == (1, 0, None)
 
 
 def test_the_hour_that_is_going_on_waits() -> None:
     measured({0: (Outcome.PASS, 1.0)})
-    assert retention.roll_up(now=THEN + 30 * MINUTE) == 0
-    assert retention.roll_up(now=THEN + 4 * HOUR) == 1
+    assert retention.roll_up_results(now=THEN + 30 * MINUTE) == 0
+    assert retention.roll_up_results(now=THEN + 4 * HOUR) == 1
 
 
 def test_only_what_was_added_up_is_forgotten() -> None:
     measured({0: (Outcome.PASS, 1.0), 70: (Outcome.FAIL, 1.0)})
-    assert retention.forget(now=NOW, kept=timedelta(days=30)) == 0
-    retention.roll_up(now=NOW)
-    assert retention.forget(now=NOW, kept=timedelta(days=30)) == 2
+    assert retention.delete_old_results(now=NOW, retention=timedelta(days=30)) == 0
+    retention.roll_up_results(now=NOW)
+    assert retention.delete_old_results(now=NOW, retention=timedelta(days=30)) == 2
     assert not Result.objects.exists()
     assert Flip.objects.filter(result=None).count() == 2
 
 
 def test_young_results_stay() -> None:
     measured({0: (Outcome.PASS, 1.0)})
-    retention.roll_up(now=NOW)
-    assert retention.forget(now=NOW, kept=timedelta(days=50)) == 0
+    retention.roll_up_results(now=NOW)
+    assert retention.delete_old_results(now=NOW, retention=timedelta(days=50)) == 0
 
 
 def test_old_changes_of_a_verdict_go_but_for_the_newest_and_those_not_taken_in() -> None:
@@ -67,7 +67,7 @@ def test_old_changes_of_a_verdict_go_but_for_the_newest_and_those_not_taken_in()
             (busy, "pass", NOW),
         )
     ]
-    assert retention.forget_flips(now=NOW, kept=30 * DAY) == 2
+    assert retention.delete_old_flips(now=NOW, retention=30 * DAY) == 2
     assert list(Flip.objects.order_by("pk")) == [flips[1], flips[3], flips[4]]
 
 
@@ -89,10 +89,10 @@ def test_what_baselines_leave_out_is_not_forgotten() -> None:
         (alarmed, "pass", "passing"),
     ):
         Flip.objects.create(unit=unit, was="warn", becomes=becomes, reason=reason, at=THEN, claimed_at=THEN)
-    known = confirmed(copy)
+    known = confirmed_bad_ranges(copy)
     assert known == (factories.day("2026-10-01"),)
-    assert retention.forget_flips(now=NOW, kept=30 * DAY) == 5
-    assert confirmed(copy) == known
+    assert retention.delete_old_flips(now=NOW, retention=30 * DAY) == 5
+    assert confirmed_bad_ranges(copy) == known
     assert list(alarmed.flips.order_by("pk").values_list("reason", flat=True)) == [
         "sustained",
         "false_positive",

@@ -9,12 +9,15 @@ import pytest
 
 from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
-from quality import execution, findings, generator, retests, scheduling
-from quality.lookers import lookers
-from quality.models import Category, Flip, Lane, Result, Test, Unit
-from tests import factories, lake
+from quality.execution import claims, ingestion_findings, worker
+from quality.generation import custom_tests
+from quality.models import Category, Flip, Lane, QualityTest, Result, Unit
+from quality.planning import retests
+from quality.planning.dependents import dependent_units
+from quality.state import reevaluation
+from tests import factories, hudi_tables
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
-from tests.plans import plans_of
+from tests.query_plans import plans_of
 from tests.web.quality.conftest import DAYS, World, rows
 
 
@@ -29,7 +32,7 @@ def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None
     world.monitored()
     touch(world, DAYS[1])
     # Of its own copy five, and of the other copy the two that compare themselves with it.
-    assert retests.claim_touched(now=NOW + MINUTE) == 7
+    assert retests.claim_touched_partitions(now=NOW + MINUTE) == 7
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
     world.run(NOW + 3 * MINUTE)
@@ -41,7 +44,7 @@ def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None
 def test_a_commit_makes_the_other_copies_compare_again(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1], where="dc2")
-    retests.claim_touched(now=NOW)
+    retests.claim_touched_partitions(now=NOW)
     assert world.unit("row_count@dc2", DAYS[1], "dc1").due_at == NOW + 2 * MINUTE
     assert world.unit("duplicates", DAYS[1], "dc1").due_at is None
 
@@ -50,23 +53,23 @@ def test_a_commit_during_a_run_is_not_forgotten(world: World) -> None:
     world.monitored()
     unit = world.unit("duplicates", DAYS[1])
     Unit.objects.filter(pk=unit.pk).update(due_at=NOW)
-    claimed = scheduling.claim(now=NOW, worker="a")
+    claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
     touch(world, DAYS[1])
-    retests.claim_touched(now=NOW + MINUTE)
-    execution.execute(claimed, now=NOW)
+    retests.claim_touched_partitions(now=NOW + MINUTE)
+    worker.execute_claim(claimed, now=NOW)
     unit.refresh_from_db()
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
 
 
 def test_a_commit_during_the_first_run_is_not_forgotten_either(world: World) -> None:
     world.planned()
-    Unit.objects.filter(pk=world.unit("duplicates", DAYS[1]).pk).update(lane=Lane.ASKED)
-    claimed = scheduling.claim(now=NOW, worker="a")
+    Unit.objects.filter(pk=world.unit("duplicates", DAYS[1]).pk).update(lane=Lane.REQUESTED)
+    claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
     touch(world, DAYS[1])
-    retests.claim_touched(now=NOW + MINUTE)
-    execution.execute(claimed, now=NOW)
+    retests.claim_touched_partitions(now=NOW + MINUTE)
+    worker.execute_claim(claimed, now=NOW)
     unit = world.unit("duplicates", DAYS[1])
     assert unit.latest_outcome == "pass"
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
@@ -75,16 +78,16 @@ def test_a_commit_during_the_first_run_is_not_forgotten_either(world: World) -> 
 def test_a_commit_to_a_table_that_is_looked_into_retests_those_that_look(world: World) -> None:
     planes = factories.dataset("planes", copies=("dc1", "dc2"), by_day=False, columns=[{"name": "tailnum"}])
     for center, root in world.lakes.items():
-        uri = lake.hudi_table(
+        uri = hudi_tables.hudi_table(
             root / "planes", {None: pa.table({"tailnum": [f"N{n}" for n in range(7)]})}, key="tailnum"
         )
         planes.copies.filter(data_center__name=center).update(uri=uri)
     asked = "unmatched(this.tailnum, planes.tailnum) / rows(this) < 1%"
-    generator.write_test(world.flights, key="tails", title="Tails", expression=asked, actor="ann", now=NOW)
+    custom_tests.write_custom_test(world.flights, key="tails", title="Tails", expression=asked, actor="ann", now=NOW)
     world.monitored()
     commit = factories.commit(factories.copy_of(planes), NOW)
     TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=EVERYTHING.start, end=EVERYTHING.end, rows=1)
-    assert retests.claim_touched(now=NOW + MINUTE) == len(DAYS)
+    assert retests.claim_touched_partitions(now=NOW + MINUTE) == len(DAYS)
     assert {world.unit("tails", one).lane for one in DAYS} == {Lane.LATE}
     assert {world.unit("tails", one, "dc2").due_at for one in DAYS} == {None}
     assert world.unit("duplicates", DAYS[1]).due_at is None
@@ -98,21 +101,23 @@ def test_a_test_that_no_longer_names_a_table_is_left_alone_by_its_commits(world:
     }
     reads = {}
     for when, expression in asked.items():
-        test = generator.write_test(world.flights, key="tails", title="T", expression=expression, actor="ann", now=NOW)
+        test = custom_tests.write_custom_test(
+            world.flights, key="tails", title="T", expression=expression, actor="ann", now=NOW
+        )
         reads[when] = set(test.reads.values_list("name", flat=True))
     assert reads == {"before": {"planes"}, "after": {"this"}}
     whole = [(EVERYTHING.start, EVERYTHING.end)]
-    assert list(lookers(factories.copy_of(planes), whole)) == []
-    assert len(list(lookers(world.copy(), whole))) == 1
+    assert list(dependent_units(factories.copy_of(planes), whole)) == []
+    assert len(list(dependent_units(world.copy(), whole))) == 1
 
 
 def test_a_failure_that_has_read_the_commit_is_rerun_in_its_own_rhythm(world: World) -> None:
     world.monitored()
-    lake.overwrite(
+    hudi_tables.overwrite(
         world.table("dc1"), DAYS[1], rows(DAYS[1], 1000, doubled=9), column="flight_date", instant="20261117120000000"
     )
     touch(world, DAYS[1])
-    retests.claim_touched(now=NOW)
+    retests.claim_touched_partitions(now=NOW)
     world.run(NOW + 2 * MINUTE)
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.latest_outcome, unit.results.count()) == ("fail", 2)
@@ -124,21 +129,21 @@ def test_more_commits_share_one_retest(world: World) -> None:
     world.monitored()
     for minute in range(3):
         touch(world, DAYS[1])
-        retests.claim_touched(now=NOW + minute * MINUTE)
+        retests.claim_touched_partitions(now=NOW + minute * MINUTE)
     assert world.unit("duplicates", DAYS[1]).due_at == NOW + 2 * MINUTE
 
 
 def test_a_touched_row_is_claimed_once(world: World) -> None:
     world.monitored()
     touch(world, DAYS[0], DAYS[1])
-    assert (retests.claim_touched(now=NOW), retests.claim_touched(now=NOW)) == (14, 0)
+    assert (retests.claim_touched_partitions(now=NOW), retests.claim_touched_partitions(now=NOW)) == (14, 0)
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
 def test_a_partition_that_is_not_due_yet_waits_for_its_own_time(world: World) -> None:
     world.monitored()
     touch(world, "2026-11-17")
-    assert retests.claim_touched(now=NOW) == 0
+    assert retests.claim_touched_partitions(now=NOW) == 0
     assert world.unit("duplicates", "2026-11-17").due_at == day("2026-11-17").end + 2 * HOUR
 
 
@@ -147,7 +152,7 @@ def test_a_failing_unit_does_not_wait_for_its_backoff_once_its_data_changed(worl
     unit = world.unit("duplicates", DAYS[1])
     Unit.objects.filter(pk=unit.pk).update(due_at=NOW + 30 * MINUTE)
     touch(world, DAYS[1])
-    retests.claim_touched(now=NOW)
+    retests.claim_touched_partitions(now=NOW)
     assert world.unit("duplicates", DAYS[1]).due_at == NOW + 2 * MINUTE
 
 
@@ -156,39 +161,39 @@ def test_a_failing_unit_keeps_its_earlier_rerun(world: World) -> None:
     soon = NOW + timedelta(seconds=30)
     Unit.objects.filter(pk=world.unit("duplicates", DAYS[1]).pk).update(due_at=soon)
     touch(world, DAYS[1])
-    retests.claim_touched(now=NOW)
+    retests.claim_touched_partitions(now=NOW)
     assert world.unit("duplicates", DAYS[1]).due_at == soon
 
 
 def test_a_retest_that_does_not_come_makes_the_verdict_unknown(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1])
-    retests.claim_touched(now=NOW + MINUTE)
+    retests.claim_touched_partitions(now=NOW + MINUTE)
     assert world.unit("duplicates", DAYS[1]).verdict == "pass"
-    assert retests.judge_due(now=NOW + 13 * MINUTE) == 7
+    assert reevaluation.reevaluate_due_units(now=NOW + 13 * MINUTE) == 7
     unit = world.unit("duplicates", DAYS[1])
-    assert (unit.verdict, unit.reason, unit.judge_at) == ("unknown", "retest_overdue", None)
+    assert (unit.verdict, unit.reason, unit.reevaluate_at) == ("unknown", "retest_overdue", None)
     assert Flip.objects.filter(unit=unit).order_by("pk").last().result is None  # type: ignore[union-attr]
 
 
 def test_a_test_without_a_pass_for_two_cadences_is_unknown(world: World) -> None:
     world.monitored()
-    retests.judge_due(now=NOW + 30 * MINUTE)
+    reevaluation.reevaluate_due_units(now=NOW + 30 * MINUTE)
     assert (world.unit("freshness").verdict, world.unit("freshness").reason) == ("unknown", "stale")
 
 
 @pytest.mark.django_db
 def test_judging_and_claiming_use_their_indexes() -> None:
-    assert "unit_judge" in plans_of(lambda: retests.judge_due(now=NOW))[0]
-    assert "touched_unclaimed" in plans_of(lambda: retests.claim_touched(now=NOW))[0]
-    raised, cleared = plans_of(lambda: findings.observe_findings(now=NOW))
+    assert "unit_judge" in plans_of(lambda: reevaluation.reevaluate_due_units(now=NOW))[0]
+    assert "touched_unclaimed" in plans_of(lambda: retests.claim_touched_partitions(now=NOW))[0]
+    raised, cleared = plans_of(lambda: ingestion_findings.observe_findings(now=NOW))
     assert "finding_raise_unclaimed" in raised
     assert "finding_clear_unclaimed" in cleared
 
 
 def test_finding_what_a_commit_touched_never_goes_through_all_units(world: World) -> None:
     touch(world.monitored(), DAYS[1])
-    for plan in plans_of(lambda: retests.claim_touched(now=NOW)):
+    for plan in plans_of(lambda: retests.claim_touched_partitions(now=NOW)):
         assert "Seq Scan on quality_unit" not in plan
         assert "SCAN quality_unit" not in plan
         assert "SCAN quality_test" not in plan
@@ -207,7 +212,7 @@ def finding(world: World, **fields: object) -> Finding:
 
 def test_a_finding_fails_at_once_and_passes_when_it_is_cleared(world: World) -> None:
     raised = finding(world)
-    assert findings.observe_findings(now=NOW + MINUTE) == 1
+    assert ingestion_findings.observe_findings(now=NOW + MINUTE) == 1
     unit = world.unit("finding:rows_not_accounted_for")
     assert (unit.verdict, unit.reason, unit.first_fail_at, unit.detail["cause"]) == (
         "fail",
@@ -217,25 +222,25 @@ def test_a_finding_fails_at_once_and_passes_when_it_is_cleared(world: World) -> 
     )
     assert unit.test.category == Category.INGESTION
     Finding.objects.filter(pk=raised.pk).update(cleared_at=NOW + HOUR)
-    assert findings.observe_findings(now=NOW + HOUR) == 1
+    assert ingestion_findings.observe_findings(now=NOW + HOUR) == 1
     unit.refresh_from_db()
     assert (unit.verdict, [flip.becomes for flip in unit.flips.order_by("pk")]) == ("pass", ["fail", "pass"])
-    assert findings.observe_findings(now=NOW + HOUR) == 0
+    assert ingestion_findings.observe_findings(now=NOW + HOUR) == 0
 
 
 def test_a_finding_over_everything_has_a_unit_too(world: World) -> None:
     finding(world, kind="schema_incompatible", start=EVERYTHING.start, end=EVERYTHING.end)
-    findings.observe_findings(now=NOW)
+    ingestion_findings.observe_findings(now=NOW)
     assert world.unit("finding:schema_incompatible").verdict == "fail"
 
 
 def test_a_finding_that_is_rerun_by_hand_is_looked_up(world: World) -> None:
     raised = finding(world)
-    findings.observe_findings(now=NOW)
+    ingestion_findings.observe_findings(now=NOW)
     unit = world.unit("finding:rows_not_accounted_for")
     for cleared_at, outcome, at in ((None, "fail", NOW + MINUTE), (NOW, "pass", NOW + 2 * MINUTE)):
         Finding.objects.filter(pk=raised.pk).update(cleared_at=cleared_at)
-        Unit.objects.filter(pk=unit.pk).update(due_at=at, lane=Lane.ASKED)
+        Unit.objects.filter(pk=unit.pk).update(due_at=at, lane=Lane.REQUESTED)
         world.run(at)
         unit.refresh_from_db()
         assert unit.latest_outcome == outcome
@@ -243,6 +248,6 @@ def test_a_finding_that_is_rerun_by_hand_is_looked_up(world: World) -> None:
 
 def test_generating_again_keeps_the_tests_of_findings(world: World) -> None:
     finding(world)
-    findings.observe_findings(now=NOW)
+    ingestion_findings.observe_findings(now=NOW)
     world.monitored(NOW + DAY)
-    assert Test.objects.get(key="finding:rows_not_accounted_for").retired_at is None
+    assert QualityTest.objects.get(key="finding:rows_not_accounted_for").retired_at is None

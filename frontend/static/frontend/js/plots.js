@@ -100,7 +100,7 @@
         size: points.map((point) => (point.state === "pass" ? 5 : 11)),
         color: points.map((point) => (point.state === "pass" ? colour("text") : colour("mark", point.state))),
       },
-      text: points.map((point) => `${point.label}<br><b>${point.said}</b>, ${point.state}`), hovertemplate: "%{text}<extra></extra>",
+      text: points.map((point) => `${point.label}<br><b>${point.value_text}</b>, ${point.state}`), hovertemplate: "%{text}<extra></extra>",
     };
   }
 

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import transaction
 
 from lakehub import wiring
-from lakehub.accounts import audit
+from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Membership, Role, Team, User
 from lakehub.kernel.suggest import did_you_mean
 
@@ -33,9 +33,9 @@ class Command(BaseCommand):
         except ValidationError as error:
             raise CommandError("; ".join(error.messages)) from error
         team.save()
-        for one in member:
-            self._join(team, *one.partition(":")[::2])
-        audit.record("manage.py", "add team", f"team:{name}", now=wiring.clock.now(), members=member)
+        for membership in member:
+            self._join(team, *membership.partition(":")[::2])
+        audit_log.record("manage.py", "add team", f"team:{name}", now=wiring.clock.now(), members=member)
         self.stdout.write(f"Team {name} with {team.memberships.count()} members")
 
     def _join(self, team: Team, username: str, role: str) -> None:

@@ -10,8 +10,8 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.accounts import tokens
 from lakehub.accounts.models import Team, User
+from lakehub.accounts.tokens import api_tokens
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
@@ -24,35 +24,35 @@ class Command(BaseCommand):
         parser.add_argument("--team", required=True)
         parser.add_argument("--user", required=True, help="the person who answers for it; its rights are theirs")
         parser.add_argument("--consumer", required=True, help="whose policy the gate goes by")
-        parser.add_argument("--scope", action="append", required=True, help=", ".join(tokens.SCOPES))
+        parser.add_argument("--scope", action="append", required=True, help=", ".join(api_tokens.SCOPES))
         parser.add_argument("--data-center", default="", help="what the gate answers for where none is named")
         parser.add_argument("--days", type=int, default=90, help="it ends after so many")
         parser.add_argument("--json", action="store_true")
 
-    def handle(self, *, name: str, **asked: Any) -> None:
-        team = _one(Team, "team", "name", asked["team"])
-        user = _one(User, "user", "username", asked["user"])
+    def handle(self, *, name: str, **options: Any) -> None:
+        team = _one(Team, "team", "name", options["team"])
+        user = _one(User, "user", "username", options["user"])
         now = wiring.clock.now()
         try:
-            token, text = tokens.issue(
+            token, text = api_tokens.issue_token(
                 name=name,
-                consumer=asked["consumer"],
+                consumer=options["consumer"],
                 team=team,
                 created_by=user,
-                scopes=asked["scope"],
-                data_center=asked["data_center"],
+                scopes=options["scope"],
+                data_center=options["data_center"],
                 now=now,
-                expires_at=now + timedelta(days=asked["days"]),
+                expires_at=now + timedelta(days=options["days"]),
                 actor="manage.py",
             )
         except Refused as error:
             raise CommandError(str(error)) from error
-        self.stdout.write(json.dumps({"token": text, "prefix": token.prefix}) if asked["json"] else text)
+        self.stdout.write(json.dumps({"token": text, "prefix": token.prefix}) if options["json"] else text)
 
 
-def _one(model: Any, kind: str, by: str, wanted: str) -> Any:
-    found = model.objects.filter(**{by: wanted}).first()
-    if found is None:
-        near = did_you_mean(wanted, model.objects.values_list(by, flat=True)[:1000])
-        raise CommandError(f"There is no {kind} `{wanted}`.{near}")
-    return found
+def _one(model: Any, kind: str, by: str, value: str) -> Any:
+    instance = model.objects.filter(**{by: value}).first()
+    if instance is None:
+        near = did_you_mean(value, model.objects.values_list(by, flat=True)[:1000])
+        raise CommandError(f"There is no {kind} `{value}`.{near}")
+    return instance

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog import places
+from lakehub.catalog import data_centers
 from lakehub.kernel.errors import Refused
 
 
@@ -21,7 +21,7 @@ class Command(BaseCommand):
 
     def handle(self, *, name: str, lake_uri: str, **_: Any) -> None:
         try:
-            places.add_data_center(name=name, lake_uri=lake_uri, actor="manage.py", now=wiring.clock.now())
+            data_centers.add_data_center(name=name, lake_uri=lake_uri, actor="manage.py", now=wiring.clock.now())
         except Refused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Data center {name} at {lake_uri}")

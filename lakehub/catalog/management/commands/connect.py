@@ -9,7 +9,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog import places
+from lakehub.catalog import connections
 from lakehub.kernel.errors import Refused
 
 
@@ -29,7 +29,7 @@ class Command(BaseCommand):
         if not url:
             raise CommandError(f"The environment variable {url_from} is not set: put the URL of the source there.")
         try:
-            places.connect(
+            connections.add_connection(
                 name=name,
                 plugin=plugin,
                 url=url,

@@ -11,7 +11,7 @@ from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog.lineage import LINEAGE, daily, gone
+from lakehub.catalog.lineage import LINEAGE_SOURCES, daily, missing_tables
 
 
 class Command(BaseCommand):
@@ -22,9 +22,13 @@ class Command(BaseCommand):
 
     def handle(self, *, accept_loss: bool, **options: Any) -> None:
         name = settings.LAKEHUB_LINEAGE
-        source = partial(LINEAGE.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
-        report, error = daily.look(
-            source, name=name, offboard_after=gone.patience(), accept_loss=accept_loss, now=wiring.clock.now()
+        source = partial(LINEAGE_SOURCES.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
+        report, error = daily.run_check(
+            source,
+            name=name,
+            offboard_after=missing_tables.offboarding_delay(),
+            accept_loss=accept_loss,
+            now=wiring.clock.now(),
         )
         self.stdout.write(json.dumps(report, indent=1))
         if error:

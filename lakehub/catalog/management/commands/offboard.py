@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog import changes
+from lakehub.catalog.datasets import lookup, offboarding
 from lakehub.kernel.errors import Conflict, NotFound
 
 
@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *, name: str, **_: Any) -> None:
         try:
-            changes.offboard(changes.live_dataset(name), actor="manage.py", now=wiring.clock.now())
+            offboarding.offboard_dataset(lookup.live_dataset(name), actor="manage.py", now=wiring.clock.now())
         except (NotFound, Conflict) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Dataset {name} is off-boarded; its open incidents are resolved as off-boarded")

@@ -11,11 +11,11 @@ import yaml
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog import bulk
-from lakehub.catalog.along import Along, Direction, along
-from lakehub.catalog.bulk import Line, Result
-from lakehub.catalog.changes import live_dataset
-from lakehub.catalog.serializers import read_list
+from lakehub.catalog.datasets.lookup import live_dataset
+from lakehub.catalog.onboarding import bulk
+from lakehub.catalog.onboarding.along_lineage import Direction, LineageSelection, requests_along_lineage
+from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingStatus
+from lakehub.catalog.serializers import parse_requests
 from lakehub.kernel.errors import NotFound, Refused
 
 
@@ -28,7 +28,9 @@ class Command(BaseCommand):
         parser.add_argument("path", nargs="?", default="", metavar="file")
         parser.add_argument("--file", default="", help="the same")
         parser.add_argument("--lineage-of", default="", metavar="DATASET")
-        parser.add_argument("--direction", choices=[one.value for one in Direction], default=Direction.BOTH.value)
+        parser.add_argument(
+            "--direction", choices=[direction.value for direction in Direction], default=Direction.BOTH.value
+        )
         parser.add_argument("--tier", type=int, help="with --lineage-of: the dataset's own unless given")
         parser.add_argument("--team", default="", help="with --lineage-of: the dataset's own unless given")
         parser.add_argument("--check", action="store_true", help="say what would be onboarded, and onboard nothing")
@@ -38,37 +40,40 @@ class Command(BaseCommand):
         if bool(source) == bool(lineage_of):
             raise CommandError("Name a file, or a dataset with --lineage-of: one of the two.")
         try:
-            asked = _along(lineage_of, options) if lineage_of else Along(*read_list(_read(source)))
-            lines = list(asked.lines) + ([] if options["check"] else self._onboard(asked))
+            selection = _along(lineage_of, options) if lineage_of else LineageSelection(*parse_requests(_read(source)))
+            lines = list(selection.lines) + ([] if options["check"] else self._onboard(selection))
         except (Refused, NotFound) as error:
             raise CommandError(str(error)) from error
         if options["check"]:
             self.stdout.writelines(
-                f"would be  {one.name}: {one.connection} {one.table}\n" for one in asked.applications
+                f"would be  {application.name}: {application.connection} {application.table}\n"
+                for application in selection.requests
             )
         for line in lines:
             self.stdout.write(_shown(line))
-        refused = [line.name for line in lines if line.result is Result.REFUSED]
+        refused = [line.name for line in lines if line.result is OnboardingStatus.REFUSED]
         if refused:
             raise CommandError(f"{len(refused)} of {len(lines)} were refused: {', '.join(refused[:10])}")
 
-    def _onboard(self, asked: Along) -> list[Line]:
-        return bulk.onboard_many(asked.applications, actor="manage.py", now=wiring.clock.now())
+    def _onboard(self, selection: LineageSelection) -> list[OnboardingLine]:
+        return bulk.onboard_many(selection.requests, actor="manage.py", now=wiring.clock.now())
 
 
-def _along(name: str, options: dict[str, Any]) -> Along:
-    return along(live_dataset(name), Direction(options["direction"]), tier=options["tier"], team=options["team"])
+def _along(name: str, options: dict[str, Any]) -> LineageSelection:
+    return requests_along_lineage(
+        live_dataset(name), Direction(options["direction"]), tier=options["tier"], team=options["team"]
+    )
 
 
 def _read(source: str) -> list[Any]:
     """YAML holds JSON too."""
     try:
-        found = yaml.safe_load(sys.stdin if source == "-" else Path(source).read_text())
+        parsed = yaml.safe_load(sys.stdin if source == "-" else Path(source).read_text())
     except (OSError, yaml.YAMLError) as error:
         raise CommandError(f"{source} cannot be read as JSON or YAML: {error}") from error
-    return found if isinstance(found, list) else [found]
+    return parsed if isinstance(parsed, list) else [parsed]
 
 
-def _shown(line: Line) -> str:
+def _shown(line: OnboardingLine) -> str:
     why = "; ".join(f"{name}: {text}" if name else text for name, text in line.why.items())
     return f"{line.result:8}  {line.name}{f'  ({why})' if why else ''}"

@@ -11,12 +11,12 @@ from collections import Counter
 
 import pytest
 
-from tests.web.incidents.quarter.book import Book
-from tests.web.incidents.quarter.differences import differences
-from tests.web.incidents.quarter.machine import Machine
-from tests.web.incidents.quarter.reading import keys_by_number, read
-from tests.web.incidents.quarter.record import Record
-from tests.web.incidents.quarter.writer import write
+from tests.web.incidents.quarter.compare_results import differences
+from tests.web.incidents.quarter.model import ReferenceModel
+from tests.web.incidents.quarter.read_results import keys_by_number, read
+from tests.web.incidents.quarter.results import QuarterResults
+from tests.web.incidents.quarter.scenario_generator import write
+from tests.web.incidents.quarter.system_under_test import SystemUnderTest
 
 pytestmark = [pytest.mark.django_db, pytest.mark.slow, pytest.mark.timeout(900)]
 
@@ -31,17 +31,17 @@ FIRST = 2
 @pytest.mark.parametrize("seed", range(FIRST, FIRST + QUARTERS))
 def test_a_quarter_ends_as_the_book_says(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     story = write(seed, DAYS)
-    machine = Machine(story, monkeypatch)
+    machine = SystemUnderTest(story, monkeypatch)
     machine.run()
     found = read(machine)
     ranks = {key: number for number, key in keys_by_number().items()}
-    said = differences(found, Book(story, machine.order, ranks).keep(), seed=seed)
+    said = differences(found, ReferenceModel(story, machine.order, ranks).keep(), seed=seed)
     assert not said, said
     if seed == FIRST and DAYS >= 90:
         assert_much_happened(found)
 
 
-def assert_much_happened(found: Record) -> None:
+def assert_much_happened(found: QuarterResults) -> None:
     """A quarter in which nothing happens proves nothing."""
     ends, fates = Counter(case.how for case in found.cases), Counter(letter.fate for letter in found.letters)
     occasions, verdicts = (
@@ -53,7 +53,7 @@ def assert_much_happened(found: Record) -> None:
     assert {"sent", "dropped"} <= set(fates)
     assert {"opened", "reopened", "resolved", "acknowledged", "reported"} <= set(occasions)
     assert {"pass", "warn", "fail", "unknown"} <= set(verdicts)
-    assert any(letter.held_since and letter.sent_at for letter in found.letters)
-    assert any(letter.held_since and letter.fate == "dropped" for letter in found.letters)
+    assert any(letter.suppressed_since and letter.sent_at for letter in found.letters)
+    assert any(letter.suppressed_since and letter.fate == "dropped" for letter in found.letters)
     whole = found.scores[0]
     assert min(whole.tp, whole.fp, whole.fn, whole.failed) > 0

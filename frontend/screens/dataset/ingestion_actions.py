@@ -1,0 +1,82 @@
+"""What is done about pipelines on a dataset's page: start or cancel a run that waits, make and revoke hooks."""
+
+from __future__ import annotations
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST
+
+from frontend.components.dataset_frame import dataset_frame, find_dataset
+from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
+from ingestion.runs import blocked_inputs, job_runs
+from lakehub import wiring
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import require
+from lakehub.kernel.errors import NotFound, Refused
+from quality.api.external_run_serializers import HOOK_ADDRESS
+from quality.planning import pipeline_hooks
+
+_MAX_NAME_LENGTH = 100
+
+
+@require_POST
+def start_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        run, now = job_runs.find_run(dataset, number), wiring.clock.now()
+        blocked_inputs.start_regardless(run, why=request.POST.get("why", ""), actor=actor.get_username(), now=now)
+        return f"Run {number} is queued, whatever the gate says."
+
+    return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))
+
+
+@require_POST
+def cancel_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        job_runs.cancel_run(job_runs.find_run(dataset, number), actor=actor.get_username(), now=wiring.clock.now())
+        return f"Run {number} is cancelled."
+
+    return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))
+
+
+@require_POST
+@never_cache
+def create_hook(request: HttpRequest, name: str) -> HttpResponse:
+    """The page with the secret, which no other page shows."""
+    dataset, context = dataset_frame(request, name, "ingestion", wiring.clock.now())
+    actor = actor_of(request)
+    require(actor, "onboard", dataset.team)
+    hook_name = request.POST.get("name", "").strip()
+    with errors_as_messages(request):
+        if not hook_name or len(hook_name) > _MAX_NAME_LENGTH:
+            raise Refused(f"Name the tool that reports, in at most {_MAX_NAME_LENGTH} characters.")
+        context["hook"] = pipeline_hooks.create_hook(
+            hook_name, dataset.team, dataset, created_by=actor, now=context["now"]
+        )
+    if "hook" not in context:
+        return redirect(_page_url(name))
+    context["address"] = request.build_absolute_uri(HOOK_ADDRESS.format(key=context["hook"].key))
+    return render(request, "screens/dataset/templates/hook_created.html", context)
+
+
+@require_POST
+def revoke_hook(request: HttpRequest, name: str, key: str) -> HttpResponse:
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        hook = pipeline_hooks.live_hook(key)
+        if hook.team_id != dataset.team_id:
+            raise NotFound(f"`{key}` is no hook of {name}.")
+        pipeline_hooks.revoke_hook(hook, actor=actor.get_username(), now=wiring.clock.now())
+        return f"{hook.name} is revoked: what it signs is refused."
+
+    return perform_action(request, "onboard", dataset, use_case, then=_page_url(name))
+
+
+def _page_url(name: str) -> str:
+    return reverse("dataset-ingestion", args=[name])

@@ -1,0 +1,66 @@
+"""Runs that wait for an input, and pipelines elsewhere: what they told, and by which hooks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from django.db.models import Q, QuerySet
+
+from frontend.ui import words
+from ingestion.models import BlockedInput, JobRun, JobState
+from ingestion.runs.job_runs import with_details
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.interval import Interval
+from quality.models import ExternalRun, PipelineHook
+
+_MAX_EXTERNAL_RUNS = 10
+
+
+@dataclass(frozen=True)
+class WaitingRun:
+    """A run, and each input that it waits for with the range in words."""
+
+    run: JobRun
+    inputs: list[tuple[BlockedInput, str]]
+
+
+@dataclass(frozen=True)
+class ExternalRunRow:
+    run: ExternalRun
+    wrote: str
+
+
+def waiting_runs(dataset: Dataset) -> list[WaitingRun]:
+    """Longest first. Two queries."""
+    runs = with_details(JobRun.objects.filter(copy__dataset=dataset, state=JobState.WAITING)).order_by(
+        "waits_since", "pk"
+    )
+    return [
+        WaitingRun(
+            run,
+            [
+                (blocked_input, _range_text(blocked_input, blocked_input.copy.dataset))
+                for blocked_input in run.blocked_by.all()
+            ],
+        )
+        for run in runs
+    ]
+
+
+def external_run_rows(dataset: Dataset) -> list[ExternalRunRow]:
+    """Newest first."""
+    external_runs = ExternalRun.objects.filter(copy__dataset=dataset).select_related("copy__data_center")
+    return [
+        ExternalRunRow(run, _range_text(run, dataset))
+        for run in external_runs.order_by("-reported_at", "-pk")[:_MAX_EXTERNAL_RUNS]
+    ]
+
+
+def run_hooks_of(dataset: Dataset) -> QuerySet[PipelineHook]:
+    """Those that may tell of the dataset."""
+    live = PipelineHook.objects.filter(Q(dataset=dataset) | Q(dataset=None, team=dataset.team_id), revoked_at=None)
+    return live.select_related("created_by")
+
+
+def _range_text(row: BlockedInput | ExternalRun, dataset: Dataset) -> str:
+    return words.data_range(Interval(row.start, row.end), dataset.partition_grain, dataset.zone)

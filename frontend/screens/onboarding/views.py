@@ -1,0 +1,166 @@
+"""Onboarding in three steps: the source, the keys and the tier, the tests that come of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from django.contrib import messages
+from django.core.exceptions import PermissionDenied, ValidationError
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from frontend.components.dataset_frame import find_dataset
+from frontend.components.datasets import live_runs
+from frontend.results.backtest_panel import BacktestPanel, backtest_panels
+from frontend.screens.onboarding import onboarding_form as form
+from frontend.ui.form_actions import actor_of, errors_as_messages
+from frontend.ui.live import render_live
+from lakehub import wiring
+from lakehub.accounts.models import Team, User
+from lakehub.accounts.permissions import can, teams_where
+from lakehub.catalog.metadata import MetadataReader, MetadataUnavailable, TableMetadata
+from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
+from lakehub.catalog.onboarding.onboard import onboard_dataset
+from lakehub.catalog.request_permissions import require_onboarding
+from lakehub.catalog.validation import metadata_reader_of
+from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.partitions import Grain
+from lakehub.kernel.registry import UnknownPlugin
+from quality.domain.slas import TIERS
+
+FRAGMENTS = {"made": "screens/onboarding/templates/created.html"}
+MAX_TABLES = 500
+
+
+def onboarding(request: HttpRequest) -> HttpResponse:
+    teams = _teams_of(request)
+    if request.method == "POST":
+        return _onboard(request, teams)
+    connection = Connection.objects.filter(name=request.GET.get("connection", ""), team__in=teams).first()
+    if connection is None:
+        return _source_step(request, teams)
+    try:
+        source = metadata_reader_of(connection)
+        if not request.GET.get("table"):
+            return _source_step(request, teams, connection, source.tables(MAX_TABLES))
+        table = source.describe(request.GET["table"])
+    except (MetadataUnavailable, UnknownPlugin) as problem:
+        return _source_step(request, teams, connection, problem=str(problem))
+    name = request.GET["table"].rsplit(".", 1)[-1].lower()
+    centers = tuple(DataCenter.objects.values_list("name", flat=True))
+    blank = form.prefilled_form(table, name, teams[0].name if teams else "", centers)
+    blank = replace(blank, values={**blank.values, "connection": connection.name, "table": request.GET["table"]})
+    return _keys_step(request, teams, blank, table, source)
+
+
+def onboarding_created(request: HttpRequest, name: str) -> HttpResponse:
+    """What came of it: the tests, the types that were skipped and why, the bootstrap; `?backtest=` tries the tests on the past."""
+    dataset, now = find_dataset(name), wiring.clock.now()
+    tests = list(dataset.tests.filter(retired_at=None).select_related("version").order_by("category", "title"))
+    may_try = can(actor_of(request), "rerun", dataset.team)
+    tried: Mapping[str, BacktestPanel] = {}
+    if may_try and "backtest" in request.GET:
+        with errors_as_messages(request):
+            person = actor_of(request).get_username()
+            tried = backtest_panels(dataset, [test.key for test in tests], person=person, now=now)
+    for test in tests:
+        test.tried = tried.get(test.key)  # type: ignore[attr-defined]  # for the template
+    context = {
+        "now": now,
+        "dataset": dataset,
+        "tests": tests,
+        "may_try": may_try and any(copy.monitored_from for copy in dataset.copies.all()),
+        "tried": bool(tried),
+        "paged": sum(len(panel.backtest.pages) for panel in tried.values() if panel.backtest),
+        "skipped": list(dataset.skipped_checks.order_by("check_name")),
+        "running": list(live_runs(dataset)),
+    }
+    return render_live(request, "screens/onboarding/templates/created_page.html", context, FRAGMENTS)
+
+
+def _onboard(request: HttpRequest, teams: list[Team]) -> HttpResponse:
+    draft = form.form_from_post(request.POST)
+    if not teams:
+        raise PermissionDenied("To onboard a dataset you need to be owner or admin of a team.")
+    require_onboarding(request.user, team=draft.values["team"], connection=draft.values["connection"])
+    try:
+        done = onboard_dataset(form.application_of(draft), actor=request.user.get_username(), now=wiring.clock.now())
+    except Refused as refused:
+        return _keys_step_with_errors(request, teams, replace(draft, errors=refused.fields or {"name": str(refused)}))
+    except ValidationError as invalid:
+        return _keys_step_with_errors(
+            request, teams, replace(draft, errors={f: " ".join(why) for f, why in invalid.message_dict.items()})
+        )
+    except Conflict as conflict:
+        return _keys_step_with_errors(request, teams, replace(draft, errors={"name": str(conflict)}))
+    if done.evidence is not None:
+        messages.info(request, f"Primary key: {form.evidence_line(done.evidence)}.")
+    return redirect("onboarding-made", done.dataset.name)
+
+
+def _keys_step_with_errors(request: HttpRequest, teams: list[Team], draft: form.OnboardingForm) -> HttpResponse:
+    """The form as it was typed, with what is wrong by field. Status 422: nothing was written."""
+    connection = Connection.objects.filter(name=draft.values["connection"], team__in=teams).first()
+    table, source = None, None
+    if connection is not None:
+        try:
+            source = metadata_reader_of(connection)
+            table = source.describe(draft.values["table"])
+        except (MetadataUnavailable, UnknownPlugin):
+            table = None  # the field `table` says it already
+    return _keys_step(request, teams, draft, table, source, status=422)
+
+
+def _source_step(
+    request: HttpRequest, teams: list[Team], connection: Connection | None = None, tables: Any = (), problem: str = ""
+) -> HttpResponse:
+    connections = Connection.objects.filter(team__in=teams).select_related("team")
+    context = {
+        "teams": teams,
+        "connections": connections,
+        "connection": connection,
+        "tables": tables,
+        "problem": problem,
+    }
+    return render(request, "screens/onboarding/templates/source.html", context)
+
+
+def _keys_step(
+    request: HttpRequest,
+    teams: list[Team],
+    draft: form.OnboardingForm,
+    table: TableMetadata | None,
+    source: MetadataReader | None,
+    status: int = 200,
+) -> HttpResponse:
+    context = {
+        "form": draft,
+        "teams": teams,
+        "table": table,
+        "evidence": _key_evidence(source, draft, table),
+        "tiers": list(TIERS),
+        "promises": list(TIERS.items()),
+        "kinds": DatasetKind.choices,
+        "grains": [grain.value for grain in Grain],
+        "data_centers": DataCenter.objects.all(),
+        "datasets": Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True),
+    }
+    return render(request, "screens/onboarding/templates/keys.html", context, status=status)
+
+
+def _key_evidence(source: MetadataReader | None, draft: form.OnboardingForm, table: TableMetadata | None) -> str:
+    """How well the key that is typed holds on the real rows."""
+    key = form.split_names(draft.values["primary_key"])
+    if source is None or table is None or not key or any(column not in table.names for column in key):
+        return ""
+    try:
+        return form.evidence_line(source.key_evidence(draft.values["table"], key))
+    except MetadataUnavailable as problem:
+        return str(problem)
+
+
+def _teams_of(request: HttpRequest) -> list[Team]:
+    assert isinstance(request.user, User)
+    return list(Team.objects.filter(teams_where(request.user, "onboard")).distinct())

@@ -1,0 +1,139 @@
+"""A POST to an address that a person gave: never into this network unless the operator allows it, never led elsewhere.
+
+The name is looked up once and the very address that was checked is connected to: a second look-up could answer with
+another one. Redirects are answers like any other. Proxies of the environment are not used.
+"""
+
+from __future__ import annotations
+
+import http.client
+import socket
+import ssl
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from threading import Timer
+from urllib.parse import SplitResult, urlsplit
+
+from django.conf import settings
+
+from incidents.channels import DeliveryError
+from lakehub.kernel.addresses import is_public_ip
+from lakehub.kernel.errors import Refused
+
+TIMEOUT = 10
+"""Seconds, of all that is said and read."""
+MAX_RESPONSE_BYTES = 64 * 1024
+MAX_RETRY_AFTER = timedelta(days=1)
+RETRYABLE_STATUSES = (408, 425, 429)
+"""What is the caller's fault and may be over next time; so is every fault of the server."""
+
+
+@dataclass(frozen=True)
+class PostResponse:
+    status: int
+    text: str
+    retry_after: timedelta | None
+
+
+def checked_url(url: str, kind: str) -> SplitResult:
+    """Raises Refused where nothing can be posted to `url`."""
+    try:
+        parts = urlsplit(url)
+        _ = parts.port
+    except ValueError:
+        parts = urlsplit("")
+    if parts.scheme not in ("https", "http") or not parts.hostname or not url.isascii() or _has_space(url):
+        raise Refused(f"`{url}` is no {kind}: write https://host/path.")
+    if parts.username or parts.password:
+        raise Refused(f"The URL of a {kind} holds no user and password.")
+    return parts
+
+
+def _has_space(url: str) -> bool:
+    return any(ord(letter) <= 32 or ord(letter) == 127 for letter in url)
+
+
+def post(url: SplitResult, body: bytes, headers: dict[str, str], *, now: datetime) -> PostResponse:
+    """What the other side answered, whatever it is. Raises CannotSend where it was not reached."""
+    host, began = url.hostname or "", time.monotonic()
+    port = url.port or (443 if url.scheme == "https" else 80)
+    path = (url.path or "/") + (f"?{url.query}" if url.query else "")
+    try:
+        with _connection(url.scheme, host, port) as connection:
+            connection.request("POST", path, body, {"User-Agent": "Lakehub", **headers})
+            answer = connection.getresponse()
+            text = answer.read(MAX_RESPONSE_BYTES).decode(errors="replace")
+            if time.monotonic() - began >= TIMEOUT:  # hung up on: what there is may be half of it
+                raise TimeoutError(f"it took longer than {TIMEOUT} s")
+            return PostResponse(answer.status, text, parse_retry_after(answer.headers.get("Retry-After", ""), now=now))
+    except (OSError, http.client.HTTPException) as error:
+        raise DeliveryError(f"{host} was not reached: {error or type(error).__name__}") from error
+
+
+def status_if_accepted(answer: PostResponse, host: str, why: str = "") -> str:
+    """The status as a word. Raises CannotSend unless it is one of success."""
+    status = str(answer.status)
+    if 200 <= answer.status < 300:
+        return status
+    raise DeliveryError(
+        f"{host} answered {status}{f': {why}' if why else ''}.",
+        is_permanent=answer.status < 500 and answer.status not in RETRYABLE_STATUSES,
+        status=status,
+        retry_after=answer.retry_after,
+    )
+
+
+def parse_retry_after(text: str, *, now: datetime) -> timedelta | None:
+    """`Retry-After`, seconds or a date, a day at most; None where it says nothing that can be understood."""
+    try:
+        delay = timedelta(seconds=int(text)) if text.strip().isdigit() else _http_date(text) - now
+    except (ValueError, OverflowError):
+        return None
+    return min(max(delay, timedelta()), MAX_RETRY_AFTER)
+
+
+def _http_date(text: str) -> datetime:
+    at = parsedate_to_datetime(text)
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+@contextmanager
+def _connection(scheme: str, host: str, port: int) -> Iterator[http.client.HTTPConnection]:
+    """Closed after TIMEOUT whatever is being said: a byte now and then would keep it open for ever."""
+    connection = http.client.HTTPConnection(host, port, timeout=TIMEOUT)
+    plain = socket.create_connection((allowed_address(host, port), port), timeout=TIMEOUT)
+    handle = plain.dup()  # TLS takes the socket over; what is done to its copy holds for both
+    watch = Timer(TIMEOUT, _hang_up, (handle,))
+    watch.daemon = True
+    watch.start()
+    try:
+        connection.sock = plain
+        if scheme == "https":
+            connection.sock = ssl.create_default_context().wrap_socket(plain, server_hostname=host)
+        yield connection
+    finally:
+        watch.cancel()
+        connection.close()
+        plain.close()
+        handle.close()
+
+
+def _hang_up(handle: socket.socket) -> None:
+    with suppress(OSError):  # the other side was faster
+        handle.shutdown(socket.SHUT_RDWR)
+
+
+def allowed_address(host: str, port: int) -> str:
+    """An address of `host` that we may talk to. Raises CannotSend."""
+    addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
+    for address in addresses:
+        if settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS or is_public_ip(address):
+            return address
+    raise DeliveryError(
+        f"{host} is {', '.join(dict.fromkeys(addresses))}, inside this network. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows that.",
+        is_permanent=True,
+    )

@@ -1,0 +1,35 @@
+"""What may stand in a consumer's policy: verdicts, and reasons of verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from incidents.domain.gate import evaluate
+from lakehub.kernel.outcome import Verdict
+from lakehub.kernel.suggest import did_you_mean
+from quality.domain.verdicts.unit_verdict import VerdictReason
+
+KNOWN_REASONS = sorted(
+    {reason.value for reason in VerdictReason}
+    | {
+        evaluate.UNMONITORED,
+        evaluate.NOT_DUE,
+        evaluate.NEVER_TESTED,
+        evaluate.NO_TESTS,
+        evaluate.NOT_EXPECTED,
+        evaluate.IN_GRACE,
+        evaluate.REPORTED,
+        evaluate.REPORT_WAITS,
+    }
+)
+"""The words after the colon in `unknown:not_due`."""
+
+
+def blocks_problems(blocks: Iterable[str]) -> Iterable[str]:
+    verdicts = [verdict.value for verdict in Verdict]
+    for word in blocks:
+        verdict, colon, reason = word.partition(":")
+        if verdict not in verdicts:
+            yield f"There is no verdict `{verdict}`.{did_you_mean(verdict, verdicts)}"
+        if colon and reason not in KNOWN_REASONS:
+            yield f"There is no reason `{reason}`.{did_you_mean(reason, KNOWN_REASONS)}"

@@ -1,0 +1,80 @@
+"""The gate asked with a query: the datasets and the ranges that it reads, each of them a question. Nothing of it is run."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import datetime
+from zoneinfo import ZoneInfo
+
+from incidents.domain.gate.sql_reads import TableReads, TableShape, UnsupportedSql, parse_query, tables_read
+from incidents.domain.gate.sql_times import QueryClock
+from incidents.gate import copies
+from incidents.gate.answer import CopyQuestion, ResolvedQuestion
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.suggest import did_you_mean
+
+MAX_QUESTIONS = 200
+
+
+@dataclass(frozen=True)
+class QueryQuestions:
+    """What a query asks: the questions, what each dataset is read over and why, and the tables that were left out."""
+
+    asked: list[ResolvedQuestion]
+    reads: list[TableReads]
+    skipped_tables: list[str]
+
+
+def questions_of_query(
+    sql: str,
+    *,
+    dialect: str,
+    consumer: str,
+    now: datetime,
+    data_center: str = "",
+    zone: ZoneInfo | None = None,
+    leave_out: Collection[str] = (),
+    request_id: str = "",
+) -> QueryQuestions:
+    """`zone` is that of the session that runs it. Raises Refused where the text cannot be understood, NotFound for a table
+    that is no dataset, unless it is one to `leave_out`.
+    """
+    try:
+        query = parse_query(sql, dialect)
+    except UnsupportedSql as problem:
+        raise Refused.for_fields({"sql": str(problem)}) from None
+    names = {name.lower() for name in query.names}
+    skipped = {name.lower() for name in leave_out} & names
+    known_copies = copies.find_copies(names - skipped, now=now)
+    _check_all_known(names - skipped - set(known_copies))
+    remaining_query = query.without(skipped)
+    shapes = {row.name: _table_shape(row) for row in Dataset.objects.filter(name__in=known_copies)}
+    reads = tables_read(remaining_query, shapes, QueryClock(now, zone)) if remaining_query.tables else []
+    questions = []
+    for table_reads in reads:
+        copy = copies.choose_copy(table_reads.dataset, data_center, known_copies)
+        center = copy.copy.data_center.name
+        questions += [
+            ResolvedQuestion(CopyQuestion(table_reads.dataset, piece, consumer, center, request_id), copy)
+            for piece in table_reads.ranges
+        ]
+    if len(questions) > MAX_QUESTIONS:
+        raise Refused.for_fields({"sql": f"The query reads {len(questions)} ranges: {MAX_QUESTIONS} at most."})
+    return QueryQuestions(questions, reads, sorted(skipped))
+
+
+def _check_all_known(missing: Collection[str]) -> None:
+    if missing:
+        live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True)[:1000])
+        hints = [f"`{name}`{did_you_mean(name, live)}" for name in sorted(missing)]
+        raise NotFound(
+            f"The query reads what is no dataset here: {' '.join(hints)}. Nobody vouches for it: onboard it, or name it in "
+            "`leave_out`."
+        )
+
+
+def _table_shape(dataset: Dataset) -> TableShape:
+    columns = frozenset(column["name"].lower() for column in dataset.columns) or None
+    return TableShape(dataset.partition_column, dataset.partition_grain, dataset.zone, dataset.event_time, columns)

@@ -1,0 +1,47 @@
+"""What ingestion saw and quality ought to know: raised once, cleared when it is over. Quality claims both moves and makes results of them."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from ingestion.models import Finding, JobRun
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.interval import FOREVER, Interval
+
+JOB_FAILING = "job_failing"
+ROWS_UNACCOUNTED = "rows_unaccounted"
+SCHEMA_INCOMPATIBLE = "schema_incompatible"
+FINDING_KINDS = (JOB_FAILING, ROWS_UNACCOUNTED, SCHEMA_INCOMPATIBLE)
+
+
+def raise_finding(
+    copy: DatasetCopy, kind: str, over: Interval, message: str, detail: dict[str, Any], *, now: datetime
+) -> None:
+    """Open a finding; where one of this kind is open over this very range, its detail is brought up to date. `message` is for people."""
+    detail = {"message": message, **detail}
+    same = Finding.objects.filter(copy=copy, kind=kind, start=over.start, end=over.end, cleared_at=None)
+    if same.update(detail=detail):
+        return
+    try:
+        with transaction.atomic():
+            Finding.objects.create(copy=copy, kind=kind, start=over.start, end=over.end, detail=detail, raised_at=now)
+    except IntegrityError:
+        # Another process has raised it meanwhile.
+        same.update(detail=detail)
+
+
+def raise_job_failing(run: JobRun, why: str, *, now: datetime) -> None:
+    """One for each kind of job, from when the first run that was given up was due."""
+    earlier = Finding.objects.filter(copy=run.copy, kind=JOB_FAILING, detail__job=run.kind, cleared_at=None).first()
+    over = Interval(earlier.start, earlier.end) if earlier else Interval(run.due_at, FOREVER)
+    message = f"The {run.kind} was given up because {why}"
+    raise_finding(run.copy, JOB_FAILING, over, message, {"run": run.pk, "job": run.kind}, now=now)
+
+
+def clear_findings(copy: DatasetCopy, kind: str, *, job: str = "", now: datetime) -> None:
+    """`job`: only what was raised for this kind of job."""
+    still_open = Finding.objects.filter(copy=copy, kind=kind, cleared_at=None)
+    (still_open.filter(detail__job=job) if job else still_open).update(cleared_at=now)

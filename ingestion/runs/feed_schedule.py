@@ -1,0 +1,52 @@
+"""What is due: a copy that was never loaded gets a bootstrap, every other one an incremental each time its feed's interval has passed.
+
+Loaded means: a bootstrap has succeeded since the last drop. One that was given up is asked for again after the feed's interval.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db.models import OuterRef, QuerySet, Subquery
+
+from ingestion.models import JobKind, JobRun, JobState
+from ingestion.runs import job_runs
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.errors import Conflict
+
+
+def request_due_runs(*, now: datetime) -> list[JobRun]:
+    """What is known of a copy's newest runs is a look into an index for each, however many there were."""
+    copies = idle_fed_copies().annotate(
+        loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
+        dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
+        failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
+        began_at=_newest_run_value("started_at", kind=JobKind.BOOTSTRAP, started_at__isnull=False),
+        looked_at=_newest_run_value("started_at", kind=JobKind.INCREMENTAL, started_at__isnull=False),
+    )
+    requested_runs = []
+    for copy in copies:
+        is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
+        last = (copy.looked_at, copy.began_at) if is_loaded else (copy.failed_at,)
+        if all(at is None or at + copy.dataset.feed.every <= now for at in last):
+            requested_runs.append(_request(copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, now))
+    return [run for run in requested_runs if run is not None]
+
+
+def idle_fed_copies() -> QuerySet[DatasetCopy]:
+    """Copies that Lakehub feeds, and that no job is at work on."""
+    at_work = JobRun.objects.filter(state__in=job_runs.ACTIVE).values("copy")
+    live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None, dataset__feed__paused=False)
+    return live.exclude(pk__in=at_work).select_related("dataset__feed", "data_center")
+
+
+def _newest_run_value(fact: str, **which: object) -> Subquery:
+    return Subquery(JobRun.objects.filter(copy=OuterRef("pk"), **which).order_by("-pk").values(fact)[:1])
+
+
+def _request(copy: DatasetCopy, kind: JobKind, now: datetime) -> JobRun | None:
+    try:
+        return job_runs.request_run(copy, kind, asked_by=job_runs.SCHEDULE, now=now)
+    except Conflict:
+        # Another scheduler was faster.
+        return None

@@ -1,0 +1,205 @@
+"""The life of a run: asked for, claimed with a lease, ended by a report, tried again or given up."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import F, Prefetch, Q, QuerySet, Value
+from django.db.models.functions import Coalesce, Now
+
+from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
+from ingestion.lake import findings
+from ingestion.models import BlockedInput, JobKind, JobRun, JobState
+from ingestion.runs.job_specs import check_params
+from ingestion.runs.leases import LEASE_DURATION, lease_end
+from ingestion.spark.contract.report import SUCCEEDED, JobReport
+from lakehub.accounts.audit import audit_log
+from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.partitions import parse_partition_name
+from lakehub.kernel.suggest import did_you_mean
+
+SCHEDULE = "schedule"
+"""Who asks for what is due."""
+PENDING = (JobState.QUEUED, JobState.WAITING)
+ACTIVE = (*PENDING, JobState.RUNNING)
+_MAX_CLAIM_CANDIDATES = 50
+
+
+def request_run(
+    copy: DatasetCopy, kind: str, params: dict[str, Any] | None = None, *, asked_by: str, now: datetime
+) -> JobRun:
+    """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already."""
+    if kind not in JobKind.values:
+        raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
+    _check_request(copy, kind, params or {})
+    try:
+        with transaction.atomic():
+            run = JobRun.objects.create(copy=copy, kind=kind, params=params or {}, asked_by=asked_by, due_at=now)
+            if asked_by != SCHEDULE:
+                audit_log.record(asked_by, kind, f"copy:{copy}", now=now, run=run.pk, **(params or {}))
+    except IntegrityError:
+        raise Conflict(f"An incremental of {copy} waits or runs already; nothing was changed.") from None
+    return run
+
+
+def find_copy(dataset: Dataset, data_center: str) -> DatasetCopy:
+    """The copy in a data center; with no name, the only one. Raises NotFound with the nearest name."""
+    copies = {copy.data_center.name: copy for copy in dataset.copies.select_related("data_center", "dataset__team")}
+    name = data_center or (next(iter(copies)) if len(copies) == 1 else "")
+    if name not in copies:
+        problem_text = f"has no copy in `{name}`" if name else "has several copies: name the data center"
+        raise NotFound(f"Dataset `{dataset.name}` {problem_text}.{did_you_mean(name, copies)}")
+    return copies[name]
+
+
+def find_run(dataset: Dataset, number: int) -> JobRun:
+    """The run of a copy of the dataset. Raises NotFound."""
+    run = with_details(JobRun.objects.filter(copy__dataset=dataset, pk=number)).first()
+    if run is None:
+        raise NotFound(f"Dataset `{dataset.name}` has no run {number}.")
+    return run
+
+
+def with_details(runs: QuerySet[JobRun]) -> QuerySet[JobRun]:
+    """With what people are told of them: two queries."""
+    inputs = BlockedInput.objects.select_related("copy__dataset", "copy__data_center")
+    return runs.select_related("copy__dataset", "copy__data_center").prefetch_related(Prefetch("blocked_by", inputs))
+
+
+def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURATION) -> JobRun | None:
+    """The next run that is due, or whose worker has died; it is `worker`'s then. A copy has one running job at most."""
+    _fail_runs_of_dead_workers(now=now)
+    for run_id in claimable_runs(now=now).order_by("due_at").values_list("pk", flat=True)[:_MAX_CLAIM_CANDIDATES]:
+        try:
+            with transaction.atomic():
+                won = claimable_runs(now=now).filter(pk=run_id).update(
+                    state=JobState.RUNNING,
+                    leased_by=worker,
+                    leased_until=lease_end(lease),
+                    attempt=F("attempt") + 1,
+                    started_at=now,
+                )  # fmt: skip
+        except IntegrityError:
+            continue
+        if won:
+            return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run_id)
+    return None
+
+
+def _fail_runs_of_dead_workers(*, now: datetime) -> None:
+    """A run whose workers died each time (it may be what kills them) is not handed to another one."""
+    dead = JobRun.objects.filter(state=JobState.RUNNING, leased_until__lt=Now(), attempt__gte=MAX_ATTEMPTS)
+    for run in dead.select_related("copy__dataset", "copy__data_center"):
+        with transaction.atomic():
+            why = f"its worker ended without a word {run.attempt} times"
+            ended = {"state": JobState.FAILED, "ended_at": now, "leased_by": "", "leased_until": None, "error": why}
+            if dead.filter(pk=run.pk).update(**ended):
+                findings.raise_job_failing(run, why, now=now)
+
+
+def claimable_runs(*, now: datetime) -> QuerySet[JobRun]:
+    busy = JobRun.objects.filter(state=JobState.RUNNING).values("copy")
+    waiting = Q(state__in=PENDING, due_at__lte=now) & ~Q(copy__in=busy)
+    return JobRun.objects.filter(waiting | Q(state=JobState.RUNNING, leased_until__lt=Now()))
+
+
+def renew_lease(run: JobRun, worker: str, lease: timedelta = LEASE_DURATION) -> bool:
+    """False: the run is no longer `worker`'s."""
+    return bool(_leased_run(run, worker).update(leased_until=lease_end(lease)))
+
+
+def postpone_run(run: JobRun, worker: str, *, to: datetime, why: str) -> None:
+    """Back into the queue, and the attempt does not count."""
+    _leased_run(run, worker).update(
+        state=JobState.QUEUED, due_at=to, attempt=F("attempt") - 1, leased_by="", leased_until=None, error=why
+    )
+
+
+def mark_waiting(run: JobRun, worker: str, *, to: datetime, why: str, now: datetime) -> bool:
+    """It has not begun: the gate is asked again at `to`. False: the run is no longer `worker`'s."""
+    waiting_fields = {
+        "state": JobState.WAITING,
+        "due_at": to,
+        "leased_by": "",
+        "leased_until": None,
+        "started_at": None,
+        "error": why,
+    }
+    return bool(
+        _leased_run(run, worker).update(
+            **waiting_fields, attempt=F("attempt") - 1, waits_since=Coalesce(F("waits_since"), Value(now))
+        )
+    )
+
+
+def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter: float) -> JobState:
+    """Write the outcome down. After a failure the run is queued again, or given up with a finding; what it then is."""
+    with transaction.atomic():
+        decision = None if report.ok else decide_after_failure(run.attempt, now=now, jitter=jitter)
+        state = (
+            JobState.QUEUED if isinstance(decision, RetryAt) else JobState.FAILED if decision else JobState.SUCCEEDED
+        )
+        if not _leased_run(run, worker).update(**_outcome_fields(run, report, decision, state, now)):
+            raise Conflict(
+                f"Run {run.pk} of {run.copy} is no longer {worker}'s: its lease ran out. Its report was not written down."
+            )
+        if isinstance(decision, GiveUp):
+            findings.raise_job_failing(run, f"{decision.reason}; the last time: {report.error}", now=now)
+        if state == JobState.SUCCEEDED:
+            findings.clear_findings(run.copy, findings.JOB_FAILING, job=run.kind, now=now)
+            if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
+                # Everything was read again: what was not accounted for before is gone.
+                findings.clear_findings(run.copy, findings.ROWS_UNACCOUNTED, now=now)
+    run.refresh_from_db()
+    return state
+
+
+def cancel_run(run: JobRun, *, actor: str, now: datetime) -> None:
+    """A run that waits is taken out of the queue; one that runs is left to end."""
+    with transaction.atomic():
+        waiting = JobRun.objects.filter(pk=run.pk, state__in=PENDING)
+        if not waiting.update(state=JobState.CANCELLED, ended_at=now):
+            raise Conflict(f"Run {run.pk} of {run.copy} is {run.state}: only a run that waits can be cancelled.")
+        audit_log.record(actor, "cancel", f"run:{run.pk}", now=now)
+
+
+def _leased_run(run: JobRun, worker: str) -> QuerySet[JobRun]:
+    return JobRun.objects.filter(pk=run.pk, state=JobState.RUNNING, leased_by=worker)
+
+
+def _outcome_fields(
+    run: JobRun, report: JobReport, decision: RetryAt | GiveUp | None, state: JobState, now: datetime
+) -> dict[str, Any]:
+    fields = {
+        "report": report.as_dict(),
+        "error": report.error or "",
+        "state": state,
+        "leased_by": "",
+        "leased_until": None,
+    }
+    return fields | ({"due_at": decision.at} if isinstance(decision, RetryAt) else {"ended_at": now})
+
+
+def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
+    check_params(kind, params)
+    dataset = copy.dataset
+    if dataset.offboarded_at is not None and kind != JobKind.DROP:
+        raise Refused(f"Dataset `{dataset.name}` is off-boarded: its copies can only be dropped.")
+    if not dataset.ingested:
+        raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
+    if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
+        raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
+    for name in params.get("partitions", ()):
+        _check_partition(copy, name)
+    if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
+        raise Refused("A delete needs `keys` or `share`, one of the two.")
+
+
+def _check_partition(copy: DatasetCopy, name: str) -> None:
+    try:
+        parse_partition_name(name, copy.dataset.partition_grain, copy.dataset.zone)
+    except ValueError as problem:
+        raise Refused(str(problem)) from None

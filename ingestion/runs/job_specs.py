@@ -1,0 +1,100 @@
+"""From a run in the database to the spec of its job. The connection's URL goes beside the spec, by reference."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from ingestion.models import JobKind, JobRun
+from ingestion.spark.contract.job_kinds import READING_KINDS
+from ingestion.spark.contract.spec import DeleteSpec, JobSpec, SourceSpec, TableSpec
+from lakehub.catalog.models import DatasetCopy, Feed
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.suggest import did_you_mean
+
+SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
+DEFAULT_OVERLAP_S = 120
+"""A transaction that commits this much later than the time it writes is still seen, unless the feed says otherwise."""
+FEED_OPTIONS = ("index", "overlap_s", "chunk_rows", "deadline_s", "inputs_back_s")
+PARAMS_BY_KIND = {
+    JobKind.BOOTSTRAP: ("replace",),
+    JobKind.INCREMENTAL: (),
+    JobKind.BACKFILL: ("partitions",),
+    JobKind.DELETE: ("partitions", "keys", "share"),
+    JobKind.DROP: (),
+}
+"""What each kind of job may be told."""
+
+
+def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -> tuple[JobSpec, dict[str, str]]:
+    """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong."""
+    copy, params = run.copy, run.params
+    feed: Feed | None = getattr(copy.dataset, "feed", None)
+    options = feed_options(feed)
+    spec = JobSpec(
+        run_id=str(run.key),
+        kind=run.kind,
+        table=table_spec_of(copy, index=options.get("index", "simple")),
+        source=_source_spec(feed, options) if run.kind in READING_KINDS else None,
+        upto=now.isoformat(),
+        clock_ahead_s=ahead.total_seconds(),
+        partitions=tuple(params.get("partitions", ())),
+        delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
+        replace=bool(params.get("replace", False)),
+        staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
+        deadline_s=float(options.get("deadline_s", 3600)),
+    )
+    return spec, {SOURCE_URL_VARIABLE: feed.connection.url} if spec.source and feed else {}
+
+
+def table_spec_of(copy: DatasetCopy, *, index: str = "simple") -> TableSpec:
+    dataset = copy.dataset
+    return TableSpec(
+        name=dataset.name,
+        uri=copy.uri,
+        error_uri=error_table_uri(copy),
+        record_key=tuple(dataset.record_key or dataset.primary_key),
+        reference_key=dataset.reference_key or None,
+        partition_column=dataset.partition_column or None,
+        index=index,
+    )
+
+
+def error_table_uri(copy: DatasetCopy) -> str:
+    return f"{copy.data_center.lake_uri.rstrip('/')}/_errors/{copy.dataset.name}"
+
+
+def check_params(kind: str, params: dict[str, Any]) -> None:
+    """Raises Refused for what this kind of job does not know."""
+    known_params = PARAMS_BY_KIND[JobKind(kind)]
+    for name in params:
+        if name not in known_params:
+            raise Refused(f"A job of the kind `{kind}` has no parameter `{name}`.{did_you_mean(name, known_params)}")
+
+
+def _source_spec(feed: Feed | None, options: dict[str, Any]) -> SourceSpec:
+    if feed is None:
+        raise Refused(
+            "The dataset has no feed: it says where its rows come from. Onboard it with a connection and a table."
+        )
+    return SourceSpec(
+        plugin=feed.connection.plugin,
+        url_ref=f"env:{SOURCE_URL_VARIABLE}",
+        object=feed.object,
+        cursor_column=feed.cursor_column or None,
+        overlap_s=float(options.get("overlap_s", DEFAULT_OVERLAP_S)),
+        chunk_rows=int(options.get("chunk_rows", 20_000)),
+    )
+
+
+def feed_options(feed: Feed | None) -> dict[str, Any]:
+    """Raises Refused for what no feed knows."""
+    options: dict[str, Any] = {} if feed is None else feed.options
+    for name in options:
+        if name not in FEED_OPTIONS:
+            raise Refused(f"A feed has no option `{name}`.{did_you_mean(name, FEED_OPTIONS)}")
+    return options
+
+
+def _delete_spec(params: dict[str, Any]) -> DeleteSpec:
+    return DeleteSpec(keys=tuple(tuple(map(str, key)) for key in params.get("keys", ())), share=params.get("share"))

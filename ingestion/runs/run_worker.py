@@ -1,0 +1,112 @@
+"""One run from claim to outcome: the copy's lease around it, the timeline taken in after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from functools import partial
+
+from ingestion.lake import commits
+from ingestion.launchers import Launcher
+from ingestion.models import JobRun, JobState
+from ingestion.ports import InputGate
+from ingestion.runs import blocked_inputs, job_runs, leases
+from ingestion.runs.job_specs import job_spec_of
+from ingestion.spark.contract.report import FAILED, JobReport
+from lakehub.db.lease_renewal import keep_renewed
+from lakehub.kernel.errors import Refused
+
+logger = logging.getLogger(__name__)
+LEASE_RETRY_AFTER = timedelta(seconds=5)
+
+
+@dataclass(frozen=True)
+class Worker:
+    """Who works, with what: `clock` tells the platform's time, `ahead` how far it is ahead of the wall's."""
+
+    name: str
+    launcher: Launcher
+    staging: str
+    clock: Callable[[], datetime]
+    clock_offset: Callable[[], timedelta]
+    draw_jitter: Callable[[], float]
+    gate: InputGate
+    """Is asked about a run's inputs before it starts."""
+
+
+def run_next(worker: Worker) -> JobRun | None:
+    """Claim and run what is due next; None where there is nothing."""
+    run = job_runs.claim_next_run(worker.name, now=worker.clock())
+    if run is None:
+        return None
+    if _is_blocked(run, worker):
+        return run
+    if not leases.acquire(run.copy, worker.name):
+        job_runs.postpone_run(
+            run, worker.name, to=worker.clock() + LEASE_RETRY_AFTER, why="another writer holds the copy's lease"
+        )
+        return run
+    try:
+        with keep_renewed(partial(_renew_leases, run, worker.name), every=leases.LEASE_DURATION / 4):
+            report = _launch(run, worker)
+        _record_outcome(run, report, worker)
+    finally:
+        leases.release(run.copy, worker.name)
+    return run
+
+
+def _is_blocked(run: JobRun, worker: Worker) -> bool:
+    """It waits for an input, or its feed names one that is not there."""
+    now = worker.clock()
+    try:
+        return blocked_inputs.wait_if_blocked(run, worker.name, worker.gate, now=now)
+    except Refused as problem:
+        report = JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+        job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
+        return True
+
+
+def _launch(run: JobRun, worker: Worker) -> JobReport:
+    try:
+        spec, secrets = job_spec_of(run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock())
+    except ValueError as problem:
+        return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+    try:
+        return worker.launcher.run(spec, secrets)
+    except Exception as problem:
+        return _failed_report(run, problem, "could not be launched")
+
+
+def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
+    """The timeline first: it is true whatever the report says."""
+    now = worker.clock()
+    try:
+        commits.record_new_commits(run.copy, now=now)
+    except Exception as problem:
+        report = _failed_report(run, problem, "has ended, but the table's timeline cannot be read")
+    state = job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
+    level = logging.INFO if state == JobState.SUCCEEDED else logging.WARNING
+    logger.log(
+        level,
+        "%s of %s: %s, %s%s",
+        run.kind,
+        run.copy,
+        report.status,
+        report.counts,
+        f", {report.error}" if report.error else "",
+    )
+
+
+def _failed_report(run: JobRun, problem: Exception, failure: str) -> JobReport:
+    """For what no launcher expects: the run ends and is tried again like any other that failed."""
+    logger.error("Run %s of %s %s", run.pk, run.copy, failure, exc_info=problem)
+    return JobReport(
+        run_id=str(run.key), status=FAILED, error=f"The job {failure}: {type(problem).__name__}: {problem}"
+    )
+
+
+def _renew_leases(run: JobRun, worker: str) -> None:
+    if not (job_runs.renew_lease(run, worker) and leases.acquire(run.copy, worker)):
+        logger.warning("Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy)

@@ -1,0 +1,141 @@
+"""Files in a folder: CSV, JSON lines, Parquet, Avro, by the ending of their names. The position says which files were read.
+
+A file that is new, or has another size or time than when it was read, is read whole. Writers should write under a name that starts with `.` or `_`, and rename.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+from fnmatch import fnmatch
+from pathlib import Path, PurePosixPath
+from typing import Any
+from urllib.parse import urlsplit
+
+import pyarrow as pa
+from pyarrow import fs
+
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import Schema, evolve_schema
+from ingestion.sources import Chunk, SourceConfig, SourceError, SourceReading
+from ingestion.sources.files.formats import FORMATS, Format
+from lakehub.kernel.suggest import did_you_mean
+
+
+class FilesSource:
+    def __init__(self, config: SourceConfig) -> None:
+        self._config = config
+        self._filesystem, self._folder = _open_folder(config.url)
+
+    def schema(self) -> Schema:
+        """All columns of all files that match; a type that differs from file to file is the first one's, or wider."""
+        merged = Schema(())
+        for name in self._require_files():
+            with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
+                merged = evolve_schema(merged, _format(name).schema(file)).target
+        return merged
+
+    def snapshot(
+        self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
+    ) -> SourceReading:
+        self.schema().require(only or (), f"`{self._config.object}`")
+        return self._reading(self._require_files(), only or {})
+
+    def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading:
+        known_files = position["files"]
+        return self._reading(
+            {name: mark for name, mark in self._matching_files().items() if known_files.get(name) != mark},
+            {},
+            known_files,
+        )
+
+    def _reading(
+        self,
+        files: Mapping[str, list[int]],
+        only: Mapping[str, Sequence[str]],
+        known_files: Mapping[str, list[int]] | None = None,
+    ) -> SourceReading:
+        return SourceReading(self._chunks(files, only), lambda: {"files": {**(known_files or {}), **files}})
+
+    def _chunks(self, files: Mapping[str, list[int]], only: Mapping[str, Sequence[str]]) -> Iterator[Chunk]:
+        for name in sorted(files, key=lambda file_name: (files[file_name][1], file_name)):
+            with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
+                for chunk in _format(name).chunks(file, self._config.chunk_rows):
+                    yield _filter_rows(chunk, only)
+
+    def _require_files(self) -> dict[str, list[int]]:
+        files = self._matching_files()
+        if not files:
+            raise SourceError(
+                f"No file below {self._folder} matches `{self._config.object}`.{did_you_mean(self._config.object, self._all_files())}"
+            )
+        return files
+
+    def _matching_files(self) -> dict[str, list[int]]:
+        """Name below the folder -> [size, time in microseconds]."""
+        return {
+            name: [info.size, info.mtime_ns // 1000]
+            for name, info in self._all_files().items()
+            if fnmatch(name, self._config.object)
+        }
+
+    def _all_files(self) -> dict[str, Any]:
+        infos = self._filesystem.get_file_info(fs.FileSelector(self._folder, recursive=True))
+        below = {info.path[len(self._folder) + 1 :]: info for info in infos if info.type == fs.FileType.File}
+        return {
+            name: info
+            for name, info in below.items()
+            if not any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
+        }
+
+
+class _file_errors:  # noqa: N801  reads as a phrase: `with _told(name)`
+    """A file that is not what its name says, in words that name it."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None: ...
+
+    def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
+        if isinstance(problem, pa.ArrowInvalid | UnicodeDecodeError | ValueError | EOFError) and not isinstance(
+            problem, SourceError
+        ):
+            raise SourceError(
+                f"The file {self._name} cannot be read: {problem}. Is it whole, and what its ending says?"
+            ) from problem
+
+
+def _open_folder(url: str) -> tuple[fs.FileSystem, str]:
+    uri = url if urlsplit(url).scheme else Path(url).absolute().as_uri()
+    try:
+        filesystem, path = fs.FileSystem.from_uri(uri)
+        there = filesystem.get_file_info(path).type
+    except (pa.ArrowInvalid, OSError) as problem:
+        raise SourceError(f"The folder {url} cannot be reached: {problem}.") from None
+    if there != fs.FileType.Directory:
+        raise SourceError(f"There is no folder {path}. Check the connection's URL.")
+    return filesystem, path.rstrip("/")
+
+
+def _format(name: str) -> Format:
+    ending = PurePosixPath(name).suffix.lower()
+    if ending not in FORMATS:
+        raise SourceError(f"The file {name} has the unknown ending `{ending}`.{did_you_mean(ending, FORMATS)}")
+    return FORMATS[ending]
+
+
+def _filter_rows(chunk: Chunk, only: Mapping[str, Sequence[str]]) -> Chunk:
+    if not only:
+        return chunk
+    kept_rows = [
+        row
+        for row in range(chunk.rows)
+        if all(_as_text(chunk.columns[name][row]) in values for name, values in only.items())
+    ]
+    return Chunk({name: [values[row] for row in kept_rows] for name, values in chunk.columns.items()})
+
+
+def _as_text(value: Any) -> str:
+    plain = value.as_py() if isinstance(value, pa.Scalar) else value
+    return "" if plain is None else str(plain)

@@ -1,0 +1,191 @@
+"""Any database that SQLAlchemy reaches: a snapshot is one statement, the changes are the rows at or after a watermark.
+
+Deleted rows are not seen by a watermark. A transaction that commits late with an early watermark is, within `overlap_s`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from datetime import date, datetime, timedelta
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import Schema, SchemaColumn, UnknownColumn
+from ingestion.sources import Chunk, SourceConfig, SourceError, SourceReading
+from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker
+from lakehub.kernel.addresses import redacted_url
+from lakehub.kernel.suggest import did_you_mean
+
+
+class SqlSource:
+    def __init__(self, config: SourceConfig) -> None:
+        self._config = config
+        self._engine = _engine(config.url)
+
+    def schema(self) -> Schema:
+        return self._schema
+
+    def snapshot(
+        self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
+    ) -> SourceReading:
+        self._schema.require(only or (), self._display_name)
+        chosen = [
+            sa.column(name).in_([_parse_literal(text, self._schema.types[name]) for text in values])
+            for name, values in (only or {}).items()
+        ]
+        return self._reading(self._select().where(*chosen), self._position_tracker(None, upto))
+
+    def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading:
+        keeper = self._position_tracker(position, upto)
+        if not isinstance(keeper, WatermarkTracker) or keeper.highest is None:
+            return self._reading(self._select(), keeper)
+        if keeper.boundary_digest is not None:
+            return SourceReading(self._chunks_above_boundary(keeper), keeper.position)
+        cursor = self._cursor
+        return self._reading(self._select().where(sa.or_(cursor >= keeper.read_from(), cursor.is_(None))), keeper)
+
+    def _chunks_above_boundary(self, keeper: WatermarkTracker) -> Iterator[Chunk]:
+        """What is above the watermark; the many rows just up to it only where they are no longer the same."""
+        cursor, at, lower = self._cursor, keeper.highest, keeper.read_from()
+        yield from self._chunks(self._select().where(sa.or_(cursor > at, cursor.is_(None))), keeper)
+        looked, those = keeper.fork(), self._select().where(cursor >= lower, cursor <= at)
+        for rows in self._rows(those):
+            for row in rows:
+                looked.admit(row)
+        if not keeper.reuse_boundary_if_unchanged(looked):
+            yield from self._chunks(those, keeper)
+
+    def _position_tracker(self, start: Position | None, upto: datetime | None) -> WatermarkTracker | ContentDigest:
+        cursor = self._config.cursor_column
+        if cursor is None:
+            return ContentDigest(start)
+        self._schema.require([cursor], self._display_name)
+        timed = self._schema.types[cursor] in ("timestamp", "date")
+        return WatermarkTracker(
+            self._schema.names.index(cursor),
+            timed or _is_text(self._schema.types[cursor]),
+            start,
+            upto,
+            timedelta(seconds=self._config.overlap_s),
+        )
+
+    def _reading(self, statement: sa.Select[Any], keeper: WatermarkTracker | ContentDigest) -> SourceReading:
+        unchanged = keeper.is_unchanged if isinstance(keeper, ContentDigest) else lambda: False
+        return SourceReading(self._chunks(statement, keeper), keeper.position, unchanged)
+
+    def _chunks(self, statement: sa.Select[Any], keeper: WatermarkTracker | ContentDigest) -> Iterator[Chunk]:
+        names = self._schema.names
+        for rows in self._rows(statement):
+            admitted_rows = [row for row in rows if keeper.admit(row)]
+            if admitted_rows:
+                yield Chunk(dict(zip(names, zip(*admitted_rows, strict=True), strict=True)))
+
+    def _rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[sa.Row[Any]]]:
+        with self._source_errors(), self._engine.connect() as connection:
+            streaming = connection.execution_options(stream_results=True, max_row_buffer=self._config.chunk_rows)
+            yield from streaming.execute(statement).partitions(self._config.chunk_rows)
+
+    @property
+    def _cursor(self) -> sa.ColumnClause[Any]:
+        return sa.column(str(self._config.cursor_column))
+
+    def _select(self) -> sa.Select[Any]:
+        """Columns without a type: values come as the driver has them, and a bad one cannot stop the reading."""
+        schema, name = self._schema_and_table
+        columns: list[sa.ColumnClause[Any]] = [sa.column(column_name) for column_name in self._schema.names]
+        statement: sa.Select[Any] = sa.select(*columns)
+        return statement.select_from(sa.table(name, schema=schema))
+
+    @cached_property
+    def _schema(self) -> Schema:
+        schema, name = self._schema_and_table
+        with self._source_errors():
+            inspector = sa.inspect(self._engine)
+            known_names = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
+            if name not in known_names:
+                raise SourceError(
+                    f"The database has no table `{self._config.object}`.{did_you_mean(name, known_names)}"
+                )
+            columns = inspector.get_columns(name, schema)
+        return Schema(tuple(SchemaColumn(column["name"], _type_name(column["type"])) for column in columns))
+
+    @property
+    def _schema_and_table(self) -> tuple[str | None, str]:
+        schema, _, name = self._config.object.rpartition(".")
+        return schema or None, name
+
+    @property
+    def _display_name(self) -> str:
+        return f"The table `{self._config.object}`"
+
+    @contextmanager
+    def _source_errors(self) -> Iterator[None]:
+        """Database errors in words that name the source, without its password."""
+        try:
+            yield
+        except (DBAPIError, OSError) as problem:
+            cause = problem.orig if isinstance(problem, DBAPIError) else problem
+            raise SourceError(
+                f"The source {redacted_url(self._config.url)} cannot be read: {cause}. Check that it is up, and the connection's URL and rights."
+            ) from problem
+        except (SourceError, UnknownColumn):
+            raise
+        except SQLAlchemyError as problem:
+            raise SourceError(f"The source {redacted_url(self._config.url)} cannot be read: {problem}.") from problem
+
+
+def _engine(url: str) -> sa.Engine:
+    try:
+        parsed = sa.make_url(url)
+    except ArgumentError:
+        raise SourceError(
+            "The connection's URL is no database URL such as postgresql+psycopg://user:password@host/name or sqlite:////path/file.db."
+        ) from None
+    if parsed.get_backend_name() == "sqlite" and parsed.database and not Path(parsed.database).is_file():
+        raise SourceError(
+            f"There is no SQLite database at {parsed.database}. Check the path; an absolute one has four slashes, sqlite:////path/file.db."
+        )
+    try:
+        return sa.create_engine(parsed)
+    except (NoSuchModuleError, ModuleNotFoundError) as problem:
+        raise SourceError(
+            f"No driver is installed for {parsed.drivername}: {problem}. Install one with pip, or name another as in postgresql+psycopg://."
+        ) from None
+
+
+_TYPE_NAMES: tuple[tuple[type[sa.types.TypeEngine[Any]], str], ...] = (
+    (sa.Boolean, "boolean"),
+    (sa.SmallInteger, "int"),
+    (sa.Integer, "long"),
+    (sa.Float, "double"),
+    (sa.DateTime, "timestamp"),
+    (sa.Date, "date"),
+    (sa.LargeBinary, "binary"),
+)
+
+
+def _type_name(sql_type: sa.types.TypeEngine[Any]) -> str:
+    """What has no twin (JSON, arrays, intervals) is kept as text."""
+    if isinstance(sql_type, sa.Numeric) and not isinstance(sql_type, sa.Float):
+        return (
+            f"decimal({sql_type.precision},{sql_type.scale or 0})"
+            if sql_type.precision and sql_type.precision <= 38
+            else "double"
+        )
+    return next((name for kind, name in _TYPE_NAMES if isinstance(sql_type, kind)), "string")
+
+
+def _parse_literal(text: str, type_: str) -> object:
+    if type_ == "date":
+        return date.fromisoformat(text)
+    return int(text) if type_ in ("int", "long") else text
+
+
+def _is_text(type_: str) -> bool:
+    return type_ == "string"

@@ -1,0 +1,158 @@
+"""What a job is told: which table, from where, which kind of work. Secrets go by reference, never in the file."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from ingestion.spark.contract.job_kinds import KINDS, READING_KINDS
+from ingestion.spark.contract.strict_json import ContractError, dump, load
+from lakehub.kernel.suggest import did_you_mean
+
+SPEC_VERSION = 1
+
+
+class MissingSecret(LookupError):
+    """A secret is referred to that nobody gave."""
+
+
+@dataclass(frozen=True)
+class TableSpec:
+    """A table of the lake. `uri` and `error_uri` are URIs (file:///lake/dc1/flights).
+
+    `reference_key`: the column whose greater value wins; None: what is read later wins. `index` names one of ingestion.spark.indexes.
+    """
+
+    name: str
+    uri: str
+    error_uri: str
+    record_key: tuple[str, ...]
+    reference_key: str | None = None
+    partition_column: str | None = None
+    index: str = "simple"
+
+
+@dataclass(frozen=True)
+class SourceSpec:
+    """Where rows come from: a plug-in of ingestion.sources, the reference of its URL, and the object to read there.
+
+    `overlap_s`: how far behind the watermark to look again, for transactions that commit late.
+    """
+
+    plugin: str
+    url_ref: str
+    object: str
+    cursor_column: str | None = None
+    overlap_s: float = 0.0
+    chunk_rows: int = 20_000
+    options: dict[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeleteSpec:
+    """Rows to delete: the given keys (each a list of the record key's values, as text), or a share of each partition named."""
+
+    keys: tuple[tuple[str, ...], ...] = ()
+    share: float | None = None
+
+
+@dataclass(frozen=True)
+class JobSpec:
+    """One job. The same `run_id` never commits twice.
+
+    `upto`: rows with a later watermark are not there yet. `clock_ahead_s`: how far the platform's clock is ahead of the wall's (0 in production): commits are timed by the wall.
+    `window_days`: how far back from `upto` a job of the kind `lineage` looks.
+    `staging_uri`: where rows wait on their way to Spark; every executor must reach it. `deadline_s`: how long the whole job may take.
+    """
+
+    run_id: str
+    kind: str
+    table: TableSpec
+    source: SourceSpec | None = None
+    upto: str | None = None
+    clock_ahead_s: float = 0.0
+    partitions: tuple[str, ...] = ()
+    delete: DeleteSpec | None = None
+    replace: bool = False
+    window_days: int = 30
+    staging_uri: str | None = None
+    deadline_s: float = 3600.0
+    lock_wait_s: float = 60.0
+    spec_version: int = SPEC_VERSION
+
+    def __post_init__(self) -> None:
+        for problem in _validation_errors(self):
+            raise ContractError(problem)
+
+    @classmethod
+    def from_json(cls, text: str, *, source: str = "the spec") -> JobSpec:
+        return load(cls, text, source=source)
+
+    @classmethod
+    def from_file(cls, path: Path) -> JobSpec:
+        return cls.from_json(path.read_text(), source=str(path))
+
+    def to_json(self) -> str:
+        return dump(self)
+
+    @property
+    def upto_at(self) -> datetime | None:
+        return None if self.upto is None else parse_instant(self.upto, "upto")
+
+
+def resolve_secret(reference: str, secrets: Mapping[str, str]) -> str:
+    """The value behind `env:NAME`."""
+    scheme, _, name = reference.partition(":")
+    if scheme != "env" or not name:
+        raise ContractError(f"{reference!r} is no reference of a secret: expected the form env:NAME.")
+    try:
+        return secrets[name]
+    except KeyError:
+        raise MissingSecret(f"The secret `{name}` was not given. Set the environment variable {name}.") from None
+
+
+def parse_instant(text: str, name: str) -> datetime:
+    """An ISO 8601 time with an offset, in UTC."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise ContractError(
+            f"`{name}` is {text!r}, which is not an ISO 8601 time such as 2026-11-16T05:00:00Z."
+        ) from None
+    if moment.tzinfo is None:
+        raise ContractError(f"`{name}` is {text!r}, which has no offset. Add one, as in {text}Z.")
+    return moment.astimezone(UTC)
+
+
+def _validation_errors(spec: JobSpec) -> list[str]:
+    table, problems = spec.table, []
+    if spec.spec_version != SPEC_VERSION:
+        problems.append(f"The spec has version {spec.spec_version}, but this program reads version {SPEC_VERSION}.")
+    if spec.kind not in KINDS:
+        problems.append(f"There is no job of the kind `{spec.kind}`.{did_you_mean(spec.kind, KINDS)}")
+    elif spec.source is None and spec.kind in READING_KINDS:
+        problems.append(f"A job of the kind `{spec.kind}` needs a `source`.")
+    problems += [
+        f"{label} is {uri!r}, which is not a URI such as file:///lake/dc1/{table.name}."
+        for label, uri in _named_uris(spec)
+        if not urlsplit(uri).scheme
+    ]
+    if not table.record_key:
+        problems.append(f"The table `{table.name}` has no record key: name the columns that identify a record.")
+    if spec.kind == "backfill" and bool(spec.partitions) != bool(table.partition_column):
+        problems.append("A backfill names `partitions` where the table has them, and only there.")
+    if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):
+        problems.append("A delete needs `delete.keys` or `delete.share`, one of the two.")
+    if spec.delete is not None and spec.delete.share is not None and not 0 < spec.delete.share <= 1:
+        problems.append(f"`delete.share` is {spec.delete.share}: a share lies above 0 and is at most 1.")
+    if spec.upto is not None:
+        parse_instant(spec.upto, "upto")
+    return problems
+
+
+def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:
+    named = [("`table.uri`", spec.table.uri), ("`table.error_uri`", spec.table.error_uri)]
+    return named + ([("`staging_uri`", spec.staging_uri)] if spec.staging_uri else [])

@@ -1,0 +1,59 @@
+"""Runs one job from its spec to its report: fence, deadline, and errors in words."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from contextlib import nullcontext
+from dataclasses import replace
+
+from py4j.protocol import Py4JError, Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ingestion.domain.schema import UnknownColumn, UnknownType
+from ingestion.sources import SourceError
+from ingestion.spark.contract.job_kinds import READ_ONLY_KINDS
+from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.job import Job, JobError, logger
+from ingestion.spark.jobs import JOBS
+from ingestion.spark.tables import fence
+
+_EXPECTED_ERRORS = (JobError, SourceError, UnknownColumn, UnknownType, fence.TableFenced, ValueError, LookupError)
+"""What is an answer rather than a bug: reported by its own words, without a traceback."""
+
+
+def execute(spec: JobSpec, *, spark: SparkSession, secrets: Mapping[str, str]) -> JobReport:
+    """Run one job. What goes wrong is a report too, with the status `failed`."""
+    job = Job(spec, spark, secrets)
+    try:
+        with (
+            nullcontext()
+            if spec.kind in READ_ONLY_KINDS
+            else fence.hold_fence(spark, spec.table.uri, wait_s=spec.lock_wait_s)
+        ):
+            job.phases["fence"] = round(time.monotonic() - job.started_monotonic, 3)
+            report = JOBS.get(spec.kind)(job)
+    except _EXPECTED_ERRORS as problem:
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
+    except (Py4JError, PySparkException) as problem:
+        error = job.deadline_error() or java_message(problem)
+        logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.deadline_error() is None)
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
+    except Exception as problem:
+        # A bug, or the machine's fault: who asked for the job is told all the same.
+        logger.exception("The job %s failed", spec.run_id)
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
+    return replace(report, phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)})
+
+
+def java_message(problem: Exception) -> str:
+    """The first and the innermost message of a Java error, without the stack."""
+    text = str(problem.java_exception.toString()) if isinstance(problem, Py4JJavaError) else str(problem)
+    cause = problem.java_exception if isinstance(problem, Py4JJavaError) else None
+    while cause is not None and cause.getCause() is not None:
+        cause = cause.getCause()
+    innermost = "" if cause is None else str(cause.toString())
+    first = text.splitlines()[0] if text else type(problem).__name__
+    return first if innermost in ("", text) else f"{first} because of {innermost.splitlines()[0]}"

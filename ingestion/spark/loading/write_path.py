@@ -1,0 +1,195 @@
+"""The path that every reading job takes: read, make fit, put errors aside, judge, write with the checkpoint, report."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, replace
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame
+
+from ingestion.domain.accounting import RowCounts
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema
+from ingestion.sources import Source, SourceReading
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.job import Job, UnbalancedCounts, schema_facts
+from ingestion.spark.loading import staging
+from ingestion.spark.loading.fitting import FitRules
+from ingestion.spark.loading.row_fates import FateCounts, applied_rows, assign_fates, count_fates, stored_rows_of_batch
+from ingestion.spark.tables import error_table, hudi
+from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
+from ingestion.spark.tables.timeline import Timeline
+from lakehub.kernel import failpoint
+
+_MAX_ATTEMPTS = 3
+_MAX_BROADCAST_ROWS = 200_000
+"""The keys of a batch up to this size are sent to where the stored rows are, instead of moving those."""
+_STALE_LOCATION_ERRORS = ("HoodieWriteConflictException", "does not exist", "ConcurrentModificationException")
+"""A location that the batch was tagged with is no longer there: tag again."""
+
+
+@dataclass(frozen=True)
+class CommitPlan:
+    """How a batch is to be committed. `stored` False: the batch is all that the table will hold.
+
+    `position`: where the source stands after it; `before`: where it stood.
+    """
+
+    operation: str
+    evolution: SchemaEvolution
+    has_stored_rows: bool
+    position: Position
+    previous_position: Position | None = None
+
+
+def plan_schema(source: Source, table: TableSpec, stored: Schema) -> SchemaEvolution:
+    """Raises UnknownColumn where the source lacks a key."""
+    arriving = source.schema()
+    keys = key_columns(table)
+    arriving.require(keys, f"The source of `{table.name}`")
+    named = Schema(
+        tuple(
+            SchemaColumn(column.name, "string") if column.name == table.partition_column else column
+            for column in arriving
+        )
+    )
+    return evolve_schema(stored, named, fixed=keys)
+
+
+def key_columns(table: TableSpec) -> tuple[str, ...]:
+    optional = (table.reference_key, table.partition_column)
+    return tuple(dict.fromkeys((*table.record_key, *(name for name in optional if name))))
+
+
+def stage_reading(job: Job, reading: SourceReading, evolution: SchemaEvolution, uri: str) -> staging.StagedBatch:
+    """Everything that `reading` hands over, made to fit."""
+    target, table = evolution.target, job.table
+    arriving = Schema(tuple(column for column in target if column.name not in evolution.missing))
+    rules = FitRules(arriving, key_columns(table), table.partition_column)
+    with job.phase("read"):
+        return staging.stage_rows(
+            reading,
+            rules,
+            uri,
+            cursor_column=job.source_spec.cursor_column,
+            origin=job.source_spec.object,
+            alive=job.check_deadline,
+        )
+
+
+def staging_folder(job: Job) -> AbstractContextManager[str]:
+    return staging.temporary_folder(job.staging_uri())
+
+
+def commit_batch(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobReport:
+    """Errors first: a job that dies between the two commits finds them again under the same keys."""
+    if batch.errors:
+        with job.phase("errors"):
+            error_table.write_errors(
+                job.spark, job.table, batch.errors_uri, run_id=job.spec.run_id, read_at=job.started_at + job.clock_ahead
+            )
+    failpoint.reach("ingestion.before_write")
+    for attempt in range(_MAX_ATTEMPTS):
+        job.check_deadline()
+        try:
+            idle = _commit_once(job, batch, plan)
+            break
+        except Py4JJavaError as problem:
+            stale = any(word in str(problem.java_exception) for word in _STALE_LOCATION_ERRORS)
+            # An error does not mean that nothing was committed: the timeline knows.
+            if Timeline(job.table.uri).commit_of_run(job.spec.run_id):
+                idle = None
+                break
+            if not stale or attempt == _MAX_ATTEMPTS - 1:
+                raise
+    if idle is not None:
+        return job.nothing_to_do_report(
+            counts=idle, checkpoint=dict(plan.position), schema=schema_facts_of(plan.evolution)
+        )
+    failpoint.reach("ingestion.after_commit")
+    return report_of_commit(job)
+
+
+def report_of_commit(job: Job) -> JobReport:
+    """The report of the commit that was just made, from the timeline."""
+    with job.phase("report"):
+        commit = Timeline(job.table.uri).commit_of_run(job.spec.run_id)
+        assert commit is not None
+        return job.report_of(commit)
+
+
+def _commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCounts | None:
+    """The counts where there was nothing to commit: all rows were known, and the source stands where it stood."""
+    index: Index = INDEXES.get(job.table.index)()
+    if not batch.rows:
+        counted = FateCounts.of_errors(batch.read, batch.errors)
+        frame = hudi.empty_frame(job.spark, plan.evolution.target)
+        _write(job, frame, batch, counted, replace(plan, operation="upsert"), index.write_options(job.table))
+        return None
+    judged = _rows_with_fates(job, batch, plan, index).persist()
+    try:
+        with job.phase("judge"):
+            counted = count_fates(judged, job.table, read=batch.read, errors=batch.errors)
+        _check_balance(counted, job.table)
+        if not counted.counts.applied and plan.position == plan.previous_position:
+            return counted.counts
+        frame, options = _rows_with_locations(judged, job.table, plan, index)
+        _write(job, frame, batch, counted, plan, index.write_options(job.table) | options)
+        return None
+    finally:
+        judged.unpersist()
+
+
+def _rows_with_fates(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> DataFrame:
+    types = batch.schema.types | {staging.SEQUENCE_COLUMN: "long"}
+    # Told rather than inferred: that would be a Spark job more.
+    rows = job.spark.read.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items())).parquet(
+        batch.rows_uri
+    )
+    stored_rows = index.stored_rows(job.spark, job.table, batch.partitions) if plan.has_stored_rows else None
+    if stored_rows is not None and batch.rows <= _MAX_BROADCAST_ROWS:
+        stored_rows = stored_rows_of_batch(rows, stored_rows, job.table, plan.evolution.target)
+    return assign_fates(rows, job.table, plan.evolution.target, stored_rows)
+
+
+def _rows_with_locations(
+    judged: DataFrame, table: TableSpec, plan: CommitPlan, index: Index
+) -> tuple[DataFrame, dict[str, str]]:
+    rows = applied_rows(judged)
+    return index.tag_locations(rows, table) if plan.has_stored_rows else (rows.drop(*hudi.META_COLUMNS), {})
+
+
+def _write(
+    job: Job,
+    frame: DataFrame,
+    batch: staging.StagedBatch,
+    counted: FateCounts,
+    plan: CommitPlan,
+    options: Mapping[str, str],
+) -> None:
+    run = job.run_metadata(counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest)
+    marks = hudi.commit_metadata(run=run, checkpoint=plan.position)
+    with job.phase("write"), sleep_inside_commit(job.spark) as failing:
+        hudi.write_commit(frame, job.table, plan.operation, {**options, **failing}, marks)
+
+
+def _check_balance(counted: FateCounts, table: TableSpec) -> None:
+    if not counted.counts.is_balanced:
+        raise UnbalancedCounts(
+            f"{counted.counts.unaccounted} of {counted.counts.read} rows read for `{table.name}` are not accounted for ({counted.counts}); nothing was written. "
+            "A negative number means that the table holds a record key twice: look for another writer, then bootstrap it again."
+        )
+
+
+def schema_facts_of(evolution: SchemaEvolution) -> dict[str, Any]:
+    return schema_facts(
+        evolution.target,
+        added=list(evolution.added),
+        widened=list(evolution.widened),
+        conflicts=[list(conflict) for conflict in evolution.conflicts],
+    )

@@ -1,0 +1,120 @@
+"""One writer of a table at a time, told by the JVM that writes.
+
+A killed Python may leave its JVM behind, still committing. The database's lease cannot see that; a lock of the operating system on a file can: the JVM holds it and
+only its end releases it. So whoever holds the fence knows that no earlier job on this machine can still commit, and only then reads the checkpoint.
+Lakes that are not files have the table's own lock, and the wait for pending writes below.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from py4j.protocol import Py4JJavaError
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from ingestion.spark.session import jvm
+from ingestion.spark.tables.hudi import HEARTBEAT_MS, TOLERABLE_MISSES
+from ingestion.spark.tables.timeline import Timeline, open_storage
+
+HEARTBEAT_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * TOLERABLE_MISSES)
+_POLL_INTERVAL_S = 0.1
+
+
+class TableFenced(RuntimeError):
+    """Another writer holds the table."""
+
+
+@contextmanager
+def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None]:
+    """Within it this JVM is the only one of this machine that writes the table at `uri`. Raises Fenced after `wait_s`."""
+    path = lock_path(uri)
+    deadline = time.monotonic() + wait_s
+    if path is None:
+        _wait_for_pending_writes(Timeline(uri), deadline)
+        yield
+        return
+    file, died = _acquire(spark, path, uri, deadline)
+    try:
+        _wait_for_pending_writes(Timeline(uri), deadline)
+        if died:
+            _remove_stale_table_lock(uri, deadline)
+        _write_owner(spark, file)
+        yield
+        file.setLength(0)
+    finally:
+        file.close()
+
+
+def lock_path(uri: str) -> Path | None:
+    """Beside the table, not in it: a table that is replaced or dropped keeps its fence."""
+    parts = urlsplit(uri)
+    if parts.scheme != "file":
+        return None
+    table = Path(unquote(parts.path))
+    return table.parent / ".lakehub" / f"{table.name}.writer.lock"
+
+
+def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> tuple[Any, bool]:
+    """The locked file, and whether the last one who held it died: who leaves in order takes its name out."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
+    while not _try_lock(file):
+        if time.monotonic() >= deadline:
+            holder = path.read_text().strip() or "another writer"
+            file.close()
+            raise TableFenced(
+                f"{uri} is being written by {holder}, and was until the deadline. "
+                "Wait for it; or, where the job that started it is gone, end that process and run the job again: nothing is lost."
+            )
+        time.sleep(_POLL_INTERVAL_S)
+    return file, file.length() > 0
+
+
+def _write_owner(spark: SparkSession, file: Any) -> None:
+    file.setLength(0)
+    file.writeBytes(f"process {jvm(spark).java.lang.ProcessHandle.current().pid()} (Java)\n")
+
+
+def _remove_stale_table_lock(uri: str, deadline: float) -> None:
+    """A writer that was killed within the table's own lock leaves it behind, and every later writer would wait for it in vain.
+
+    Nobody of this machine is alive within the fence, and a writer from elsewhere that holds the lock has a heartbeat, which was waited for.
+    """
+    filesystem, path = open_storage(f"{uri}/.hoodie/lock")
+    while (left := filesystem.get_file_info(path)).type != fs.FileType.NotFound:
+        if datetime.now(UTC) - left.mtime >= HEARTBEAT_TIMEOUT:
+            filesystem.delete_file(path)
+            return
+        if time.monotonic() >= deadline:
+            raise TableFenced(
+                f"{uri} has a lock that was taken only just, at {left.mtime.isoformat()}. Run the job again in some seconds."
+            )
+        time.sleep(_POLL_INTERVAL_S)
+
+
+def _try_lock(file: Any) -> bool:
+    try:
+        return file.getChannel().tryLock() is not None
+    except Py4JJavaError as problem:
+        if "OverlappingFileLockException" in str(problem.java_exception):
+            return False
+        raise
+
+
+def _wait_for_pending_writes(timeline: Timeline, deadline: float) -> None:
+    """Wait while someone else's unfinished write still has a heartbeat; one without is dead and rolled back by the next cleaning."""
+    while alive := [
+        instant for instant, beat in timeline.pending().items() if beat and datetime.now(UTC) - beat < HEARTBEAT_TIMEOUT
+    ]:
+        if time.monotonic() >= deadline:
+            raise TableFenced(
+                f"{timeline.uri} has the unfinished write {alive[0]}, whose writer is alive. Wait for it and run the job again."
+            )
+        time.sleep(_POLL_INTERVAL_S)

@@ -1,0 +1,100 @@
+"""Guessing passwords is made slow: who fails too often waits, longer each time. Kept in the database, so all web processes agree.
+
+Attempts are counted before the password is looked at, so that many at once do not slip through, and taken back where it was right.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from hashlib import sha256
+
+from django.db import transaction
+from django.db.models import F, QuerySet
+
+from lakehub.accounts.models import SignInTries
+from lakehub.kernel.backoff import Backoff
+
+FREE_FAILURES = {"name and address": 5, "name and browser": 5, "address": 20, "name": 50}
+"""So many failures cost nothing: of one name from one address, or with a browser that it has signed in with before; of all
+names from one address; of one name from anywhere."""
+LOCK_BACKOFF = Backoff(base=timedelta(minutes=1), cap=timedelta(hours=1), jitter_share=0)
+EXPIRES_AFTER = timedelta(hours=2)
+"""Since the last attempt, or since the end of the wait."""
+
+
+class SignInLocked(Exception):
+    """Too many attempts have failed; `until` says when the next one is looked at."""
+
+    def __init__(self, until: datetime) -> None:
+        super().__init__(f"Locked until {until:%H:%M:%S} UTC")
+        self.until = until
+
+
+@dataclass(frozen=True)
+class SignInAttempt:
+    """Who tries to sign in, from where; `browser` names one that this name has signed in with before (lakehub.accounts.sign_in.known_browsers)."""
+
+    name: str
+    address: str
+    browser: str = ""
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """By what it is counted. People type passwords into the wrong field: a name is kept as a digest.
+
+        With a known browser the failures of others under that name do not count, else whoever fails on purpose from many
+        addresses would keep the person out.
+        """
+        name = self.name.strip().lower()
+        parts: dict[str, tuple[str, ...]] = {"address": (self.address,)}
+        if self.browser:
+            parts["name and browser"] = (name, self.browser)
+        else:
+            parts |= {"name and address": (name, self.address), "name": (name,)}
+        return {sha256("\0".join((key_kind, *part)).encode()).hexdigest(): key_kind for key_kind, part in parts.items()}
+
+
+def register_attempt(attempt: SignInAttempt, *, now: datetime) -> None:
+    """Counts the attempt. Raises Locked where it must wait: then the password is not looked at, and nothing is counted."""
+    for over in expired_counters(now=now):
+        over.delete()
+    with transaction.atomic():
+        counters = _counters_for_update(attempt.keys, now)
+        locked = [
+            counter.locked_until
+            for counter in counters
+            if counter.locked_until is not None and counter.locked_until > now
+        ]
+        if locked:
+            raise SignInLocked(max(locked))
+        for counter in counters:
+            counter.failures, counter.last_at = counter.failures + 1, now
+            beyond = counter.failures - FREE_FAILURES[attempt.keys[counter.key]]
+            counter.locked_until = now + LOCK_BACKOFF.delay(beyond, 0) if beyond >= 0 else None
+            counter.save(update_fields=["failures", "last_at", "locked_until"])
+
+
+def expired_counters(*, now: datetime) -> tuple[QuerySet[SignInTries], QuerySet[SignInTries]]:
+    """What was not locked, and what was: an index for each, as anybody can have these looked for."""
+    since = now - EXPIRES_AFTER
+    return (
+        SignInTries.objects.filter(last_at__lt=since, locked_until=None),
+        SignInTries.objects.filter(locked_until__lt=since),
+    )
+
+
+def clear_failures(attempt: SignInAttempt) -> None:
+    """The password was right: the attempt is taken back, and what failed of this name from this address is forgiven."""
+    keys = attempt.keys
+    forgiven = [key for key, key_kind in keys.items() if key_kind.startswith("name and")]
+    SignInTries.objects.filter(key__in=forgiven).delete()
+    SignInTries.objects.filter(key__in=keys, failures__gt=0).update(failures=F("failures") - 1, locked_until=None)
+
+
+def _counters_for_update(keys: Iterable[str], now: datetime) -> list[SignInTries]:
+    """The counters under lock, in one order, so that two attempts at once do not wait for each other."""
+    ordered = sorted(keys)
+    SignInTries.objects.bulk_create([SignInTries(key=key, last_at=now) for key in ordered], ignore_conflicts=True)
+    return list(SignInTries.objects.select_for_update().filter(key__in=ordered).order_by("key"))

@@ -1,0 +1,30 @@
+"""`Authorization: Bearer lh_...` for programs; the session serves the browser."""
+
+from __future__ import annotations
+
+from rest_framework.authentication import BaseAuthentication, get_authorization_header
+from rest_framework.exceptions import AuthenticationFailed
+from rest_framework.request import Request
+
+from lakehub import wiring
+from lakehub.accounts.models import Token, User
+from lakehub.accounts.tokens import api_tokens
+
+
+class TokenAuthentication(BaseAuthentication):
+    """`request.user` is the person who made the token, `request.auth` the Token."""
+
+    def authenticate(self, request: Request) -> tuple[User, Token] | None:
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() != b"bearer":
+            return None
+        if len(words) != 2:
+            raise AuthenticationFailed("The Authorization header must be `Bearer <token>`, with one space.")
+        token = api_tokens.authenticate(words[1].decode("latin-1"), now=wiring.clock.now())
+        if token is None:
+            raise AuthenticationFailed("This token is unknown, expired or revoked. An administrator issues a new one.")
+        token.created_by.token_team = token.team
+        return token.created_by, token
+
+    def authenticate_header(self, request: Request) -> str:
+        return "Bearer"

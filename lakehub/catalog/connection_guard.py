@@ -1,0 +1,61 @@
+"""What a connection may reach. A source is read with Lakehub's own rights, so it must not lead to what those guard.
+
+Files and SQLite databases of this machine: only below the folders that the operator names in LAKEHUB_SOURCE_ROOTS. The
+operator's own command may name any path. Lakehub's own database, keys and lakes are never a source.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+from django.conf import settings
+from django.db import connection as own
+
+from lakehub.kernel.errors import Refused
+
+_GUARDED_FILES = ("secret_key", "encryption_key", "broker", "static")
+
+
+def refuse_guarded_url(plugin: str, url: str, *, by_operator: bool) -> None:
+    """Raises Refused. `by_operator`: said by somebody who can read this machine's files anyway."""
+    parts = urlsplit(url)
+    if plugin == "sql" and _is_own_database(url):
+        raise Refused.for_fields({"url": "This is Lakehub's own database: it is no source."})
+    if plugin == "sql" and parts.scheme.partition("+")[0] != "sqlite":
+        return
+    path = Path(unquote(parts.path.removeprefix("/") if parts.scheme.startswith("sqlite") else parts.path)).resolve()
+    if _is_guarded_path(path, folder=plugin != "sql"):
+        raise Refused.for_fields({"url": f"{path} holds Lakehub's own data: it is no source."})
+    if not by_operator and not any(path.is_relative_to(root) for root in settings.LAKEHUB_SOURCE_ROOTS):
+        raise Refused.for_fields(
+            {
+                "url": f"{path} is on this machine, and not below a folder that may be read. "
+                "The operator names such folders in LAKEHUB_SOURCE_ROOTS, or makes the connection with `manage.py connect`."
+            }
+        )
+
+
+def _is_guarded_path(path: Path, *, folder: bool) -> bool:
+    home = settings.LAKEHUB_HOME
+    guarded = [home / name for name in _GUARDED_FILES]
+    if own.vendor == "sqlite":
+        guarded.append(Path(str(own.settings_dict["NAME"])).resolve())
+    if folder:
+        return any(guarded_path.is_relative_to(path) for guarded_path in guarded)
+    return any(
+        path.is_relative_to(guarded_path)
+        or (path.name.startswith(guarded_path.name) and path.parent == guarded_path.parent)
+        for guarded_path in guarded
+    )
+
+
+def _is_own_database(url: str) -> bool:
+    """The same database of the same server, whoever asks."""
+    if own.vendor == "sqlite":
+        return False
+    parts, own_settings = urlsplit(url), own.settings_dict
+    same_place = (parts.hostname or "") == (own_settings["HOST"] or "") and str(parts.port or "") == str(
+        own_settings["PORT"] or ""
+    )
+    return same_place and parts.path.strip("/") == own_settings["NAME"]

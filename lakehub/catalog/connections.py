@@ -1,0 +1,41 @@
+"""Connections: where data is read from."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from lakehub.accounts.audit import audit_log
+from lakehub.accounts.models import Team
+from lakehub.catalog.connection_guard import refuse_guarded_url
+from lakehub.catalog.metadata import METADATA_READERS, MetadataUnavailable
+from lakehub.catalog.models import Connection
+from lakehub.catalog.validation import Problems, find_by_name, save_validated
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.suggest import did_you_mean
+
+
+def add_connection(
+    *, name: str, plugin: str, url: str, team: str, actor: str, now: datetime, by_operator: bool = False
+) -> Connection:
+    """A source. It is tried before it is kept. Raises Refused, which never holds the password.
+
+    `by_operator`: the operator of this machine says so, who may name any of its paths.
+    """
+    problems = Problems()
+    owner = find_by_name(problems, "team", Team, team)
+    if plugin not in METADATA_READERS:
+        problems.add("plugin", f"There is no source `{plugin}`.{did_you_mean(plugin, METADATA_READERS)}")
+    problems.raise_if_any()
+    assert owner is not None  # a missing one is a problem
+    refuse_guarded_url(plugin, url, by_operator=by_operator)
+    try:
+        METADATA_READERS.get(plugin)(url).tables(1)
+    except MetadataUnavailable as error:
+        raise Refused.for_fields({"url": str(error)}) from error
+    connection = Connection(name=name, plugin=plugin, url=url, team=owner)
+    with transaction.atomic():
+        save_validated(connection)
+        audit_log.record(actor, "connect", f"connection:{name}", now=now, plugin=plugin)
+    return connection

@@ -1,0 +1,126 @@
+"""Changes of a dataset's metadata. Each raises `metadata_version` and is audited."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import F
+
+from lakehub.accounts.audit import audit_log
+from lakehub.catalog.datasets import grace_periods
+from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
+from lakehub.catalog.metadata import TableMetadata
+from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
+from lakehub.catalog.validation import (
+    Problems,
+    check_duration,
+    check_key_evidence,
+    check_overrides,
+    read_table_metadata,
+)
+from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.suggest import did_you_mean
+
+DATASET_FIELDS = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
+FEED_FIELDS = ("every", "inputs", "paused")
+EDITABLE_FIELDS = DATASET_FIELDS + FEED_FIELDS
+
+
+def update_dataset(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
+    """Sets the named fields. Raises Refused, or Conflict where the metadata changed since `dataset` was read."""
+    _check_changes(dataset, changes)
+    was = {name: getattr(dataset.feed if name in FEED_FIELDS else dataset, name) for name in changes}
+    of_dataset = {name: value for name, value in changes.items() if name in DATASET_FIELDS}
+    of_feed = {name: value for name, value in changes.items() if name in FEED_FIELDS}
+    with transaction.atomic():
+        unchanged = Dataset.objects.filter(pk=dataset.pk, metadata_version=dataset.metadata_version, offboarded_at=None)
+        if not unchanged.update(**of_dataset, metadata_version=F("metadata_version") + 1):
+            raise Conflict(
+                f"Dataset `{dataset.name}` was changed by somebody else just now; nothing was changed. Look again."
+            )
+        if "grace_until" in changes:
+            grace_periods.record_grace_period(dataset, changes["grace_until"], now=now)
+        if of_feed:
+            Feed.objects.filter(dataset=dataset).update(**of_feed)
+        audit_log.record(
+            actor, "change", f"dataset:{dataset.name}", now=now, was=_json_values(was), becomes=_json_values(changes)
+        )
+        wake_on_metadata_change()
+    dataset.refresh_from_db()
+    return dataset
+
+
+def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
+    """Reads the columns of the source again; a new version only where they differ. Raises Refused."""
+    problems = Problems()
+    table = read_table_metadata(problems, dataset.feed.connection, dataset.feed.object)
+    problems.raise_if_any()
+    assert table is not None  # a missing one is a problem
+    return record_columns(dataset, table, actor=actor, now=now)
+
+
+def record_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: datetime) -> Dataset:
+    """The columns as they were read just now; a new version only where they differ."""
+    columns = [{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in table.columns]
+    if columns == dataset.columns:
+        return dataset
+    with transaction.atomic():
+        Dataset.objects.filter(pk=dataset.pk).update(columns=columns, metadata_version=F("metadata_version") + 1)
+        audit_log.record(actor, "schema", f"dataset:{dataset.name}", now=now, columns=[c["name"] for c in columns])
+        wake_on_metadata_change()
+    dataset.refresh_from_db()
+    return dataset
+
+
+def _check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
+    problems = Problems()
+    for name in changes:
+        if name not in EDITABLE_FIELDS:
+            problems.add(name, f"`{name}` cannot be changed after onboarding.{did_you_mean(name, EDITABLE_FIELDS)}")
+    if "tier" in changes and changes["tier"] not in TIERS:
+        problems.add("tier", f"There is no tier {changes['tier']}: tiers go from 0 (highest) to 5.")
+    check_duration(problems, "freshness_sla", changes.get("freshness_sla"))
+    check_duration(problems, "every", changes.get("every"), least=timedelta(seconds=1))
+    if "overrides" in changes:
+        check_overrides(problems, changes["overrides"], changes.get("tier", dataset.tier), dataset.partition_tz)
+    if not hasattr(dataset, "feed"):
+        for name in set(changes) & set(FEED_FIELDS):
+            problems.add(name, f"`{dataset.name}` is not fed, so there is no `{name}` to change.")
+    _check_inputs(problems, dataset, changes.get("inputs"))
+    known_columns = [column["name"] for column in dataset.columns]
+    named = {
+        "primary_key": changes.get("primary_key", ()),
+        "event_time": [changes.get("event_time") or known_columns[0]],
+    }
+    for name, columns in named.items():
+        for column in columns:
+            if column not in known_columns:
+                problems.add(name, f"There is no column `{column}`.{did_you_mean(column, known_columns)}")
+    problems.raise_if_any()
+    if changes.get("primary_key"):
+        check_key_evidence(
+            problems, "primary_key", changes["primary_key"], dataset.feed.connection, dataset.feed.object
+        )
+        problems.raise_if_any()
+    if not changes:
+        raise Refused("Nothing was named to change.")
+
+
+def _check_inputs(problems: Problems, dataset: Dataset, inputs: list[str] | None) -> None:
+    """Each has a copy wherever the dataset has one, so that every run finds it."""
+    for name in inputs or ():
+        if name == dataset.name:
+            problems.add("inputs", f"`{name}` is no input of itself.")
+            continue
+        copies = DatasetCopy.objects.filter(dataset__name=name, dataset__offboarded_at=None)
+        lacking = dataset.copies.exclude(data_center__in=copies.values("data_center"))
+        where = ", ".join(lacking.values_list("data_center__name", flat=True))
+        if where:
+            near = did_you_mean(name, Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True)[:1000])
+            problems.add("inputs", f"`{name}` has no copy in {where}.{near}")
+
+
+def _json_values(values: dict[str, Any]) -> dict[str, Any]:
+    return {name: str(value) if isinstance(value, datetime | timedelta) else value for name, value in values.items()}

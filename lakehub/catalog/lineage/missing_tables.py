@@ -1,0 +1,130 @@
+"""Looks at the tables of all datasets: columns that changed are taken in, a table that is gone is noted, and off-boarded
+when it stays gone. A storage that is out of reach says nothing about its tables, and one that lost many at once rather looks
+like an empty mount, another schema or a grant that went than like tables that were dropped: nobody is off-boarded then.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.conf import settings
+from django.db.models import F, Q
+from django.db.models.functions import Coalesce
+
+from lakehub.accounts.audit import audit_log
+from lakehub.catalog.datasets import changes, offboarding
+from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
+from lakehub.catalog.models import Connection, Dataset
+from lakehub.catalog.validation import metadata_reader_of
+from lakehub.kernel.error_isolation import log_and_continue
+from lakehub.kernel.errors import Conflict
+
+logger = logging.getLogger(__name__)
+ACTOR = "daily look"
+MIN_MISSING_CHECKS = 3
+"""So many looks in a row must have found a table gone, however long ago the first was."""
+MAX_OFFBOARDED = 3
+MAX_OFFBOARDED_SHARE = 0.2
+"""More than a few, and more than this share of a connection's datasets, do not go in one look."""
+
+
+def offboarding_delay() -> timedelta | None:
+    """How long a table must be gone before its dataset is off-boarded; None: for ever."""
+    days = settings.LAKEHUB_OFFBOARD_AFTER_DAYS
+    return timedelta(days=days) if days else None
+
+
+@dataclass
+class TableCheckReport:
+    """The datasets by what was found of them."""
+
+    changed: list[str] = field(default_factory=list)
+    found_again: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)
+    unreadable: dict[str, str] = field(default_factory=dict)
+    offboarded: dict[str, str] = field(default_factory=dict)
+    """With the reason."""
+    refused: dict[str, str] = field(default_factory=dict)
+    """The connections of which too many would have been off-boarded at once."""
+
+
+def check_tables(*, offboard_after: timedelta | None, now: datetime) -> TableCheckReport:
+    """`offboard_after`: how long a table must be gone; None: nothing is off-boarded."""
+    looked = TableCheckReport()
+    live = Dataset.objects.filter(offboarded_at=None, feed__isnull=False).select_related("feed__connection")
+    for dataset in live.order_by("name"):
+        with log_and_continue(f"Looking at the table of {dataset}"):
+            _check_table(dataset, looked, now=now)
+    if offboard_after is not None:
+        _offboard_missing(looked, since=now - offboard_after, now=now)
+    return looked
+
+
+def _check_table(dataset: Dataset, looked: TableCheckReport, *, now: datetime) -> None:
+    try:
+        table = metadata_reader_of(dataset.feed.connection).describe(dataset.feed.object)
+    except NoSuchTable as problem:
+        looked.missing[dataset.name] = str(problem)
+        since = Coalesce(F("missing_since"), now)
+        Dataset.objects.filter(pk=dataset.pk).update(missing_since=since, missing_checks=F("missing_checks") + 1)
+        return
+    except MetadataUnavailable as problem:
+        looked.unreadable[dataset.name] = str(problem)
+        _clear_missing(dataset)
+        return
+    if dataset.missing_since is not None:
+        looked.found_again.append(dataset.name)
+        _clear_missing(dataset)
+    before = dataset.metadata_version
+    if changes.record_columns(dataset, table, actor=ACTOR, now=now).metadata_version != before:
+        looked.changed.append(dataset.name)
+
+
+def _clear_missing(dataset: Dataset) -> None:
+    Dataset.objects.filter(pk=dataset.pk).update(missing_since=None, missing_checks=0)
+
+
+def _offboard_missing(looked: TableCheckReport, *, since: datetime, now: datetime) -> None:
+    """Only what was looked for just now and not found."""
+    stays_gone = Q(name__in=looked.missing, missing_since__lte=since, missing_checks__gte=MIN_MISSING_CHECKS)
+    leaving: dict[Connection, list[Dataset]] = defaultdict(list)
+    for dataset in Dataset.objects.filter(stays_gone, offboarded_at=None).select_related("feed__connection"):
+        leaving[dataset.feed.connection].append(dataset)
+    for connection, datasets in leaving.items():
+        if why := _reason_to_keep(connection, datasets, looked):
+            logger.warning("Nothing of %s is off-boarded: %s", connection, why)
+            looked.refused[connection.name] = why
+            names = [dataset.name for dataset in datasets]
+            audit_log.record(
+                ACTOR, "off-boarding refused", f"connection:{connection.name}", now=now, why=why, datasets=names
+            )
+        else:
+            _offboard_all(datasets, looked, now=now)
+
+
+def _reason_to_keep(connection: Connection, leaving: list[Dataset], looked: TableCheckReport) -> str:
+    """Why these do not go; empty where they may."""
+    live = set(Dataset.objects.filter(feed__connection=connection, offboarded_at=None).values_list("name", flat=True))
+    if live <= looked.missing.keys():
+        problem_text = f"all of its {len(live)} tables are gone"
+    elif len(leaving) > max(MAX_OFFBOARDED, MAX_OFFBOARDED_SHARE * len(live)):
+        problem_text = f"{len(leaving)} of its {len(live)} tables are gone"
+    else:
+        return ""
+    return (
+        f"{problem_text}, as if it were out of reach. Look at its address, mounts and grants; "
+        "where they are gone indeed, off-board them by `manage.py offboard`."
+    )
+
+
+def _offboard_all(datasets: list[Dataset], looked: TableCheckReport, *, now: datetime) -> None:
+    for dataset in datasets:
+        why = f"its table is gone since {dataset.missing_since:%Y-%m-%d %H:%M} UTC"
+        try:
+            offboarding.offboard_dataset(dataset, actor=ACTOR, now=now, why=why)
+        except Conflict:
+            continue  # somebody did it just now
+        looked.offboarded[dataset.name] = why

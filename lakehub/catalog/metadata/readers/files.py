@@ -1,0 +1,117 @@
+"""Files in a folder: CSV, JSON lines, Parquet (by DuckDB) and Avro. A table is a glob below the folder of the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+import fastavro
+
+from lakehub.catalog.metadata import (
+    EVIDENCE_LIMIT,
+    ColumnMetadata,
+    ColumnType,
+    KeyEvidence,
+    MetadataUnavailable,
+    NoSuchTable,
+    TableMetadata,
+    duckdb_files,
+)
+
+_AVRO_TYPES = {
+    "string": ColumnType.STRING,
+    "int": ColumnType.INTEGER,
+    "long": ColumnType.INTEGER,
+    "float": ColumnType.FLOAT,
+    "double": ColumnType.FLOAT,
+    "boolean": ColumnType.BOOLEAN,
+    "bytes": ColumnType.BINARY,
+    "date": ColumnType.DATE,
+    "timestamp-millis": ColumnType.TIMESTAMP,
+    "timestamp-micros": ColumnType.TIMESTAMP,
+    "decimal": ColumnType.DECIMAL,
+}
+FILE_ENDINGS = (*duckdb_files.READ_FUNCTIONS, ".avro")
+MAX_FILES = 10_000
+"""A list of tables is made from this many files; one that is not listed can still be named."""
+
+
+class FilesMetadataReader:
+    """`url` is a folder, `file:///data`; a table is a glob such as `flights/*.csv`."""
+
+    def __init__(self, url: str) -> None:
+        self._folder = Path(unquote(urlsplit(url).path))
+
+    def tables(self, limit: int) -> Sequence[str]:
+        """One glob for each ending in each folder."""
+        looked_at = islice(self._folder.glob("**/*"), MAX_FILES)
+        files = (file for file in looked_at if file.suffix in FILE_ENDINGS)
+        return sorted({str(file.relative_to(self._folder).parent / f"*{file.suffix}") for file in files})[:limit]
+
+    def describe(self, table: str) -> TableMetadata:
+        files, ending = self._files(table)
+        return TableMetadata(_avro_columns(files[0]) if ending == ".avro" else duckdb_files.read_columns(files, ending))
+
+    def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
+        files, ending = self._files(table)
+        return _avro_evidence(files, key) if ending == ".avro" else duckdb_files.read_key_evidence(files, ending, key)
+
+    def _files(self, table: str) -> tuple[list[Path], str]:
+        if not self._folder.is_dir():
+            raise MetadataUnavailable(f"There is no folder {self._folder}. Give a URL such as file:///data.")
+        if Path(table).is_absolute() or ".." in Path(table).parts:
+            raise MetadataUnavailable(f"`{table}` leaves the folder {self._folder}: give a glob below it.")
+        try:
+            files = sorted(self._folder.glob(table))
+        except ValueError as error:
+            raise MetadataUnavailable(f"`{table}` is no glob of files: {error}") from error
+        endings = {file.suffix for file in files if file.is_file()}
+        if len(endings) != 1 or not endings <= set(FILE_ENDINGS):
+            kind = MetadataUnavailable if files else NoSuchTable
+            raise kind(
+                f"`{table}` matches {len(files)} files with the endings {sorted(endings)} in {self._folder}; "
+                f"give a glob for files of one of {', '.join(FILE_ENDINGS)}."
+            )
+        return files, endings.pop()
+
+
+def _avro_columns(file: Path) -> tuple[ColumnMetadata, ...]:
+    try:
+        with file.open("rb") as source:
+            schema: Any = fastavro.reader(source).writer_schema
+    except (ValueError, EOFError, StopIteration, OSError) as error:
+        raise MetadataUnavailable(f"{file.name} cannot be read as Avro: {error}") from error
+    return tuple(ColumnMetadata(field["name"], *_avro_type(field["type"])) for field in schema["fields"])
+
+
+def _avro_type(kind: Any) -> tuple[ColumnType, bool]:
+    """(type, nullable) of an Avro field; a union with null is nullable."""
+    if isinstance(kind, list):
+        branches = [branch for branch in kind if branch != "null"]
+        return (_avro_type(branches[0])[0] if len(branches) == 1 else ColumnType.OTHER), "null" in kind
+    if isinstance(kind, dict):
+        kind = kind.get("logicalType", kind["type"])
+    return _AVRO_TYPES.get(kind, ColumnType.OTHER), False
+
+
+def _avro_evidence(files: list[Path], key: Sequence[str]) -> KeyEvidence:
+    rows, nulls, distinct_keys = 0, 0, set()
+    for record in islice(_avro_records(files), EVIDENCE_LIMIT):
+        rows += 1
+        value = tuple(record.get(part) for part in key)
+        if None in value:
+            nulls += 1
+        else:
+            distinct_keys.add(value)
+    return KeyEvidence(rows, len(distinct_keys), nulls)
+
+
+def _avro_records(files: list[Path]) -> Iterator[dict[str, Any]]:
+    for file in files:
+        with file.open("rb") as source:
+            for record in fastavro.reader(source):
+                if isinstance(record, dict):
+                    yield record

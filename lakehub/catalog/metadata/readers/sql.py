@@ -1,0 +1,106 @@
+"""Tables of any database that SQLAlchemy speaks to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
+
+from lakehub.catalog.metadata import (
+    EVIDENCE_LIMIT,
+    ColumnMetadata,
+    ColumnType,
+    KeyEvidence,
+    MetadataUnavailable,
+    NoSuchTable,
+    TableMetadata,
+)
+from lakehub.kernel.addresses import redacted_url
+from lakehub.kernel.suggest import did_you_mean
+
+_COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
+    (sa.Boolean, ColumnType.BOOLEAN),
+    (sa.Integer, ColumnType.INTEGER),
+    (sa.Float, ColumnType.FLOAT),
+    (sa.Numeric, ColumnType.DECIMAL),
+    (sa.DateTime, ColumnType.TIMESTAMP),
+    (sa.Date, ColumnType.DATE),
+    (sa.LargeBinary, ColumnType.BINARY),
+    (sa.String, ColumnType.STRING),
+)
+
+
+class SqlMetadataReader:
+    """`url` is an SQLAlchemy URL; a table is `name` or `schema.name`."""
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+
+    def tables(self, limit: int) -> Sequence[str]:
+        with self._connected() as connection:
+            return sorted(sa.inspect(connection).get_table_names())[:limit]
+
+    def describe(self, table: str) -> TableMetadata:
+        schema, name = _split_schema(table)
+        with self._connected() as connection:
+            inspector = sa.inspect(connection)
+            try:
+                inspected_columns = inspector.get_columns(name, schema=schema)
+            except NoSuchTableError:
+                near = did_you_mean(name, inspector.get_table_names(schema=schema))
+                raise NoSuchTable(f"There is no table `{table}` at {redacted_url(self._url)}.{near}") from None
+            key = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
+        columns = tuple(
+            ColumnMetadata(c["name"], _column_type(c["type"]), bool(c.get("nullable", True))) for c in inspected_columns
+        )
+        return TableMetadata(columns, tuple(key))
+
+    def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
+        schema, name = _split_schema(table)
+        parts: list[sa.ColumnClause[Any]] = [sa.column(part) for part in key]
+        some = sa.select(*parts).select_from(sa.table(name, schema=schema)).limit(EVIDENCE_LIMIT).subquery()
+        columns = [some.c[part] for part in key]
+        whole = sa.and_(*(column.is_not(None) for column in columns))
+        distinct = sa.select(sa.func.count()).select_from(sa.select(*columns).where(whole).distinct().subquery())
+        full_count = sa.func.coalesce(sa.func.sum(sa.case((whole, 1), else_=0)), 0)
+        with self._connected() as connection:
+            rows, full = connection.execute(sa.select(sa.func.count(), full_count).select_from(some)).one()
+            return KeyEvidence(rows, connection.execute(distinct).scalar_one(), rows - int(full))
+
+    @contextmanager
+    def _connected(self) -> Iterator[sa.Connection]:
+        try:
+            url = sa.make_url(self._url)
+            engine = sa.create_engine(url, poolclass=sa.NullPool, **_read_only_options(url))
+            with engine.connect() as connection:
+                yield connection
+        except (NoSuchModuleError, ImportError) as error:
+            raise MetadataUnavailable(f"This kind of database has no driver here: {error}.") from None
+        except SQLAlchemyError as error:
+            cause = getattr(error, "orig", None) or error
+            raise MetadataUnavailable(
+                f"The database at {redacted_url(self._url)} cannot be read: {cause}. Check its URL, and that it is up."
+            ) from error
+
+
+def _read_only_options(url: sa.URL) -> dict[str, object]:
+    """SQLite would make an empty database of a mistyped path; open what is there, read only."""
+    if url.get_backend_name() != "sqlite" or not url.database:
+        return {}
+    import sqlite3
+    from pathlib import Path
+
+    uri = f"{Path(url.database).absolute().as_uri()}?mode=ro"
+    return {"creator": lambda: sqlite3.connect(uri, uri=True, timeout=30)}
+
+
+def _split_schema(table: str) -> tuple[str | None, str]:
+    schema, dot, name = table.rpartition(".")
+    return (schema, name) if dot else (None, table)
+
+
+def _column_type(sql_type: sa.types.TypeEngine[Any]) -> ColumnType:
+    return next((column_type for kind, column_type in _COLUMN_TYPES if isinstance(sql_type, kind)), ColumnType.OTHER)

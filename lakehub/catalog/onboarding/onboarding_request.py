@@ -1,0 +1,48 @@
+"""What a person or a program says of the dataset to onboard."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+from lakehub.catalog.models import (
+    DatasetKind,
+)
+from lakehub.kernel.partitions import Grain
+
+
+@dataclass(frozen=True)
+class UpstreamRequest:
+    dataset: str
+    one_to_one: bool = False
+
+
+@dataclass(frozen=True)
+class OnboardingRequest:
+    """What a person or a program says of the dataset to onboard; names, not objects."""
+
+    name: str
+    team: str
+    tier: int
+    connection: str
+    table: str
+    """A table of the connection; for files, a glob."""
+    data_centers: Sequence[str]
+    kind: str = DatasetKind.APPEND_PLUS_UPDATE
+    primary_key: Sequence[str] = ()
+    record_key: Sequence[str] = ()
+    """Empty: the primary key."""
+    reference_key: str = ""
+    cursor_column: str = ""
+    partition_column: str = ""
+    grain: str = Grain.NONE
+    partition_tz: str = "UTC"
+    event_time: str = ""
+    upstream: Sequence[UpstreamRequest] = ()
+    ingested: bool = True
+    every: timedelta = timedelta(minutes=5)
+    freshness_sla: timedelta | None = None
+    grace: timedelta = timedelta()
+    description: str = ""
+    overrides: dict[str, object] = field(default_factory=dict)

@@ -1,0 +1,105 @@
+"""Checks of catalog input against the real storage; problems are gathered by field."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import timedelta
+from typing import TypeVar
+
+from django.core.exceptions import ValidationError
+
+from lakehub.accounts.models import Team
+from lakehub.catalog.metadata import (
+    METADATA_READERS,
+    KeyEvidence,
+    MetadataReader,
+    MetadataUnavailable,
+    TableMetadata,
+)
+from lakehub.catalog.models import Connection, DataCenter, Dataset
+from lakehub.catalog.ports import overrides_check
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.registry import UnknownPlugin
+from lakehub.kernel.suggest import did_you_mean
+
+NamedModel = TypeVar("NamedModel", Team, Connection, DataCenter, Dataset)
+
+
+class Problems:
+    """What is wrong, by field."""
+
+    def __init__(self) -> None:
+        self._by_field: dict[str, list[str]] = {}
+
+    def add(self, name: str, why: str) -> None:
+        self._by_field.setdefault(name, []).append(why)
+
+    def raise_if_any(self) -> None:
+        if self._by_field:
+            raise Refused.for_fields({name: " ".join(why) for name, why in self._by_field.items()})
+
+
+def find_by_name(problems: Problems, name: str, model: type[NamedModel], wanted_name: str) -> NamedModel | None:
+    """The object with this name, or a problem with the nearest name."""
+    live = model._default_manager.filter(offboarded_at=None) if model is Dataset else model._default_manager.all()
+    instance = live.filter(name=wanted_name).first()
+    if instance is None:
+        kind = str(model._meta.verbose_name)
+        near = did_you_mean(wanted_name, live.values_list("name", flat=True)[:1000])
+        problems.add(name, f"There is no {kind} `{wanted_name}`.{near}")
+    return instance
+
+
+def metadata_reader_of(connection: Connection) -> MetadataReader:
+    return METADATA_READERS.get(connection.plugin)(connection.url)
+
+
+def check_overrides(problems: Problems, overrides: Mapping[str, object], tier: int, zone: str) -> None:
+    """What cannot be read would be noticed by whoever reads it later, and not by whoever wrote it."""
+    for why in overrides_check()(overrides, tier=tier, zone=zone):
+        problems.add("overrides", why)
+
+
+MAX_DURATION = timedelta(days=3660)
+
+
+def check_duration(problems: Problems, name: str, length: timedelta | None, *, least: timedelta = timedelta()) -> None:
+    """A length of time that can be counted with: not below `least`, and not beyond ten years."""
+    if length is not None and not least <= length <= MAX_DURATION:
+        problems.add(name, f"{length} is no length of time to go by: give {least} to {MAX_DURATION.days} days.")
+
+
+def read_table_metadata(problems: Problems, connection: Connection, table: str) -> TableMetadata | None:
+    try:
+        return metadata_reader_of(connection).describe(table)
+    except (MetadataUnavailable, UnknownPlugin) as error:
+        problems.add("table", str(error))
+        return None
+
+
+def check_key_evidence(
+    problems: Problems, name: str, key: Sequence[str], connection: Connection, table: str
+) -> KeyEvidence | None:
+    """How well the key holds in the real rows; a null in it is a problem. None where there is no key."""
+    if not key:
+        return None
+    try:
+        evidence = metadata_reader_of(connection).key_evidence(table, key)
+    except MetadataUnavailable as error:
+        problems.add(name, str(error))
+        return None
+    if evidence.nulls:
+        problems.add(
+            name,
+            f"The key {', '.join(key)} has a null in {evidence.nulls:,} of {evidence.rows:,} rows: a key must always be there. "
+            "Choose columns that are never null.",
+        )
+    return evidence
+
+
+def save_validated(thing: DataCenter | Connection) -> None:
+    try:
+        thing.full_clean()
+    except ValidationError as error:
+        raise Refused.for_fields({field: " ".join(why) for field, why in error.message_dict.items()}) from error
+    thing.save()

@@ -1,0 +1,24 @@
+"""How gunicorn runs Lakehub, besides what the Procfile says: `gunicorn lakehub.wsgi --config python:lakehub.processes.gunicorn_conf`."""
+
+from __future__ import annotations
+
+import gc
+import sys
+from typing import Any
+
+keepalive = 15
+"""Seconds: who asks every few seconds keeps the connection."""
+
+SWITCH_S = 0.0005
+"""A thread that waits for its turn, as after each query of the database, waits for so long while another one computes (0.005
+unless told otherwise): an answer of five queries beside the drawing of a page is not five times as late."""
+
+
+def post_worker_init(worker: Any) -> None:
+    """Before a process takes its first request: all addresses are known, and what stays is never looked through for garbage."""
+    from django.urls import resolve
+
+    resolve("/api/v1/gate")
+    sys.setswitchinterval(SWITCH_S)
+    gc.collect()
+    gc.freeze()

@@ -1,0 +1,36 @@
+"""sampled(here, there): some keys are taken there and looked up here. For upstreams outside the lake: what travels is the sample.
+
+Which keys are taken is decided by their hash and the partition alone: a rerun looks for the same ones, so that a failure
+ends only when they have arrived.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from quality.cross_source.endpoints import Endpoint
+from quality.cross_source.streamed_keys import MAX_NAMED_KEYS
+from quality.domain.bloom.keys import decode_key
+from quality.domain.language.measures import Measure
+from quality.domain.language.values import Failed, no_data
+
+DEFAULT_SAMPLE_SIZE = 1_000
+
+
+def sampled(measure: Measure, here: Endpoint, there: Endpoint, *, salt: str) -> Mapping[str, Any] | Failed:
+    """`measure.values` has the size of the sample. Raises CannotRead."""
+    if not here.count():
+        return no_data("there are no rows here")
+    size = int(str(measure.values[0])) if measure.values else DEFAULT_SAMPLE_SIZE
+    keys = there.sample(size, salt)
+    if not keys:
+        return no_data("there are no rows upstream")
+    present = here.present_keys(keys)
+    missing = [key for key in keys if key not in present]
+    return {
+        "keys": len(keys),
+        "matching": len(present),
+        "missing": [dict(zip(there.columns, decode_key(key), strict=True)) for key in missing[:MAX_NAMED_KEYS]],
+        "report": {"asked_for": size, "sampled": len(keys), "bytes_moved": sum(map(len, keys))},
+    }

@@ -1,0 +1,30 @@
+"""rows(table): how many rows there are. None at all is NO_DATA: an empty partition never passes a test."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from fractions import Fraction
+
+from quality.domain.language.function_support.arguments import check_argument_count, table_argument
+from quality.domain.language.measures import ROWS, Answer, Ask
+from quality.domain.language.tree.nodes import Argument
+from quality.domain.language.values import EvaluationContext, Known, Value, no_data
+from quality.domain.value_types import ValueType
+
+
+class RowsFunction:
+    signature = "rows(table)"
+    value_type = ValueType.COUNT
+    table_arguments = 1
+
+    def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
+        check_argument_count(args, 1, 1, self.signature)
+        return (Ask(table_argument(args[0], self.signature), ROWS),)
+
+    def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
+        (rows,) = answers
+        assert isinstance(rows, int)
+        return Known(Fraction(rows)) if rows else no_data("there are no rows")
+
+
+ROWS_FUNCTION = RowsFunction()

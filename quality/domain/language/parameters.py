@@ -1,0 +1,80 @@
+"""The parameters of a run that an expression may carry: one line each in PARAMETERS."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import timedelta
+from typing import TypeAlias
+from zoneinfo import ZoneInfo
+
+from lakehub.kernel.suggest import did_you_mean
+from quality.domain.language.tree.errors import ExpressionError, TextRange
+from quality.domain.language.tree.literals import parse_duration, unquote_text
+from quality.domain.timeliness.production_calendar import BadCalendar, parse_calendar
+
+ParameterValue: TypeAlias = str | int | timedelta
+_UTC = ZoneInfo("UTC")
+
+MIN_TIMEOUT, MAX_TIMEOUT = timedelta(seconds=1), timedelta(minutes=30)
+"""A scan holds a slot of its engine and a worker for so long."""
+MIN_RUN_INTERVAL = timedelta(seconds=30)
+"""Between two runs of a unit: one that is due again as soon as it was run would fill a worker by itself."""
+
+
+@dataclass(frozen=True)
+class ParameterSpec:
+    """`wants` is for the error, `terminals` say how it may be written, `read` makes its value. `words`: one of them."""
+
+    expected: str
+    terminals: tuple[str, ...]
+    parse: Callable[[str], ParameterValue]
+    choices: tuple[str, ...] = ()
+
+
+def _choice_of(*words: str) -> ParameterSpec:
+    return ParameterSpec("a word", ("IDENTIFIER",), str, words)
+
+
+def _parse_calendar(quoted: str) -> str:
+    return parse_calendar(unquote_text(quoted), "", _UTC).calendar
+
+
+def _parse_holidays(quoted: str) -> str:
+    return parse_calendar("", unquote_text(quoted), _UTC).holidays
+
+
+_DURATION = ParameterSpec("a duration such as 30m", ("DURATION",), parse_duration)
+_NAME = ParameterSpec("a name", ("IDENTIFIER", "QUOTED"), lambda text: text.strip('"'))
+_COUNT = ParameterSpec("a whole number such as 30", ("NUMBER",), int)
+
+PARAMETERS: dict[str, ParameterSpec] = {
+    "engine": _choice_of("duckdb", "spark", "sqlalchemy"),
+    "partition": _choice_of("each", "whole"),
+    "sustain": _DURATION,
+    "cadence": _DURATION,
+    "timeout": _DURATION,
+    "by": _NAME,
+    "least": _COUNT,
+    "most": _COUNT,
+    "dc": _NAME,
+    "calendar": ParameterSpec("a cron line in quotes such as '0 9 * * mon-fri'", ("TEXT",), _parse_calendar),
+    "holidays": ParameterSpec("countries and dates in quotes such as 'US, 2026-12-24'", ("TEXT",), _parse_holidays),
+}
+
+
+def parse_parameter(name: str, terminal: str, text: str, where: TextRange) -> ParameterValue:
+    """The value of one parameter. Raises ExpressionError."""
+    parameter = PARAMETERS[name]
+    if parameter.choices and text not in parameter.choices:
+        raise ExpressionError(f"`{name}` cannot be `{text}`.{did_you_mean(text, parameter.choices)}", where=where)
+    if terminal not in parameter.terminals:
+        raise ExpressionError(f"`{name}` wants {parameter.expected}, not `{text}`.", where=where)
+    try:
+        return parameter.parse(text)
+    except BadCalendar as problem:
+        raise ExpressionError(str(problem), where=where) from None
+    except OverflowError:
+        raise ExpressionError("The duration is too long.", where=where) from None
+    except ValueError:
+        raise ExpressionError(f"`{name}` wants {parameter.expected}, not `{text}`.", where=where) from None

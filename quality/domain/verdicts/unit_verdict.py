@@ -1,0 +1,222 @@
+"""The verdict of a unit: what is believed now about one test on one copy and one data range.
+
+The facts of a unit are few and are kept up one observation at a time; the verdict is a function of the facts and of `now`.
+That gives what a replay of every observation would give, without keeping them (an observation is a result with the time
+its data was read; L is the last PASS, f and e the first and last FAIL after it, S the sustain period in force at f).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+from enum import StrEnum
+
+from lakehub.kernel.outcome import Outcome, Verdict
+
+
+class VerdictReason(StrEnum):
+    """Why the verdict is what it is."""
+
+    PASSING = "passing"
+    IN_SUSTAIN = "in_sustain"
+    SUSTAINED = "sustained"
+    NOT_RERUN = "not_rerun"
+    NEVER_PASSED = "never_passed"
+    ERROR = "error"
+    NO_DATA = "no_data"
+    STALE = "stale"
+    RETEST_OVERDUE = "retest_overdue"
+    FALSE_POSITIVE = "false_positive"
+    ACCEPTED = "accepted"
+
+
+class Waiver(StrEnum):
+    """What a person decided about a failing unit: the alarm was wrong, or it is true and stays as it is."""
+
+    FALSE_POSITIVE = "false_positive"
+    ACCEPTED = "accepted"
+
+
+@dataclass(frozen=True)
+class UnitFacts:
+    """All that the past says about a unit. `sustain` is the period in force at `first_fail_at`."""
+
+    last_pass_at: datetime | None = None
+    first_fail_at: datetime | None = None
+    last_fail_at: datetime | None = None
+    sustain: timedelta = timedelta()
+    latest_outcome: Outcome | None = None
+    latest_at: datetime | None = None
+    cadence: timedelta | None = None
+    touched_at: datetime | None = None
+    """The latest commit that touched the range and that no PASS has read yet."""
+    retest_due_at: datetime | None = None
+    """From here on the retest of such a commit is overdue."""
+    waiver: Waiver | None = None
+    waived_at: datetime | None = None
+
+    @property
+    def is_failing(self) -> bool:
+        """A streak runs: a FAIL after the last PASS, waived or not."""
+        return self.first_fail_at is not None
+
+    @property
+    def sustained_at(self) -> datetime | None:
+        """f + S: a FAIL read at or after this makes the verdict FAIL."""
+        return None if self.first_fail_at is None else self.first_fail_at + self.sustain
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One result: its outcome, when its data was read, and the sustain period of the test version that ran."""
+
+    outcome: Outcome
+    read_at: datetime
+    sustain: timedelta = timedelta()
+
+
+@dataclass(frozen=True)
+class Judgement:
+    """A verdict, why, and the next instant at which time alone changes it (None: only an event can)."""
+
+    verdict: Verdict
+    reason: VerdictReason
+    changes_at: datetime | None = None
+
+
+# What happens to a unit
+
+
+def observe(facts: UnitFacts, outcome: Outcome, *, read_at: datetime, sustain: timedelta) -> UnitFacts:
+    """The facts after one more result. Results are ordered by the time their data was read, not by their arrival.
+
+    Exact in any order of arrival but one: a PASS that arrives after FAILs read on both sides of it. Only the last of
+    those FAILs is still known, so the streak then starts there; `replay` gives the exact answer from the results.
+    """
+    if outcome is Outcome.SKIPPED:
+        return facts
+    facts = _with_latest(facts, outcome, read_at)
+    if outcome is Outcome.PASS:
+        return _after_pass(facts, read_at)
+    if outcome is Outcome.FAIL:
+        return _after_fail(facts, read_at, sustain)
+    return facts
+
+
+def replay(observations: Iterable[Observation], facts: UnitFacts | None = None) -> UnitFacts:
+    """`facts` (a new unit, if not given) after all of the observations in the order in which their data was read."""
+    state = facts or UnitFacts()
+    for observation in sorted(observations, key=lambda observation: observation.read_at):
+        state = observe(state, observation.outcome, read_at=observation.read_at, sustain=observation.sustain)
+    return state
+
+
+def touch(facts: UnitFacts, *, committed_at: datetime, retest_due_at: datetime) -> UnitFacts:
+    """A commit wrote into the range. Commits that wait for one debounced retest share the earliest deadline."""
+    if facts.last_pass_at is not None and committed_at <= facts.last_pass_at:
+        return facts
+    return replace(
+        facts,
+        touched_at=max(facts.touched_at or committed_at, committed_at),
+        retest_due_at=min(facts.retest_due_at or retest_due_at, retest_due_at),
+    )
+
+
+def waive(facts: UnitFacts, waiver: Waiver, *, at: datetime) -> UnitFacts:
+    """A person resolved the failure by force: it counts no more until a PASS read later, or a new test version."""
+    return replace(facts, waiver=waiver, waived_at=at)
+
+
+def lift_waiver(facts: UnitFacts) -> UnitFacts:
+    """The test got a new version: what was waived under the old one counts again."""
+    return replace(facts, waiver=None, waived_at=None)
+
+
+def _with_latest(facts: UnitFacts, outcome: Outcome, read_at: datetime) -> UnitFacts:
+    if facts.latest_at is not None and read_at < facts.latest_at:
+        return facts
+    return replace(facts, latest_outcome=outcome, latest_at=read_at)
+
+
+def _after_pass(facts: UnitFacts, read_at: datetime) -> UnitFacts:
+    if facts.last_pass_at is not None and read_at <= facts.last_pass_at:
+        return facts
+    facts = _streak_after_pass(replace(facts, last_pass_at=read_at), read_at)
+    if facts.touched_at is not None and facts.touched_at <= read_at:
+        facts = replace(facts, touched_at=None, retest_due_at=None)
+    if facts.waived_at is not None and facts.waived_at < read_at:
+        facts = lift_waiver(facts)
+    return facts
+
+
+def _streak_after_pass(facts: UnitFacts, passed_at: datetime) -> UnitFacts:
+    """What is left of the failing streak: the FAILs read after the PASS."""
+    if facts.first_fail_at is None or facts.last_fail_at is None or passed_at < facts.first_fail_at:
+        return facts
+    if passed_at < facts.last_fail_at:
+        return replace(facts, first_fail_at=facts.last_fail_at)
+    return replace(facts, first_fail_at=None, last_fail_at=None, sustain=timedelta())
+
+
+def _after_fail(facts: UnitFacts, read_at: datetime, sustain: timedelta) -> UnitFacts:
+    if facts.last_pass_at is not None and read_at <= facts.last_pass_at:
+        return facts
+    if facts.first_fail_at is None or read_at < facts.first_fail_at:
+        facts = replace(facts, first_fail_at=read_at, sustain=sustain)
+    return replace(facts, last_fail_at=max(facts.last_fail_at or read_at, read_at))
+
+
+# What that means now
+
+
+def judge(facts: UnitFacts, *, now: datetime) -> Judgement:
+    """The first rule that matches: waived, failing, unknown, passing."""
+    return _waived(facts) or _failing(facts, now) or _unknown(facts, now) or _passing(facts)
+
+
+def _waived(facts: UnitFacts) -> Judgement | None:
+    if facts.waiver is None:
+        return None
+    if facts.waiver is Waiver.ACCEPTED:
+        return Judgement(Verdict.WARN, VerdictReason.ACCEPTED)
+    return Judgement(Verdict.PASS, VerdictReason.FALSE_POSITIVE)
+
+
+def _failing(facts: UnitFacts, now: datetime) -> Judgement | None:
+    first, last = facts.first_fail_at, facts.last_fail_at
+    if first is None or last is None:
+        return None
+    if last - first >= facts.sustain:
+        return Judgement(Verdict.FAIL, VerdictReason.SUSTAINED)
+    unattended_at = first + 2 * facts.sustain
+    if now >= unattended_at:
+        return Judgement(Verdict.FAIL, VerdictReason.NOT_RERUN)
+    return Judgement(Verdict.WARN, VerdictReason.IN_SUSTAIN, changes_at=unattended_at)
+
+
+def _unknown(facts: UnitFacts, now: datetime) -> Judgement | None:
+    if facts.latest_outcome is Outcome.ERROR:
+        return Judgement(Verdict.UNKNOWN, VerdictReason.ERROR)
+    if facts.latest_outcome is Outcome.NO_DATA:
+        return Judgement(Verdict.UNKNOWN, VerdictReason.NO_DATA)
+    if facts.last_pass_at is None:
+        return Judgement(Verdict.UNKNOWN, VerdictReason.NEVER_PASSED)
+    if facts.retest_due_at is not None and now >= facts.retest_due_at:
+        return Judgement(Verdict.UNKNOWN, VerdictReason.RETEST_OVERDUE)
+    stale_at = _stale_at(facts)
+    if stale_at is not None and now >= stale_at:
+        return Judgement(Verdict.UNKNOWN, VerdictReason.STALE)
+    return None
+
+
+def _passing(facts: UnitFacts) -> Judgement:
+    doubts = [at for at in (facts.retest_due_at, _stale_at(facts)) if at is not None]
+    return Judgement(Verdict.PASS, VerdictReason.PASSING, changes_at=min(doubts, default=None))
+
+
+def _stale_at(facts: UnitFacts) -> datetime | None:
+    """Two cadences after the last PASS, for a test that runs on a cadence."""
+    if facts.cadence is None or facts.last_pass_at is None:
+        return None
+    return facts.last_pass_at + 2 * facts.cadence

@@ -1,0 +1,110 @@
+"""Measures in the SQL of a database, over tables with the types that the database reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from datetime import date, datetime
+
+import sqlalchemy as sa
+from sqlalchemy.exc import DBAPIError, NoSuchTableError, SQLAlchemyError
+
+from lakehub.kernel.suggest import did_you_mean
+from quality.domain.language.values import error
+from quality.engines.backends import database_dialects
+from quality.engines.backends.database_connection import driver_message, table_label
+from quality.engines.scans.column_types import ColumnType
+from quality.engines.scans.targets import CannotRead, OnePartition, SqlTable
+from quality.engines.sql.fused_query import QueryRefused
+from quality.engines.sql.measure_sql import SqlDialect, Statement, TableExpression
+from quality.engines.sql.scan_reader import ReadableTable, Row
+
+
+@dataclass(frozen=True)
+class DatabaseBackend:
+    """A connection that measures. A statement that fails is rolled back to where it began."""
+
+    connection: sa.Connection
+    dialect: SqlDialect
+
+    def source(self, target: SqlTable) -> ReadableTable:
+        table = reflect_table(self.connection, target)
+        columns = {column.name: database_dialects.column_type_of(column.type) for column in table.columns}
+        text = ".".join(
+            database_dialects.quote_name(self.connection, part) for part in (table.schema, table.name) if part
+        )
+        return ReadableTable(TableExpression(text), columns, TableExpression(f"(SELECT * FROM {text} WHERE 1 = 0)"))  # noqa: S608  # quoted names only
+
+    def bind(self, statement: Statement) -> None:
+        self.rows(statement)
+
+    def rows(self, statement: Statement) -> Sequence[Row]:
+        text = sa.text(statement.text).bindparams(
+            *(
+                sa.bindparam(name, value, database_dialects.bind_type(value))
+                for name, value in statement.parameters.items()
+            )
+        )
+        try:
+            with self.connection.begin_nested():
+                return self.connection.execute(text).all()
+        except DBAPIError as failed:
+            over = any(word in str(failed.orig).lower() for word in _TIMEOUT_MESSAGES)
+            if failed.connection_invalidated:
+                raise
+            raise QueryRefused(
+                error("the scan took longer than its timeout" if over else driver_message(failed)), is_final=over
+            ) from failed
+
+
+_TIMEOUT_MESSAGES = (
+    "statement timeout",
+    "max_statement_time",
+    "maximum statement execution time",
+    "interrupted",
+    "user request",
+)
+
+
+def reflect_table(connection: sa.Connection, target: SqlTable) -> sa.Table:
+    """The table with its columns. `a.b` is the table b of the schema a, or a table whose name has a dot."""
+    inspector, problem = sa.inspect(connection), ""
+    for schema, name in _schema_and_name(target.table):
+        try:
+            reflected_columns = inspector.get_columns(name, schema=schema)
+        except NoSuchTableError:
+            continue
+        except DBAPIError as failed:
+            if failed.connection_invalidated:
+                raise
+            problem = problem or f" ({driver_message(failed)})"
+            continue
+        columns = (sa.Column(column["name"], column["type"]) for column in reflected_columns)
+        return sa.Table(name, sa.MetaData(), *columns, schema=schema, quote=True, quote_schema=True)
+    raise CannotRead(f"There is no table {table_label(target)}{problem}.{_similar_tables(inspector, target.table)}")
+
+
+def _schema_and_name(table: str) -> Iterator[tuple[str | None, str]]:
+    """Where a name may be cut into schema and table, the last dot first."""
+    parts = table.split(".")
+    for at in range(len(parts) - 1, 0, -1):
+        yield ".".join(parts[:at]), ".".join(parts[at:])
+    yield None, table
+
+
+def _similar_tables(inspector: sa.Inspector, table: str) -> str:
+    schema, _, name = table.rpartition(".")
+    with suppress(SQLAlchemyError):
+        return did_you_mean(name, inspector.get_table_names(schema=schema or None))
+    return ""
+
+
+def typed_partition_value(part: OnePartition, kind: ColumnType) -> str | date:
+    """The name of a partition as the column's own kind, so that an index on it is used."""
+    try:
+        if kind in (ColumnType.LOCAL, ColumnType.INSTANT):
+            return datetime.fromisoformat(part.value)
+        return date.fromisoformat(part.value) if kind is ColumnType.DATE else part.value
+    except ValueError:
+        raise CannotRead(f"{part.value!r} cannot be a value of the partition column `{part.column}`: {kind}.") from None

@@ -1,0 +1,47 @@
+"""Files as a table for DuckDB. Paths name no columns: a partition column is read from the rows, as it was written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+import duckdb
+
+from lakehub.kernel.suggest import did_you_mean
+from quality.engines.scans.scan import Limits
+from quality.engines.scans.targets import CannotRead, Files
+from quality.engines.sql.measure_sql import TableExpression
+from quality.engines.storage.avro import read_avro
+from quality.engines.storage.hudi_snapshot import local_path
+from quality.engines.storage.plain_files import local_files
+
+TABLE_FUNCTIONS = {
+    "parquet": "read_parquet({}, union_by_name = true, hive_partitioning = false)",
+    "csv": "read_csv({}, union_by_name = true, hive_partitioning = false, header = true)",
+    "jsonl": "read_json({}, union_by_name = true, hive_partitioning = false, format = 'newline_delimited')",
+}
+_FORMATS = (*TABLE_FUNCTIONS, "avro")
+
+
+def parquet_table(paths: Sequence[str], name: str = "files") -> TableExpression:
+    """Files of several schemas: a column that one lacks is null there. `name` is that of the parameter."""
+    return TableExpression(TABLE_FUNCTIONS["parquet"].format(f"${name}"), {name: list(paths)})
+
+
+@contextmanager
+def open_files(
+    connection: duckdb.DuckDBPyConnection, files: Files, limits: Limits, name: str = "files"
+) -> Iterator[TableExpression]:
+    """Raises CannotRead for a format that there is no reader for. Avro is held in memory meanwhile."""
+    if files.format in TABLE_FUNCTIONS:
+        yield TableExpression(TABLE_FUNCTIONS[files.format].format(f"${name}"), {name: local_path(files.glob)})
+        return
+    if files.format != "avro":
+        raise CannotRead(
+            f"Files of the format `{files.format}` cannot be measured.{did_you_mean(files.format, _FORMATS)}"
+        )
+    connection.register(name, read_avro(local_files(files), files.glob, limits.memory))
+    try:
+        yield TableExpression(name)
+    finally:
+        connection.unregister(name)

@@ -1,0 +1,187 @@
+"""Measures in Spark's SQL: one query for all of a scan, whatever their number, under a deadline."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from uuid import uuid4
+
+from py4j.protocol import Py4JJavaError
+from pyspark.errors import PySparkException
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import types as T
+from pyspark.sql.functions import col
+
+from quality.domain.language.measures import Answer, Measure
+from quality.domain.language.tree.nodes import Name
+from quality.domain.language.values import Failed, error
+from quality.domain.user_sql import BadQuery
+from quality.engines.scans.column_types import ColumnType
+from quality.engines.scans.deadline import deadline
+from quality.engines.scans.scan import Limits, Scan
+from quality.engines.scans.targets import OnePartition
+from quality.engines.sql.fused_query import QueryRefused
+from quality.engines.sql.measure_sql import SqlDialect, Statement, TableExpression
+from quality.engines.sql.portable_patterns import JAVA
+from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, Row, ScanReader
+from quality.engines.user_sql import user_queries
+from quality.engines.user_sql.checked_select import parameters_used, rename_tables, render_sql
+
+
+def quote_name(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+DIALECT = SqlDialect(
+    quote=quote_name,
+    parameter=lambda name: f":{name}",
+    key=lambda columns: f"struct({', '.join(columns)})",
+    matches=lambda column, pattern: f"{column} RLIKE {pattern}",
+    flavour=JAVA,
+    # Else it aggregates by each key, once for each of them: half as fast, or less.
+    counts_keys_separately=True,
+    # Else what does not fit 64 bits starts again at the bottom.
+    sum_of=lambda column, kind: (
+        f"SUM(CAST({column} AS DECIMAL(20, 0)))" if kind is ColumnType.INTEGER else f"SUM({column})"
+    ),
+)
+
+_COLUMN_TYPES: tuple[tuple[type[T.DataType], ColumnType], ...] = (
+    (T.BooleanType, ColumnType.BOOLEAN),
+    (T.IntegralType, ColumnType.INTEGER),
+    (T.FractionalType, ColumnType.FLOAT),
+    (T.StringType, ColumnType.TEXT),
+    (T.DateType, ColumnType.DATE),
+    (T.TimestampType, ColumnType.INSTANT),
+    (T.TimestampNTZType, ColumnType.LOCAL),
+    (T.BinaryType, ColumnType.BINARY),
+)
+
+
+def _column_type(native: T.DataType) -> ColumnType:
+    if isinstance(native, T.DecimalType):
+        return ColumnType.DECIMAL
+    return next((kind for type_class, kind in _COLUMN_TYPES if isinstance(native, type_class)), ColumnType.OTHER)
+
+
+def measure_frame(
+    frame: DataFrame, scan: Scan, tables: Mapping[Name, DataFrame | Failed], limits: Limits
+) -> ReaderAnswers:
+    """The answers of a scan over a frame that has its rows; `tables` are those that are looked into."""
+    spark = frame.sparkSession
+    frames = {name: table for name, table in tables.items() if isinstance(table, DataFrame)}
+    missing = {name: table for name, table in tables.items() if isinstance(table, Failed)}
+    read = [_rows_of_part(frame, scan), *frames.values()]
+    with temporary_views(spark, read) as names, job_deadline(spark, limits):
+        source, *others = (_readable_view(name, of) for name, of in zip(names, read, strict=True))
+        readable_tables = dict(zip(frames, others, strict=True))
+        return ScanReader(SparkBackend(spark), scan, source, limits).answer(
+            scan.measures, {**readable_tables, **missing}
+        )
+
+
+def run_user_query(
+    frame: DataFrame, sql: Measure, scan: Scan, tables: Mapping[str, DataFrame], limits: Limits
+) -> Answer | Failed:
+    """The one number of a person's query; `tables` are those that it names besides `this`."""
+    try:
+        statement = user_queries.checked_statement(sql, "spark", ["this", *tables])
+    except BadQuery as bad:
+        return error(str(bad))
+    if (why := user_queries.grouping_failure(scan)) is not None:
+        return why
+    frames = {"this": _rows_of_part(frame, scan), **tables}
+    with temporary_views(frame.sparkSession, list(frames.values())) as names, job_deadline(frame.sparkSession, limits):
+        renamed_statement = rename_tables(statement, dict(zip((name.lower() for name in frames), names, strict=True)))
+        given = {
+            name: value
+            for name, value in user_queries.bound_parameters(sql).items()
+            if name in parameters_used(statement)
+        }
+        text = f"SELECT * FROM ({render_sql(renamed_statement, 'spark', lambda name: f':{name}')}) AS answered LIMIT 2"  # noqa: S608
+        try:
+            return user_queries.single_number(SparkBackend(frame.sparkSession).rows(Statement(text, dict(given))))
+        except QueryRefused as refusal:
+            return refusal.failed
+
+
+def _rows_of_part(frame: DataFrame, scan: Scan) -> DataFrame:
+    return (
+        frame.where(col(quote_name(scan.part.column)) == scan.part.value)
+        if isinstance(scan.part, OnePartition)
+        else frame
+    )
+
+
+def _readable_view(view: str, frame: DataFrame) -> ReadableTable:
+    # To bind is to analyse, which reads no rows.
+    return ReadableTable(
+        TableExpression(view),
+        {field.name: _column_type(field.dataType) for field in frame.schema},
+        TableExpression(view),
+    )
+
+
+@dataclass(frozen=True)
+class SparkBackend:
+    """A session that measures."""
+
+    spark: SparkSession
+    dialect = DIALECT
+
+    def bind(self, statement: Statement) -> None:
+        self._frame(statement)
+
+    def rows(self, statement: Statement) -> Sequence[Row]:
+        frame = self._frame(statement)
+        try:
+            rows = frame.collect()
+        except (PySparkException, Py4JJavaError) as failed:
+            raise refusal_of(failed) from failed
+        zoned = [isinstance(field.dataType, T.TimestampType) for field in frame.schema]
+        return [
+            [_with_time_zone(value) if aware else value for value, aware in zip(row, zoned, strict=True)]
+            for row in rows
+        ]
+
+    def _frame(self, statement: Statement) -> DataFrame:
+        try:
+            return self.spark.sql(statement.text, args=statement.parameters)
+        except (PySparkException, Py4JJavaError) as failed:
+            raise refusal_of(failed) from failed
+
+
+def _with_time_zone(value: datetime | None) -> datetime | None:
+    """PySpark hands instants over in the local time of this process, without saying so."""
+    return None if value is None else value.astimezone(UTC)
+
+
+def refusal_of(failed: Exception) -> QueryRefused:
+    if "cancelled" in str(failed):
+        return QueryRefused(error("the scan took longer than its timeout"), is_final=True)
+    return QueryRefused(error(str(failed).strip().splitlines()[0]))
+
+
+@contextmanager
+def temporary_views(spark: SparkSession, frames: Sequence[DataFrame]) -> Iterator[list[str]]:
+    """Temporary views with names of their own, gone afterwards."""
+    mark = uuid4().hex
+    names = [f"scan_{mark}_{number}" for number in range(len(frames))]
+    for name, frame in zip(names, frames, strict=True):
+        frame.createOrReplaceTempView(name)
+    try:
+        yield names
+    finally:
+        for name in names:
+            spark.catalog.dropTempView(name)
+
+
+@contextmanager
+def job_deadline(spark: SparkSession, limits: Limits) -> Iterator[None]:
+    """The jobs of this thread are cancelled when their time is over."""
+    group = uuid4().hex
+    spark.sparkContext.setJobGroup(group, "lakehub measures", interruptOnCancel=True)
+    with deadline(limits.timeout, lambda: spark.sparkContext.cancelJobGroup(group)):
+        yield

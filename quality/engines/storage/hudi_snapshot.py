@@ -1,0 +1,123 @@
+"""The files of a Hudi table as hudi-rs lists them: no JVM, tens of milliseconds."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import unquote, urlsplit
+
+from hudi import HudiReadOptions, HudiTable
+
+from quality.engines.scans.targets import CannotRead
+
+T = TypeVar("T")
+
+_MAX_ATTEMPTS = 3
+_WAIT_S = 0.05
+_NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class FileSlice:
+    """One base file, the value of its partition (None: rows without one), and the logs of later changes to it."""
+
+    path: str
+    partition: str | None
+    log_files: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableSnapshot:
+    """The newest state: its files, its commit (empty: there is none yet) and when that commit was made."""
+
+    slices: tuple[FileSlice, ...]
+    instant: str
+    committed_at: datetime | None
+
+
+def read_snapshot(uri: str, *, column: str = "", value: str | None = None, logs: bool = False) -> TableSnapshot:
+    """The files of the table at `uri`, or of the one partition where `column` is `value`. Raises CannotRead.
+
+    With `logs` also of a merge-on-read table whose rows are not in its base files alone.
+    """
+    filters = None if value is None else [(column, "=", value)]
+    listed = _with_retries(lambda: _list_files(uri, filters), uri)
+    if value is not None:
+        # hudi-rs lists all partitions where it cannot read the filter's column off the newest file's schema.
+        listed = replace(
+            listed, slices=tuple(file_slice for file_slice in listed.slices if file_slice.partition == value)
+        )
+    if not logs and any(file_slice.log_files for file_slice in listed.slices):
+        raise CannotRead(
+            f"{uri} is a merge-on-read table with log files, which are read by Spark only. "
+            "Write the test with engine=spark, or compact the table."
+        )
+    return listed
+
+
+def _list_files(uri: str, filters: list[tuple[str, str, str]] | None) -> TableSnapshot:
+    table = HudiTable(uri)
+    newest = _latest_write(table.get_timeline())
+    if newest is None:
+        return TableSnapshot((), "", None)
+    options = HudiReadOptions(filters=filters) if filters else HudiReadOptions()
+    base = local_path(uri).rstrip("/")
+    slices = (
+        FileSlice(
+            f"{base}/{hudi_slice.base_file_relative_path()}",
+            _partition_value(hudi_slice.partition_path),
+            tuple(sorted(hudi_slice.log_files_relative_paths())) if hudi_slice.has_log_files() else (),
+        )
+        for hudi_slice in table.get_file_slices(options)
+    )
+    made_at = datetime.fromtimestamp(newest.epoch_mills / 1000, UTC)
+    return TableSnapshot(tuple(sorted(slices, key=lambda file_slice: file_slice.path)), newest.timestamp, made_at)
+
+
+def _latest_write(timeline: Any) -> Any:
+    """The last completed write, or None; clustering rewrites files but brings no data."""
+    done = [
+        *timeline.get_completed_commits(),
+        *timeline.get_completed_deltacommits(),
+        *timeline.get_completed_replacecommits(),
+    ]
+    return max(done, key=lambda instant: instant.timestamp, default=None)
+
+
+def _partition_value(partition_path: str) -> str | None:
+    """The value in `flight_date=2026-11-16`; tables without Hive-style paths have the value alone."""
+    value = unquote(partition_path.rpartition("=")[2])
+    return None if value == _NO_PARTITION else value
+
+
+def local_path(uri: str) -> str:
+    """A file: URI as a path; other schemes as they are."""
+    parts = urlsplit(uri)
+    return unquote(parts.path) if parts.scheme == "file" else uri
+
+
+def _with_retries(read: Callable[[], T], uri: str) -> T:
+    """A writer that cleans or rolls back may take a file away between listing and reading it: look again."""
+    for last in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
+        try:
+            return read()
+        except Exception as failed:
+            # hudi-rs raises HudiCoreError but does not export it.
+            if type(failed).__name__ != "HudiCoreError":
+                raise
+            _refuse_missing_table(uri, failed)
+            if last:
+                raise CannotRead(f"The Hudi table at {uri} cannot be read: {failed}") from failed
+            time.sleep(_WAIT_S)
+    raise AssertionError("the last try returns or raises")
+
+
+def _refuse_missing_table(uri: str, failed: Exception) -> None:
+    path = Path(local_path(uri))
+    if urlsplit(uri).scheme in ("file", "") and not (path / ".hoodie").is_dir():
+        problem = "is not a Hudi table: it has no .hoodie folder" if path.is_dir() else "does not exist"
+        raise CannotRead(f"{uri} {problem}. Bootstrap the dataset, or correct the URI of this copy.") from failed

@@ -1,0 +1,58 @@
+"""Running what was claimed: measure, evaluate, and store result, facts and flip in one transaction."""
+
+from __future__ import annotations
+
+import logging
+import time
+from datetime import datetime, timedelta
+
+from lakehub.kernel import failpoint
+from quality.execution.claims import Claim, ClaimQueue, lease_held, release_claim
+from quality.execution.evaluate import execute_units
+from quality.execution.store import store_executions
+from quality.models import Result
+
+logger = logging.getLogger(__name__)
+
+
+_MAX_FAILED_CLAIMS = 3
+
+
+def run_due_units(*, now: datetime, worker: str, most: int = 20, budget: timedelta = timedelta(hours=1)) -> int:
+    """Runs what is due, up to `most` claims, and begins none after `budget`. The number of results stored.
+
+    A claim that fails keeps the others from nothing: it is raised at the end, or where one after the other fails.
+    """
+    line, stored, begun = ClaimQueue(worker), 0, time.monotonic()
+    failed: list[Exception] = []
+    for _ in range(most):
+        if time.monotonic() - begun > budget.total_seconds() or len(failed) == _MAX_FAILED_CLAIMS:
+            break
+        claimed = line.claim(now=now)
+        if claimed is None:
+            break
+        try:
+            stored += len(execute_claim(claimed, now=now))
+        except Exception as problem:
+            logger.exception("A claim of %s failed", claimed.units[0].copy)
+            failed.append(problem)
+    if failed:
+        raise failed[0]
+    return stored
+
+
+def execute_claim(claimed: Claim, *, now: datetime) -> list[Result]:
+    """The results of the claim's units; of those whose lease was lost meanwhile there is none.
+
+    What fails with one unit is its ERROR and no other's; where all fail together, they are others' to claim at once.
+    """
+    begun = time.monotonic()
+    try:
+        with lease_held(claimed):
+            runs = execute_units(claimed.units, now=now)
+            failpoint.reach("quality.before_result")
+            took = timedelta(seconds=time.monotonic() - begun)
+            return store_executions(claimed, runs, now=now, took=took)
+    except BaseException:
+        release_claim(claimed)
+        raise

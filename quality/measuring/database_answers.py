@@ -1,0 +1,88 @@
+"""Answers that our own database knows: open findings, commits, and when partitions arrived."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+
+from django.db.models import Max
+
+from ingestion.models import Commit, Finding, TouchedPartition
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.partitions import shifted_partition
+from quality.domain.backtest import Arrival, complete_at
+from quality.domain.language.measures import LAST_COMMIT, Answer, Ask
+from quality.models import Unit
+
+
+class ArrivalDelays:
+    """Of each unit the partitions that its test looks at; a deviation looks at more than a thousand."""
+
+    def __init__(self, copy: DatasetCopy, unit_asks: Iterable[tuple[Unit, Ask]]) -> None:
+        looked_at = (_shifted_partition(unit, ask) for unit, ask in unit_asks if ask.measure.kind == "delay")
+        partitions = sorted(
+            {partition for partition in looked_at if partition is not None}, key=lambda partition: partition.start
+        )
+        self._arrivals = partition_arrivals(copy, partitions)
+
+    def delay_of(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
+        """In seconds; what came to an earlier partition later than the tested one is old now does not count."""
+        partition = _shifted_partition(unit, ask)
+        if partition is None:
+            return None
+        until = partition.end + (now - unit.end)
+        came = [arrival for arrival in self._arrivals[partition] if arrival.at <= until]
+        complete = complete_at(came, sum(arrival.rows for arrival in came))
+        return None if complete is None else max(0.0, (complete - partition.end).total_seconds())
+
+
+def _shifted_partition(unit: Unit, ask: Ask) -> Interval | None:
+    dataset = unit.copy.dataset
+    try:
+        return shifted_partition(Interval(unit.start, unit.end), ask.table.shift, dataset.partition_grain, dataset.zone)
+    except ValueError:
+        return None
+
+
+ARRIVALS_BATCH = 2_000
+
+
+def partition_arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dict[Interval, list[Arrival]]:
+    """The commits of each of the partitions: one query, but for more than AT_ONCE of them."""
+    arrivals: dict[Interval, list[Arrival]] = {partition: [] for partition in partitions}
+    for number in range(0, len(partitions), ARRIVALS_BATCH):
+        starts = [partition.start for partition in partitions[number : number + ARRIVALS_BATCH]]
+        touched = TouchedPartition.objects.filter(copy=copy, start__in=starts)
+        for start, end, at, rows in touched.values_list("start", "end", "commit__completed_at", "rows"):
+            if (partition := Interval(start, end)) in arrivals:
+                arrivals[partition].append(Arrival(at, rows))
+    return arrivals
+
+
+def database_answer_for(unit: Unit, ask: Ask, delays: ArrivalDelays) -> Callable[[Unit, Ask, datetime], Answer] | None:
+    """Findings are rows of ours; so are the commits of what Lakehub ingests. A copy that it only watches is asked itself."""
+    if ask.measure.kind == "delay":
+        return delays.delay_of
+    if ask.measure.kind == "findings":
+        return _open_findings_count
+    if ask.measure == LAST_COMMIT and (
+        unit.test.dataset.ingested or unit.test.dataset.feed.connection.plugin != "hudi"
+    ):
+        return _last_commit
+    return None
+
+
+def _open_findings_count(unit: Unit, ask: Ask, now: datetime) -> Answer:
+    (kind,) = ask.measure.columns
+    findings = Finding.objects.filter(
+        copy=unit.copy_id, kind=kind, start__lt=unit.end, end__gt=unit.start, cleared_at=None
+    )
+    return findings.count()
+
+
+def _last_commit(unit: Unit, ask: Ask, now: datetime) -> Answer:
+    newest: datetime | None = Commit.objects.filter(copy=unit.copy_id).aggregate(Max("completed_at"))[
+        "completed_at__max"
+    ]
+    return newest

@@ -1,1 +1,0 @@
-"""Pipelines that others run: they tell that a run has finished, and what it wrote is tested at once."""

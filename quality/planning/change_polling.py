@@ -1,0 +1,113 @@
+"""Tables that others write and Lakehub only reads: which of their partitions changed, so that those are tested again.
+
+What Lakehub ingests says so with each commit. Here the table is looked at every `cadence` of its tier: of a Hudi table the
+files of each partition, of any other table the rows of each partition and the newest values of the columns that grow.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.error_isolation import log_and_continue
+from lakehub.kernel.partitions import Grain
+from quality.domain.language import THIS, Name
+from quality.domain.language.measures import ROWS, Measure
+from quality.domain.language.values import Failed
+from quality.engines import run_scan
+from quality.engines.scans.scan import Limits, Scan
+from quality.engines.scans.table_binding import TableBinding
+from quality.engines.scans.targets import CannotRead, EachPartition, HudiCopy
+from quality.engines.storage.hudi_snapshot import read_snapshot
+from quality.measuring.table_bindings import TableBindings
+from quality.models import ChangePoll
+from quality.planning import units
+from quality.planning.retests import retest
+from quality.state.dataset_slas import slas_or_tier_defaults
+from quality.state.populated_partitions import partitions_named
+
+logger = logging.getLogger(__name__)
+
+
+def poll_due_copies(*, now: datetime, limit: int = 5) -> int:
+    """Looks at the tables whose turn it is; who waits longest first. The number of partitions that changed."""
+    changed = 0
+    for copy in _copies_due(now, limit):
+        with log_and_continue(f"Looking for changes of {copy}"):
+            changed += _poll_copy(copy, now=now)
+    return changed
+
+
+def _copies_due(now: datetime, limit: int) -> list[DatasetCopy]:
+    polled_copies = DatasetCopy.objects.filter(
+        dataset__ingested=False, dataset__offboarded_at=None, monitored_from__isnull=False
+    )
+    cut = polled_copies.exclude(dataset__grain=Grain.NONE).filter(Q(watch=None) | Q(watch__due_at__lte=now))
+    related = cut.select_related("dataset__feed__connection", "data_center", "watch")
+    return list(related.order_by("watch__due_at", "pk")[:limit])
+
+
+def _poll_copy(copy: DatasetCopy, *, now: datetime) -> int:
+    """The turn is claimed by putting it off: whoever dies at it loses this one look."""
+    next_at = now + slas_or_tier_defaults(copy.dataset).cadence
+    watch, is_new = ChangePoll.objects.get_or_create(copy=copy, defaults={"due_at": next_at})
+    if not is_new and not ChangePoll.objects.filter(pk=watch.pk, due_at=watch.due_at, due_at__lte=now).update(
+        due_at=next_at
+    ):
+        return 0
+    try:
+        states = dict(_partition_states(TableBindings(copy).binding_of(Name(THIS)), copy))
+    except CannotRead as problem:
+        logger.warning("%s cannot be looked at: %s", copy, problem)
+        return 0
+    # The baseline tests what was there before the first look; of what no calendar expects that is known from here on.
+    before = states if watch.polled_at is None else watch.partition_states
+    changed = {name for name in states.keys() | before.keys() if states.get(name) != before.get(name)}
+    with transaction.atomic():
+        ChangePoll.objects.filter(pk=watch.pk).update(partition_states=states, polled_at=now)
+        if watch.polled_at is None:
+            units.plan_unexpected_partitions(copy, partitions_named(states, copy), now=now)
+        touched = [(over.start, over.end) for over in partitions_named(changed, copy)]
+        if touched:
+            retest(copy.pk, touched, now=now)
+    return len(changed)
+
+
+def _partition_states(place: TableBinding, copy: DatasetCopy) -> Iterator[tuple[str, str]]:
+    """For each partition what changes where its rows do. Raises CannotRead."""
+    if isinstance(place.target, HudiCopy):
+        return _states_of_hudi(place.target.uri)
+    return _states_of_rows(place, copy)
+
+
+def _states_of_hudi(uri: str) -> Iterator[tuple[str, str]]:
+    files: dict[str, list[str]] = defaultdict(list)
+    for file_slice in read_snapshot(uri, logs=True).slices:
+        if file_slice.partition is not None:
+            files[file_slice.partition] += [file_slice.path, *file_slice.log_files]
+    for partition, names in files.items():
+        yield partition, hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
+
+
+def _states_of_rows(place: TableBinding, copy: DatasetCopy) -> Iterator[tuple[str, str]]:
+    grows = dict.fromkeys(column for column in (copy.dataset.reference_key, copy.dataset.event_time) if column)
+    measures = (ROWS, *(Measure("maximum", (column,)) for column in grows))
+    answers = run_scan(
+        place.engine, Scan(place.target, measures, EachPartition(place.partition_column)), Limits()
+    ).answers
+    partitioned_answers = []
+    for measure in measures:
+        answer = answers[measure]
+        if isinstance(answer, Failed):
+            raise CannotRead(str(answer.cause))
+        partitioned_answers.append(answer if isinstance(answer, Mapping) else {})
+    for name in partitioned_answers[0]:
+        if name is not None:
+            yield name, " ".join(str(by_partition.get(name)) for by_partition in partitioned_answers)

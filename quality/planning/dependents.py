@@ -1,0 +1,109 @@
+"""Who looks into a table: the tests whose answer a commit to it may change, of other datasets and of later partitions."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from datetime import datetime, timedelta
+from functools import lru_cache, reduce
+from operator import or_
+from typing import TypeAlias
+
+from django.db.models import Q
+
+from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.partitions import Grain, partitions_within, shifted_partition
+from quality.cross_source.methods import METHODS
+from quality.domain.language import THIS, UPSTREAM, Name, asks_of, function_calls
+from quality.domain.language.measures import Ask, Reach
+from quality.domain.parsed import parsed
+from quality.models import QualityTest, TableReference
+
+TouchedRanges: TypeAlias = Collection[tuple[datetime, datetime]]
+
+MAX_SHIFTS = 31
+"""A commit retests the partitions that look back to it through so many shifts of a test, the nearest. What a series such as
+`deviation` looks at does not count: one late partition moves its baseline by little."""
+_ALL_UNITS = Q(pk__isnull=False)
+"""An empty Q would be left out by `|`."""
+
+
+def dependent_units(copy: DatasetCopy, touched: TouchedRanges) -> Iterator[Q]:
+    """For each test that reads the copy by another name than `this` of the same partition, its units that do."""
+    read = TableReference.objects.filter(name=copy.dataset.name)
+    fed = TableReference.objects.filter(
+        name=UPSTREAM,
+        test__dataset__ingested=False,
+        test__dataset__upstream_edges__upstream=copy.dataset,
+        test__dataset__upstream_edges__one_to_one=True,
+    )
+    looking_back = TableReference.objects.filter(name=THIS, test__dataset=copy.dataset)
+    concerned = read.values("test").union(fed.values("test"), looking_back.values("test"))
+    live = QualityTest.objects.filter(pk__in=concerned, retired_at=None, version__cadence=None)
+    for test in live.select_related("version", "dataset"):
+        assert test.version is not None
+        looks = [_units_reading(ask, test.dataset, copy, touched) for ask in _asks_within_reach(test.version.flattened)]
+        conditions = [condition for condition in looks if condition is not None]
+        if conditions:
+            yield Q(test=test) & reduce(or_, conditions)
+
+
+@lru_cache(maxsize=4096)
+def _asks_within_reach(flattened: str) -> tuple[Ask, ...]:
+    """What the test names, but for the furthest shifts."""
+    asks = dict.fromkeys(ask for call in function_calls(parsed(flattened)) for ask in asks_of(call))
+    shifts = sorted({ask.table.shift for ask in asks if ask.table.shift}, reverse=True)[:MAX_SHIFTS]
+    return tuple(ask for ask in asks if not ask.table.shift or ask.table.shift in shifts)
+
+
+def _units_reading(ask: Ask, dataset: Dataset, copy: DatasetCopy, touched: TouchedRanges) -> Q | None:
+    """The units for which `ask` reads the copy: of each partition its own, or all where the table is read as a whole."""
+    if _refers_to(ask.table, dataset, copy):
+        return _in_reach_of(ask.table, copy) & _overlapping(ask.table, _is_whole(ask, copy), dataset, touched)
+    for name in ask.measure.other_tables:
+        if _refers_to(name, dataset, copy):
+            return _in_reach_of(name, copy) & _overlapping(ask.table, ask.measure.kind not in METHODS, dataset, touched)
+    return None
+
+
+def _in_reach_of(name: Name, copy: DatasetCopy) -> Q:
+    return _ALL_UNITS if name.data_center else Q(copy__data_center=copy.data_center_id)
+
+
+def _overlapping(name: Name, whole: bool, dataset: Dataset, touched: TouchedRanges) -> Q:
+    if whole:
+        return _ALL_UNITS
+    return _units_looking_back(name.shift, dataset, touched) if name.shift else units_overlapping(touched)
+
+
+def units_overlapping(ranges: TouchedRanges) -> Q:
+    """The units of ranges that meet one of `ranges`."""
+    meets = Q(pk__in=[])
+    for start, end in sorted(set(ranges)):
+        meets |= Q(start__lt=end, end__gt=start)
+    return meets
+
+
+def _units_looking_back(shift: timedelta, dataset: Dataset, touched: TouchedRanges) -> Q:
+    """The units of the partitions that are as far ahead of those touched as the shift looks back."""
+    grain, zone = dataset.partition_grain, dataset.zone
+    if grain is Grain.NONE:
+        return Q(pk__in=[])
+    ranges = [Interval(start, end) for start, end in touched]
+    if any(touched_range.is_everything for touched_range in ranges):
+        return _ALL_UNITS
+    there = (partition for touched_range in ranges for partition in partitions_within(touched_range, grain, zone))
+    return Q(start__in={shifted_partition(partition, -shift, grain, zone).start for partition in there})
+
+
+def _is_whole(ask: Ask, copy: DatasetCopy) -> bool:
+    return ask.reach is not Reach.PARTITION or copy.dataset.partition_grain is Grain.NONE
+
+
+def _refers_to(name: Name, dataset: Dataset, copy: DatasetCopy) -> bool:
+    """`this` of the partition under test is left to whoever looks for the units of a copy's own partitions."""
+    if name.data_center not in ("", copy.data_center.name):
+        return False
+    if name.dataset == THIS:
+        return bool(name.shift) and dataset.pk == copy.dataset_id
+    return name.dataset == copy.dataset.name or (name.dataset == UPSTREAM and not dataset.ingested)

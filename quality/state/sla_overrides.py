@@ -1,0 +1,35 @@
+"""What a dataset may override, checked where it is written: the port `catalog.OverridesCheck`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from quality.domain.slas import CALENDAR_OVERRIDES, TIERS, BadOverride, slas_for_tier
+from quality.domain.timeliness.production_calendar import BadCalendar, holidays_text, parse_calendar
+
+
+def override_problems(overrides: Mapping[str, object], *, tier: int, zone: str) -> list[str]:
+    """All of them at once. A tier or zone that there is not is a problem of its own field."""
+    return list(_problems(overrides, tier if tier in TIERS else max(TIERS), zone))
+
+
+def _problems(overrides: Mapping[str, object], tier: int, zone: str) -> Iterator[str]:
+    for name, value in overrides.items():
+        try:
+            slas_for_tier(tier, {name: value})
+        except BadOverride as problem:
+            yield str(problem)
+    calendar, holidays = (holidays_text(overrides.get(name, "")) for name in CALENDAR_OVERRIDES)
+    try:
+        parse_calendar(calendar, holidays, _zone(zone))
+    except BadCalendar as problem:
+        yield str(problem)
+
+
+def _zone(name: str) -> ZoneInfo:
+    try:
+        return ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError):
+        return ZoneInfo(str(UTC))

@@ -1,0 +1,84 @@
+"""Between a unit's row and the facts that its verdict is judged from; each change of the verdict leaves a Flip."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime, timedelta
+
+from lakehub.db import bulk_update
+from lakehub.kernel.outcome import Outcome, Verdict
+from quality.domain.verdicts.unit_verdict import Judgement, UnitFacts, Waiver, judge
+from quality.models import Flip, Result, Unit
+
+FACT_FIELDS = (
+    "last_pass_at",
+    "first_fail_at",
+    "last_fail_at",
+    "sustain",
+    "latest_outcome",
+    "latest_at",
+    "touched_at",
+    "retest_due_at",
+    "waiver",
+    "waived_at",
+)
+VERDICT_FIELDS = ("verdict", "reason", "verdict_at", "reevaluate_at")
+
+
+def unit_facts(unit: Unit) -> UnitFacts:
+    """The facts of a row. Reads the cadence from the test's version: select it along."""
+    version = unit.test.version
+    return UnitFacts(
+        last_pass_at=unit.last_pass_at,
+        first_fail_at=unit.first_fail_at,
+        last_fail_at=unit.last_fail_at,
+        sustain=unit.sustain or timedelta(),
+        latest_outcome=Outcome(unit.latest_outcome) if unit.latest_outcome else None,
+        latest_at=unit.latest_at,
+        cadence=version.cadence if version else None,
+        touched_at=unit.touched_at,
+        retest_due_at=unit.retest_due_at,
+        waiver=Waiver(unit.waiver) if unit.waiver else None,
+        waived_at=unit.waived_at,
+    )
+
+
+def current_judgement(unit: Unit, *, now: datetime) -> Judgement:
+    """What is believed of the unit at `now`, whatever its row said last."""
+    return judge(unit_facts(unit), now=now)
+
+
+def apply_facts(unit: Unit, facts: UnitFacts, *, now: datetime, result: Result | None = None) -> Flip | None:
+    """Puts the facts and what they mean now into the row; the Flip where the verdict changed. `save_units` saves both."""
+    for name in FACT_FIELDS:
+        value = getattr(facts, name)
+        setattr(unit, name, "" if value is None and name in ("latest_outcome", "waiver") else value)
+    judged = judge(facts, now=now)
+    was, unit.verdict, unit.reason, unit.reevaluate_at = (
+        Verdict(unit.verdict),
+        judged.verdict,
+        judged.reason,
+        judged.changes_at,
+    )
+    if judged.verdict is was:
+        return None
+    unit.verdict_at = now
+    return Flip(
+        unit=unit,
+        result=result,
+        was=was,
+        becomes=judged.verdict,
+        reason=judged.reason,
+        at=now,
+        failing_since=facts.first_fail_at if judged.verdict is Verdict.FAIL else None,
+        affected_from=unit.affected_from,
+    )
+
+
+def save_units(units: Sequence[Unit], flips: Iterable[Flip | None], *, also: Sequence[str] = ()) -> None:
+    """Saves what `apply_facts` made of the units, and the fields `also`: one update and one insert, however many they are.
+
+    Call it inside the transaction that locked the rows.
+    """
+    bulk_update.bulk_update(units, (*FACT_FIELDS, *VERDICT_FIELDS, *also))
+    Flip.objects.bulk_create(flip for flip in flips if flip is not None)

@@ -1,0 +1,400 @@
+"""What every engine answers of the same rows, value and type: nulls, decimals, big integers, days, times with and without
+a zone, booleans, texts of many scripts, hostile names. The facts are run by test_answers and by the suites with servers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from lakehub.kernel.outcome import Outcome
+from quality.domain.language.measures import ROWS, Measure
+from quality.domain.language.tree.nodes import Name
+from quality.domain.language.values import Failed
+from quality.engines import Engine
+from quality.engines.scans.scan import Limits, Scan, ScanAnswers
+from quality.engines.scans.targets import EachPartition, OnePartition, Part, Target, WholeTable
+from quality.engines.sql.numeric_bins import BINS_PER_POWER, bin_name, bin_of
+
+PART = "part"
+ODD = 'order "x:%'
+BIG = 2**62
+WORDS = Name("words")
+WHOLE = WholeTable()
+
+
+def _row(part: str, id_: int | None, price: str | None, ratio: float | None, **rest: Any) -> dict[str, Any]:
+    return {"id": id_, "price": price and Decimal(price), "ratio": ratio, **rest, ODD: id_, PART: part}
+
+
+def _hour(day: int, hour: int) -> datetime:
+    return datetime(2026, 11, day, hour, 30, tzinfo=UTC)
+
+
+TABLE: list[dict[str, Any]] = [
+    _row("p1", 1, "0.10", 0.5, born=date(2026, 1, 1), ok=True, zoned=_hour(1, 5), word="AA"),
+    _row("p1", BIG, "0.20", 2.0, born=date(2026, 1, 1), ok=False, zoned=_hour(1, 6), word="aa"),
+    _row("p1", BIG, "10.00", -3.0, born=date(1969, 7, 20), ok=None, zoned=_hour(1, 6), word="A"),
+    _row("p1", None, None, None, born=None, ok=None, zoned=None, word=None),
+    _row("p2", 2, "-7.25", 1024.0, born=date(2026, 12, 31), ok=True, zoned=_hour(2, 23), word="A "),
+    _row("p2", BIG, "0.10", 1023.0, born=date(2027, 1, 1), ok=True, zoned=_hour(2, 23), word="Ærø"),
+    _row("p2", BIG, "0.10", 0.0, born=date(2026, 12, 31), ok=True, zoned=_hour(3, 0), word="飛行機✈"),
+]
+for _each in TABLE:
+    _each["local"] = _each["zoned"] and _each["zoned"].replace(tzinfo=None)
+_BOUNDS = [
+    2.0**power * (1 + part / BINS_PER_POWER)
+    for power in (-33, -32, -31, -3, -1, 0, 1, 2, 10, 29, 52, 53, 63, 64, 70)
+    for part in range(BINS_PER_POWER)
+]
+NUMBERS = [
+    {"x": sign * value}
+    for bound in _BOUNDS
+    for value in (math.nextafter(bound, 0), bound, math.nextafter(bound, math.inf))
+    for sign in (1, -1)
+]
+"""Around the bounds of bins, where a logarithm is wrong first."""
+LOOKED_INTO = [{"word": "AA"}, {"word": "AA"}, {"word": "A"}, {"word": None}, {"word": "Ærø"}]
+SCHEMA = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("price", pa.decimal128(10, 2)),
+        ("ratio", pa.float64()),
+        ("born", pa.date32()),
+        ("ok", pa.bool_()),
+        ("zoned", pa.timestamp("us", "UTC")),
+        ("local", pa.timestamp("us")),
+        ("word", pa.string()),
+        (ODD, pa.int64()),
+        (PART, pa.string()),
+    ]
+)
+
+
+def arrow(part: str | None = None) -> pa.Table:
+    return pa.Table.from_pylist([row for row in TABLE if part in (None, row[PART])], SCHEMA)
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an engine reads the table. `zones`: it knows times with a zone; `odd`: a column may have any name."""
+
+    engine: Engine
+    table: Target
+    words: Target
+    numbers: Target
+    zones: bool = True
+    odd: bool = True
+
+    def measured(self, *measures: Measure, part: Part = WHOLE, **scan: Any) -> ScanAnswers:
+        limits = scan.pop("limits", Limits())
+        return self.engine.measure(Scan(self.table, measures, part, {WORDS: self.words}, **scan), limits)
+
+    def answer(self, measure: Measure, part: Part = WHOLE, **scan: Any) -> Any:
+        return self.measured(measure, part=part, **scan).answers[measure]
+
+
+def measure(kind: str, *columns: str, values: tuple[Any, ...] = ()) -> Measure:
+    return Measure(kind, columns, values=values)
+
+
+UNMATCHED = Measure("unmatched", ("word",), WORDS, ("word",))
+COUNTS: dict[Measure, tuple[int, int]] = {
+    ROWS: (7, 4),
+    measure("nulls", "id"): (1, 1),
+    measure("filled", "id"): (6, 3),
+    measure("distinct", "id"): (4, 3),
+    measure("distinct", "price"): (5, 4),
+    measure("distinct", "ok"): (3, 3),
+    measure("distinct", "word"): (7, 4),
+    measure("distinct", "zoned"): (5, 3),
+    measure("distinct", "word", "ok"): (7, 4),
+    measure("distinct", "id", "price", "born"): (7, 4),
+    UNMATCHED: (3, 1),
+    measure("outside", "ratio", values=(0, 1023)): (2, 1),
+    measure("outside", "id", values=(1, 2**61)): (4, 2),
+    measure("outside", "price", values=(Decimal("0.1"), Decimal("0.2"))): (2, 1),
+    measure("outside", "born", values=("2026-01-01", "2026-12-31")): (2, 1),
+    measure("outside", "zoned", values=("2026-11-01 06:00", "2026-11-02 19:00-05:00")): (2, 1),
+    measure("outside", "local", values=("2026-11-01 06:00", "2026-11-02 23:30")): (2, 1),
+    measure("outside", "word", values=("A", "Z")): (3, 1),
+    measure("mismatched", "word", values=("[A-Z]{1,2}",)): (4, 1),
+    measure("mismatched", "word", values=(r"(?i)a+|\S*",)): (1, 0),
+    measure("mismatched", "word", values=(r".{3}.*",)): (4, 3),
+    measure("unexpected", "word", values=("AA", "Ærø", "it's", ":x", "%s")): (4, 2),
+    measure("unexpected", "id", values=(1, BIG)): (1, 0),
+    measure("unexpected", "ok", values=("true",)): (1, 1),
+    measure("unexpected", "born", values=("2026-01-01", "2026-12-31")): (2, 1),
+    measure("unexpected", "price", values=(Decimal("0.10"), 10, Decimal("0.2"))): (1, 0),
+}
+"""Of the whole table and of the part p1."""
+VALUES: dict[Measure, tuple[Any, Any]] = {
+    measure("sum", "id"): (4 * BIG + 3, 2 * BIG + 1),
+    measure("sum", "price"): (Decimal("3.25"), Decimal("10.3")),
+    measure("sum", "ratio"): (2046.5, -0.5),
+    measure("minimum", "id"): (1, 1),
+    measure("maximum", "id"): (BIG, BIG),
+    measure("minimum", "price"): (Decimal("-7.25"), Decimal("0.1")),
+    measure("maximum", "price"): (Decimal(10), Decimal(10)),
+    measure("maximum", "ratio"): (1024.0, 2.0),
+    measure("minimum", "born"): (date(1969, 7, 20), date(1969, 7, 20)),
+    measure("maximum", "born"): (date(2027, 1, 1), date(2026, 1, 1)),
+    measure("minimum", "ok"): (False, False),
+    measure("maximum", "ok"): (True, True),
+    measure("maximum", "zoned"): (_hour(3, 0), _hour(1, 6)),
+    measure("maximum", "local"): (_hour(3, 0).replace(tzinfo=None), _hour(1, 6).replace(tzinfo=None)),
+    measure("minimum", "word"): ("A", "A"),
+    measure("maximum", "word"): ("飛行機✈", "aa"),
+}
+ALL = (*COUNTS, *VALUES)
+OF_NOTHING = {**dict.fromkeys(COUNTS, 0), **dict.fromkeys(VALUES, None)}
+
+
+def _told(place: Place, value: Any) -> Any:
+    """As this place tells a time with a zone."""
+    return value.replace(tzinfo=None) if isinstance(value, datetime) and not place.zones else value
+
+
+def _typed(answers: Any) -> dict[str, tuple[str, Any]]:
+    return {str(one): (type(answer).__name__, answer) for one, answer in answers.items()}
+
+
+def the_answers_are_the_same_in_value_and_type(place: Place) -> None:
+    for number, part in enumerate((WholeTable(), OnePartition(PART, "p1"))):
+        expected = {one: _told(place, values[number]) for one, values in {**COUNTS, **VALUES}.items()}
+        assert _typed(place.measured(*ALL, part=part).answers) == _typed(expected)
+
+
+def a_part_that_is_not_there_has_nothing(place: Place) -> None:
+    assert place.measured(*ALL, part=OnePartition(PART, "p3")).answers == OF_NOTHING
+
+
+def each_part_is_answered_in_one_go(place: Place) -> None:
+    found = place.measured(*ALL, part=EachPartition(PART)).answers
+    for one, (_, first) in {**COUNTS, **VALUES}.items():
+        assert (set(found[one]), found[one]["p1"]) == ({"p1", "p2"}, _told(place, first))
+
+
+def however_many_measures_are_one_scan(place: Place) -> None:
+    # Keys are no state that merges: Spark counts them beside the scan.
+    states = [one for one in ALL if one.kind != "distinct"]
+    assert [place.measured(*states[:count]).scan_count for count in (2, 20, len(states))] == [1, 1, 1]
+
+
+def numbers_have_the_same_bins(place: Place) -> None:
+    ratios = measure("frequencies", "ratio")
+    expected = Counter(None if row["ratio"] is None else bin_name(bin_of(row["ratio"])) for row in TABLE)
+    assert place.answer(ratios) == expected
+    assert place.answer(ratios, OnePartition(PART, "p3")) == {}
+
+
+def numbers_at_the_bounds_have_the_same_bins(place: Place) -> None:
+    x = measure("frequencies", "x")
+    found = place.engine.measure(Scan(place.numbers, (x,)), Limits()).answers[x]
+    assert found == Counter(bin_name(bin_of(row["x"])) for row in NUMBERS)
+
+
+def other_values_are_their_own_bins(place: Place) -> None:
+    assert place.answer(measure("frequencies", "ok")) == {"true": 4, "false": 1, None: 2}
+    words = {row["word"]: 1 for row in TABLE}
+    assert place.answer(measure("frequencies", "word")) == words
+    by_day = place.answer(measure("frequencies", "born"), EachPartition(PART))
+    assert by_day["p2"] == {"2026-12-31": 2, "2027-01-01": 1}
+
+
+def groups_are_named_alike(place: Place) -> None:
+    big = str(BIG)
+    expected = {
+        "id": {big: 4, None: 1, "1": 1, "2": 1},
+        "price": {"0.1": 3, "0.2": 1, "10": 1, "-7.25": 1, None: 1},
+        "ok": {"true": 4, "false": 1, None: 2},
+        "born": {"2026-01-01": 2, "1969-07-20": 1, None: 1, "2026-12-31": 2, "2027-01-01": 1},
+        "word": {row["word"]: 1 for row in TABLE},
+    }
+    for by, groups in expected.items():
+        found = place.measured(ROWS, by=by)
+        assert (found.answers[ROWS], found.group_count) == (groups, len(groups))
+
+
+def every_measure_is_answered_by_group(place: Place) -> None:
+    measures = (ROWS, measure("sum", "price"), measure("mismatched", "word", values=("A+",)), UNMATCHED)
+    found = place.measured(*measures, by="ok", part=OnePartition(PART, "p1"))
+    assert list(found.answers.values()) == [
+        {"true": 1, "false": 1, None: 2},
+        {"true": Decimal("0.1"), "false": Decimal("0.2"), None: Decimal(10)},
+        {"true": 0, "false": 1, None: 0},
+        {"true": 0, "false": 1, None: 0},
+    ]
+    assert found.scan_count == 1
+
+
+def of_many_groups_the_largest_are_answered(place: Place) -> None:
+    found = place.measured(ROWS, by="price", most=1)
+    assert (found.answers[ROWS], found.group_count) == ({"0.1": 3, None: 1}, 5)
+
+
+def more_groups_than_an_engine_may_hand_over_are_refused(place: Place) -> None:
+    filled = measure("filled", "id")
+    failed = place.answer(filled, EachPartition("word"), limits=Limits(max_rows=3))
+    assert failed == Failed(Outcome.ERROR, "`word` has more than 3 groups")
+
+
+def a_bad_measure_costs_only_itself(place: Place) -> None:
+    bad = {
+        measure("nulls", 'x") FROM flights; --'): "There is no column",
+        measure("sum", "word"): "`word` is a text, not a number",
+        measure("sum", "born"): "not a number",
+        measure("outside", "ratio", values=("low", "high")): "is not compared with 'low'; write a float",
+        measure("unexpected", "born", values=("tomorrow",)): "is not compared with 'tomorrow'",
+        measure("unexpected", "word", values=(1,)): "is not compared with 1; write a text, such as 'AA'",
+        measure("mismatched", "id", values=("x",)): "a pattern is for texts",
+        measure("mismatched", "word", values=("(",)): "is no regular expression",
+        measure("mismatched", "word", values=(r"a(?=b)",)): "is no regular expression",
+        measure("mismatched", "word", values=(r"\bx",)): "is not understood by all engines",
+        Measure("unmatched", ("word",), WORDS, ("wrod",)): "There is no column `wrod`. Did you mean `word`?",
+        measure("nonsense", "word"): "nonsense is not measured here",
+    }
+    found = place.measured(ROWS, *bad)
+    assert (found.answers[ROWS], found.scan_count) == (7, 1)
+    for one, why in bad.items():
+        failed = found.answers[one]
+        assert isinstance(failed, Failed)
+        assert why in failed.cause
+
+
+def _queries(*texts: str, bound: tuple[Any, ...] = (None, None, None)) -> tuple[Measure, ...]:
+    return tuple(measure("query", values=(text, *bound)) for text in texts)
+
+
+def a_query_of_a_person_has_one_number(place: Place) -> None:
+    expected = {
+        "SELECT count(*) FROM this": 4,
+        "SELECT sum(ratio) / count(*) FROM this -- the mean\n": -0.125,
+        "SELECT count(*) FROM this WHERE zoned >= :start AND zoned < :end AND part = :partition": 3,
+        "SELECT count(*) FROM this t WHERE EXISTS (SELECT 1 FROM words w WHERE w.word = t.word) AND t.id = 1": 1,
+        "WITH big AS (SELECT id FROM this WHERE id > 100) SELECT count(*) FROM big": 2,
+        "SELECT sum(ratio) FROM this WHERE id = -1": None,
+    }
+    asked = _queries(*expected, bound=(_hour(1, 0), _hour(2, 0), "p1"))
+    assert place.measured(*asked, part=OnePartition(PART, "p1")).answers == dict(
+        zip(asked, expected.values(), strict=True)
+    )
+    (whole,) = _queries("SELECT count(*) FROM this")
+    assert place.measured(whole, ROWS).answers == {whole: 7, ROWS: 7}
+
+
+def a_query_that_is_wrong_says_so(place: Place) -> None:
+    wrong = {
+        "SELECT count(*), 1 FROM this": "2 columns",
+        "SELECT id FROM this": "more than one row",
+        "SELECT id FROM this WHERE id = -1": "no row",
+        "SELECT max(word) FROM this": "no number",
+        "SELECT count(*) FROM this WHERE part = :partition": "a table that is looked at as a whole has none",
+        "SELECT count(tailnum) FROM this": "tailnum",
+        "SELECT count(*) FROM other": "may not read `other`",
+    }
+    asked = _queries(*wrong)
+    found = place.measured(*asked, ROWS).answers
+    assert found[ROWS] == 7
+    for one, why in zip(asked, wrong.values(), strict=True):
+        failed = found[one]
+        assert isinstance(failed, Failed), one
+        assert why in failed.cause
+    assert isinstance(place.answer(asked[0], EachPartition(PART)), Failed)
+
+
+def a_query_that_does_more_than_read_is_refused(place: Place) -> None:
+    for one, failed in place.measured(*_queries(*ESCAPES)).answers.items():
+        assert isinstance(failed, Failed), one
+        assert failed.cause.startswith(("The query", "The function", "One SELECT", "WITH", "The name")), failed.cause
+
+
+ESCAPES = (
+    "SELECT count(x) FROM (SELECT TRANSFORM(id) USING 'touch /tmp/lakehub-stolen; cat' AS (x) FROM this) AS t",
+    "SELECT MAP(id) USING 'cat' FROM this",
+    "SELECT 1; DROP TABLE this",
+    "DROP TABLE this",
+    "UPDATE this SET id = 1",
+    "WITH gone AS (DELETE FROM this RETURNING id) SELECT count(*) FROM gone",
+    "SELECT count(*) INTO copied FROM this",
+    "SELECT count(*) FROM this FOR UPDATE",
+    "COPY this TO '/tmp/lakehub-stolen.csv'",
+    "COPY (SELECT * FROM this) TO '/tmp/lakehub-stolen.csv'",
+    "ATTACH '/tmp/lakehub-stolen.db' AS stolen",
+    "INSTALL httpfs",
+    "LOAD httpfs",
+    "PRAGMA database_list",
+    "SET memory_limit = '100GB'",
+    "CALL pragma_version()",
+    "EXPLAIN SELECT count(*) FROM this",
+    "SELECT count(*) FROM read_csv('/etc/passwd')",
+    "SELECT count(*) FROM read_text('/etc/passwd')",
+    "SELECT count(*) FROM glob('/etc/*')",
+    "SELECT count(*) FROM '/etc/passwd'",
+    'SELECT count(*) FROM "/etc/passwd"',
+    "SELECT count(*) FROM parquet.`/etc/passwd`",
+    "SELECT count(*) FROM information_schema.tables",
+    "SELECT count(*) FROM pg_catalog.pg_authid",
+    "SELECT count(*) FROM mysql.user",
+    "SELECT count(*) FROM sqlite_master",
+    "SELECT count(*) FROM secret.this",
+    "WITH x AS (SELECT 1 FROM pg_authid), pg_authid AS (SELECT 1 FROM this) SELECT count(*) FROM x",
+    "WITH pg_authid AS (SELECT 1 FROM pg_authid) SELECT count(*) FROM pg_authid",
+    "SELECT (WITH pg_authid AS (SELECT 1) SELECT 1 FROM pg_authid) + count(*) FROM pg_authid",
+    "SELECT (WITH x AS (SELECT count(*) AS n FROM pg_authid) SELECT 1) FROM this",
+    "WITH this AS (SELECT 1) SELECT count(*) FROM this",
+    "SELECT length(pg_read_file('/etc/passwd')) FROM this",
+    "SELECT length(load_file('/etc/passwd')) FROM this",
+    "SELECT count(*) FROM this, pg_ls_dir('/') AS files",
+    "SELECT count(pg_sleep(60)) FROM this",
+    "SELECT sleep(60) FROM this",
+    "SELECT benchmark(1000000000, md5('a')) FROM this",
+    "SELECT count(lo_import('/etc/passwd')) FROM this",
+    "SELECT length(getenv('HOME')) FROM this",
+    "SELECT length(current_setting('secret_directory')) FROM this",
+    "SELECT reflect('java.lang.System', 'exit', 1) FROM this",
+    "SELECT java_method('java.lang.System', 'exit', 1) FROM this",
+    "SELECT load_extension('/tmp/x.so') FROM this",
+    "SELECT count(*) FROM query('SELECT 1')",
+    "SELECT count(*) FROM duckdb_settings()",
+    "SELECT count(*) FROM range(1000000000000)",
+    "SELECT count(*) FROM this /*! UNION SELECT length(load_file('/etc/passwd')) */ WHERE nosuch(1)",
+    "SELECT count(*) FROM this WHERE id = ?",
+    "SELECT count(*) FROM this WHERE id = :secret",
+)
+
+
+def a_column_may_have_any_name(place: Place) -> None:
+    """Hudi's names are Avro's: letters, digits, underscores."""
+    if place.odd:
+        assert place.answer(measure("filled", ODD), OnePartition(PART, "p1")) == 3
+        assert place.answer(measure("outside", ODD, values=(1, 2)), by=ODD)[str(BIG)] == 4
+
+
+FACTS: tuple[Callable[[Place], None], ...] = (
+    the_answers_are_the_same_in_value_and_type,
+    a_part_that_is_not_there_has_nothing,
+    each_part_is_answered_in_one_go,
+    however_many_measures_are_one_scan,
+    numbers_have_the_same_bins,
+    numbers_at_the_bounds_have_the_same_bins,
+    other_values_are_their_own_bins,
+    groups_are_named_alike,
+    every_measure_is_answered_by_group,
+    of_many_groups_the_largest_are_answered,
+    more_groups_than_an_engine_may_hand_over_are_refused,
+    a_bad_measure_costs_only_itself,
+    a_column_may_have_any_name,
+    a_query_of_a_person_has_one_number,
+    a_query_that_is_wrong_says_so,
+    a_query_that_does_more_than_read_is_refused,
+)
+every_fact = pytest.mark.parametrize("fact", FACTS, ids=lambda fact: fact.__name__)

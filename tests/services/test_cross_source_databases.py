@@ -1,0 +1,60 @@
+"""Sides of an exchange on the servers that people have: PostgreSQL and MariaDB."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from uuid import uuid4
+
+import pandas as pd
+import pytest
+import sqlalchemy as sa
+
+from quality.engines.scans.targets import SqlTable, Target
+from tests.contracts import test_cross_source as suite
+from tests.contracts.test_cross_source import DAY, Make, flights, opened
+
+DRIVERS = {"postgresql_url": "postgresql+psycopg", "mariadb_url": "mariadb+pymysql"}
+
+
+@pytest.fixture(params=DRIVERS)
+def make(request: pytest.FixtureRequest) -> Iterator[Make]:
+    """Makes tables with names of their own, gone afterwards."""
+    url = sa.make_url(request.getfixturevalue(request.param)).set(drivername=DRIVERS[request.param])
+    if not url.database:
+        with sa.create_engine(url).begin() as connection:
+            connection.execute(sa.text("CREATE DATABASE IF NOT EXISTS lakehub_tests"))
+        url = url.set(database="lakehub_tests")
+    engine, names = sa.create_engine(url), list[str]()
+
+    def filled(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
+        names.append(f"flights_{uuid4().hex}")
+        suite.fill(engine, names[-1], frame)
+        return "sqlalchemy", SqlTable(url.render_as_string(hide_password=False), names[-1])
+
+    yield filled
+    with engine.begin() as connection:
+        for name in names:
+            connection.execute(sa.text(f"DROP TABLE {name}"))
+    engine.dispose()
+
+
+@pytest.mark.parametrize(
+    "fact",
+    [
+        suite.test_exactly_the_records_that_are_missing_here_are_named,
+        suite.test_a_sample_of_upstream_is_looked_up_and_what_is_missing_is_named,
+        suite.test_the_sample_does_not_depend_on_the_order_of_rows,
+        suite.test_every_side_writes_the_same_key_alike,
+    ],
+    ids=lambda fact: fact.__name__.removeprefix("test_"),
+)
+def test_it_is_like_the_other_sides(make: Make, tmp_path: Path, fact: object) -> None:
+    assert callable(fact)
+    fact(make, tmp_path)
+
+
+def test_the_database_chooses_the_sample_and_sends_nothing_else(make: Make, tmp_path: Path) -> None:
+    there = opened(make, tmp_path, flights())
+    there._batches = lambda: pytest.fail("all the keys were asked for")  # type: ignore[attr-defined]
+    assert len(there.sample(50, DAY)) == 50

@@ -1,0 +1,45 @@
+"""Jobs in processes of their own, which can be killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from threading import Event
+from typing import Any
+
+from tests.spark.order_shop import Orders
+
+PROJECT = Path(__file__).resolve().parents[2]
+WITHIN_S = 120
+
+
+def start(
+    orders: Orders, kind: str, run: str, *, command: list[str] | None = None, failpoint: str = "", **fields: Any
+) -> subprocess.Popen[bytes]:
+    """`python -m ingestion.spark` on a spec; where it dies is said by `failpoint`."""
+    spec, report = orders.folder / f"{run}.json", orders.folder / f"{run}.report.json"
+    spec.write_text(orders.spec(kind, run, **fields).to_json())
+    environment = os.environ | orders.secrets | ({"LAKEHUB_FAILPOINT": failpoint} if failpoint else {})
+    arguments = [sys.executable, *(command or ["-m", "ingestion.spark"]), str(spec), str(report)]
+    with (orders.folder / f"{run}.log").open("wb") as log:
+        return subprocess.Popen(
+            arguments, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+        )
+
+
+def died_at(orders: Orders, kind: str, run: str, failpoint: str, **fields: Any) -> None:
+    """Run the job until it kills itself at `failpoint`."""
+    process = start(orders, kind, run, failpoint=failpoint, **fields)
+    assert process.wait(WITHIN_S) == -signal.SIGKILL, (orders.folder / f"{run}.log").read_text()[-3000:]
+
+
+def wait_until(what: str, holds: Callable[[], bool], within_s: float = WITHIN_S) -> None:
+    deadline, pause = time.monotonic() + within_s, Event()
+    while not holds():
+        assert time.monotonic() < deadline, f"waited {within_s} s for: {what}"
+        pause.wait(0.05)

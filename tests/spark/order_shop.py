@@ -1,0 +1,88 @@
+"""A small shop in SQLite, its table in a lake, and the jobs between them."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
+from ingestion.spark.execute import execute
+from ingestion.spark.tables.timeline import Timeline
+
+SECRET = "SHOP_URL"
+Row = tuple[Any, ...]
+
+
+class Orders:
+    """orders(id, day, amount, updated_at): the key is (id, day), a partition is a day."""
+
+    def __init__(self, folder: Path, *, index: str = "simple") -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.database = folder / "shop.db"
+        self.table = TableSpec(
+            name="orders",
+            uri=(folder / "lake" / "orders").as_uri(),
+            error_uri=(folder / "lake" / "_errors" / "orders").as_uri(),
+            record_key=("id", "day"),
+            reference_key="updated_at",
+            partition_column="day",
+            index=index,
+        )
+        self.source = SourceSpec(plugin="sql", url_ref=f"env:{SECRET}", object="orders", cursor_column="updated_at")
+        if not self.database.exists():
+            self.sql("create table orders(id integer, day text, amount real, updated_at timestamp)")
+
+    @property
+    def secrets(self) -> dict[str, str]:
+        return {SECRET: f"sqlite:///{self.database}"}
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline(self.table.uri)
+
+    def sql(self, statement: str, rows: Iterable[Sequence[Any]] = ()) -> None:
+        with sqlite3.connect(self.database) as connection:
+            connection.executemany(statement, rows) if rows else connection.execute(statement)
+        connection.close()
+
+    def add(self, *rows: Row) -> None:
+        self.sql(f"insert into orders values ({', '.join('?' * len(rows[0]))})", rows)
+
+    def fill(self, count: int, *, days: int = 3, at: str = "2026-11-16 08:00:00") -> None:
+        self.add(*((number, f"2026-11-{number % days + 1:02}", float(number), at) for number in range(count)))
+
+    def change(self, number: int, amount: object, at: str) -> None:
+        self.sql("update orders set amount = ?, updated_at = ? where id = ?", [(amount, at, number)])
+
+    def spec(self, kind: str, run: str, **fields: Any) -> JobSpec:
+        fields = {"source": self.source, "table": self.table, "lock_wait_s": 30.0, **fields}
+        return JobSpec(run_id=run, kind=kind, **fields)
+
+    def run(self, spark: SparkSession, kind: str, run: str, **fields: Any) -> JobReport:
+        return execute(self.spec(kind, run, **fields), spark=spark, secrets=self.secrets)
+
+    def rows(self, spark: SparkSession, *columns: str) -> list[Row]:
+        """What the table holds, in order."""
+        wanted = columns or ("id", "day", "amount")
+        return sorted((tuple(row) for row in read(spark, self.table.uri).select(*wanted).collect()), key=str)
+
+    def source_rows(self) -> list[Row]:
+        with sqlite3.connect(self.database) as connection:
+            found = connection.execute("select id, day, amount from orders").fetchall()
+        connection.close()
+        return sorted(found, key=str)
+
+    def errors(self, spark: SparkSession) -> list[Row]:
+        """(column, reason) of each row of the error table."""
+        found = read(spark, self.table.error_uri).select("column", "reason").collect()
+        return sorted(tuple(row) for row in found)
+
+
+def read(spark: SparkSession, uri: str) -> Any:
+    return spark.read.format("hudi").load(uri)

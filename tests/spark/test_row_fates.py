@@ -1,0 +1,65 @@
+"""The columns say the same of every event as the slow, obvious model."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from ingestion.domain.accounting import Event, RowFate, fates_of
+from ingestion.domain.schema import Schema
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.loading.row_fates import FATE_COLUMN, assign_fates, count_fates
+from ingestion.spark.loading.staging import SEQUENCE_COLUMN
+from ingestion.spark.tables.hudi import META_COLUMNS
+
+SCHEMA = Schema.of({"case": "long", "key": "string", "ref": "long", "value": "double", "note": "string"})
+CASES, SEED = 400, 20261116
+Row = tuple[int, str, int | None, float | None, str | None]
+
+
+@pytest.mark.parametrize("reference_key", ["ref", None])
+def test_spark_judges_as_the_model_does(spark: SparkSession, reference_key: str | None) -> None:
+    print(f"seed {SEED}")
+    chance = random.Random(SEED)
+    stored = [row for case in range(CASES) for row in _stored(chance, case)]
+    batch = [row for case in range(CASES) for row in _batch(chance, case)]
+    table = TableSpec("t", "file:///t", "file:///e", ("case", "key"), reference_key)
+    frame = spark.createDataFrame(
+        [(*row, place) for place, row in enumerate(batch)], f"{_ddl()}, {SEQUENCE_COLUMN} long"
+    )
+    judged = assign_fates(frame, table, SCHEMA, _held(spark, stored))
+    found = Counter((tuple(row[name] for name in SCHEMA.names), row[FATE_COLUMN]) for row in judged.collect())
+    events = [_event(row, reference_key) for row in batch]
+    fates = fates_of(events, {(row[0], row[1]): _event(row, reference_key) for row in stored})
+    assert found == Counter(zip(batch, map(str, fates), strict=True))
+    assert set(fates) == {RowFate.APPLIED, RowFate.SUPERSEDED, RowFate.REDELIVERED}
+    assert count_fates(judged, table, read=len(batch), errors=0).counts.is_balanced
+
+
+def _event(row: Row, reference_key: str | None) -> Event:
+    return Event((row[0], row[1]), row[2] if reference_key else None, row)
+
+
+def _stored(chance: random.Random, case: int) -> list[Row]:
+    return [_row(chance, case, key) for key in "ab" if chance.random() < 0.6]
+
+
+def _batch(chance: random.Random, case: int) -> list[Row]:
+    return [_row(chance, case, chance.choice("abc")) for _ in range(chance.randrange(6))]
+
+
+def _row(chance: random.Random, case: int, key: str) -> Row:
+    return (case, key, chance.randrange(3), chance.choice([None, 1.0, 2.0]), chance.choice([None, "x"]))
+
+
+def _held(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
+    meta = ", ".join(f"{name} string" for name in META_COLUMNS)
+    return spark.createDataFrame([(*row, *(["m"] * len(META_COLUMNS))) for row in rows], f"{_ddl()}, {meta}")
+
+
+def _ddl() -> str:
+    return ", ".join(f"{name} {type_}" for name, type_ in SCHEMA.types.items())

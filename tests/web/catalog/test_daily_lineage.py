@@ -1,0 +1,300 @@
+"""The daily look: the newest lineage adds and prunes edges; a table that stays gone is off-boarded, never silently."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ingestion import tasks
+from lakehub.accounts.models import AuditEntry
+from lakehub.catalog.lineage import LINEAGE_SOURCES, LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
+from lakehub.catalog.lineage.events import EventFolderSource
+from lakehub.catalog.lineage.resolver import openlineage_address
+from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
+from lakehub.kernel.errors import Refused
+from tests import factories as make
+from tests.factories import DAY, HOUR, NOW
+from tests.lineage_events import event, table
+
+pytestmark = pytest.mark.django_db
+TABLES = ("airlines", "flights", "delays")
+
+
+@pytest.fixture
+def ops(tmp_path: Path) -> Path:
+    """A database with three tables, each a watched dataset of its name."""
+    file = tmp_path / "ops.db"
+    with sqlite3.connect(file) as db:
+        for name in TABLES:
+            db.execute(f"CREATE TABLE {name} (id INTEGER PRIMARY KEY)")
+    connection = make.connection(url=f"sqlite:///{file}")
+    for name in TABLES:
+        columns = [{"name": "id", "type": "integer", "nullable": True}]
+        one = make.dataset(name, ingested=False, by_day=False, columns=columns)
+        make.feed(one, connection=connection)
+    return file
+
+
+def name(text: str) -> TableName:
+    return TableName(*text.split("/"))
+
+
+def reading(*pairs: str, dropped: tuple[str, ...] = ()) -> LineageSnapshot:
+    """`ops/flights>ops/delays`; `=>` where rows map one to one."""
+    links = set()
+    for pair in pairs:
+        up, down = pair.replace("=>", ">").split(">")
+        links.add(TableLink(name(up), name(down), "=>" in pair))
+    return LineageSnapshot(frozenset(links), frozenset(map(name, dropped)))
+
+
+def known_edges() -> set[str]:
+    return {f"{edge}{' one to one' if edge.one_to_one else ''}" for edge in LineageEdge.objects.all()}
+
+
+def take_in(*pairs: str, **more: Any) -> dict[str, list[str]]:
+    return edges.replace_lineage(reading(*pairs), source="file", now=NOW, **more)
+
+
+def test_new_lineage_adds_edges_and_old_ones_are_pruned(ops: Path) -> None:
+    assert take_in("ops/airlines>ops/flights", "ops/flights=>ops/delays")["added"] == [
+        "airlines → flights (not one to one)",
+        "flights → delays (one to one)",
+    ]
+    told = take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays")
+    assert told == {"added": ["airlines → delays (not one to one)"], "pruned": ["flights → delays (one to one)"]}
+    assert known_edges() == {"airlines → flights", "airlines → delays"}
+    assert take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays") == {"added": [], "pruned": []}
+
+
+def test_only_what_is_compared_gets_a_new_version_of_its_metadata(ops: Path) -> None:
+    take_in("ops/airlines>ops/flights", "ops/flights=>ops/delays")
+    versions = dict(Dataset.objects.values_list("name", "metadata_version"))
+    assert versions == {"airlines": 1, "flights": 1, "delays": 2}
+    assert AuditEntry.objects.filter(actor="lineage", subject="dataset:delays").get().action == "edge added"
+
+
+def test_what_a_person_said_stays(ops: Path) -> None:
+    flights, delays = (Dataset.objects.get(name=one) for one in ("flights", "delays"))
+    make.edge(flights, delays, one_to_one=True)
+    take_in("ops/airlines>ops/flights", "ops/flights>ops/delays")
+    take_in("ops/airlines>ops/flights")
+    assert known_edges() == {"airlines → flights", "flights → delays one to one"}
+
+
+def test_tables_that_nobody_onboarded_are_known_too(ops: Path) -> None:
+    take_in("ops/airlines>ops/planes", "kafka/events>ops/planes")
+    found = {str(one): str(one.connection) for one in LineageTable.objects.all()}
+    assert found == {"ops/airlines": "ops", "ops/planes": "ops", "kafka/events": "None"}
+    assert LineageEdge.objects.count() == 0
+
+
+def test_tables_of_which_nothing_new_is_known_are_not_written_again(ops: Path) -> None:
+    take_in("ops/airlines>ops/planes", "kafka/events>ops/planes")
+    with CaptureQueriesContext(connection) as seen:
+        edges.rebuild_edges(source="file", now=NOW)
+    assert not [query["sql"] for query in seen if "UPDATE" in query["sql"]]
+    Connection.objects.filter(name="ops").update(name="operations")
+    edges.rebuild_edges(source="file", now=NOW)
+    assert LineageTable.objects.exclude(connection=None).count() == 0
+
+
+def test_a_source_that_lost_its_events_takes_nothing_along(ops: Path) -> None:
+    many = [f"ops/t{number}>ops/flights" for number in range(20)]
+    take_in(*many, "ops/airlines>ops/flights")
+    with pytest.raises(Refused, match=r"3 links, and of 21 the last time.*--accept-loss"):
+        take_in(*many[:3])
+    assert (LineageLink.objects.count(), known_edges()) == (21, {"airlines → flights"})
+    take_in(*many[:3], accept_loss=True)
+    assert (LineageLink.objects.count(), known_edges()) == (3, set())
+
+
+@pytest.mark.parametrize(
+    ("url", "said"),
+    [
+        ("postgresql+psycopg://me:secret@db.example.org/ops", ("postgres://db.example.org:5432", "ops")),
+        ("mysql+pymysql://db:3307/ops", ("mysql://db:3307", "ops")),
+        ("sqlite:////tmp/ops.db", ("", "tmp/ops.db")),
+    ],
+)
+def test_a_server_has_the_name_that_open_lineage_gives_it(url: str, said: tuple[str, str]) -> None:
+    assert openlineage_address(url)[0] == said[0]
+    assert said[0] == "" or openlineage_address(url)[1] == said[1]
+
+
+def test_names_of_open_lineage_are_found(ops: Path) -> None:
+    make.connection("pg", url="postgresql://db/ops")
+    make.connection("lake", url="file:///lake/dc1", plugin="hudi")
+    weather = make.dataset("weather")
+    links = {
+        TableLink(TableName("postgres://db:5432", "ops.public.raw"), TableName("file", "/lake/dc1/hourly")),
+        TableLink(TableName("file", "/lake/dc1/weather"), TableName("lakehub", "delays"), True),
+    }
+    edges.replace_lineage(LineageSnapshot(frozenset(links)), source="file", now=NOW)
+    found = {one.name: (str(one.connection), one.object) for one in LineageTable.objects.exclude(connection=None)}
+    assert found["ops.public.raw"] == ("pg", "raw")
+    assert found["/lake/dc1/hourly"] == ("lake", "hourly")
+    assert known_edges() == {f"{weather} → delays one to one"}
+
+
+# The look at the tables
+
+
+def drop(ops: Path, table: str) -> None:
+    with sqlite3.connect(ops) as db:
+        db.execute(f"DROP TABLE {table}")
+
+
+def test_a_column_that_came_is_taken_in(ops: Path) -> None:
+    with sqlite3.connect(ops) as db:
+        db.execute("ALTER TABLE flights ADD COLUMN tailnum TEXT")
+    assert missing_tables.check_tables(offboard_after=None, now=NOW).changed == ["flights"]
+    flights = Dataset.objects.get(name="flights")
+    assert (flights.metadata_version, len(flights.columns)) == (2, 2)
+
+
+def test_a_table_that_stays_gone_is_off_boarded_after_days_and_never_silently(ops: Path) -> None:
+    drop(ops, "delays")
+    first = missing_tables.check_tables(offboard_after=14 * DAY, now=NOW)
+    assert "There is no table `delays`" in first.missing["delays"]
+    assert missing_tables.check_tables(offboard_after=14 * DAY, now=NOW + 14 * DAY - HOUR).offboarded == {}
+    last = missing_tables.check_tables(offboard_after=14 * DAY, now=NOW + 14 * DAY)
+    assert last.offboarded == {"delays": "its table is gone since 2026-11-17 19:32 UTC"}
+    entry = AuditEntry.objects.get(action="offboard")
+    assert (entry.actor, entry.subject, entry.detail["why"]) == (
+        "daily look",
+        "dataset:delays",
+        last.offboarded["delays"],
+    )
+
+
+def test_a_table_that_comes_back_is_forgiven(ops: Path) -> None:
+    drop(ops, "delays")
+    missing_tables.check_tables(offboard_after=DAY, now=NOW)
+    with sqlite3.connect(ops) as db:
+        db.execute("CREATE TABLE delays (id INTEGER PRIMARY KEY)")
+    assert missing_tables.check_tables(offboard_after=DAY, now=NOW + 2 * DAY).found_again == ["delays"]
+    drop(ops, "delays")
+    assert missing_tables.check_tables(offboard_after=DAY, now=NOW + 3 * DAY).offboarded == {}
+
+
+def test_a_database_that_is_out_of_reach_says_nothing_of_its_tables(ops: Path) -> None:
+    ops.unlink()
+    looked = missing_tables.check_tables(offboard_after=timedelta(), now=NOW)
+    assert (set(looked.unreadable), looked.missing, looked.offboarded) == (set(TABLES), {}, {})
+
+
+def looks(ops: Path, days: range) -> missing_tables.TableCheckReport:
+    """One a day; the last of them."""
+    return [missing_tables.check_tables(offboard_after=2 * DAY, now=NOW + day * DAY) for day in days][-1]
+
+
+def test_a_look_that_could_not_reach_the_table_begins_the_count_anew(ops: Path) -> None:
+    drop(ops, "delays")
+    assert looks(ops, range(2)).missing.keys() == {"delays"}
+    away = ops.rename(ops.with_suffix(".away"))
+    assert looks(ops, range(2, 9)).unreadable.keys() == set(TABLES)
+    away.rename(ops)
+    assert looks(ops, range(9, 11)).offboarded == {}
+    assert looks(ops, range(11, 12)).offboarded.keys() == {"delays"}
+
+
+def test_two_looks_far_apart_are_too_few(ops: Path) -> None:
+    drop(ops, "delays")
+    missing_tables.check_tables(offboard_after=14 * DAY, now=NOW)
+    assert missing_tables.check_tables(offboard_after=14 * DAY, now=NOW + 60 * DAY).offboarded == {}
+
+
+def test_where_all_tables_are_gone_it_is_the_storage_that_is_gone(ops: Path) -> None:
+    for one in TABLES:
+        drop(ops, one)
+    refused = looks(ops, range(30)).refused["ops"]
+    assert f"all of its {len(TABLES)} tables are gone" in refused
+    assert "manage.py offboard" in refused
+    assert not Dataset.objects.exclude(offboarded_at=None).exists()
+    entry = AuditEntry.objects.filter(action="off-boarding refused").first()
+    assert entry is not None
+    assert (entry.subject, entry.detail["datasets"]) == ("connection:ops", sorted(TABLES))
+
+
+@pytest.mark.parametrize(("dropped", "leave"), [(4, 0), (3, 3)])
+def test_more_than_a_few_do_not_go_in_one_look(ops: Path, dropped: int, leave: int) -> None:
+    more = [f"more{number}" for number in range(5)]
+    for one in more:
+        with sqlite3.connect(ops) as db:
+            db.execute(f"CREATE TABLE {one} (id INTEGER PRIMARY KEY)")
+        made = make.dataset(one, ingested=False, by_day=False)
+        make.feed(made, connection=Connection.objects.get())
+    for one in more[:dropped]:
+        drop(ops, one)
+    looked = looks(ops, range(5))
+    assert Dataset.objects.exclude(offboarded_at=None).count() == leave
+    assert bool(looked.refused) is not bool(leave)
+
+
+def test_nothing_is_off_boarded_where_that_is_turned_off(ops: Path) -> None:
+    drop(ops, "delays")
+    for day in range(100):
+        looked = missing_tables.check_tables(offboard_after=None, now=NOW + day * DAY)
+    assert looked.offboarded == {}
+
+
+# Once a day
+
+
+@pytest.fixture
+def folder(ops: Path, tmp_path: Path) -> Path:
+    made = tmp_path / "events"
+    made.mkdir()
+    said = event("load", NOW - HOUR, [table("ops/flights", one_to_one=True)], [table("ops/delays")])
+    (made / "load.json").write_text(json.dumps(said))
+    return made
+
+
+def look(folder: Path, now: Any = NOW) -> LineageDay | None:
+    return daily.run_daily_check(lambda: EventFolderSource(folder.as_uri()), name="file", offboard_after=None, now=now)
+
+
+def test_it_happens_once_a_day_however_often_it_is_woken_up(folder: Path) -> None:
+    first = look(folder)
+    assert first is not None
+    assert first.report["added"] == ["flights → delays (one to one)"]
+    assert look(folder, NOW + HOUR) is None
+    assert look(folder, NOW + DAY) is not None
+    assert LineageDay.objects.count() == 2
+
+
+def test_lineage_that_cannot_be_read_is_told_and_tried_again_and_the_tables_are_looked_at(folder: Path) -> None:
+    (folder / "load.json").write_text('{"eventType": "COMPLETE"}')
+    day = look(folder)
+    assert day is not None
+    assert "This is no lineage event (KeyError: 'job')" in day.error
+    assert (day.report["changed"], day.ended_at) == ([], None)
+    assert look(folder, NOW + timedelta(minutes=4)) is None
+    (folder / "load.json").unlink()
+    again = look(folder, NOW + timedelta(minutes=5))
+    assert again is not None
+    assert (again.error, again.attempt) == ("", 2)
+
+
+def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings.LAKEHUB_LINEAGE, settings.LAKEHUB_LINEAGE_URI = "file", folder.as_uri()
+    monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
+    tasks.check_lineage()
+    tasks.check_lineage()
+    assert known_edges() == {"flights → delays one to one"}
+    assert LineageDay.objects.get().attempt == 1
+
+
+@pytest.mark.parametrize("source", list(LINEAGE_SOURCES))
+def test_each_source_is_made_from_a_uri(source: str) -> None:
+    made: Callable[[str], object] = LINEAGE_SOURCES.get(source)
+    assert hasattr(made("file:///nowhere"), "read")

@@ -1,0 +1,118 @@
+"""The ingestion page: runs that wait, with why and until when; pipelines elsewhere, and the hooks that they report to."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from incidents.models import Incident
+from ingestion.models import BlockedInput, JobKind, JobRun, JobState
+from lakehub.catalog.models import Dataset
+from quality.models import ExternalRun, PipelineHook
+from tests import factories as make
+from tests.factories import HOUR, MINUTE, NOW, day
+
+PAGE = "/datasets/flights/ingestion"
+
+
+@pytest.fixture
+def run(flights: Dataset) -> JobRun:
+    planes = make.copy_of(Dataset.objects.get(name="planes"))
+    times = {"due_at": NOW + 9 * MINUTE, "started_at": None, "ended_at": None, "waits_since": NOW - HOUR}
+    made = make.run(make.copy_of(flights), JobKind.BACKFILL, JobState.WAITING, **times)
+    BlockedInput.objects.create(
+        run=made,
+        copy=planes,
+        start=day("2026-11-16").start,
+        end=day("2026-11-17").start,
+        verdict="fail",
+        reason="fail: sustained",
+        incidents=[Incident.objects.order_by("pk").first().pk],  # type: ignore[union-attr]
+    )
+    return made
+
+
+def words(browser: Client, where: str = PAGE) -> str:
+    html = browser.get(where).content.decode()
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html))
+
+
+def test_a_run_that_waits_says_for_what_and_until_when(page: Client, run: JobRun) -> None:
+    said = words(page)
+    assert f"Backfill {run.pk} waits" in said
+    assert "the gate is asked again at 14:41" in said
+    assert "fail: sustained, incident #" in said
+    number = run.blocked_by.get().incidents[0]
+    assert f'<a href="/incidents/{number}">incident #{number}</a>' in page.get(PAGE).content.decode()
+
+
+def test_it_is_started_with_a_reason_or_cancelled(page: Client, run: JobRun) -> None:
+    start = f"/datasets/flights/runs/{run.pk}/start"
+    assert "Say why" in page.post(start, {"why": ""}, follow=True).content.decode()
+    said = page.post(start, {"why": "we drop these columns"}, follow=True).content.decode()
+    assert f"Run {run.pk} is queued, whatever the gate says." in said
+    assert "started by ines although an input was blocked: we drop these columns" in said
+    page.post(f"/datasets/flights/runs/{run.pk}/cancel")
+    run.refresh_from_db()
+    assert run.state == JobState.CANCELLED
+
+
+def test_who_may_only_look_sees_it_and_starts_nothing(guest: Client, run: JobRun) -> None:
+    assert "Start regardless" not in words(guest)
+    assert guest.post(f"/datasets/flights/runs/{run.pk}/start", {"why": "x"}).status_code == 403
+    assert guest.post(f"/datasets/flights/runs/{run.pk}/cancel").status_code == 403
+
+
+def test_what_finished_elsewhere_is_listed(page: Client, flights: Dataset) -> None:
+    assert "No pipeline told that it finished" in words(page)
+    over = day("2026-11-16")
+    ExternalRun.objects.create(
+        copy=make.copy_of(flights),
+        run_id="nightly-814",
+        start=over.start,
+        end=over.end,
+        link="https://airflow.example.org/814",
+        reported_by="ines",
+        via="airflow",
+        reported_at=NOW,
+        units_made_due=3,
+    )
+    said = words(page)
+    assert "nightly-814" in said
+    assert "3 test runs" in said
+    assert "dc1 wrote [16 Nov, 17 Nov), told 14:32 by airflow" in said
+    assert 'href="https://airflow.example.org/814" rel="noreferrer noopener"' in page.get(PAGE).content.decode()
+
+
+def test_a_hook_shows_its_secret_on_the_page_that_made_it_only(page: Client) -> None:
+    made = page.post("/datasets/flights/hooks", {"name": "nifi"})
+    hook = PipelineHook.objects.get()
+    said = made.content.decode()
+    assert hook.secret in said
+    assert f"http://testserver/api/v1/pipelines/hooks/{hook.key}/finished" in said
+    assert "no-store" in made.headers["Cache-Control"]
+    listed = page.get(PAGE).content.decode()
+    assert (hook.key in listed, hook.secret in listed) == (True, False)
+    page.post(f"/datasets/flights/hooks/{hook.key}/revoke")
+    assert hook.key not in page.get(PAGE).content.decode()
+
+
+def test_a_hook_needs_a_name_and_the_role(page: Client, guest: Client) -> None:
+    assert (
+        "Name the tool that reports" in page.post("/datasets/flights/hooks", {"name": ""}, follow=True).content.decode()
+    )
+    assert guest.post("/datasets/flights/hooks", {"name": "nifi"}).status_code == 403
+    assert "A tool that cannot hold a token" not in words(guest)
+    assert not PipelineHook.objects.exists()
+
+
+def test_a_hook_of_another_team_is_not_revoked_here(page: Client) -> None:
+    other = make.user()
+    hook = PipelineHook.objects.create(
+        key="ph_1", secret="s", name="x", team=make.team("pricing"), created_by=other, created_at=NOW
+    )
+    page.post(f"/datasets/flights/hooks/{hook.key}/revoke")
+    hook.refresh_from_db()
+    assert hook.revoked_at is None

@@ -1,0 +1,121 @@
+"""What a run saw besides its value: missing records by name, groups, what travelled, what was not measured anew, bands."""
+
+from __future__ import annotations
+
+import html as entities
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from frontend.results.result_details import UsualBand, result_details, usual_band
+from incidents.models import Incident
+from lakehub.catalog.models import Dataset
+from quality.domain.statistics.anomaly import Baseline, Point, baseline_facts
+from quality.models import Category, QualityTest, Unit
+from tests import factories as make
+
+BLOOM = {
+    "missing": [{"carrier": "UA", "flight": "1545"}, {"carrier": "B6", "flight": "725"}],
+    "bloom": {"share": 1, "keys_there": 985, "keys_here": 983, "missing_here": 2, "missing_there": 0, "unseen": 0.0,
+              "bytes_moved": 1_830_000, "fpr_asked": 0.001, "fpr_measured": 0.00098},
+}  # fmt: skip
+GROUPS = {
+    "groups": {
+        "tested": 12, "failed": 2, "too_small": 3, "over_cap": 0,
+        "failing": [{"name": "EWR", "rows": 340, "observed": "12%", "behind": "41 of 340"}, {"name": None, "rows": 44, "observed": "9%"}],
+    }
+}  # fmt: skip
+REUSED = {
+    "reused_from": {"read_at": "2026-11-17T17:40:00+00:00", "instant": "20261117173212345", "measures": 2, "of": 3}
+}
+
+
+def of_consistency(**detail: Any) -> QualityTest:
+    """The failing consistency test of the fleet, which saw this."""
+    test = QualityTest.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
+    Unit.objects.filter(test=test, verdict="fail").update(detail=detail)
+    return test
+
+
+def text_of(page: Client, where: str) -> str:
+    return entities.unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", page.get(where).content.decode())))
+
+
+def test_missing_records_are_named_with_what_travelled(page: Client, flights: Dataset) -> None:
+    test = of_consistency(**BLOOM)
+    text = text_of(page, f"/datasets/flights/tests/{test.key}")
+    assert "2 missing records, by name carrier flight UA 1545 B6 725" in text
+    assert "Looked at all keys" in text
+    assert "Moved 1.8 MB" in text
+    assert "False positives asked 0.10% False positives measured 0.10%" in text
+
+
+def test_groups_list_the_worst_and_how_many_there_were(page: Client, flights: Dataset) -> None:
+    test = of_consistency(**GROUPS)
+    text = text_of(page, f"/datasets/flights/tests/{test.key}")
+    assert "2 groups of 12 fail 3 groups too small to be judged." in text
+    assert "EWR 12% 41 of 340 340 no value 9% 44" in text
+
+
+def test_what_was_not_measured_anew_says_since_when(page: Client, flights: Dataset) -> None:
+    test = of_consistency(**REUSED)
+    text = text_of(page, f"/datasets/flights/tests/{test.key}")
+    assert "2 of 3 measures are from 12:40 at commit 20261117173212 : that data is unchanged since." in text
+
+
+def test_the_list_of_tests_says_it_in_a_word(page: Client, flights: Dataset) -> None:
+    of_consistency(**BLOOM, **GROUPS, reused_from={**REUSED["reused_from"], "measures": 3})
+    text = text_of(page, "/datasets/flights")
+    assert "2 groups of 12 fail names 2 missing records measured 12:40 , unchanged since" in text
+
+
+def test_the_incident_names_them_too(page: Client, flights: Dataset) -> None:
+    of_consistency(**BLOOM)
+    incident = Incident.objects.get(dataset=flights, category=Category.CONSISTENCY)
+    assert "2 missing records, by name" in text_of(page, f"/incidents/{incident.pk}")
+
+
+@pytest.mark.parametrize("detail", [None, [], "x", {"missing": "all", "groups": [], "bloom": 3, "facts": None}])
+def test_a_detail_of_another_shape_is_nothing(detail: Any) -> None:
+    assert not result_details(Unit(detail=detail)).any
+
+
+def test_the_band_is_read_from_what_the_baseline_explains() -> None:
+    told = baseline_facts(Baseline(940, 985.5, 14, "Mondays", (Point(make.NOW, 985.0),) * 8, ()))
+    facts = {"rows(this)": "940", "deviation(rows(this), 8w)": "3.25", **told}
+    assert usual_band(Unit(detail={"facts": facts})) == UsualBand(940, 929.5, 1041.5)
+
+
+@pytest.mark.parametrize(
+    ("series", "usual", "expected"),
+    [
+        ("1.2%", "1%, from -3% to 5% within 4 spreads of 1%", UsualBand(0.012, -0.03, 0.05)),
+        ("3 h 32 min", "3 h, from 2 h to 4 h within 4 spreads of 15 min", UsualBand(12_720, 7_200, 14_400)),
+    ],
+)
+def test_bands_have_the_scale_of_their_series(series: str, usual: str, expected: UsualBand) -> None:
+    facts = {"x": series, "deviation(x, 8w)": "1", "usual": usual}
+    assert usual_band(Unit(detail={"facts": facts})) == expected
+
+
+def test_a_test_without_a_past_has_no_band() -> None:
+    assert usual_band(Unit(detail={"facts": {"rows(this)": "5"}})) is None
+
+
+def test_an_anomaly_is_drawn_as_its_series_within_its_band(page: Client, flights: Dataset) -> None:
+    test = make.quality_test(flights, Category.OTHERS, key="rows", expression="deviation(rows(this), 8w) < 4")
+    copy = make.copy_of(flights, "dc1")
+    for back in range(5, 0, -1):
+        rows = 980 + back
+        facts = {"rows(this)": f"{rows}", "deviation(rows(this), 8w)": "0.5",
+                 "usual": "985, from 929 to 1,041 within 4 spreads of 14"}  # fmt: skip
+        day = make.day((make.NOW - back * make.DAY).date().isoformat())
+        make.unit(test, copy, day, observed=0.5, threshold="< 4", detail={"facts": facts, "observed": "0.5"})
+    html = page.get("/datasets/flights/tests/rows").content.decode()
+    plot = json.loads(re.findall(r'<script id="plot" type="application/json">(.*?)</script>', html)[0])
+    assert [point["value"] for point in plot["points"]] == [985, 984, 983, 982, 981]
+    assert (plot["low"][0], plot["high"][0], plot["limit"]) == (929, 1041, None)
+    assert "usual, by its own past" in html

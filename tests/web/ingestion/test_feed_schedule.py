@@ -1,0 +1,146 @@
+"""What is due: a bootstrap for what was never loaded, then an incremental each time the feed's interval has passed."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from ingestion.models import Finding, JobRun, JobState
+from ingestion.runs import copy_lag, feed_schedule, job_runs, offboarding
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.errors import Refused
+from tests import factories as given
+from tests.factories import MINUTE, NOW
+
+
+def due(now: object = NOW) -> list[str]:
+    return [run.kind for run in feed_schedule.request_due_runs(now=now)]  # type: ignore[arg-type]  # a time, in these tests
+
+
+def ended(copy: DatasetCopy, kind: str, state: JobState = JobState.SUCCEEDED, at: object = NOW) -> JobRun:
+    return JobRun.objects.create(copy=copy, kind=kind, state=state, due_at=at, started_at=at, ended_at=at)
+
+
+def test_a_copy_that_was_never_loaded_gets_one_bootstrap(copy: DatasetCopy) -> None:
+    assert due() == ["bootstrap"]
+    assert due() == []
+
+
+def test_every_copy_gets_its_own(copy: DatasetCopy) -> None:
+    given.copy(copy.dataset, "dc2")
+    assert due() == ["bootstrap", "bootstrap"]
+
+
+def test_a_loaded_copy_is_looked_at_each_interval(copy: DatasetCopy) -> None:
+    ended(copy, "bootstrap")
+    assert due(NOW + 4 * MINUTE) == []
+    assert due(NOW + 5 * MINUTE) == ["incremental"]
+    assert due(NOW + 60 * MINUTE) == []
+
+
+def test_the_interval_counts_from_the_last_look(copy: DatasetCopy) -> None:
+    ended(copy, "bootstrap")
+    ended(copy, "incremental", at=NOW + 3 * MINUTE)
+    assert due(NOW + 7 * MINUTE) == []
+    assert due(NOW + 8 * MINUTE) == ["incremental"]
+
+
+@pytest.mark.parametrize("change", [{"ingested": False}, {"offboarded_at": NOW}])
+def test_what_is_not_fed_is_left_alone(copy: DatasetCopy, change: dict[str, object]) -> None:
+    type(copy.dataset).objects.filter(pk=copy.dataset.pk).update(**change)
+    assert due() == []
+
+
+def test_a_paused_feed_is_left_alone(copy: DatasetCopy) -> None:
+    copy.dataset.feed.paused = True
+    copy.dataset.feed.save()
+    assert due() == []
+
+
+def test_a_bootstrap_that_was_given_up_is_asked_for_again_after_an_interval(copy: DatasetCopy) -> None:
+    ended(copy, "bootstrap", JobState.FAILED)
+    assert due(NOW + MINUTE) == []
+    assert due(NOW + 5 * MINUTE) == ["bootstrap"]
+
+
+def test_a_copy_that_was_dropped_is_loaded_again(copy: DatasetCopy) -> None:
+    ended(copy, "bootstrap")
+    ended(copy, "drop")
+    assert due() == ["bootstrap"]
+
+
+def test_the_number_of_queries_does_not_grow_with_the_copies(
+    copy: DatasetCopy, django_assert_num_queries: object
+) -> None:
+    for name in ("a", "b", "c"):
+        made = given.dataset(name, copies=("dc1", "dc2"))
+        given.feed(made)
+        for each in made.copies.all():
+            ended(each, "bootstrap")
+    ended(copy, "bootstrap")
+    with django_assert_num_queries(1):  # type: ignore[operator]  # pytest-django's own callable
+        assert due(NOW) == []
+
+
+def test_no_number_of_runs_makes_planning_slow(copy: DatasetCopy) -> None:
+    """Each fact of a copy's newest runs is a search in an index, and nothing is added up over all of them."""
+    ended(copy, "bootstrap")
+    with CaptureQueriesContext(connection) as asked:
+        due()
+    planned = asked.captured_queries[0]["sql"]
+    assert " MAX(" not in planned
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN QUERY PLAN {planned}" if connection.vendor == "sqlite" else f"EXPLAIN {planned}")
+        plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
+    if connection.vendor == "sqlite":
+        assert plan.count("USING INDEX jobrun_newest (copy_id=? AND kind=?)") == 5
+        assert "USING INDEX jobrun_at_work (state=?)" in plan
+
+
+def test_the_lag_is_zero_at_a_look_grows_until_the_next_and_is_unknown_when_it_is_stale(copy: DatasetCopy) -> None:
+    assert copy_lag.lag_of_copy(copy, now=NOW) is None
+    ended(copy, "incremental")
+    assert copy_lag.lag_of_copy(copy, now=NOW) == timedelta()
+    assert copy_lag.lag_of_copy(copy, now=NOW + 4 * MINUTE) == 4 * MINUTE
+    assert copy_lag.lag_of_copy(copy, now=NOW + 15 * MINUTE) == 15 * MINUTE
+    assert copy_lag.lag_of_copy(copy, now=NOW + 16 * MINUTE) is None
+
+
+def test_a_look_that_failed_made_nothing_queryable(copy: DatasetCopy) -> None:
+    ended(copy, "incremental")
+    ended(copy, "incremental", JobState.FAILED, at=NOW + 5 * MINUTE)
+    assert copy_lag.lag_of_copy(copy, now=NOW + 7 * MINUTE) == 7 * MINUTE
+
+
+def test_a_copy_that_was_dropped_has_no_lag(copy: DatasetCopy) -> None:
+    ended(copy, "incremental")
+    ended(copy, "drop")
+    assert copy_lag.lag_of_copy(copy, now=NOW) is None
+
+
+def test_off_boarding_empties_the_queue_and_closes_the_findings(copy: DatasetCopy) -> None:
+    waiting = job_runs.request_run(copy, "incremental", asked_by="ana", now=NOW)
+    Finding.objects.create(copy=copy, kind="job_failing", start=NOW, end=NOW + MINUTE, raised_at=NOW)
+    type(copy.dataset).objects.filter(pk=copy.dataset.pk).update(offboarded_at=NOW)
+    assert offboarding.close_offboarded(now=NOW) == 2
+    waiting.refresh_from_db()
+    assert waiting.state == JobState.CANCELLED
+    assert Finding.objects.get().cleared_at == NOW
+    assert offboarding.close_offboarded(now=NOW) == 0
+
+
+def test_the_copies_of_an_off_boarded_dataset_can_be_dropped(copy: DatasetCopy) -> None:
+    copy.dataset.offboarded_at = NOW
+    copy.dataset.save()
+    (run,) = offboarding.request_drops(copy.dataset, actor="ana", now=NOW)
+    assert run.kind == "drop"
+    assert offboarding.close_offboarded(now=NOW) == 0
+
+
+def test_a_dataset_that_is_only_monitored_is_never_written(copy: DatasetCopy) -> None:
+    copy.dataset.ingested = False
+    with pytest.raises(Refused, match="is monitored where it lies"):
+        job_runs.request_run(copy, "bootstrap", asked_by="ana", now=NOW)

@@ -1,0 +1,75 @@
+"""An answer is kept for the state that it was measured in, and for no other."""
+
+from __future__ import annotations
+
+import pytest
+
+from quality import engines
+from quality.engines.scans.scan import Limits, Scan, ScanAnswers
+from quality.generation import business_metrics
+from quality.measuring import cache, scan_planner
+from quality.models import Unit
+from tests import hudi_tables
+from tests.factories import MINUTE, NOW
+from tests.web.quality.conftest import DAYS, World, rows
+
+LATER = "20261117120000000"
+
+
+def run(world: World, test_key: str, number: int) -> Unit:
+    """The unit of DAYS[1] at the `number`-th minute, and nothing else."""
+    Unit.objects.update(due_at=None)
+    Unit.objects.filter(pk=world.unit(test_key, DAYS[1]).pk).update(due_at=NOW)
+    world.run(NOW + number * MINUTE)
+    return world.unit(test_key, DAYS[1])
+
+
+def short(world: World) -> None:
+    hudi_tables.overwrite(world.table(), DAYS[1], rows(DAYS[1], 900, doubled=9), column="flight_date", instant=LATER)
+
+
+def rolled_back(world: World) -> None:
+    for file in world.table().rglob(f"*{LATER}*"):
+        file.unlink()
+
+
+def test_what_a_commit_changed_during_the_scan_is_not_kept_for_the_state_before(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.planned()
+    landing = [short]
+
+    def read(engine: str, scan: Scan, limits: Limits) -> ScanAnswers:
+        if landing:
+            landing.pop()(world)
+        return engines.run_scan(engine, scan, limits)
+
+    monkeypatch.setattr(scan_planner, "run_scan", read)
+    assert run(world, "duplicates", 0).detail["behind"] == "9 of 900"
+    rolled_back(world)
+    again = run(world, "duplicates", 1)
+    assert (again.detail["behind"], "reused_from" in again.detail) == ("0 of 1,000", False)
+    assert "reused_from" in run(world, "duplicates", 2).detail
+
+
+def test_an_answer_of_older_code_is_measured_anew(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+    world.planned()
+    run(world, "duplicates", 0)
+    monkeypatch.setattr(cache, "CACHE_FORMAT_VERSION", cache.CACHE_FORMAT_VERSION + 1)
+    assert "reused_from" not in run(world, "duplicates", 1).detail
+    assert "reused_from" in run(world, "duplicates", 2).detail
+
+
+def test_the_answer_to_a_query_is_kept_unless_the_query_looks_at_the_clock(world: World) -> None:
+    world.monitored()
+    said = {
+        "still": "SELECT count(*) FROM this",
+        "moving": "SELECT count(*) FROM this WHERE current_date > DATE '2020-01-01'",
+    }
+    for name, sql in said.items():
+        business_metrics.set_metric(world.flights, business_metrics.MetricInput(name, sql, low=1), actor="ann", now=NOW)
+    for minute in (0, 1):
+        found = {name: run(world, f"metric:{name}.bounds", minute) for name in said}
+    assert {name: unit.latest_outcome for name, unit in found.items()} == {"still": "pass", "moving": "pass"}
+    # The other measure of both is how many rows there are.
+    assert {name: unit.detail["reused_from"]["measures"] for name, unit in found.items()} == {"still": 2, "moving": 1}
