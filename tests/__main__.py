@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
-SUITES = ("unit", "contracts", "golden", "docs", "web", "spark", "services", "e2e")
+SUITES = ("unit", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
 SIDE_BY_SIDE = {"web": 2}
 """How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine; of the
 pure suite a second process would only import everything once more."""
@@ -25,7 +25,7 @@ ALONE = ("unit",)
 """Promised to take seconds: nothing runs beside it."""
 WITHOUT = {"unit": ("django", "schemathesis")}
 """Plug-ins that a suite can do without: the pure one has no Django to set up, and takes a third less time for it."""
-LANES = (("contracts", "golden", "docs", "services"), ("web", "e2e"), ("spark",))
+LANES = (("contracts", "golden", "docs", "architecture", "services"), ("web", "e2e"), ("spark",))
 """Suites of a lane run one after the other. Most wait for files, servers or a JVM half of the time, so lanes run at once; the
 first is shown as it goes, the others when a suite is over."""
 FOLDER = Path(__file__).parent

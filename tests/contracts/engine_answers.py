@@ -220,13 +220,13 @@ def groups_are_named_alike(place: Place) -> None:
         "word": {row["word"]: 1 for row in TABLE},
     }
     for by, groups in expected.items():
-        found = place.measured(ROWS, by=by)
+        found = place.measured(ROWS, group_by=by)
         assert (found.answers[ROWS], found.group_count) == (groups, len(groups))
 
 
 def every_measure_is_answered_by_group(place: Place) -> None:
     measures = (ROWS, measure("sum", "price"), measure("mismatched", "word", values=("A+",)), UNMATCHED)
-    found = place.measured(*measures, by="ok", part=OnePartition(PART, "p1"))
+    found = place.measured(*measures, group_by="ok", part=OnePartition(PART, "p1"))
     assert list(found.answers.values()) == [
         {"true": 1, "false": 1, None: 2},
         {"true": Decimal("0.1"), "false": Decimal("0.2"), None: Decimal(10)},
@@ -237,7 +237,7 @@ def every_measure_is_answered_by_group(place: Place) -> None:
 
 
 def of_many_groups_the_largest_are_answered(place: Place) -> None:
-    found = place.measured(ROWS, by="price", most=1)
+    found = place.measured(ROWS, group_by="price", max_groups=1)
     assert (found.answers[ROWS], found.group_count) == ({"0.1": 3, None: 1}, 5)
 
 
@@ -376,7 +376,7 @@ def a_column_may_have_any_name(place: Place) -> None:
     """Hudi's names are Avro's: letters, digits, underscores."""
     if place.odd:
         assert place.answer(measure("filled", ODD), OnePartition(PART, "p1")) == 3
-        assert place.answer(measure("outside", ODD, values=(1, 2)), by=ODD)[str(BIG)] == 4
+        assert place.answer(measure("outside", ODD, values=(1, 2)), group_by=ODD)[str(BIG)] == 4
 
 
 FACTS: tuple[Callable[[Place], None], ...] = (

@@ -17,8 +17,8 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from lakehub import processes
-from lakehub.setup.artifacts import HUDI, NotFetched, path_of
+from lakehub.processes import supervisor
+from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = PROJECT / "deploy" / "containers"
@@ -135,8 +135,8 @@ def have_the_jar(root: Path) -> bool:
     """Put the jar that was fetched for the tests where the image's line looks for it; False where there is none."""
     target = root / "cache" / "jars" / HUDI.file_name
     try:
-        fetched = path_of(HUDI)
-    except NotFetched:
+        fetched = artifact_path(HUDI)
+    except ArtifactNotFetched:
         return False
     if not target.exists():
         target.parent.mkdir(parents=True)
@@ -145,7 +145,7 @@ def have_the_jar(root: Path) -> bool:
 
 
 def test_there_is_a_service_for_every_process() -> None:
-    assert set(processes.commands()) | {"migrate"} == set(OURS)
+    assert set(supervisor.process_commands()) | {"migrate"} == set(OURS)
     assert set(compose()["services"]) == {*OURS, "postgres", "redis"}
     assert [service(name)["command"][-1] for name in OURS[1:]] == list(OURS[1:])
 

@@ -166,11 +166,11 @@ def test_manage_py_says_the_same(tmp_path: Path) -> None:
 
 
 def test_setup_finds_the_jar_that_the_cache_has(site: Path, tmp_path: Path) -> None:
-    from lakehub.setup.artifacts import HUDI, NotFetched, path_of
+    from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path
 
     try:
-        jar = path_of(HUDI)
-    except NotFetched:
+        jar = artifact_path(HUDI)
+    except ArtifactNotFetched:
         pytest.skip("The table format's jar was not fetched: make setup")
     cached = tmp_path / "xdg" / "lakehub" / "jars" / jar.name
     cached.parent.mkdir(parents=True)

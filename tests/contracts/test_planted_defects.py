@@ -170,7 +170,7 @@ class World:
     grain: Grain = Grain.DAY
     zone: ZoneInfo = NEW_YORK
 
-    def of(self, name: Name) -> TableBinding:
+    def binding_of(self, name: Name) -> TableBinding:
         center = "" if name.dataset in ("upstream", "planes") else name.data_center or self.center
         whole = name.dataset == "planes"
         column, grain = ("", Grain.NONE) if whole else ("flight_date", Grain.DAY)
@@ -303,7 +303,7 @@ def fresh(world: World, text: str, day: str, hours: float, since: str = MONDAY) 
     """So many hours after the end of a day."""
     start = parse_partition_name(since, Grain.DAY, NEW_YORK).start
     now = parse_partition_name(day, Grain.DAY, NEW_YORK).end + timedelta(hours=hours)
-    return judged(world, text, now=now, since=start)
+    return judged(world, text, now=now, monitored_since=start)
 
 
 @pytest.mark.parametrize("key", ["freshness", "metric:flights.freshness"])
@@ -317,11 +317,11 @@ def test_freshness_stops_at_the_day_that_lacks_rows(world: World, key: str) -> N
 
 def test_a_day_that_has_not_come_is_late_unless_the_calendar_does_not_expect_it(world: World) -> None:
     text = generated()["freshness"]
-    assert fresh(world, text, SUNDAY, 1, since=SUNDAY).outcome is Outcome.PASS
-    assert fresh(world, text, SUNDAY, 3, since=SUNDAY).outcome is Outcome.FAIL
-    assert fresh(world, f"{text} with calendar='0 6 * * mon-sat'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.PASS
-    assert fresh(world, f"{text} with holidays='{SUNDAY}'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.PASS
-    assert fresh(world, f"{text} with calendar='0 6 * * sun'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.FAIL
+    assert fresh(world, text, SUNDAY, 1, monitored_since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, text, SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.FAIL
+    assert fresh(world, f"{text} with calendar='0 6 * * mon-sat'", SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, f"{text} with holidays='{SUNDAY}'", SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, f"{text} with calendar='0 6 * * sun'", SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.FAIL
 
 
 def test_by_the_latest_event_the_last_day_is_not_known_to_be_complete(world: World) -> None:

@@ -100,7 +100,7 @@ AGGREGATES: dict[str, Callable[[SqlDialect, _Term], str]] = {
     "mismatched": lambda dialect, term: _count_where(f"NOT {dialect.matches(term.columns[0], term.values[0])}"),
     "unexpected": lambda dialect, term: _count_where(f"{term.columns[0]} NOT IN ({', '.join(term.values)})"),
 }
-"""One line a measure. `unmatched` needs a join and `frequency_query` rows of their own: they are built below."""
+"""One line a measure. `unmatched` needs a join and `frequencies` rows of their own: they are built below."""
 
 
 def measure_query(
