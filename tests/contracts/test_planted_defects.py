@@ -317,11 +317,11 @@ def test_freshness_stops_at_the_day_that_lacks_rows(world: World, key: str) -> N
 
 def test_a_day_that_has_not_come_is_late_unless_the_calendar_does_not_expect_it(world: World) -> None:
     text = generated()["freshness"]
-    assert fresh(world, text, SUNDAY, 1, monitored_since=SUNDAY).outcome is Outcome.PASS
-    assert fresh(world, text, SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.FAIL
-    assert fresh(world, f"{text} with calendar='0 6 * * mon-sat'", SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.PASS
-    assert fresh(world, f"{text} with holidays='{SUNDAY}'", SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.PASS
-    assert fresh(world, f"{text} with calendar='0 6 * * sun'", SUNDAY, 3, monitored_since=SUNDAY).outcome is Outcome.FAIL
+    assert fresh(world, text, SUNDAY, 1, since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, text, SUNDAY, 3, since=SUNDAY).outcome is Outcome.FAIL
+    assert fresh(world, f"{text} with calendar='0 6 * * mon-sat'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, f"{text} with holidays='{SUNDAY}'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.PASS
+    assert fresh(world, f"{text} with calendar='0 6 * * sun'", SUNDAY, 3, since=SUNDAY).outcome is Outcome.FAIL
 
 
 def test_by_the_latest_event_the_last_day_is_not_known_to_be_complete(world: World) -> None:
