@@ -7,25 +7,24 @@ operator's own command may name any path. Lakehub's own database, keys and lakes
 from __future__ import annotations
 
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 from django.db import connection as own
 
+from lakehub.catalog.storages import LocalPath, Location, ServerDatabase
 from lakehub.kernel.errors import Refused
 
 _GUARDED_FILES = ("secret_key", "encryption_key", "broker", "static")
 
 
-def refuse_guarded_url(plugin: str, url: str, *, by_operator: bool) -> None:
+def refuse_guarded_location(location: Location | None, *, by_operator: bool) -> None:
     """Raises Refused. `by_operator`: said by somebody who can read this machine's files anyway."""
-    parts = urlsplit(url)
-    if plugin == "sql" and _is_own_database(url):
+    if isinstance(location, ServerDatabase) and _is_own_database(location):
         raise Refused.for_fields({"url": "This is Lakehub's own database: it is no source."})
-    if plugin == "sql" and parts.scheme.partition("+")[0] != "sqlite":
+    if not isinstance(location, LocalPath):
         return
-    path = Path(unquote(parts.path.removeprefix("/") if parts.scheme.startswith("sqlite") else parts.path)).resolve()
-    if _is_guarded_path(path, folder=plugin != "sql"):
+    path = location.path.resolve()
+    if _is_guarded_path(path, folder=location.is_folder):
         raise Refused.for_fields({"url": f"{path} holds Lakehub's own data: it is no source."})
     if not by_operator and not any(path.is_relative_to(root) for root in settings.LAKEHUB_SOURCE_ROOTS):
         raise Refused.for_fields(
@@ -50,12 +49,11 @@ def _is_guarded_path(path: Path, *, folder: bool) -> bool:
     )
 
 
-def _is_own_database(url: str) -> bool:
+def _is_own_database(database: ServerDatabase) -> bool:
     """The same database of the same server, whoever asks."""
     if own.vendor == "sqlite":
         return False
-    parts, own_settings = urlsplit(url), own.settings_dict
-    same_place = (parts.hostname or "") == (own_settings["HOST"] or "") and str(parts.port or "") == str(
-        own_settings["PORT"] or ""
+    own_settings = own.settings_dict
+    return database == ServerDatabase(
+        own_settings["HOST"] or "", str(own_settings["PORT"] or ""), str(own_settings["NAME"])
     )
-    return same_place and parts.path.strip("/") == own_settings["NAME"]

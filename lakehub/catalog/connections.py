@@ -8,9 +8,10 @@ from django.db import transaction
 
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
-from lakehub.catalog.connection_guard import refuse_guarded_url
-from lakehub.catalog.metadata import METADATA_READERS, MetadataUnavailable
+from lakehub.catalog.connection_guard import refuse_guarded_location
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection
+from lakehub.catalog.storages import STORAGES
 from lakehub.catalog.validation import Problems, find_by_name, save_validated
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -25,13 +26,14 @@ def add_connection(
     """
     problems = Problems()
     owner = find_by_name(problems, "team", Team, team)
-    if plugin not in METADATA_READERS:
-        problems.add("plugin", f"There is no source `{plugin}`.{did_you_mean(plugin, METADATA_READERS)}")
+    if plugin not in STORAGES:
+        problems.add("plugin", f"There is no source `{plugin}`.{did_you_mean(plugin, STORAGES)}")
     problems.raise_if_any()
     assert owner is not None  # a missing one is a problem
-    refuse_guarded_url(plugin, url, by_operator=by_operator)
+    storage = STORAGES.get(plugin)(url)
+    refuse_guarded_location(storage.location(), by_operator=by_operator)
     try:
-        METADATA_READERS.get(plugin)(url).tables(1)
+        storage.tables(1)
     except MetadataUnavailable as error:
         raise Refused.for_fields({"url": str(error)}) from error
     connection = Connection(name=name, plugin=plugin, url=url, team=owner)

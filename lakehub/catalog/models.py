@@ -12,8 +12,11 @@ from django.db.models import Q
 
 from lakehub.accounts.models import SLUG, Team
 from lakehub.catalog.encrypted_fields import EncryptedTextField
+from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.storages import STORAGES, Storage
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain, partition_name
+from lakehub.kernel.registry import UnknownPlugin
 
 TIERS = range(6)
 
@@ -32,7 +35,7 @@ class DataCenter(models.Model):
 
 
 class Connection(models.Model):
-    """A place that data is read from; `plugin` names one of ingestion.sources."""
+    """A place that data is read from; `plugin` names its storage, and the source that reads its rows."""
 
     name = models.CharField(max_length=63, unique=True, validators=[SLUG])
     plugin = models.CharField(max_length=30)
@@ -44,6 +47,14 @@ class Connection(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def storage(self) -> Storage:
+        """Raises MetadataUnavailable where the package that brings it is not installed (any more)."""
+        try:
+            return STORAGES.get(self.plugin)(self.url)
+        except UnknownPlugin as unknown:
+            raise MetadataUnavailable(f"The connection {self.name} cannot be read: {unknown}") from unknown
 
 
 class DatasetKind(models.TextChoices):

@@ -9,17 +9,10 @@ from typing import TypeVar
 from django.core.exceptions import ValidationError
 
 from lakehub.accounts.models import Team
-from lakehub.catalog.metadata import (
-    METADATA_READERS,
-    KeyEvidence,
-    MetadataReader,
-    MetadataUnavailable,
-    TableMetadata,
-)
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, TableMetadata
 from lakehub.catalog.models import Connection, DataCenter, Dataset
 from lakehub.catalog.ports import overrides_check
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.registry import UnknownPlugin
 from lakehub.kernel.suggest import did_you_mean
 
 NamedModel = TypeVar("NamedModel", Team, Connection, DataCenter, Dataset)
@@ -50,10 +43,6 @@ def find_by_name(problems: Problems, name: str, model: type[NamedModel], wanted_
     return instance
 
 
-def metadata_reader_of(connection: Connection) -> MetadataReader:
-    return METADATA_READERS.get(connection.plugin)(connection.url)
-
-
 def check_overrides(problems: Problems, overrides: Mapping[str, object], tier: int, zone: str) -> None:
     """What cannot be read would be noticed by whoever reads it later, and not by whoever wrote it."""
     for why in overrides_check()(overrides, tier=tier, zone=zone):
@@ -71,8 +60,8 @@ def check_duration(problems: Problems, name: str, length: timedelta | None, *, l
 
 def read_table_metadata(problems: Problems, connection: Connection, table: str) -> TableMetadata | None:
     try:
-        return metadata_reader_of(connection).describe(table)
-    except (MetadataUnavailable, UnknownPlugin) as error:
+        return connection.storage.describe(table)
+    except MetadataUnavailable as error:
         problems.add("table", str(error))
         return None
 
@@ -84,7 +73,7 @@ def check_key_evidence(
     if not key:
         return None
     try:
-        evidence = metadata_reader_of(connection).key_evidence(table, key)
+        evidence = connection.storage.key_evidence(table, key)
     except MetadataUnavailable as error:
         problems.add(name, str(error))
         return None

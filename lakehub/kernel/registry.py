@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from importlib import import_module
+from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
 
 from lakehub.kernel.suggest import did_you_mean
@@ -15,12 +16,22 @@ class UnknownPlugin(LookupError):
     """No plug-in has that name."""
 
 
-class Registry(Generic[T]):
-    """`name -> "module:attribute"`; loading one does not import its neighbours."""
+class DuplicatePlugin(RuntimeError):
+    """Two plug-ins have one name; the message says which package brought the second."""
 
-    def __init__(self, kind: str, entries: Mapping[str, str]) -> None:
+
+class Registry(Generic[T]):
+    """`name -> "module:attribute"`; loading one does not import its neighbours.
+
+    With `group`, installed packages add theirs by entry points of that group, after those of `entries`. Raises DuplicatePlugin
+    on first use where one of them takes a name that is in use.
+    """
+
+    def __init__(self, kind: str, entries: Mapping[str, str], *, group: str = "") -> None:
         self.kind = kind
-        self._entries = dict(entries)
+        self.group = group
+        self._own = dict(entries)
+        self._all: dict[str, str] | None = None
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._entries)
@@ -36,3 +47,21 @@ class Registry(Generic[T]):
         plugin: Any = getattr(import_module(module), attribute)
         implementation: T = plugin
         return implementation
+
+    @property
+    def _entries(self) -> dict[str, str]:
+        if self._all is None:
+            self._all = self._own | (self._installed() if self.group else {})
+        return self._all
+
+    def _installed(self) -> dict[str, str]:
+        installed: dict[str, str] = {}
+        for entry in sorted(entry_points(group=self.group), key=lambda entry: entry.name):
+            if entry.name in self._own or installed.get(entry.name, entry.value) != entry.value:
+                package = entry.dist.name if entry.dist else "An installed package"
+                raise DuplicatePlugin(
+                    f"{package} brings a {self.kind} `{entry.name}` (`{entry.value}`), but there is one already: "
+                    f"`{(self._own | installed)[entry.name]}`. Rename it in its entry points of the group `{self.group}`."
+                )
+            installed[entry.name] = entry.value
+        return installed

@@ -20,14 +20,13 @@ from frontend.ui.live import render_live
 from lakehub import wiring
 from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import can, teams_where
-from lakehub.catalog.metadata import MetadataReader, MetadataUnavailable, TableMetadata
+from lakehub.catalog.metadata import MetadataUnavailable, TableMetadata
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.request_permissions import require_onboarding
-from lakehub.catalog.validation import metadata_reader_of
+from lakehub.catalog.storages import Storage, table_hint
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions import Grain
-from lakehub.kernel.registry import UnknownPlugin
 from quality.domain.slas import TIERS
 
 FRAGMENTS = {"made": "screens/onboarding/templates/created.html"}
@@ -42,11 +41,11 @@ def onboarding(request: HttpRequest) -> HttpResponse:
     if connection is None:
         return _source_step(request, teams)
     try:
-        source = metadata_reader_of(connection)
+        source = connection.storage
         if not request.GET.get("table"):
             return _source_step(request, teams, connection, source.tables(MAX_TABLES))
         table = source.describe(request.GET["table"])
-    except (MetadataUnavailable, UnknownPlugin) as problem:
+    except MetadataUnavailable as problem:
         return _source_step(request, teams, connection, problem=str(problem))
     name = request.GET["table"].rsplit(".", 1)[-1].lower()
     centers = tuple(DataCenter.objects.values_list("name", flat=True))
@@ -106,9 +105,9 @@ def _keys_step_with_errors(request: HttpRequest, teams: list[Team], draft: form.
     table, source = None, None
     if connection is not None:
         try:
-            source = metadata_reader_of(connection)
+            source = connection.storage
             table = source.describe(draft.values["table"])
-        except (MetadataUnavailable, UnknownPlugin):
+        except MetadataUnavailable:
             table = None  # the field `table` says it already
     return _keys_step(request, teams, draft, table, source, status=422)
 
@@ -122,6 +121,7 @@ def _source_step(
         "connections": connections,
         "connection": connection,
         "tables": tables,
+        "table_hint": table_hint(connection.plugin) if connection else "",
         "problem": problem,
     }
     return render(request, "screens/onboarding/templates/source.html", context)
@@ -132,7 +132,7 @@ def _keys_step(
     teams: list[Team],
     draft: form.OnboardingForm,
     table: TableMetadata | None,
-    source: MetadataReader | None,
+    source: Storage | None,
     status: int = 200,
 ) -> HttpResponse:
     context = {
@@ -150,7 +150,7 @@ def _keys_step(
     return render(request, "screens/onboarding/templates/keys.html", context, status=status)
 
 
-def _key_evidence(source: MetadataReader | None, draft: form.OnboardingForm, table: TableMetadata | None) -> str:
+def _key_evidence(source: Storage | None, draft: form.OnboardingForm, table: TableMetadata | None) -> str:
     """How well the key that is typed holds on the real rows."""
     key = form.split_names(draft.values["primary_key"])
     if source is None or table is None or not key or any(column not in table.names for column in key):

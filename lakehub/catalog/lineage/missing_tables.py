@@ -18,7 +18,6 @@ from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets import changes, offboarding
 from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
 from lakehub.catalog.models import Connection, Dataset
-from lakehub.catalog.validation import metadata_reader_of
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.errors import Conflict
 
@@ -65,7 +64,7 @@ def check_tables(*, offboard_after: timedelta | None, now: datetime) -> TableChe
 
 def _check_table(dataset: Dataset, looked: TableCheckReport, *, now: datetime) -> None:
     try:
-        table = metadata_reader_of(dataset.feed.connection).describe(dataset.feed.object)
+        table = dataset.feed.connection.storage.describe(dataset.feed.object)
     except NoSuchTable as problem:
         looked.missing[dataset.name] = str(problem)
         since = Coalesce(F("missing_since"), now)

@@ -1,17 +1,9 @@
-"""Reads what a storage knows of a table: columns, key, how well a key holds. A dataset need not be ingested for that.
-
-To add a storage: one file with a class that has the three methods of `MetadataReader`, one line in READERS, one row in
-tests/contracts/test_metadata.py. A reader is made from a URL and never writes.
-"""
+"""What is known of a table before it is read whole: its columns, its key, how well a key holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
-
-from lakehub.kernel.registry import Registry
 
 EVIDENCE_LIMIT = 1_000_000
 """Keys are checked on at most this many rows."""
@@ -63,25 +55,3 @@ class MetadataUnavailable(RuntimeError):
 
 class NoSuchTable(MetadataUnavailable):
     """The storage was reached, and has no such table: nothing is wrong with the way there."""
-
-
-class MetadataReader(Protocol):
-    def tables(self, limit: int) -> Sequence[str]:
-        """Names that `describe` takes, sorted."""
-
-    def describe(self, table: str) -> TableMetadata:
-        """Raises NoSuchTable, or MetadataUnavailable where that cannot be known."""
-
-    def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
-        """How well `key` holds, on at most EVIDENCE_LIMIT rows. Raises MetadataUnavailable."""
-
-
-METADATA_READERS: Registry[Callable[[str], MetadataReader]] = Registry(
-    "metadata reader",
-    {
-        "sql": "lakehub.catalog.metadata.readers.sql:SqlMetadataReader",
-        "files": "lakehub.catalog.metadata.readers.files:FilesMetadataReader",
-        "hudi": "lakehub.catalog.metadata.readers.hudi:HudiMetadataReader",
-    },
-)
-"""By the plug-in name of a connection."""

@@ -13,7 +13,6 @@ from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetKind, LineageLink, LineageTable
 from lakehub.catalog.onboarding.bulk import OnboardingLine, OnboardingStatus
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.validation import metadata_reader_of
 from lakehub.kernel.errors import NotFound
 
 
@@ -107,7 +106,7 @@ def _select_tables(tables: Iterable[LineageTable], like: OnboardingRequest) -> L
 
 def _request_for(connection: Connection, table: str, like: OnboardingRequest) -> OnboardingRequest:
     """Its key is what the storage says; without one the tests that need it are skipped, and the owners are told."""
-    key = metadata_reader_of(connection).describe(table).primary_key
+    key = connection.storage.describe(table).primary_key
     return replace(like, name=dataset_name_of_table(table), connection=connection.name, table=table, primary_key=key)
 
 

@@ -10,6 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
 from lakehub.catalog import connections
+from lakehub.catalog.storages import STORAGES
 from lakehub.kernel.errors import Refused
 
 
@@ -20,7 +21,7 @@ class Command(BaseCommand):
 
     def add_arguments(self, parser: ArgumentParser) -> None:
         parser.add_argument("name")
-        parser.add_argument("plugin", help="sql or files")
+        parser.add_argument("plugin", help=", ".join(STORAGES))
         parser.add_argument("--team", required=True)
         parser.add_argument("--url-from", required=True, metavar="VARIABLE")
 

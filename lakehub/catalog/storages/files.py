@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import fastavro
 
@@ -20,6 +19,8 @@ from lakehub.catalog.metadata import (
     TableMetadata,
     duckdb_files,
 )
+from lakehub.catalog.metadata.tables import Files
+from lakehub.catalog.storages import LocalPath, Storage, local_path
 
 _AVRO_TYPES = {
     "string": ColumnType.STRING,
@@ -39,11 +40,14 @@ MAX_FILES = 10_000
 """A list of tables is made from this many files; one that is not listed can still be named."""
 
 
-class FilesMetadataReader:
+class FilesStorage(Storage):
     """`url` is a folder, `file:///data`; a table is a glob such as `flights/*.csv`."""
 
+    table_hint = "or a pattern such as orders/*.parquet"
+
     def __init__(self, url: str) -> None:
-        self._folder = Path(unquote(urlsplit(url).path))
+        super().__init__(url)
+        self._folder = local_path(url)
 
     def tables(self, limit: int) -> Sequence[str]:
         """One glob for each ending in each folder."""
@@ -58,6 +62,12 @@ class FilesMetadataReader:
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         files, ending = self._files(table)
         return _avro_evidence(files, key) if ending == ".avro" else duckdb_files.read_key_evidence(files, ending, key)
+
+    def table(self, table: str) -> Files:
+        return Files(f"{self.url.rstrip('/')}/{table}", PurePosixPath(table).suffix.lstrip("."))
+
+    def location(self) -> LocalPath:
+        return LocalPath(self._folder)
 
     def _files(self, table: str) -> tuple[list[Path], str]:
         if not self._folder.is_dir():

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
+from urllib.parse import unquote, urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
@@ -18,6 +20,8 @@ from lakehub.catalog.metadata import (
     NoSuchTable,
     TableMetadata,
 )
+from lakehub.catalog.metadata.tables import SqlTable
+from lakehub.catalog.storages import LocalPath, Location, ServerDatabase, Storage
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 
@@ -33,11 +37,12 @@ _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
 )
 
 
-class SqlMetadataReader:
-    """`url` is an SQLAlchemy URL; a table is `name` or `schema.name`."""
+_OPENLINEAGE_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql"}
+_PORTS = {"postgres": 5432, "mysql": 3306}
 
-    def __init__(self, url: str) -> None:
-        self._url = url
+
+class SqlStorage(Storage):
+    """`url` is an SQLAlchemy URL; a table is `name` or `schema.name`."""
 
     def tables(self, limit: int) -> Sequence[str]:
         with self._connected() as connection:
@@ -51,7 +56,7 @@ class SqlMetadataReader:
                 inspected_columns = inspector.get_columns(name, schema=schema)
             except NoSuchTableError:
                 near = did_you_mean(name, inspector.get_table_names(schema=schema))
-                raise NoSuchTable(f"There is no table `{table}` at {redacted_url(self._url)}.{near}") from None
+                raise NoSuchTable(f"There is no table `{table}` at {redacted_url(self.url)}.{near}") from None
             key = inspector.get_pk_constraint(name, schema=schema)["constrained_columns"]
         columns = tuple(
             ColumnMetadata(c["name"], _column_type(c["type"]), bool(c.get("nullable", True))) for c in inspected_columns
@@ -70,10 +75,26 @@ class SqlMetadataReader:
             rows, full = connection.execute(sa.select(sa.func.count(), full_count).select_from(some)).one()
             return KeyEvidence(rows, connection.execute(distinct).scalar_one(), rows - int(full))
 
+    def table(self, table: str) -> SqlTable:
+        return SqlTable(self.url, table)
+
+    def location(self) -> Location:
+        parts = urlsplit(self.url)
+        if parts.scheme.partition("+")[0] == "sqlite":
+            return LocalPath(Path(unquote(parts.path.removeprefix("/"))), is_folder=False)
+        return ServerDatabase(parts.hostname or "", str(parts.port or ""), parts.path.strip("/"))
+
+    def table_in_lineage(self, namespace: str, name: str) -> str:
+        server, database = openlineage_address(self.url)
+        in_database, _, table = name.partition(".")
+        if not server or namespace != server or in_database != database:
+            return ""
+        return table.removeprefix("public.") if server.startswith("postgres:") else table
+
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
         try:
-            url = sa.make_url(self._url)
+            url = sa.make_url(self.url)
             engine = sa.create_engine(url, poolclass=sa.NullPool, **_read_only_options(url))
             with engine.connect() as connection:
                 yield connection
@@ -82,8 +103,19 @@ class SqlMetadataReader:
         except SQLAlchemyError as error:
             cause = getattr(error, "orig", None) or error
             raise MetadataUnavailable(
-                f"The database at {redacted_url(self._url)} cannot be read: {cause}. Check its URL, and that it is up."
+                f"The database at {redacted_url(self.url)} cannot be read: {cause}. Check its URL, and that it is up."
             ) from error
+
+
+def openlineage_address(url: str) -> tuple[str, str]:
+    """(`postgres://host:5432`, `database`): OpenLineage's name for a server. Empty for a database without one."""
+    parts = urlsplit(url)
+    kind = parts.scheme.partition("+")[0]
+    scheme = _OPENLINEAGE_SCHEMES.get(kind, kind)
+    if not parts.hostname:
+        return "", ""
+    port = parts.port or _PORTS.get(scheme)
+    return f"{scheme}://{parts.hostname}{f':{port}' if port else ''}", parts.path.strip("/")
 
 
 def _read_only_options(url: sa.URL) -> dict[str, object]:
@@ -91,7 +123,6 @@ def _read_only_options(url: sa.URL) -> dict[str, object]:
     if url.get_backend_name() != "sqlite" or not url.database:
         return {}
     import sqlite3
-    from pathlib import Path
 
     uri = f"{Path(url.database).absolute().as_uri()}?mode=ro"
     return {"creator": lambda: sqlite3.connect(uri, uri=True, timeout=30)}

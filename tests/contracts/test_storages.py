@@ -1,4 +1,4 @@
-"""Every reader of metadata says the same of the same table, whatever its storage."""
+"""Every storage says the same of the same table."""
 
 from __future__ import annotations
 
@@ -13,14 +13,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from lakehub.catalog.metadata import (
-    METADATA_READERS,
-    ColumnType,
-    KeyEvidence,
-    MetadataReader,
-    MetadataUnavailable,
-    NoSuchTable,
-)
+from lakehub.catalog.metadata import ColumnType, KeyEvidence, MetadataUnavailable, NoSuchTable
+from lakehub.catalog.storages import STORAGES, Storage
 
 ROWS = [
     {"tailnum": "N1", "seats": 55, "speed": 1.5},
@@ -65,34 +59,34 @@ def avro(folder: Path) -> tuple[str, str, str]:
 
 
 @pytest.fixture(params=[sql, csv_files, json_lines, parquet, avro], ids=lambda made: made.__name__)
-def at(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[MetadataReader, str]:
+def at(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
     make: Callable[[Path], tuple[str, str, str]] = request.param
     plugin, url, table = make(tmp_path)
-    return METADATA_READERS.get(plugin)(url), table
+    return STORAGES.get(plugin)(url), table
 
 
-def test_columns_and_their_types(at: tuple[MetadataReader, str]) -> None:
-    reader, table = at
-    found = {column.name: column.type for column in reader.describe(table).columns}
+def test_columns_and_their_types(at: tuple[Storage, str]) -> None:
+    storage, table = at
+    found = {column.name: column.type for column in storage.describe(table).columns}
     assert found == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
 
 
-def test_the_table_is_listed(at: tuple[MetadataReader, str]) -> None:
-    reader, table = at
-    assert list(reader.tables(10)) == [table]
-    assert list(reader.tables(0)) == []
+def test_the_table_is_listed(at: tuple[Storage, str]) -> None:
+    storage, table = at
+    assert list(storage.tables(10)) == [table]
+    assert list(storage.tables(0)) == []
 
 
-def test_evidence_counts_rows_values_and_nulls(at: tuple[MetadataReader, str]) -> None:
-    reader, table = at
-    assert reader.key_evidence(table, ["tailnum"]) == KeyEvidence(rows=4, distinct=2, nulls=1)
-    assert reader.key_evidence(table, ["tailnum", "seats"]) == KeyEvidence(rows=4, distinct=3, nulls=1)
+def test_evidence_counts_rows_values_and_nulls(at: tuple[Storage, str]) -> None:
+    storage, table = at
+    assert storage.key_evidence(table, ["tailnum"]) == KeyEvidence(rows=4, distinct=2, nulls=1)
+    assert storage.key_evidence(table, ["tailnum", "seats"]) == KeyEvidence(rows=4, distinct=3, nulls=1)
 
 
-def test_a_table_that_is_not_there_is_named(at: tuple[MetadataReader, str]) -> None:
-    reader, _ = at
+def test_a_table_that_is_not_there_is_named(at: tuple[Storage, str]) -> None:
+    storage, _ = at
     with pytest.raises(NoSuchTable, match="boats"):
-        reader.describe("boats*")
+        storage.describe("boats*")
 
 
 @pytest.mark.parametrize(
@@ -105,16 +99,16 @@ def test_a_table_that_is_not_there_is_named(at: tuple[MetadataReader, str]) -> N
 )
 def test_a_storage_out_of_reach_does_not_say_that_a_table_is_gone(plugin: str, url: str, table: str) -> None:
     with pytest.raises(MetadataUnavailable) as caught:
-        METADATA_READERS.get(plugin)(url).describe(table)
+        STORAGES.get(plugin)(url).describe(table)
     assert not isinstance(caught.value, NoSuchTable)
 
 
 def test_a_glob_cannot_leave_its_folder(tmp_path: Path) -> None:
     with pytest.raises(MetadataUnavailable, match="leaves the folder"):
-        METADATA_READERS.get("files")(tmp_path.as_uri()).describe("../*.csv")
+        STORAGES.get("files")(tmp_path.as_uri()).describe("../*.csv")
 
 
 def test_a_folder_that_is_not_a_hudi_table_is_said_to_be_none(tmp_path: Path) -> None:
     (tmp_path / "flights").mkdir()
     with pytest.raises(NoSuchTable, match="flights is not a Hudi table"):
-        METADATA_READERS.get("hudi")(tmp_path.as_uri()).describe("flights")
+        STORAGES.get("hudi")(tmp_path.as_uri()).describe("flights")

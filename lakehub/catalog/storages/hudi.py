@@ -4,21 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 from hudi import HudiTable
 
 from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NoSuchTable, TableMetadata, duckdb_files
+from lakehub.catalog.metadata.tables import HudiCopy
+from lakehub.catalog.storages import LocalPath, Storage, local_path
 from lakehub.kernel.suggest import did_you_mean
 
 _PROPERTIES_FILE = Path(".hoodie") / "hoodie.properties"
 
 
-class HudiMetadataReader:
+class HudiStorage(Storage):
     """`url` is a lake root, `file:///lake/dc1`; a table is a folder below it."""
 
+    is_lake = True
+
     def __init__(self, url: str) -> None:
-        self._root = Path(unquote(urlsplit(url).path))
+        super().__init__(url)
+        self._root = local_path(url)
 
     def tables(self, limit: int) -> Sequence[str]:
         return sorted(folder.name for folder in self._root.glob("*") if (folder / _PROPERTIES_FILE).is_file())[:limit]
@@ -32,6 +36,12 @@ class HudiMetadataReader:
 
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         return duckdb_files.read_key_evidence(self._slices(table), ".parquet", key)
+
+    def table(self, table: str) -> HudiCopy:
+        return HudiCopy(f"{self.url.rstrip('/')}/{table}")
+
+    def location(self) -> LocalPath:
+        return LocalPath(self._root)
 
     def _slices(self, table: str) -> list[Path]:
         folder = self._root / table

@@ -1,0 +1,36 @@
+"""Where a table lies, in the form in which an engine reads it. A storage makes these of its URL and a table's name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class StoredTable:
+    """A table that an engine can be asked to read; which engines read which of these forms, they say themselves.
+
+    Equal tables are one: what is measured of them is planned and kept by the table.
+    """
+
+
+@dataclass(frozen=True)
+class HudiCopy(StoredTable):
+    """A Hudi table; `uri` such as file:///lake/dc1/flights."""
+
+    uri: str
+
+
+@dataclass(frozen=True)
+class SqlTable(StoredTable):
+    """A table of a database; `url` is SQLAlchemy's and may hold a password, so it is not shown."""
+
+    url: str = field(repr=False)
+    table: str = ""
+
+
+@dataclass(frozen=True)
+class Files(StoredTable):
+    """Files of one format below a glob: csv, jsonl, parquet or avro."""
+
+    glob: str
+    format: str

@@ -1,0 +1,106 @@
+"""The storages: where tables lie that Lakehub reads. What each knows of its tables, and in which form engines read them.
+
+To add one: write a file here with a class that fits `Storage`, add its line to STORAGES and its row to
+tests/contracts/test_storages.py. From outside the tree: an entry point of the group `lakehub.storages`. A storage is made from
+a URL, never writes, and knows no Django. Rows are brought into the lake by a source of the same name (ingestion.sources).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import ClassVar, TypeAlias
+from urllib.parse import unquote, urlsplit
+
+from lakehub.catalog.metadata import KeyEvidence, TableMetadata
+from lakehub.catalog.metadata.tables import StoredTable
+from lakehub.kernel.registry import Registry
+
+
+@dataclass(frozen=True)
+class LocalPath:
+    """A file of this machine, or a folder with all that is below it."""
+
+    path: Path
+    is_folder: bool = True
+
+
+@dataclass(frozen=True)
+class ServerDatabase:
+    """A database of a server."""
+
+    host: str
+    port: str
+    name: str
+
+
+Location: TypeAlias = LocalPath | ServerDatabase
+"""Where a URL leads, for whoever guards what may be read."""
+
+
+class Storage(ABC):
+    """Raises MetadataUnavailable where it cannot be reached."""
+
+    is_lake: ClassVar[bool] = False
+    """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
+    table_hint: ClassVar[str] = ""
+    """What a person may write for a table besides a name that is listed; part of a sentence."""
+
+    def __init__(self, url: str) -> None:
+        self.url = url
+
+    @abstractmethod
+    def tables(self, limit: int) -> Sequence[str]:
+        """Names that the other methods take, sorted."""
+
+    @abstractmethod
+    def describe(self, table: str) -> TableMetadata:
+        """Raises NoSuchTable, or MetadataUnavailable where that cannot be known."""
+
+    @abstractmethod
+    def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
+        """How well `key` holds, on at most EVIDENCE_LIMIT rows."""
+
+    @abstractmethod
+    def table(self, table: str) -> StoredTable:
+        """In the form in which an engine reads it; nothing is looked up."""
+
+    def location(self) -> Location | None:
+        """Where the URL leads; None where that is neither this machine nor a server that keeps databases."""
+        return None
+
+    def table_in_lineage(self, namespace: str, name: str) -> str:
+        """What this storage calls the table that OpenLineage names so; empty where it is none of this URL."""
+        place = self.location()
+        if namespace != "file" or not isinstance(place, LocalPath):
+            return ""
+        path, folder = PurePosixPath(name), PurePosixPath(place.path)
+        return str(path.relative_to(folder)) if path.is_relative_to(folder) else ""
+
+
+STORAGES: Registry[type[Storage]] = Registry(
+    "storage",
+    {
+        "sql": "lakehub.catalog.storages.sql:SqlStorage",
+        "files": "lakehub.catalog.storages.files:FilesStorage",
+        "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
+    },
+    group="lakehub.storages",
+)
+"""By the plug-in name of a connection."""
+
+
+def is_lake(plugin: str) -> bool:
+    """Whether tables of this storage have commits; none that is not installed (any more)."""
+    return plugin in STORAGES and STORAGES.get(plugin).is_lake
+
+
+def table_hint(plugin: str) -> str:
+    return STORAGES.get(plugin).table_hint if plugin in STORAGES else ""
+
+
+def local_path(url: str) -> Path:
+    """The path of a URL such as file:///data."""
+    return Path(unquote(urlsplit(url).path))
