@@ -18,13 +18,14 @@ from pyspark.sql import DataFrame
 
 from bench.harness import Report, cached, run
 from ingestion.spark.session import close_session
-from quality.cross_source.endpoints import open_endpoint
+from lakehub.catalog.metadata.tables import HudiCopy
 from quality.cross_source.methods.bloom_match import matching
 from quality.domain.bloom.filters import FilterShape, PybloomFilter
 from quality.domain.bloom.keys import encode_key
 from quality.domain.language.measures import Measure
+from quality.engines import ENGINES
+from quality.engines.scans.parts import WholeTable
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import HudiCopy, WholeTable
 from tests.hudi_tables import hudi_table
 
 KEY = ("record", "flight_date")
@@ -163,7 +164,7 @@ def _table_uris(data: CopyPair) -> dict[str, str]:
 def _run_filter(data: CopyPair, engine: str, name: str, share: float) -> Method:
     """The exchange that the tests run: both ways, and with the measuring of its own false positives."""
     here, there = (
-        open_endpoint(engine, HudiCopy(uri), WholeTable(), KEY, LIMITS) for uri in _table_uris(data).values()
+        ENGINES.get(engine)().endpoint(HudiCopy(uri), WholeTable(), KEY, LIMITS) for uri in _table_uris(data).values()
     )
     answer, seconds = _timed(lambda: matching(Measure("matching", KEY, values=(share,)), here, there))
     assert isinstance(answer, Mapping), answer

@@ -40,15 +40,11 @@ def number(name: str, default: int, *, least: int | None = None) -> int:
     return parsed
 
 
-def limits(name: str, default: str, known_names: tuple[str, ...]) -> dict[str, int]:
+def limits(name: str, default: str) -> dict[str, int]:
     """`spark=1,sqlalchemy=4` as a mapping; what is not named has no limit."""
     limits_by_name = {}
     for word in words(name, default):
         limit_name, _, count = word.partition("=")
-        if limit_name not in known_names:
-            raise InvalidSetting(
-                f"{name} limits {limit_name!r}, which is not known.{did_you_mean(limit_name, known_names)}"
-            )
         if not count.isdecimal() or not int(count):
             raise InvalidSetting(f"{name} says {word!r}: write {limit_name}=1 or more, or leave it out for no limit.")
         limits_by_name[limit_name] = int(count)

@@ -206,7 +206,7 @@ LAKEHUB_STAGING = Path(env.text("LAKEHUB_STAGING", str(LAKEHUB_HOME / "staging")
 LAKEHUB_SOURCE_ROOTS = [Path(root).resolve() for root in env.words("LAKEHUB_SOURCE_ROOTS")]
 LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", False)
 LAKEHUB_PAGERDUTY_URL = env.text("LAKEHUB_PAGERDUTY_URL", "https://events.pagerduty.com/v2/enqueue")
-LAKEHUB_ENGINE_LIMITS = env.limits("LAKEHUB_ENGINE_LIMITS", "spark=1,sqlalchemy=4", ("duckdb", "spark", "sqlalchemy"))
+LAKEHUB_ENGINE_LIMITS = env.limits("LAKEHUB_ENGINE_LIMITS", "spark=1,sqlalchemy=4")
 LAKEHUB_CONNECTION_LIMIT = env.number("LAKEHUB_CONNECTION_LIMIT", 2, least=1)
 LAKEHUB_LINEAGE = env.choice("LAKEHUB_LINEAGE", "", ("", "file", "spark"))
 LAKEHUB_LINEAGE_URI = env.text("LAKEHUB_LINEAGE_URI")

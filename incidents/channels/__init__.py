@@ -1,12 +1,13 @@
-"""Where messages go. To add a channel: one file here with a class that has the three methods below, one line in CHANNELS,
-one row in tests/contracts/test_channels.py.
+"""Where messages go. To add a channel: one file here with a class that fits `Channel`, one line in CHANNELS, one row in
+tests/contracts/test_channels.py. From outside the tree: an entry point of the group `lakehub.channels`.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from typing import Any, Protocol
+from typing import Any, ClassVar
 
 from lakehub.kernel.registry import Registry, UnknownPlugin
 
@@ -42,18 +43,21 @@ class DeliveryError(Exception):
         self.retry_after = retry_after
 
 
-class Channel(Protocol):
+class Channel(ABC):
+    takes_digests: ClassVar[bool] = True
+    """False: a message opens or closes something there, so a list of several would do neither."""
+
+    @abstractmethod
     def check(self, address: str) -> None:
         """Raises Refused where nothing can ever be sent to `address`. Looks nothing up."""
-        ...
 
+    @abstractmethod
     def shown(self, address: str) -> str:
         """`address` as everybody may read it: without what is secret in it."""
-        ...
 
+    @abstractmethod
     def send(self, note: Notification, address: str, *, now: datetime) -> str:
-        """Hands the note over, or raises CannotSend. Waits twenty seconds at most. What the other side answered, in a word."""
-        ...
+        """Hands the note over, or raises DeliveryError. Waits twenty seconds at most. What the other side answered, in a word."""
 
 
 CHANNELS: Registry[type[Channel]] = Registry(
@@ -66,6 +70,7 @@ CHANNELS: Registry[type[Channel]] = Registry(
         "apprise": "incidents.channels.apprise:Apprise",
         "log": "incidents.channels.log:Log",
     },
+    group="lakehub.channels",
 )
 
 

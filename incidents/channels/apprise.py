@@ -21,7 +21,7 @@ from typing import Any
 
 from django.conf import settings
 
-from incidents.channels import DeliveryError, Notification
+from incidents.channels import Channel, DeliveryError, Notification
 from lakehub.kernel.addresses import is_public_ip
 from lakehub.kernel.errors import Refused
 
@@ -42,7 +42,7 @@ whether there is IPv6."""
 _PROGRAM_EVENTS = ("subprocess.Popen", "os.system", "os.exec", "os.posix_spawn", "os.spawn", "os.fork", "os.forkpty")
 
 
-class Apprise:
+class Apprise(Channel):
     """`address`: a URL of apprise, such as `ntfys://topic` or `tgram://token/chat`."""
 
     def check(self, address: str) -> None:

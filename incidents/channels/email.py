@@ -10,14 +10,14 @@ from django.core.exceptions import ValidationError
 from django.core.mail import EmailMessage, get_connection
 from django.core.validators import validate_email
 
-from incidents.channels import DeliveryError, Notification
+from incidents.channels import Channel, DeliveryError, Notification
 from lakehub.kernel.errors import Refused
 
 TIMEOUT = 10
 MAX_REFERENCES = 20
 
 
-class Email:
+class Email(Channel):
     """`address`: one, or several by comma."""
 
     def check(self, address: str) -> None:

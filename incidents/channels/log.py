@@ -5,12 +5,12 @@ from __future__ import annotations
 import logging
 from datetime import datetime
 
-from incidents.channels import Notification
+from incidents.channels import Channel, Notification
 
 logger = logging.getLogger("lakehub.messages")
 
 
-class Log:
+class Log(Channel):
     """`address` is a word that the line starts with."""
 
     def check(self, address: str) -> None:

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from django.conf import settings
 
-from incidents.channels import Notification
+from incidents.channels import Channel, Notification
 from incidents.channels.http_client import checked_url, post, status_if_accepted
 from lakehub.kernel.errors import Refused
 
@@ -27,8 +27,10 @@ SEVERITIES = {"critical": "critical", "high": "error", "medium": "warning", "low
 CLOSED_STATES = ("resolved", "rejected")
 
 
-class PagerDuty:
+class PagerDuty(Channel):
     """`address`: the integration key of a service, which is a secret."""
+
+    takes_digests = False
 
     def check(self, address: str) -> None:
         if not INTEGRATION_KEY.fullmatch(address):

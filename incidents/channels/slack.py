@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import Any
 
-from incidents.channels import Notification
+from incidents.channels import Channel, Notification
 from incidents.channels.http_client import checked_url, post, status_if_accepted
 from lakehub.kernel.addresses import host_of
 
@@ -22,7 +22,7 @@ FIELDS = (
 )
 
 
-class Slack:
+class Slack(Channel):
     """`address`: the URL of an incoming webhook, which is a secret."""
 
     def check(self, address: str) -> None:

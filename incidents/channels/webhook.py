@@ -9,7 +9,7 @@ from datetime import datetime
 
 from django.conf import settings
 
-from incidents.channels import Notification
+from incidents.channels import Channel, Notification
 from incidents.channels.http_client import checked_url, post, status_if_accepted
 from lakehub.kernel.addresses import host_of
 
@@ -48,7 +48,7 @@ def cloud_event(note: Notification, *, now: datetime) -> dict[str, object]:
     }
 
 
-class Webhook:
+class Webhook(Channel):
     def check(self, address: str) -> None:
         checked_url(address, "webhook")
 

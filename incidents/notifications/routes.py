@@ -24,8 +24,6 @@ ROUTE_FIELDS = (
     *("channel", "address", "enabled", "tiers", "categories", "least"),
     *("zone", "quiet_from", "quiet_to", "quiet_days", "digest", "digest_at"),
 )
-CHANNELS_WITHOUT_DIGEST = ("pagerduty",)
-"""Channels on which a message opens or closes something: a list of several would do neither."""
 MAX_ROUTES = 50
 """Of one team."""
 
@@ -107,7 +105,7 @@ def _address_problems(route: Route) -> dict[str, str]:
         channel(route.channel).check(route.address)
     except Refused as refused:
         return {"address": str(refused)}
-    if route.digest != DigestInterval.NONE and route.channel in CHANNELS_WITHOUT_DIGEST:
+    if route.digest != DigestInterval.NONE and not CHANNELS.get(route.channel).takes_digests:
         return {"digest": f"{route.channel} takes incidents one by one: a digest would open none."}
     return {}
 

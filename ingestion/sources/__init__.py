@@ -1,7 +1,7 @@
 """Sources: where rows come from. A source says what columns there are, hands over a snapshot, and what changed since.
 
 To add one: a module here with a class that has the three methods of `Source` and takes a `SourceConfig`; a line in SOURCES; a row in
-tests/contracts/test_sources.py. Rows travel in chunks of bounded size: a source never holds a whole table in memory. A position is plain
+tests/contracts/test_sources.py. From outside the tree: an entry point of the group `lakehub.sources`. Rows travel in chunks of bounded size: a source never holds a whole table in memory. A position is plain
 JSON, opaque to everyone else; handing it back to `changes` yields at least every row that changed since. Rows that were handed over
 before may come again (the job counts them as redelivered), but none may be missed, also where many share one watermark.
 """
@@ -81,4 +81,5 @@ SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(
         "sql": "ingestion.sources.sql.source:SqlSource",
         "files": "ingestion.sources.files.source:FilesSource",
     },
+    group="lakehub.sources",
 )

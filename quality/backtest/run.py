@@ -23,6 +23,7 @@ from quality.domain.evaluation.evaluate import Evaluation, evaluate
 from quality.domain.generation.definitions import runs_in
 from quality.domain.language import flattened, readable
 from quality.domain.language.values import EvaluationContext
+from quality.engines import ENGINES
 from quality.measuring import concurrency
 from quality.measuring.measure import measure_units
 from quality.measuring.query_budget import QueryBudget
@@ -61,9 +62,10 @@ def run_backtest(
     if not 1 <= days <= MAX_DAYS:
         raise Refused.for_fields({"days": f"{days} days cannot be tried: give 1 to {MAX_DAYS}."})
     draft = draft_of(dataset, expression, test)
-    if budget is not None and draft.expression.parameters.engine == "spark":
+    engine = draft.expression.parameters.engine
+    if budget is not None and engine is not None and not ENGINES.get(engine).fits_requests:
         raise Refused.for_fields(
-            {"expression": "No request starts Spark: try it by `manage.py backtest`, or on duckdb."}
+            {"expression": f"No request starts {engine}: try it by `manage.py backtest`, or on another engine."}
         )
     clock = _Deadline(budget, cancelled)
     copies = []

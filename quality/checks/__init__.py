@@ -1,7 +1,8 @@
 """The checks: which tests a dataset gets from its metadata.
 
 To add one: write a file here with an object that fits `Check`, add its line to CHECKS, its row to
-tests/contracts/test_checks.py and its section to docs/checks.md. Checks do not know each other.
+tests/contracts/test_checks.py and its section to docs/checks.md. From outside the tree: an entry point of the group
+`lakehub.checks`. Checks do not know each other.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ CHECKS: Registry[Check] = Registry(
         "custom": "quality.checks.custom:CUSTOM",
         "finding": "quality.checks.finding:FINDING",
     },
+    group="lakehub.checks",
 )
 
 

@@ -2,33 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import replace
 
 import duckdb
 
+from lakehub.catalog.metadata.tables import Files, HudiCopy, StoredTable
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Measure
 from quality.domain.language.values import Failed, error, no_data
 from quality.domain.user_sql import BadQuery
+from quality.engines import Engine
 from quality.engines.backends.duckdb_connection import open_connection
 from quality.engines.backends.duckdb_files import TABLE_FUNCTIONS, open_files, parquet_table
 from quality.engines.backends.duckdb_sql import DuckDbBackend, error_line, quote_name
+from quality.engines.endpoints.duckdb import open_endpoint
+from quality.engines.scans.endpoint import Endpoint
+from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part, WholeTable
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_without_rows
-from quality.engines.scans.targets import (
-    CannotRead,
-    EachPartition,
-    Files,
-    HudiCopy,
-    OnePartition,
-    Part,
-    SqlTable,
-    Target,
-    WholeTable,
-)
 from quality.engines.sql.fused_query import MeasureAnswers
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, ScanReader
+from quality.engines.storage import table_state
 from quality.engines.storage.hudi_snapshot import TableSnapshot, read_snapshot
 from quality.engines.storage.plain_files import local_files
 from quality.engines.user_sql import user_queries
@@ -37,15 +32,31 @@ from quality.engines.user_sql.user_queries import FileTable
 _MAX_ATTEMPTS = 3
 
 
-class DuckDbEngine:
+class DuckDbEngine(Engine):
     """A cursor of its own for each scan, with limits that are locked."""
 
+    reads = (HudiCopy, Files)
+
     def measure(self, scan: Scan, limits: Limits) -> ScanAnswers:
-        if isinstance(scan.target, HudiCopy):
-            return _measure_hudi(scan, scan.target, limits)
-        if isinstance(scan.target, Files):
-            return _measure_files(scan, scan.target, limits)
-        raise CannotRead("DuckDB reads Hudi tables and files; for a table of a database choose engine=sqlalchemy.")
+        table = _readable(scan.target)
+        return (
+            _measure_hudi(scan, table, limits) if isinstance(table, HudiCopy) else _measure_files(scan, table, limits)
+        )
+
+    def part_states(self, table: StoredTable, parts: Collection[Part]) -> Mapping[Part, str]:
+        return table_state.part_states(_readable(table), parts)
+
+    def partition_states(self, table: StoredTable) -> Mapping[str, str] | None:
+        return table_state.partition_states(table.uri) if isinstance(table, HudiCopy) else None
+
+    def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
+        return open_endpoint(_readable(table), part, columns, limits)
+
+
+def _readable(table: StoredTable) -> HudiCopy | Files:
+    if isinstance(table, HudiCopy | Files):
+        return table
+    raise CannotRead("DuckDB reads Hudi tables and files; for a table of a database choose engine=sqlalchemy.")
 
 
 def _measure_files(scan: Scan, target: Files, limits: Limits) -> ScanAnswers:
@@ -151,12 +162,12 @@ def _run_user_query(measure: Measure, scan: Scan, this: FileTable | Failed, limi
     return user_queries.run_over_files(measure, tables, limits)
 
 
-def _file_table(target: Target, part: Part) -> FileTable | Failed:
+def _file_table(target: StoredTable, part: Part) -> FileTable | Failed:
     """The files of a table for a query. Raises CannotRead."""
     if isinstance(target, HudiCopy):
         paths = [file_slice.path for file_slice in _list_slices(target, part).slices]
         return FileTable(TABLE_FUNCTIONS["parquet"], paths) if paths else no_data("a table of the query has no rows")
-    if isinstance(target, SqlTable):
+    if not isinstance(target, Files):
         return error("a query over the lake cannot read a table of a database; bring it into the lake first")
     paths = [str(path) for path in local_files(target)]
     if target.format not in TABLE_FUNCTIONS or not paths:
@@ -201,10 +212,10 @@ def _rows_from_footers(connection: duckdb.DuckDBPyConnection, listed: TableSnaps
 
 
 def _lookup_table(
-    backend: DuckDbBackend, target: Target, name: str, limits: Limits, stack: ExitStack
+    backend: DuckDbBackend, target: StoredTable, name: str, limits: Limits, stack: ExitStack
 ) -> ReadableTable | Failed:
     """The rows of a table that a measure looks into."""
-    if isinstance(target, SqlTable):
+    if not isinstance(target, HudiCopy | Files):
         return error("a table of a database cannot be looked into from here; bring it into the lake first")
     try:
         if isinstance(target, Files):

@@ -2,34 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
 
+from lakehub.catalog.metadata.tables import HudiCopy, StoredTable
 from quality.domain.language.measures import LAST_COMMIT, Answer, Measure
 from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import BadQuery
+from quality.engines import Engine
 from quality.engines.backends.spark_sql import measure_frame, run_user_query
+from quality.engines.endpoints.spark import open_endpoint
+from quality.engines.scans.endpoint import Endpoint
+from quality.engines.scans.parts import CannotRead, EachPartition, Part
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_without_rows
-from quality.engines.scans.targets import CannotRead, EachPartition, HudiCopy, Target
 from quality.engines.storage.hudi_snapshot import read_snapshot
 from quality.engines.user_sql import user_queries
 from quality.spark.session import quality_session
 
 
-class SparkEngine:
+class SparkEngine(Engine):
+    reads = (HudiCopy,)
+    fits_requests = False
+
     def __init__(self, session: Callable[[], SparkSession] = quality_session) -> None:
         self._session = session
 
     def measure(self, scan: Scan, limits: Limits) -> ScanAnswers:
-        if not isinstance(scan.target, HudiCopy):
-            raise CannotRead(
-                "Spark reads Hudi tables here; for files choose engine=duckdb, for a table of a database engine=sqlalchemy."
-            )
+        table = _readable(scan.target)
         spark = self._session()
         # Listed before it is read: the rows are at least as new as the commit that is named.
-        listed = read_snapshot(scan.target.uri, logs=True)
+        listed = read_snapshot(table.uri, logs=True)
         commit_answers: dict[Measure, Answer | Failed] = (
             {LAST_COMMIT: listed.committed_at} if LAST_COMMIT in scan.measures else {}
         )
@@ -37,7 +41,7 @@ class SparkEngine:
         if not listed.slices:
             nothing = answers_without_rows(rest, grouped=isinstance(scan.part, EachPartition) or bool(scan.group_by))
             return ScanAnswers({**commit_answers, **nothing}, listed.instant, 0)
-        frame = _read_frame(spark, scan.target)
+        frame = _read_frame(spark, table)
         query_answers = {
             measure: self._query(frame, measure, scan, limits) for measure in user_queries.queries_in(scan)
         }
@@ -54,6 +58,9 @@ class SparkEngine:
             reader_answers.group_count,
         )
 
+    def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
+        return open_endpoint(_readable(table), part, columns, limits)
+
     def _query(self, frame: DataFrame, measure: Measure, scan: Scan, limits: Limits) -> Answer | Failed:
         try:
             named = user_queries.query_tables(measure, scan)
@@ -63,14 +70,22 @@ class SparkEngine:
         return run_user_query(frame, measure, scan, tables, limits)
 
 
-def _lookup_frame(spark: SparkSession, target: Target) -> DataFrame | Failed:
+def _readable(table: StoredTable) -> HudiCopy:
+    if isinstance(table, HudiCopy):
+        return table
+    raise CannotRead(
+        "Spark reads Hudi tables here; for files choose engine=duckdb, for a table of a database engine=sqlalchemy."
+    )
+
+
+def _lookup_frame(spark: SparkSession, target: StoredTable) -> DataFrame | Failed:
     try:
         return _read_frame(spark, target)
     except CannotRead as failed:
         return error(str(failed))
 
 
-def _read_frame(spark: SparkSession, target: Target) -> DataFrame:
+def _read_frame(spark: SparkSession, target: StoredTable) -> DataFrame:
     if not isinstance(target, HudiCopy):
         raise CannotRead("Spark looks into Hudi tables only; bring the other table into the lake first.")
     return spark.read.format("hudi").load(target.uri)

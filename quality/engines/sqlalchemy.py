@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DataError
 from sqlglot import exp
 
+from lakehub.catalog.metadata.tables import SqlTable, StoredTable
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import BadQuery
+from quality.engines import Engine
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_connection import open_connection
 from quality.engines.backends.database_sql import DatabaseBackend, typed_partition_value
+from quality.engines.endpoints.sqlalchemy import open_endpoint
+from quality.engines.scans.endpoint import Endpoint
+from quality.engines.scans.parts import CannotRead, OnePartition, Part
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
-from quality.engines.scans.targets import CannotRead, OnePartition, SqlTable, Target
 from quality.engines.sql.fused_query import QueryRefused
 from quality.engines.sql.measure_sql import RowSelection, Statement
 from quality.engines.sql.scan_reader import ReadableTable, ScanReader
@@ -25,12 +29,23 @@ from quality.engines.user_sql.checked_select import parameters_used, rename_tabl
 from quality.engines.user_sql.sandbox import UNFIT_VALUE_MESSAGE
 
 
-class SqlAlchemyEngine:
+class SqlAlchemyEngine(Engine):
+    reads = (SqlTable,)
+    limited_by_connection = True
+
     def measure(self, scan: Scan, limits: Limits) -> ScanAnswers:
-        if not isinstance(scan.target, SqlTable):
-            raise CannotRead("This engine reads tables of databases; for a Hudi table or files choose engine=duckdb.")
-        with open_connection(scan.target, limits) as connection:
-            return _measure_table(connection, scan, scan.target, limits)
+        table = _readable(scan.target)
+        with open_connection(table, limits) as connection:
+            return _measure_table(connection, scan, table, limits)
+
+    def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
+        return open_endpoint(_readable(table), part, columns, limits)
+
+
+def _readable(table: StoredTable) -> SqlTable:
+    if isinstance(table, SqlTable):
+        return table
+    raise CannotRead("This engine reads tables of databases; for a Hudi table or files choose engine=duckdb.")
 
 
 def _measure_table(connection: sa.Connection, scan: Scan, target: SqlTable, limits: Limits) -> ScanAnswers:
@@ -124,7 +139,7 @@ def _named_subquery(backend: DatabaseBackend, name: str, rows: RowSelection) -> 
     return f"{database_dialects.quote_name(backend.connection, name)} AS (SELECT * FROM {rows.table.text} AS scanned{where})"  # noqa: S608
 
 
-def _lookup_table(backend: DatabaseBackend, other: Target, target: SqlTable) -> ReadableTable | Failed:
+def _lookup_table(backend: DatabaseBackend, other: StoredTable, target: SqlTable) -> ReadableTable | Failed:
     if not isinstance(other, SqlTable) or other.url != target.url:
         return error("both tables must be in one database, or both in the lake")
     try:

@@ -10,6 +10,7 @@ from typing import Any
 from django.db.models import Q
 
 from lakehub.catalog.metadata import ColumnType
+from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
@@ -19,13 +20,12 @@ from quality.domain.generation.column_profile import ColumnProfile, RuleSuggesti
 from quality.domain.language import THIS, Name
 from quality.domain.language.measures import ROWS, Answer, Measure, Reach
 from quality.domain.slas import BadOverride
-from quality.engines import run_scan
+from quality.engines import engine_for, run_scan
+from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
-from quality.engines.scans.table_binding import TableBinding
-from quality.engines.scans.targets import CannotRead, Target
 from quality.measuring import concurrency
 from quality.measuring.resources import resource_of_table
-from quality.measuring.table_bindings import TableBindings
+from quality.measuring.table_bindings import TableBinding, TableBindings
 from quality.models import Unit
 from quality.state.dataset_slas import dataset_slas
 
@@ -108,7 +108,9 @@ def _last_complete_partition(copy: DatasetCopy, *, now: datetime) -> Interval:
     return partition_at((complete_to or floor_to_bucket(now - sla, grain, zone)) - _TICK, grain, zone)
 
 
-def _keyed_tables(copy: DatasetCopy, places: TableBindings, columns: Iterable[Mapping[str, Any]]) -> dict[Name, Target]:
+def _keyed_tables(
+    copy: DatasetCopy, places: TableBindings, columns: Iterable[Mapping[str, Any]]
+) -> dict[Name, StoredTable]:
     """A few of the datasets here that are keyed by one column which this one has too: each is read as a whole.
 
     Those that lineage ties to this one come first.
@@ -145,11 +147,11 @@ def _measures(columns: Iterable[Mapping[str, Any]], tables: Iterable[Name]) -> I
 
 
 def _scan(
-    place: TableBinding, partition: Interval, measures: Iterable[Measure], tables: Mapping[Name, Target]
+    place: TableBinding, partition: Interval, measures: Iterable[Measure], tables: Mapping[Name, StoredTable]
 ) -> ScanAnswers:
     looked_into = {name.table: target for name, target in tables.items()}
     part = place.part(Reach.PARTITION, partition)
-    return run_scan(place.engine, Scan(place.target, tuple(measures), part, looked_into), LIMITS)
+    return run_scan(engine_for(place.target), Scan(place.target, tuple(measures), part, looked_into), LIMITS)
 
 
 def _value_counts(

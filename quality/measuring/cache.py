@@ -16,14 +16,15 @@ from typing import TypeAlias
 
 from django.conf import settings
 
+from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.error_isolation import log_and_continue
 from quality.domain.language import formula
 from quality.domain.language.measures import Answer
 from quality.domain.language.values import Failed
 from quality.domain.measurement_codec import from_json, to_json
 from quality.domain.user_sql import BadQuery, parsed_query
-from quality.engines.scans.targets import EachPartition, Part, Target, WholeTable
-from quality.engines.storage.table_state import part_states
+from quality.engines import part_states
+from quality.engines.scans.parts import EachPartition, Part, WholeTable
 from quality.measuring.requests import AnyRequest, MeasureRequest
 from quality.measuring.scan_planner import MeasuredAnswer
 from quality.models import CachedMeasurement
@@ -152,7 +153,7 @@ def _hash(*parts: object) -> str:
 
 def _state_digests(requests: Iterable[MeasureRequest]) -> dict[MeasureRequest, str]:
     """The state of what each request looks at; without those where it is not known."""
-    parts: dict[Target, dict[Part, None]] = defaultdict(dict)
+    parts: dict[StoredTable, dict[Part, None]] = defaultdict(dict)
     for request in requests:
         for target, part in _tables_read(request):
             parts[target][part] = None
@@ -163,6 +164,6 @@ def _state_digests(requests: Iterable[MeasureRequest]) -> dict[MeasureRequest, s
     return {request: _hash(*state) for request, state in request_states.items() if all(state)}
 
 
-def _tables_read(request: MeasureRequest) -> Iterator[tuple[Target, Part]]:
+def _tables_read(request: MeasureRequest) -> Iterator[tuple[StoredTable, Part]]:
     yield request.table.target, request.part
     yield from ((target, WholeTable()) for _, target in request.other_tables)

@@ -9,6 +9,7 @@ from django.db.models import Max
 
 from ingestion.models import Commit, Finding, TouchedPartition
 from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.storages import is_lake
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import shifted_partition
 from quality.domain.backtest import Arrival, complete_at
@@ -67,7 +68,7 @@ def database_answer_for(unit: Unit, ask: Ask, delays: ArrivalDelays) -> Callable
     if ask.measure.kind == "findings":
         return _open_findings_count
     if ask.measure == LAST_COMMIT and (
-        unit.test.dataset.ingested or unit.test.dataset.feed.connection.plugin != "hudi"
+        unit.test.dataset.ingested or not is_lake(unit.test.dataset.feed.connection.plugin)
     ):
         return _last_commit
     return None

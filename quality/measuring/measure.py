@@ -17,7 +17,7 @@ from quality.domain.language import THIS, Name
 from quality.domain.language.measures import Answer, Ask, Reach
 from quality.domain.language.values import Failed, error
 from quality.domain.parsed import asks_of_version, parsed
-from quality.engines.scans.targets import CannotRead, WholeTable
+from quality.engines.scans.parts import CannotRead, WholeTable
 from quality.measuring.cache import MeasurementCache
 from quality.measuring.database_answers import ArrivalDelays, database_answer_for
 from quality.measuring.query_budget import UNLIMITED, QueryBudget

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 
 from quality.domain.language.measures import Measure
-from quality.engines.scans.targets import CannotRead
+from quality.engines.scans.parts import CannotRead
 from quality.engines.user_sql.user_queries import QUERY_KIND
 
 MIN_TIMEOUT = timedelta(seconds=1)

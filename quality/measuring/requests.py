@@ -6,17 +6,19 @@ from dataclasses import dataclass, replace
 from datetime import timedelta
 from typing import TypeAlias
 
+from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, shifted_partition
 from quality.cross_source.methods import METHODS
+from quality.cross_source.run import Side
 from quality.domain.evaluation.groups import GROUP_SIZES, max_groups_of
 from quality.domain.language import Expression, Name
 from quality.domain.language.measures import Ask, Measure, Reach
 from quality.domain.language.name_resolution import MAX_GROUPS, is_grouped
 from quality.domain.language.parameters import MAX_TIMEOUT
-from quality.engines.scans.table_binding import TableBinding
-from quality.engines.scans.targets import CannotRead, HudiCopy, OnePartition, Part, Target
-from quality.measuring.table_bindings import TableBindings
+from quality.engines import engine_for
+from quality.engines.scans.parts import CannotRead, OnePartition, Part
+from quality.measuring.table_bindings import TableBinding, TableBindings
 
 DEFAULT_TIMEOUT = timedelta(minutes=2)
 
@@ -26,7 +28,7 @@ class ScanTable:
     """What one engine reads in one go."""
 
     engine: str
-    target: Target
+    target: StoredTable
     timeout: timedelta
 
 
@@ -40,7 +42,7 @@ class MeasureRequest:
     table: ScanTable
     part: Part
     measure: Measure
-    other_tables: tuple[tuple[Name, Target], ...] = ()
+    other_tables: tuple[tuple[Name, StoredTable], ...] = ()
     group_by: str = ""
     max_groups: int = MAX_GROUPS
     copy: int | None = None
@@ -52,10 +54,9 @@ class TwoSidedRequest:
     """A measure that needs two places, one after the other (quality.cross_source.methods)."""
 
     measure: Measure
-    here: TableBinding
-    there: TableBinding
+    here: Side
+    there: Side
     partition: Interval
-    engine: str
     timeout: timedelta
 
 
@@ -63,20 +64,22 @@ AnyRequest: TypeAlias = MeasureRequest | TwoSidedRequest
 
 
 def build_request(expression: Expression, ask: Ask, tested: Interval, places: TableBindings) -> AnyRequest:
-    """Raises CannotRead where a name stands for nothing, or there is no partition to look back to."""
+    """Raises CannotRead where a name stands for nothing, no engine reads it, or there is no partition to look back to."""
     given = expression.parameters
     place = places.binding_of(ask.table)
     partition = _shifted_partition(ask.table, tested, place, places)
     timeout = min(given.timeout or DEFAULT_TIMEOUT, MAX_TIMEOUT)
     if ask.measure.kind in METHODS:
         assert ask.measure.other is not None
-        there = places.binding_of(ask.measure.other)
-        return TwoSidedRequest(ask.measure, place, there, partition, given.engine or "", timeout)
+        here, there = (
+            Side(engine_for(side.target, given.engine), side.target, side.part(Reach.PARTITION, partition))
+            for side in (place, places.binding_of(ask.measure.other))
+        )
+        return TwoSidedRequest(ask.measure, here, there, partition, timeout)
     part = place.part(ask.reach, partition)
-    engine = given.engine if given.engine and isinstance(place.target, HudiCopy) else place.engine
     by = given.by if given.by is not None and is_grouped(ask) and ask.reach is not Reach.EACH_PARTITION else ""
     return MeasureRequest(
-        table=ScanTable(engine, place.target, timeout),
+        table=ScanTable(engine_for(place.target, given.engine), place.target, timeout),
         part=part,
         measure=_bind_query_range(ask.measure, partition, part),
         other_tables=tuple((name, places.binding_of(name).target) for name in ask.measure.other_tables),

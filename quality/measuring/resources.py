@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from math import inf
+
+from django.conf import settings
 
 from lakehub.catalog.models import DatasetCopy
 from quality.domain.evaluation.evaluate import asks_of_expression
 from quality.domain.language import Expression
-from quality.engines.scans.table_binding import TableBinding
-from quality.engines.scans.targets import CannotRead, HudiCopy
-from quality.measuring.table_bindings import TableBindings
-
-LIMITED_ENGINES = ("spark", "sqlalchemy")
-"""The scarcest first; a unit counts as a user of one engine only."""
+from quality.engines import ENGINES, engine_for
+from quality.engines.scans.parts import CannotRead
+from quality.measuring.table_bindings import TableBinding, TableBindings
 
 
 def resource_of(expression: Expression, copy: DatasetCopy) -> str:
     """The scarcest engine that the test needs on this copy, and the connection where it reads a database: `spark`, `sqlalchemy:ops`."""
-    resources = list(_resources(expression, TableBindings(copy)))
-    return next(
-        (resource for engine in LIMITED_ENGINES for resource in resources if resource.partition(":")[0] == engine),
-        next(iter(resources), ""),
-    )
+    return min(_resources(expression, TableBindings(copy)), key=_scarcity, default="")
+
+
+def _scarcity(resource: str) -> tuple[float, bool]:
+    """A unit counts as a user of one engine only: of the one that fewest may use at once, of equals of a connection's."""
+    engine, _, connection = resource.partition(":")
+    limits: dict[str, int] = settings.LAKEHUB_ENGINE_LIMITS
+    return limits.get(engine, inf), not connection
 
 
 def _resources(expression: Expression, places: TableBindings) -> Iterator[str]:
@@ -33,6 +36,7 @@ def _resources(expression: Expression, places: TableBindings) -> Iterator[str]:
 
 
 def resource_of_table(place: TableBinding, asked_for: str | None = None) -> str:
-    """What reading there takes, by the engine that is asked for or by the usual one."""
-    engine = asked_for if asked_for and isinstance(place.target, HudiCopy) else place.engine
-    return f"{engine}:{place.connection}" if engine == "sqlalchemy" and place.connection else engine
+    """What reading there takes, by the engine that is asked for or by the usual one. Raises CannotRead where none reads it."""
+    engine = engine_for(place.target, asked_for)
+    by_connection = ENGINES.get(engine).limited_by_connection and place.connection
+    return f"{engine}:{place.connection}" if by_connection else engine

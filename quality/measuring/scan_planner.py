@@ -12,8 +12,8 @@ from quality.cross_source.run import run_cross_source
 from quality.domain.language.measures import Answer, answer_without_rows
 from quality.domain.language.values import Failed, error
 from quality.engines import run_scan
+from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
-from quality.engines.scans.targets import CannotRead, EachPartition, OnePartition, Part
 from quality.engines.user_sql.user_queries import QUERY_KIND
 from quality.measuring.query_budget import UNLIMITED, QueryBudget
 from quality.measuring.requests import AnyRequest, MeasureRequest, ScanTable, TwoSidedRequest
@@ -59,9 +59,7 @@ def _run_two_sided(request: TwoSidedRequest, allowance: QueryBudget) -> Measured
         limits = Limits(timeout=allowance.take_timeout(request.timeout, [request.measure]))
     except CannotRead as failed:
         return MeasuredAnswer(error(str(failed)))
-    answer = run_cross_source(
-        request.measure, request.here, request.there, request.partition, limits, engine=request.engine
-    )
+    answer = run_cross_source(request.measure, request.here, request.there, request.partition, limits)
     return MeasuredAnswer(cast("Answer | Failed", answer))
 
 

@@ -3,19 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import replace
-from pathlib import PurePosixPath
+from dataclasses import dataclass, replace
 from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
 
+from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.metadata.tables import HudiCopy, StoredTable
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed, LineageEdge
-from lakehub.kernel.partitions import Grain
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.partitions import Grain, partition_name
 from quality.domain.language import THIS, UPSTREAM, Name
-from quality.engines.scans.table_binding import TableBinding
-from quality.engines.scans.targets import CannotRead, Files, HudiCopy, SqlTable, Target
+from quality.domain.language.measures import Reach
+from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part, WholeTable
 
-_FILE_FORMATS = {".parquet": "parquet", ".csv": "csv", ".jsonl": "jsonl"}
+
+@dataclass(frozen=True)
+class TableBinding:
+    """A table that can be read."""
+
+    target: StoredTable
+    partition_column: str
+    grain: Grain
+    zone: ZoneInfo
+    connection: str = ""
+    """Whose table it is, where it is not in the lake."""
+    copy: int | None = None
+    """The copy whose table it is; None: the source of one."""
+
+    def part(self, reach: Reach, partition: Interval) -> Part:
+        """The rows that a measure of `reach` looks at. A table without partitions is always looked at as a whole."""
+        if self.grain is Grain.NONE or reach is Reach.TABLE or (reach is Reach.PARTITION and partition.is_everything):
+            return WholeTable()
+        if reach is Reach.EACH_PARTITION:
+            return EachPartition(self.partition_column)
+        return OnePartition(self.partition_column, partition_name(partition, self.grain, self.zone))
 
 
 class TableBindings:
@@ -91,19 +113,15 @@ def _binding_of_copy(copy: DatasetCopy) -> TableBinding:
 
 
 def _binding_at_source(dataset: Dataset) -> TableBinding:
-    return _binding(dataset, _source_target(dataset.feed), dataset.feed.connection.name)
+    return _binding(dataset, _table_at_source(dataset.feed), dataset.feed.connection.name)
 
 
-def _binding(dataset: Dataset, target: Target, connection: str = "") -> TableBinding:
+def _binding(dataset: Dataset, target: StoredTable, connection: str = "") -> TableBinding:
     return TableBinding(target, dataset.partition_column, dataset.partition_grain, dataset.zone, connection)
 
 
-def _source_target(feed: Feed) -> Target:
-    connection = feed.connection
-    if connection.plugin == "sql":
-        return SqlTable(connection.url, feed.object)
-    address = f"{connection.url.rstrip('/')}/{feed.object}"
-    if connection.plugin == "hudi":
-        return HudiCopy(address)
-    ending = PurePosixPath(feed.object).suffix
-    return Files(address, _FILE_FORMATS.get(ending, ending.lstrip(".")))
+def _table_at_source(feed: Feed) -> StoredTable:
+    try:
+        return feed.connection.storage.table(feed.object)
+    except MetadataUnavailable as unavailable:
+        raise CannotRead(str(unavailable)) from unavailable

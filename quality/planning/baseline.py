@@ -17,9 +17,9 @@ from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, floor_to_bucket
 from quality.domain.language import THIS, Name
 from quality.domain.language.measures import ROWS, Reach
-from quality.engines import run_scan
+from quality.engines import engine_for, run_scan
+from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import CannotRead
 from quality.measuring.table_bindings import TableBindings
 from quality.models import BaselineAttempt
 from quality.planning import units
@@ -107,7 +107,7 @@ def _rows_by_partition(copy: DatasetCopy) -> dict[str, int]:
     place = TableBindings(copy).binding_of(Name(THIS))
     scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
     try:
-        rows = run_scan(place.engine, scan, Limits()).answers[ROWS]
+        rows = run_scan(engine_for(place.target), scan, Limits()).answers[ROWS]
     except CannotRead as problem:
         logger.warning("%s has no baseline: %s", copy, problem)
         return {}

@@ -1,14 +1,12 @@
 """Tables that others write and Lakehub only reads: which of their partitions changed, so that those are tested again.
 
 What Lakehub ingests says so with each commit. Here the table is looked at every `cadence` of its tier: of a Hudi table the
-files of each partition, of any other table the rows of each partition and the newest values of the columns that grow.
+files of each partition, of a table that does not say the rows of each partition and the newest values of the columns that grow.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import datetime
 
@@ -21,12 +19,10 @@ from lakehub.kernel.partitions import Grain
 from quality.domain.language import THIS, Name
 from quality.domain.language.measures import ROWS, Measure
 from quality.domain.language.values import Failed
-from quality.engines import run_scan
+from quality.engines import ENGINES, engine_for, run_scan
+from quality.engines.scans.parts import CannotRead, EachPartition
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.table_binding import TableBinding
-from quality.engines.scans.targets import CannotRead, EachPartition, HudiCopy
-from quality.engines.storage.hudi_snapshot import read_snapshot
-from quality.measuring.table_bindings import TableBindings
+from quality.measuring.table_bindings import TableBinding, TableBindings
 from quality.models import ChangePoll
 from quality.planning import units
 from quality.planning.retests import retest
@@ -63,7 +59,7 @@ def _poll_copy(copy: DatasetCopy, *, now: datetime) -> int:
     ):
         return 0
     try:
-        states = dict(_partition_states(TableBindings(copy).binding_of(Name(THIS)), copy))
+        states = _partition_states(TableBindings(copy).binding_of(Name(THIS)), copy)
     except CannotRead as problem:
         logger.warning("%s cannot be looked at: %s", copy, problem)
         return 0
@@ -80,28 +76,18 @@ def _poll_copy(copy: DatasetCopy, *, now: datetime) -> int:
     return len(changed)
 
 
-def _partition_states(place: TableBinding, copy: DatasetCopy) -> Iterator[tuple[str, str]]:
+def _partition_states(place: TableBinding, copy: DatasetCopy) -> Mapping[str, str]:
     """For each partition what changes where its rows do. Raises CannotRead."""
-    if isinstance(place.target, HudiCopy):
-        return _states_of_hudi(place.target.uri)
-    return _states_of_rows(place, copy)
+    engine = engine_for(place.target)
+    states = ENGINES.get(engine)().partition_states(place.target)
+    return dict(_states_of_rows(engine, place, copy)) if states is None else states
 
 
-def _states_of_hudi(uri: str) -> Iterator[tuple[str, str]]:
-    files: dict[str, list[str]] = defaultdict(list)
-    for file_slice in read_snapshot(uri, logs=True).slices:
-        if file_slice.partition is not None:
-            files[file_slice.partition] += [file_slice.path, *file_slice.log_files]
-    for partition, names in files.items():
-        yield partition, hashlib.sha256("\n".join(names).encode()).hexdigest()[:16]
-
-
-def _states_of_rows(place: TableBinding, copy: DatasetCopy) -> Iterator[tuple[str, str]]:
+def _states_of_rows(engine: str, place: TableBinding, copy: DatasetCopy) -> Iterator[tuple[str, str]]:
     grows = dict.fromkeys(column for column in (copy.dataset.reference_key, copy.dataset.event_time) if column)
     measures = (ROWS, *(Measure("maximum", (column,)) for column in grows))
-    answers = run_scan(
-        place.engine, Scan(place.target, measures, EachPartition(place.partition_column)), Limits()
-    ).answers
+    scan = Scan(place.target, measures, EachPartition(place.partition_column))
+    answers = run_scan(engine, scan, Limits()).answers
     partitioned_answers = []
     for measure in measures:
         answer = answers[measure]

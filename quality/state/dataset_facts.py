@@ -10,12 +10,14 @@ from typing import TypeAlias
 
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
+from lakehub.catalog.storages import is_lake
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.business_metrics import BusinessMetric
 from quality.domain.generation.definitions import DatasetFacts
 from quality.domain.generation.rules import Rule
 from quality.domain.language import THIS, UPSTREAM, Scope
 from quality.domain.slas import BadOverride
+from quality.engines import ENGINES
 from quality.models import ColumnRule, Metric
 from quality.state.dataset_slas import dataset_slas, production_calendar
 
@@ -121,6 +123,7 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
             primary_key=tuple(dataset.primary_key),
             event_time=dataset.event_time,
             grains={**around.grains, THIS: dataset.partition_grain},
+            engines=frozenset(ENGINES),
             metrics={metric.name: metric.sql for metric in around.metrics.get(dataset.pk, ())},
         ),
         grain=dataset.partition_grain,
@@ -198,7 +201,7 @@ def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
         "downstream_id", "upstream__columns", "upstream__ingested", "upstream__feed__connection__plugin"
     )
     return {
-        downstream: UpstreamTable(_column_names(columns), is_external=not ingested and plugin != "hudi")
+        downstream: UpstreamTable(_column_names(columns), is_external=not ingested and not is_lake(plugin))
         for downstream, columns, ingested, plugin in newest_first
     }
 

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
-from quality.engines.scans.targets import SqlTable
+from lakehub.catalog.metadata.tables import SqlTable
 from quality.engines.sqlalchemy import SqlAlchemyEngine
 from tests.contracts.engine_answers import LOOKED_INTO, NUMBERS, ODD, PART, TABLE, Place
 

@@ -15,13 +15,14 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language.measures import ROWS, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed
 from quality.engines import Engine
+from quality.engines.scans.parts import EachPartition, OnePartition, Part, WholeTable
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
-from quality.engines.scans.targets import EachPartition, OnePartition, Part, Target, WholeTable
 from quality.engines.sql.numeric_bins import BINS_PER_POWER, bin_name, bin_of
 
 PART = "part"
@@ -88,9 +89,9 @@ class Place:
     """Where an engine reads the table. `zones`: it knows times with a zone; `odd`: a column may have any name."""
 
     engine: Engine
-    table: Target
-    words: Target
-    numbers: Target
+    table: StoredTable
+    words: StoredTable
+    numbers: StoredTable
     zones: bool = True
     odd: bool = True
 

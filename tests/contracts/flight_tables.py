@@ -11,12 +11,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import sqlalchemy as sa
 
+from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
 from quality.domain.language.measures import ROWS, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.engines import Engine
 from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.parts import Part
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import Files, HudiCopy, Part, SqlTable, Target
 from quality.engines.sqlalchemy import SqlAlchemyEngine
 from tests.hudi_tables import hudi_table
 
@@ -89,9 +90,9 @@ class Place:
     """An engine with the two tables where it can read them; `bad` is a target of its kind that is not there."""
 
     engine: Engine
-    flights: Target
-    planes: Target
-    bad: Target
+    flights: StoredTable
+    planes: StoredTable
+    bad: StoredTable
 
     def answers(self, part: Part, *measures: Measure) -> dict[Measure, Any]:
         scan = Scan(self.flights, measures, part, {PLANES_NAME: self.planes})
@@ -104,7 +105,7 @@ def arrow(rows: list[dict[str, Any]]) -> pa.Table:
     return table.cast(pa.schema([(field.name, types.get(field.name, field.type)) for field in table.schema]))
 
 
-def hudi(folder: Path) -> tuple[Target, Target, Target]:
+def hudi(folder: Path) -> tuple[StoredTable, StoredTable, StoredTable]:
     days: dict[str | None, pa.Table] = {
         day: arrow([row for row in ROWS_OF_FLIGHTS if row[DAY] == day]) for day in ("2026-11-15", "2026-11-16")
     }

@@ -8,10 +8,11 @@ from typing import Any
 import fastavro
 import pytest
 
+from lakehub.catalog.metadata.tables import Files
 from quality.domain.language.measures import ROWS, Measure
 from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, WholeTable
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import CannotRead, EachPartition, Files, OnePartition, WholeTable
 from quality.engines.storage.avro import read_avro
 from quality.engines.storage.plain_files import local_files
 from tests.contracts.engine_answers import COUNTS, PART, TABLE, UNMATCHED, VALUES, WORDS

@@ -15,16 +15,18 @@ import pyarrow.parquet as pq
 import pytest
 import sqlalchemy as sa
 
+from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
 from lakehub.kernel.outcome import Outcome
-from quality.cross_source.endpoints import Endpoint, open_endpoint
 from quality.cross_source.methods.bloom_match import matching
 from quality.cross_source.methods.key_sample import sampled
 from quality.domain.bloom.filters import PybloomFilter, decode_filter
 from quality.domain.bloom.keys import encode_key
 from quality.domain.language.measures import Measure
 from quality.domain.language.values import Failed
+from quality.engines import ENGINES
+from quality.engines.scans.endpoint import Endpoint
+from quality.engines.scans.parts import CannotRead, OnePartition, WholeTable
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead, Files, HudiCopy, OnePartition, SqlTable, Target, WholeTable
 from tests.hudi_tables import hudi_table
 
 DAY, NEXT = "2013-11-16", "2013-11-17"
@@ -45,18 +47,18 @@ def arrow(frame: pd.DataFrame) -> pa.Table:
     return pa.Table.from_pandas(frame, preserve_index=False)
 
 
-def hudi(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
+def hudi(folder: Path, frame: pd.DataFrame) -> tuple[str, StoredTable]:
     days: dict[str | None, pa.Table] = {str(day): arrow(rows) for day, rows in frame.groupby("flight_date")}
     return "duckdb", HudiCopy(hudi_table(folder, days, column="flight_date"))
 
 
-def parquet(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
+def parquet(folder: Path, frame: pd.DataFrame) -> tuple[str, StoredTable]:
     folder.mkdir()
     pq.write_table(arrow(frame), folder / "1.parquet")
     return "duckdb", Files(f"{folder.as_uri()}/*.parquet", "parquet")
 
 
-def sqlite(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
+def sqlite(folder: Path, frame: pd.DataFrame) -> tuple[str, StoredTable]:
     url = f"sqlite:///{folder}.db"
     fill(sa.create_engine(url, poolclass=sa.NullPool), "flights", frame)
     return "sqlalchemy", SqlTable(url, "flights")
@@ -77,7 +79,7 @@ def fill(engine: sa.Engine, name: str, frame: pd.DataFrame) -> None:
 
 
 SIDES = [hudi, parquet, sqlite]
-Make = Callable[[Path, pd.DataFrame], tuple[str, Target]]
+Make = Callable[[Path, pd.DataFrame], tuple[str, StoredTable]]
 
 
 @pytest.fixture(params=SIDES, ids=lambda make: make.__name__)
@@ -88,7 +90,7 @@ def make(request: pytest.FixtureRequest) -> Make:
 
 def opened(make: Make, folder: Path, frame: pd.DataFrame, day: str = DAY, key: tuple[str, ...] = KEY) -> Endpoint:
     engine, target = make(folder, frame)
-    return open_endpoint(engine, target, OnePartition("flight_date", day), key, Limits())
+    return ENGINES.get(engine)().endpoint(target, OnePartition("flight_date", day), key, Limits())
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, str]]:
@@ -213,12 +215,12 @@ def test_lake_and_files_write_every_type_as_python_does(tmp_path: Path) -> None:
     ]  # fmt: skip
     types = pa.schema([("n", pa.int64()), ("t", pa.string()), ("d", pa.decimal128(10, 2)), ("w", pa.decimal128(9, 0)), ("b", pa.bool_()), ("day", pa.date32()), ("at", pa.timestamp("us")), ("utc", pa.timestamp("ns", "UTC")), ("x", pa.binary())])  # fmt: skip
     pq.write_table(pa.Table.from_pylist(rows, types), tmp_path / "1.parquet")
-    side = open_endpoint(
-        "duckdb", Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), OnePartition("n", "-3"), list(rows[0]), Limits()
+    side = ENGINES.get("duckdb")().endpoint(
+        Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), OnePartition("n", "-3"), list(rows[0]), Limits()
     )
     assert side.sample(9, "") == [encode_key(rows[0].values())]
-    side = open_endpoint(
-        "duckdb", Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), WholeTable(), list(rows[0]), Limits()
+    side = ENGINES.get("duckdb")().endpoint(
+        Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), WholeTable(), list(rows[0]), Limits()
     )
     assert set(side.sample(9, "")) == {encode_key(row.values()) for row in rows}
 

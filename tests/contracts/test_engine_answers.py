@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakehub.catalog.metadata.tables import Files, HudiCopy
 from quality.engines.duckdb import DuckDbEngine
-from quality.engines.scans.targets import Files, HudiCopy
 from tests.contracts import answer_tables
 from tests.contracts.engine_answers import LOOKED_INTO, NUMBERS, ODD, PART, SCHEMA, Place, arrow, every_fact
 from tests.hudi_tables import hudi_table

@@ -13,22 +13,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import quality.engines.duckdb
+from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Measure
 from quality.domain.language.values import Failed
 from quality.engines import run_scan
 from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part, WholeTable
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import (
-    CannotRead,
-    EachPartition,
-    Files,
-    HudiCopy,
-    OnePartition,
-    Part,
-    SqlTable,
-    WholeTable,
-)
 from quality.engines.sqlalchemy import SqlAlchemyEngine
 from quality.engines.storage.hudi_snapshot import FileSlice, read_snapshot
 from tests.contracts.flight_tables import (

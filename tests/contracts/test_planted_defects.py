@@ -21,6 +21,7 @@ import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
+from lakehub.catalog.metadata.tables import HudiCopy, SqlTable, StoredTable
 from lakehub.kernel.interval import EVERYTHING
 from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.partitions import Grain, parse_partition_name
@@ -32,11 +33,9 @@ from quality.domain.generation.rules import Rule
 from quality.domain.language import Name, Scope, understand
 from quality.domain.language.values import EvaluationContext
 from quality.domain.slas import slas_for_tier
-from quality.engines.scans.table_binding import TableBinding
-from quality.engines.scans.targets import HudiCopy, SqlTable, Target
 from quality.measuring.requests import build_request
 from quality.measuring.scan_planner import run_requests
-from quality.measuring.table_bindings import TableBindings
+from quality.measuring.table_bindings import TableBinding, TableBindings
 from tests.hudi_tables import hudi_table
 
 NEW_YORK = ZoneInfo("America/New_York")
@@ -165,7 +164,7 @@ def table(folder: Path, days: dict[str, pd.DataFrame]) -> HudiCopy:
 class World:
     """What the names of expressions stand for in one data center, in place of the catalog's."""
 
-    tables: dict[tuple[str, str], Target]
+    tables: dict[tuple[str, str], StoredTable]
     center: str = "dc1"
     grain: Grain = Grain.DAY
     zone: ZoneInfo = NEW_YORK

@@ -8,12 +8,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable
 from quality.domain.language.measures import ROWS
-from quality.engines import run_scan
+from quality.engines import part_states, run_scan
+from quality.engines.scans.parts import OnePartition, WholeTable
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import Files, HudiCopy, OnePartition, SqlTable, WholeTable
 from quality.engines.storage.hudi_snapshot import read_snapshot
-from quality.engines.storage.table_state import part_states
 from tests import hudi_tables
 
 DAY = "flight_date"

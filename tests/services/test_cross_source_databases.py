@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 import sqlalchemy as sa
 
-from quality.engines.scans.targets import SqlTable, Target
+from lakehub.catalog.metadata.tables import SqlTable, StoredTable
 from tests.contracts import test_cross_source as suite
 from tests.contracts.test_cross_source import DAY, Make, flights, opened
 
@@ -27,7 +27,7 @@ def make(request: pytest.FixtureRequest) -> Iterator[Make]:
         url = url.set(database="lakehub_tests")
     engine, names = sa.create_engine(url), list[str]()
 
-    def filled(folder: Path, frame: pd.DataFrame) -> tuple[str, Target]:
+    def filled(folder: Path, frame: pd.DataFrame) -> tuple[str, StoredTable]:
         names.append(f"flights_{uuid4().hex}")
         suite.fill(engine, names[-1], frame)
         return "sqlalchemy", SqlTable(url.render_as_string(hide_password=False), names[-1])

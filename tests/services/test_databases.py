@@ -9,13 +9,14 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
+from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language.measures import ROWS, Measure
 from quality.domain.language.values import Failed
 from quality.engines.backends.database_connection import open_connection
 from quality.engines.backends.database_dialects import _DATABASES, DatabaseDialect
+from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import CannotRead, SqlTable
 from quality.engines.sqlalchemy import SqlAlchemyEngine
 from tests.contracts import answer_tables, test_engines
 from tests.contracts import flight_tables as tables

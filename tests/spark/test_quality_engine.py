@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from lakehub.catalog.metadata.tables import HudiCopy
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Measure
 from quality.domain.language.values import Failed
 from quality.engines.duckdb import DuckDbEngine
+from quality.engines.scans.parts import CannotRead, EachPartition, WholeTable
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import CannotRead, EachPartition, HudiCopy, WholeTable
 from quality.engines.spark import SparkEngine
 from quality.engines.storage.table_state import part_states
 from tests.contracts import engine_answers

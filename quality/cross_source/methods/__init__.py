@@ -11,9 +11,9 @@ from collections.abc import Mapping
 from typing import Any, Protocol
 
 from lakehub.kernel.registry import Registry
-from quality.cross_source.endpoints import Endpoint
 from quality.domain.language.measures import Measure
 from quality.domain.language.values import Failed
+from quality.engines.scans.endpoint import Endpoint
 
 
 class CrossSourceMethod(Protocol):

@@ -11,13 +11,12 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
-from quality.cross_source.endpoints import Endpoint
-from quality.cross_source.streamed_keys import ProbeCounts
 from quality.domain.bloom.filters import BadFilter, FilterShape, measure_false_positive_rate
 from quality.domain.bloom.keys import decode_key
 from quality.domain.language.measures import Measure
 from quality.domain.language.values import Failed, no_data
-from quality.engines.scans.targets import CannotRead
+from quality.engines.scans.endpoint import Endpoint, ProbeCounts
+from quality.engines.scans.parts import CannotRead
 
 TARGET_FALSE_POSITIVE_RATE = 0.001
 """False positives that are asked for: 14.4 bits a key, and of a thousand missing keys one stays unseen."""

@@ -9,11 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from quality.cross_source.endpoints import Endpoint
-from quality.cross_source.streamed_keys import MAX_NAMED_KEYS
 from quality.domain.bloom.keys import decode_key
 from quality.domain.language.measures import Measure
 from quality.domain.language.values import Failed, no_data
+from quality.engines.scans.endpoint import MAX_NAMED_KEYS, Endpoint
 
 DEFAULT_SAMPLE_SIZE = 1_000
 

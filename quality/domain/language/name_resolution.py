@@ -42,6 +42,9 @@ def check_parameters(expression: Expression, call_asks: Sequence[CallAsk], scope
     if scope is not None and given.dc is not None and given.dc not in scope.data_centers:
         hint = did_you_mean(given.dc, scope.data_centers)
         raise ExpressionError(f"There is no data center `{given.dc}`.{hint}", where=expression.where("dc"))
+    if scope is not None and scope.engines and given.engine not in (None, *scope.engines):
+        hint = did_you_mean(str(given.engine), scope.engines)
+        raise ExpressionError(f"`engine` cannot be `{given.engine}`.{hint}", where=expression.where("engine"))
 
 
 def _check_durations(expression: Expression) -> None:

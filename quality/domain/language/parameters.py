@@ -49,7 +49,7 @@ _NAME = ParameterSpec("a name", ("IDENTIFIER", "QUOTED"), lambda text: text.stri
 _COUNT = ParameterSpec("a whole number such as 30", ("NUMBER",), int)
 
 PARAMETERS: dict[str, ParameterSpec] = {
-    "engine": _choice_of("duckdb", "spark", "sqlalchemy"),
+    "engine": ParameterSpec("a word such as duckdb", ("IDENTIFIER",), str),
     "partition": _choice_of("each", "whole"),
     "sustain": _DURATION,
     "cadence": _DURATION,

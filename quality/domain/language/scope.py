@@ -24,6 +24,8 @@ class Scope:
     event_time: str = ""
     grains: Mapping[str, Grain] = field(default_factory=dict)
     metrics: Mapping[str, str] = field(default_factory=dict)
+    engines: frozenset[str] = frozenset()
+    """Those that `engine=` may name; empty: not known, anything goes."""
 
     @property
     def has_upstream(self) -> bool:

@@ -15,12 +15,13 @@ from typing import Any
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError, SQLAlchemyError
 
+from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.kernel import addresses
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_dialects import DatabaseDialect
 from quality.engines.scans.deadline import deadline
+from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead, SqlTable
 
 log = logging.getLogger(__name__)
 

@@ -10,12 +10,13 @@ from datetime import date, datetime
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, SQLAlchemyError
 
+from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.values import error
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_connection import driver_message, table_label
 from quality.engines.scans.column_types import ColumnType
-from quality.engines.scans.targets import CannotRead, OnePartition, SqlTable
+from quality.engines.scans.parts import CannotRead, OnePartition
 from quality.engines.sql.fused_query import QueryRefused
 from quality.engines.sql.measure_sql import SqlDialect, Statement, TableExpression
 from quality.engines.sql.scan_reader import ReadableTable, Row

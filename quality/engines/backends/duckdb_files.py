@@ -7,9 +7,10 @@ from contextlib import contextmanager
 
 import duckdb
 
+from lakehub.catalog.metadata.tables import Files
 from lakehub.kernel.suggest import did_you_mean
+from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead, Files
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.storage.avro import read_avro
 from quality.engines.storage.hudi_snapshot import local_path

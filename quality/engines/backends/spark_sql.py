@@ -20,8 +20,8 @@ from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import BadQuery
 from quality.engines.scans.column_types import ColumnType
 from quality.engines.scans.deadline import deadline
+from quality.engines.scans.parts import OnePartition
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import OnePartition
 from quality.engines.sql.fused_query import QueryRefused
 from quality.engines.sql.measure_sql import SqlDialect, Statement, TableExpression
 from quality.engines.sql.portable_patterns import JAVA

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
 
+from lakehub.catalog.metadata.tables import StoredTable
 from quality.domain.language.measures import Answer, Measure, answer_without_rows
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed
-from quality.engines.scans.targets import Part, Target, WholeTable
+from quality.engines.scans.parts import Part, WholeTable
 
 
 @dataclass(frozen=True)
@@ -20,10 +21,10 @@ class Scan:
     values the largest are answered and one more, which shows that there are more.
     """
 
-    target: Target
+    target: StoredTable
     measures: tuple[Measure, ...]
     part: Part = field(default_factory=WholeTable)
-    other_tables: Mapping[Name, Target] = field(default_factory=dict)
+    other_tables: Mapping[Name, StoredTable] = field(default_factory=dict)
     group_by: str = ""
     max_groups: int = 100
 

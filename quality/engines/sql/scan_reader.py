@@ -13,8 +13,8 @@ from quality.domain.language.measures import Answer, Measure, Scalar
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed, error
 from quality.engines.scans.column_types import ColumnType, normalize_value, value_name
+from quality.engines.scans.parts import CannotRead, EachPartition
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import CannotRead, EachPartition
 from quality.engines.sql.fused_query import FusedQuery, MeasureAnswers, QueryRefused
 from quality.engines.sql.measure_checks import (
     ColumnTypes,

@@ -10,7 +10,7 @@ import fastavro
 import pyarrow as pa
 
 from quality.engines.scans.memory_size import parse_memory_size
-from quality.engines.scans.targets import CannotRead
+from quality.engines.scans.parts import CannotRead
 
 _BATCH_ROWS = 50_000
 

@@ -12,7 +12,7 @@ from urllib.parse import unquote, urlsplit
 
 from hudi import HudiReadOptions, HudiTable
 
-from quality.engines.scans.targets import CannotRead
+from quality.engines.scans.parts import CannotRead
 
 T = TypeVar("T")
 

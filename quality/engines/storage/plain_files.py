@@ -6,7 +6,7 @@ import glob
 import hashlib
 from pathlib import Path
 
-from quality.engines.scans.targets import Files
+from lakehub.catalog.metadata.tables import Files
 from quality.engines.storage.hudi_snapshot import local_path
 
 

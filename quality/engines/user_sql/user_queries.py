@@ -18,12 +18,13 @@ from pathlib import Path
 import duckdb
 from sqlglot import exp
 
+from lakehub.catalog.metadata.tables import StoredTable
 from quality.domain.language.measures import Answer, Measure, Scalar
 from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import QUERY_PARAMETERS, BadQuery, parsed_query
 from quality.engines.scans.memory_size import parse_memory_size
+from quality.engines.scans.parts import EachPartition
 from quality.engines.scans.scan import Limits, Scan
-from quality.engines.scans.targets import EachPartition, Target
 from quality.engines.user_sql.checked_select import check_select, parameters_used, render_sql
 from quality.engines.user_sql.sandbox import check_single_number, decode_value, encode_value
 
@@ -60,7 +61,7 @@ def queries_in(scan: Scan) -> tuple[Measure, ...]:
     return tuple(measure for measure in scan.measures if measure.kind == QUERY_KIND)
 
 
-def query_tables(measure: Measure, scan: Scan) -> dict[str, Target]:
+def query_tables(measure: Measure, scan: Scan) -> dict[str, StoredTable]:
     """The tables of the query besides `this`, by the names that it calls them."""
     given = {name.dataset.lower(): target for name, target in scan.other_tables.items()}
     named = parsed_query(str(measure.values[0])).tables

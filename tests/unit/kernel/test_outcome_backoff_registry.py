@@ -8,6 +8,7 @@ import subprocess
 import sys
 from datetime import timedelta
 from itertools import combinations_with_replacement
+from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -16,7 +17,7 @@ from hypothesis import strategies as st
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import FAILPOINTS, is_armed, reach
 from lakehub.kernel.outcome import Verdict, worst_verdict
-from lakehub.kernel.registry import Registry, UnknownPlugin
+from lakehub.kernel.registry import DuplicatePlugin, Registry, UnknownPlugin
 from lakehub.kernel.suggest import did_you_mean
 
 
@@ -64,6 +65,39 @@ def test_a_registry_imports_what_is_asked_for_and_helps_with_a_typo() -> None:
     assert list(plugins) == ["ordered", "broken"]
     with pytest.raises(UnknownPlugin, match=r"no collection `orderd`\. Did you mean `ordered`"):
         plugins.get("orderd")
+
+
+def test_installed_packages_add_plugins_by_entry_points_after_our_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _installed(tmp_path, "counter = collections:Counter")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins: Registry[type] = Registry(
+        "collection", {"ordered": "collections:OrderedDict"}, group="lakehub.collections"
+    )
+    assert list(plugins) == ["ordered", "counter"]
+    assert plugins.get("counter").__name__ == "Counter"
+    assert list(Registry[type]("collection", {"ordered": "collections:OrderedDict"})) == ["ordered"]
+
+
+def test_a_name_that_is_taken_is_refused_with_the_package_that_takes_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _installed(tmp_path, "ordered = collections:Counter")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    plugins: Registry[type] = Registry(
+        "collection", {"ordered": "collections:OrderedDict"}, group="lakehub.collections"
+    )
+    with pytest.raises(DuplicatePlugin, match=r"^bag brings a collection `ordered` .* `collections:OrderedDict`"):
+        plugins.get("ordered")
+
+
+def _installed(folder: Path, entry: str) -> None:
+    """A package `bag` with this entry point, as an installer leaves it."""
+    about = folder / "bag-1.0.dist-info"
+    about.mkdir()
+    (about / "METADATA").write_text("Metadata-Version: 2.1\nName: bag\nVersion: 1.0\n")
+    (about / "entry_points.txt").write_text(f"[lakehub.collections]\n{entry}\n")
 
 
 def test_a_failpoint_that_is_not_armed_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from quality.domain.language import ExpressionError, Scope, understand
 SCOPE = Scope(
     tables={"this": frozenset({"tailnum", "delay"}), "planes": frozenset({"tailnum"})},
     data_centers=frozenset({"dc1", "dc2"}),
+    engines=frozenset({"duckdb", "spark"}),
 )
 
 

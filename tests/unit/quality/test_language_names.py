@@ -108,7 +108,7 @@ def test_values_of_columns(text: str, says: str, at: str) -> None:
         ("rows(this) > 1 with by=origin, least=1.5", "`least` wants a whole number such as 30, not `1.5`.", "1.5"),
         ("rows(this) > 1 with by='origin'", "`by` wants a name, not `'origin'`.", "'origin'"),
         ("rows(this) > 1 with dc=dc3", "There is no data center `dc3`. Did you mean `dc", "dc3"),
-        ("rows(this) > 1 with engine='spark'", "`engine` cannot be `'spark'`. Did you mean `spark`?", "'spark'"),
+        ("rows(this) > 1 with engine='spark'", "`engine` wants a word such as duckdb, not `'spark'`.", "'spark'"),
         ("rows(this) > 1 with timeout=100000d", "`timeout` is 1s to 30m, not 14285w5d.", "100000d"),
         ("rows(this) > 1 with timeout=999ms", "`timeout` is 1s to 30m, not 999ms.", "999ms"),
         ("rows(this) > 1 with cadence=1ms", "`cadence` is 30s at least, not 1ms.", "1ms"),

@@ -17,8 +17,8 @@ from ingestion import tasks
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.lineage import LINEAGE_SOURCES, LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
 from lakehub.catalog.lineage.events import EventFolderSource
-from lakehub.catalog.storages.sql import openlineage_address
 from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
+from lakehub.catalog.storages.sql import openlineage_address
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 from tests.factories import DAY, HOUR, NOW

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pyarrow as pa
 import pytest
 
-import quality.cross_source.endpoints.duckdb
+import quality.engines.endpoints.duckdb
 from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_snapshot
 from quality.models import Unit
 from tests import hudi_tables
@@ -81,7 +81,7 @@ def test_a_file_that_vanished_is_listed_again(world: World, monkeypatch: pytest.
             else TableSnapshot((FileSlice("/gone.parquet", None),), "", None)
         )
 
-    monkeypatch.setattr(quality.cross_source.endpoints.duckdb, "read_snapshot", once_gone)
+    monkeypatch.setattr(quality.engines.endpoints.duckdb, "read_snapshot", once_gone)
     world.monitored()
     assert world.outcomes("bloom@dc2", "dc1") == dict.fromkeys(DAYS, "pass")
 

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from lakehub.kernel.interval import EVERYTHING
+from quality.apps import engine_limits_name_engines
 from quality.domain.evaluation.evaluate import evaluate
 from quality.domain.language import formula
 from quality.execution import claims
@@ -159,3 +160,10 @@ def test_a_claim_that_fails_keeps_no_other_copy_waiting(others: World, monkeypat
 def test_a_test_that_is_not_understood_takes_no_baseline_from_the_others(others: World) -> None:
     broken(others, "rows(this) > > 0")
     assert confirmed_bad_ranges(others.copy("dc1")) == ()
+
+
+def test_a_limit_of_an_engine_that_does_not_exist_is_an_error_of_the_settings(settings: Any) -> None:
+    settings.LAKEHUB_ENGINE_LIMITS = {"sprak": 1, "duckdb": 1}
+    (problem,) = engine_limits_name_engines(None)
+    assert "'sprak'" in problem.msg
+    assert "Did you mean `spark`" in problem.msg

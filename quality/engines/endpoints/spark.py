@@ -12,12 +12,14 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from quality.cross_source.streamed_keys import ProbeCounts, RemainingTime
+from lakehub.catalog.metadata.tables import HudiCopy
 from quality.domain.bloom.filters import FilterShape, SparkBloomFilter
 from quality.domain.bloom.keys import UnsupportedKeyType
+from quality.engines.endpoints.streamed import RemainingTime
 from quality.engines.scans.deadline import deadline
+from quality.engines.scans.endpoint import ProbeCounts
+from quality.engines.scans.parts import CannotRead, OnePartition, Part
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead, HudiCopy, OnePartition, Part, Target
 from quality.engines.storage.hudi_snapshot import read_snapshot
 from quality.spark.bloom import (
     ProbedKeys,
@@ -34,15 +36,11 @@ T = TypeVar("T")
 _NO_KEYS = ProbedKeys(0, 0, ())
 
 
-def endpoint(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> SparkEndpoint:
+def open_endpoint(table: HudiCopy, part: Part, columns: Sequence[str], limits: Limits) -> SparkEndpoint:
     """Raises CannotRead where there is no such table."""
-    if not isinstance(target, HudiCopy):
-        raise CannotRead(
-            "Spark reads Hudi tables here; for files choose engine=duckdb, for a table of a database engine=sqlalchemy."
-        )
-    if not read_snapshot(target.uri, logs=True).slices:
+    if not read_snapshot(table.uri, logs=True).slices:
         return SparkEndpoint(None, columns, limits)
-    frame = quality_session().read.format("hudi").load(target.uri)
+    frame = quality_session().read.format("hudi").load(table.uri)
     rows = frame.where(F.col(f"`{part.column}`") == part.value) if isinstance(part, OnePartition) else frame
     return SparkEndpoint(rows, columns, limits)
 

@@ -7,14 +7,16 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 
 import duckdb
 
+from lakehub.catalog.metadata.tables import Files, HudiCopy
 from lakehub.kernel.suggest import did_you_mean
-from quality.cross_source.streamed_keys import FileVanished, KeyBatch, RemainingTime, StreamedEndpoint
 from quality.domain.bloom.keys import NULL_PART, UnsupportedKeyType
 from quality.engines.backends.duckdb_connection import open_connection
 from quality.engines.backends.duckdb_files import open_files, parquet_table
 from quality.engines.backends.duckdb_sql import error_line, quote_name
+from quality.engines.endpoints.streamed import KeyBatch, RemainingTime, StreamedEndpoint
+from quality.engines.scans.endpoint import FileVanished
+from quality.engines.scans.parts import CannotRead, OnePartition, Part
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead, Files, HudiCopy, OnePartition, Part, Target
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.storage.hudi_snapshot import read_snapshot
 
@@ -22,21 +24,19 @@ _BATCH_ROWS = 100_000
 _INSTANT_FORMAT = "'%Y-%m-%dT%H:%M:%S.%fZ'"
 
 
-def endpoint(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> StreamedEndpoint:
+def open_endpoint(table: HudiCopy | Files, part: Part, columns: Sequence[str], limits: Limits) -> StreamedEndpoint:
     """Raises CannotRead where there is no such table."""
-    if isinstance(target, HudiCopy):
+    if isinstance(table, HudiCopy):
         # Listed once, so that all the scans of an exchange see one state. Nothing is left to filter.
         listed = (
-            read_snapshot(target.uri, column=part.column, value=part.value)
+            read_snapshot(table.uri, column=part.column, value=part.value)
             if isinstance(part, OnePartition)
-            else read_snapshot(target.uri)
+            else read_snapshot(table.uri)
         )
         paths = [file_slice.path for file_slice in listed.slices]
         read = _KeyReader(paths, None, columns, limits)
-    elif isinstance(target, Files):
-        read = _KeyReader(target, part if isinstance(part, OnePartition) else None, columns, limits)
     else:
-        raise CannotRead("DuckDB reads Hudi tables and files; for a table of a database choose engine=sqlalchemy.")
+        read = _KeyReader(table, part if isinstance(part, OnePartition) else None, columns, limits)
     return StreamedEndpoint(columns, read.count, read.batches)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from typing import TypeAlias
 
@@ -12,24 +12,9 @@ import numpy as np
 
 from quality.domain.bloom.filters import FilterShape, SparkBloomFilter, decode_filter
 from quality.domain.bloom.keys import Hashes, hash_keys, in_sample, sample_order
+from quality.engines.scans.endpoint import MAX_NAMED_KEYS, ProbeCounts
+from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead
-
-MAX_NAMED_KEYS = 100
-"""So many missing records are named."""
-
-
-class FileVanished(CannotRead):
-    """A writer's cleaning took a file away between listing and reading it: look again."""
-
-
-@dataclass(frozen=True)
-class ProbeCounts:
-    """Of `keys` that were looked for, `matching` were found; `missing` are the first others, each once."""
-
-    keys: int
-    matching: int
-    missing: tuple[bytes, ...] = ()
 
 
 class RemainingTime:

@@ -8,23 +8,22 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.kernel.suggest import did_you_mean
-from quality.cross_source.streamed_keys import KeyBatch, RemainingTime, StreamedEndpoint
 from quality.domain.bloom.keys import UnsupportedKeyType, encode_key
 from quality.engines.backends.database_connection import open_connection
 from quality.engines.backends.database_dialects import column_type_of
 from quality.engines.backends.database_sql import reflect_table, typed_partition_value
+from quality.engines.endpoints.streamed import KeyBatch, RemainingTime, StreamedEndpoint
+from quality.engines.scans.parts import CannotRead, OnePartition, Part
 from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import CannotRead, OnePartition, Part, SqlTable, Target
 
 _BATCH_ROWS = 10_000
 _MD5_DATABASES = frozenset({"postgresql", "mysql", "mariadb"})
 
 
-def endpoint(target: Target, part: Part, columns: Sequence[str], limits: Limits) -> StreamedEndpoint:
-    if not isinstance(target, SqlTable):
-        raise CannotRead("This engine reads tables of databases; for a Hudi table or files choose engine=duckdb.")
-    return DatabaseEndpoint(_KeyReader(target, part, columns, limits), columns)
+def open_endpoint(table: SqlTable, part: Part, columns: Sequence[str], limits: Limits) -> StreamedEndpoint:
+    return DatabaseEndpoint(_KeyReader(table, part, columns, limits), columns)
 
 
 class DatabaseEndpoint(StreamedEndpoint):

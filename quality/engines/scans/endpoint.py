@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
-from lakehub.kernel.registry import Registry
-from quality.cross_source.streamed_keys import ProbeCounts
 from quality.domain.bloom.filters import FilterShape
-from quality.engines.scans.scan import Limits
-from quality.engines.scans.targets import Part, Target
+from quality.engines.scans.parts import CannotRead
+
+MAX_NAMED_KEYS = 100
+"""So many missing records are named."""
+
+
+class FileVanished(CannotRead):
+    """A writer's cleaning took a file away between listing and reading it: look again."""
+
+
+@dataclass(frozen=True)
+class ProbeCounts:
+    """Of `keys` that were looked for, `matching` were found; `missing` are the first others, each once."""
+
+    keys: int
+    matching: int
+    missing: tuple[bytes, ...] = ()
 
 
 class Endpoint(Protocol):
@@ -34,18 +48,3 @@ class Endpoint(Protocol):
 
     def present_keys(self, keys: Collection[bytes]) -> set[bytes]:
         """Those of `keys` that are here."""
-
-
-ENDPOINTS: Registry[Callable[[Target, Part, Sequence[str], Limits], Endpoint]] = Registry(
-    "side",
-    {
-        "duckdb": "quality.cross_source.endpoints.duckdb:endpoint",
-        "spark": "quality.cross_source.endpoints.spark:endpoint",
-        "sqlalchemy": "quality.cross_source.endpoints.sqlalchemy:endpoint",
-    },
-)
-
-
-def open_endpoint(engine: str, target: Target, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
-    """Raises CannotRead."""
-    return ENDPOINTS.get(engine)(target, part, columns, limits)
