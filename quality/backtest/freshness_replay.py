@@ -20,7 +20,7 @@ from quality.domain.backtest import freshness_limit, late_runs, simulate_latenes
 from quality.domain.language import function_calls, parse
 from quality.measuring.database_answers import partition_arrivals
 from quality.measuring.measure import measure_units
-from quality.measuring.query_budget import QueryBudget
+from quality.measuring.scan_planner import QueryBudget
 
 
 def replay_freshness(

@@ -26,8 +26,8 @@ from quality.domain.language.values import EvaluationContext
 from quality.engines import ENGINES
 from quality.measuring import concurrency
 from quality.measuring.measure import measure_units
-from quality.measuring.query_budget import QueryBudget
 from quality.measuring.resources import resource_of
+from quality.measuring.scan_planner import QueryBudget
 from quality.state.baseline_exclusions import baseline_exclusions_for
 
 PARTITIONS_PER_BATCH = 400

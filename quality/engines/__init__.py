@@ -88,14 +88,3 @@ def run_scan(engine: str, scan: Scan, limits: Limits) -> ScanAnswers:
         log.exception("The engine %s failed at %s", engine, scan.target)
         # Only the log has the message: nobody has looked whether a secret is in it.
         raise CannotRead(f"The engine {engine} failed ({type(failed).__name__}): see the worker's log.") from failed
-
-
-def part_states(table: StoredTable, parts: Collection[Part]) -> Mapping[Part, str]:
-    """What the table's engine knows of their states. Whatever it raises, all are measured anew, and no test is without a result."""
-    try:
-        return ENGINES.get(engine_for(table))().part_states(table, parts)
-    except CannotRead:
-        return {}  # its measures will say so
-    except Exception:
-        log.exception("The state of %s is not known", table)
-        return {}

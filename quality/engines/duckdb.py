@@ -14,7 +14,7 @@ from quality.domain.language.values import Failed, error, no_data
 from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends.duckdb_connection import open_connection
-from quality.engines.backends.duckdb_files import TABLE_FUNCTIONS, open_files, parquet_table
+from quality.engines.backends.duckdb_files import TABLE_FUNCTIONS, count_rows, open_files, parquet_table
 from quality.engines.backends.duckdb_sql import DuckDbBackend, error_line, quote_name
 from quality.engines.endpoints.duckdb import open_endpoint
 from quality.engines.scans.endpoint import Endpoint
@@ -23,9 +23,9 @@ from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_withou
 from quality.engines.sql.fused_query import MeasureAnswers
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, ScanReader
-from quality.engines.storage import table_state
-from quality.engines.storage.hudi_snapshot import TableSnapshot, read_snapshot
-from quality.engines.storage.plain_files import local_files
+from quality.engines.storage import hudi_snapshot
+from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_snapshot
+from quality.engines.storage.plain_files import files_version, local_files
 from quality.engines.user_sql import user_queries
 from quality.engines.user_sql.user_queries import FileTable
 
@@ -44,10 +44,15 @@ class DuckDbEngine(Engine):
         )
 
     def part_states(self, table: StoredTable, parts: Collection[Part]) -> Mapping[Part, str]:
-        return table_state.part_states(_readable(table), parts)
+        """Of a Hudi table it is the files of each part; of files their names, sizes and times."""
+        table = _readable(table)
+        if isinstance(table, HudiCopy):
+            return hudi_snapshot.part_states(table.uri, parts)
+        version = files_version(table)
+        return dict.fromkeys(parts, version) if version else {}
 
     def partition_states(self, table: StoredTable) -> Mapping[str, str] | None:
-        return table_state.partition_states(table.uri) if isinstance(table, HudiCopy) else None
+        return hudi_snapshot.partition_states(table.uri) if isinstance(table, HudiCopy) else None
 
     def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
         return open_endpoint(_readable(table), part, columns, limits)
@@ -120,7 +125,7 @@ def _answer_hudi(scan: Scan, listed: TableSnapshot, limits: Limits) -> ReaderAns
     # The slices are those of the partition: nothing is left to filter.
     paths = [file_slice.path for file_slice in listed.slices]
     query_answers = _run_user_queries(rest, FileTable(TABLE_FUNCTIONS["parquet"], paths), limits)
-    reader_answers = _read_slices(_without_answered(rest, query_answers), listed, parquet_table(paths), limits)
+    reader_answers = _read_slices(_without_answered(rest, query_answers), listed.slices, limits)
     return replace(
         reader_answers,
         answers={**commit_answers, **query_answers, **reader_answers.answers},
@@ -132,18 +137,21 @@ def _without_answered(scan: Scan, answered: Collection[Measure]) -> Scan:
     return replace(scan, measures=tuple(measure for measure in scan.measures if measure not in answered))
 
 
-def _read_slices(scan: Scan, listed: TableSnapshot, table: TableExpression, limits: Limits) -> ReaderAnswers:
+def _read_slices(scan: Scan, slices: Sequence[FileSlice], limits: Limits) -> ReaderAnswers:
     if not scan.measures:
         return ReaderAnswers({}, 0)
     with open_connection(limits) as connection:
         if scan.measures == (ROWS,) and not scan.group_by:
-            return ReaderAnswers({ROWS: _rows_from_footers(connection, listed, scan.part)}, 0)
+            return ReaderAnswers(
+                {ROWS: count_rows(connection, slices, by_partition=isinstance(scan.part, EachPartition))}, 0
+            )
         part = WholeTable() if isinstance(scan.part, OnePartition) else scan.part
+        table = parquet_table([file_slice.path for file_slice in slices])
         return _read_table(connection, replace(scan, part=part), table, limits)
 
 
 def _run_user_queries(scan: Scan, this: FileTable | Failed, limits: Limits) -> MeasureAnswers:
-    return {measure: _run_user_query(measure, scan, this, limits) for measure in user_queries.queries_in(scan)}
+    return {measure: _run_user_query(measure, scan, this, limits) for measure in scan.measures if measure.is_query}
 
 
 def _run_user_query(measure: Measure, scan: Scan, this: FileTable | Failed, limits: Limits) -> Answer | Failed:
@@ -197,18 +205,6 @@ def _read_table(
             for n, name in enumerate(names)
         }
         return ScanReader(backend, scan, source, limits, where=where, **parameters).answer(scan.measures, tables)
-
-
-def _rows_from_footers(connection: duckdb.DuckDBPyConnection, listed: TableSnapshot, part: Part) -> Answer:
-    """Exact row counts with no scan."""
-    query = "SELECT file_name, num_rows FROM parquet_file_metadata(?)"
-    rows = dict(connection.execute(query, [[file_slice.path for file_slice in listed.slices]]).fetchall())
-    if not isinstance(part, EachPartition):
-        return sum(rows.values())
-    counts: dict[str | None, int] = {}
-    for file_slice in listed.slices:
-        counts[file_slice.partition] = counts.get(file_slice.partition, 0) + rows[file_slice.path]
-    return counts
 
 
 def _lookup_table(

@@ -43,7 +43,7 @@ class SparkEngine(Engine):
             return ScanAnswers({**commit_answers, **nothing}, listed.instant, 0)
         frame = _read_frame(spark, table)
         query_answers = {
-            measure: self._query(frame, measure, scan, limits) for measure in user_queries.queries_in(scan)
+            measure: self._query(frame, measure, scan, limits) for measure in scan.measures if measure.is_query
         }
         rest = tuple(measure for measure in rest if measure not in query_answers)
         if not rest:

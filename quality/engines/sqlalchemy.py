@@ -61,7 +61,7 @@ def _measure_table(connection: sa.Connection, scan: Scan, target: SqlTable, limi
         where, parameters = f"{column} = :part", {"part": typed_partition_value(scan.part, kind)}
     rows = RowSelection(source.table, source.columns, where, parameters)
     query_answers = {
-        measure: _run_user_query(backend, measure, scan, rows, target) for measure in user_queries.queries_in(scan)
+        measure: _run_user_query(backend, measure, scan, rows, target) for measure in scan.measures if measure.is_query
     }
     rest = tuple(measure for measure in scan.measures if measure not in query_answers)
     tables = {

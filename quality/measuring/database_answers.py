@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 
 from django.db.models import Max
 
@@ -17,17 +19,28 @@ from quality.domain.language.measures import LAST_COMMIT, Answer, Ask
 from quality.models import Unit
 
 
-class ArrivalDelays:
-    """Of each unit the partitions that its test looks at; a deviation looks at more than a thousand."""
+@dataclass
+class DatabaseAnswers:
+    """Findings are rows of ours; so are the commits of what Lakehub ingests. A copy that it only watches is asked itself.
 
-    def __init__(self, copy: DatasetCopy, unit_asks: Iterable[tuple[Unit, Ask]]) -> None:
-        looked_at = (_shifted_partition(unit, ask) for unit, ask in unit_asks if ask.measure.kind == "delay")
-        partitions = sorted(
-            {partition for partition in looked_at if partition is not None}, key=lambda partition: partition.start
-        )
-        self._arrivals = partition_arrivals(copy, partitions)
+    `asked` is all that the units of the copy ask: when their partitions arrived is looked up at once.
+    """
 
-    def delay_of(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
+    copy: DatasetCopy
+    asked: Sequence[tuple[Unit, Ask]]
+
+    def has(self, unit: Unit, ask: Ask) -> bool:
+        if ask.measure == LAST_COMMIT:
+            dataset = unit.test.dataset
+            return dataset.ingested or not is_lake(dataset.feed.connection.plugin)
+        return ask.measure.kind in ("delay", "findings")
+
+    def answer(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
+        if ask.measure.kind == "delay":
+            return self._delay(unit, ask, now)
+        return _last_commit(unit) if ask.measure == LAST_COMMIT else _open_findings_count(unit, ask)
+
+    def _delay(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
         """In seconds; what came to an earlier partition later than the tested one is old now does not count."""
         partition = _shifted_partition(unit, ask)
         if partition is None:
@@ -36,6 +49,13 @@ class ArrivalDelays:
         came = [arrival for arrival in self._arrivals[partition] if arrival.at <= until]
         complete = complete_at(came, sum(arrival.rows for arrival in came))
         return None if complete is None else max(0.0, (complete - partition.end).total_seconds())
+
+    @cached_property
+    def _arrivals(self) -> dict[Interval, list[Arrival]]:
+        """Of each unit the partitions that its test looks at; a deviation looks at more than a thousand."""
+        looked_at = (_shifted_partition(unit, ask) for unit, ask in self.asked if ask.measure.kind == "delay")
+        partitions = {partition for partition in looked_at if partition is not None}
+        return partition_arrivals(self.copy, sorted(partitions, key=lambda partition: partition.start))
 
 
 def _shifted_partition(unit: Unit, ask: Ask) -> Interval | None:
@@ -50,7 +70,7 @@ ARRIVALS_BATCH = 2_000
 
 
 def partition_arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dict[Interval, list[Arrival]]:
-    """The commits of each of the partitions: one query, but for more than AT_ONCE of them."""
+    """The commits of each of the partitions: one query, but for more than ARRIVALS_BATCH of them."""
     arrivals: dict[Interval, list[Arrival]] = {partition: [] for partition in partitions}
     for number in range(0, len(partitions), ARRIVALS_BATCH):
         starts = [partition.start for partition in partitions[number : number + ARRIVALS_BATCH]]
@@ -61,20 +81,7 @@ def partition_arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dic
     return arrivals
 
 
-def database_answer_for(unit: Unit, ask: Ask, delays: ArrivalDelays) -> Callable[[Unit, Ask, datetime], Answer] | None:
-    """Findings are rows of ours; so are the commits of what Lakehub ingests. A copy that it only watches is asked itself."""
-    if ask.measure.kind == "delay":
-        return delays.delay_of
-    if ask.measure.kind == "findings":
-        return _open_findings_count
-    if ask.measure == LAST_COMMIT and (
-        unit.test.dataset.ingested or not is_lake(unit.test.dataset.feed.connection.plugin)
-    ):
-        return _last_commit
-    return None
-
-
-def _open_findings_count(unit: Unit, ask: Ask, now: datetime) -> Answer:
+def _open_findings_count(unit: Unit, ask: Ask) -> Answer:
     (kind,) = ask.measure.columns
     findings = Finding.objects.filter(
         copy=unit.copy_id, kind=kind, start__lt=unit.end, end__gt=unit.start, cleared_at=None
@@ -82,7 +89,7 @@ def _open_findings_count(unit: Unit, ask: Ask, now: datetime) -> Answer:
     return findings.count()
 
 
-def _last_commit(unit: Unit, ask: Ask, now: datetime) -> Answer:
+def _last_commit(unit: Unit) -> Answer:
     newest: datetime | None = Commit.objects.filter(copy=unit.copy_id).aggregate(Max("completed_at"))[
         "completed_at__max"
     ]

@@ -1,24 +1,34 @@
-"""What the asks of a test come to on one copy: which measure of which part of which table, and by which engine."""
+"""Where the answers to what tests ask come from: our own database, or a measure of a part of a table by an engine."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from datetime import timedelta
+import logging
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
 from typing import TypeAlias
 
+from django.db import DatabaseError
+
 from lakehub.catalog.metadata.tables import StoredTable
+from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import EVERYTHING, Interval
-from lakehub.kernel.partitions import Grain, shifted_partition
 from quality.cross_source.methods import METHODS
 from quality.cross_source.run import Side
 from quality.domain.evaluation.groups import GROUP_SIZES, max_groups_of
 from quality.domain.language import Expression, Name
-from quality.domain.language.measures import Ask, Measure, Reach
+from quality.domain.language.measures import Answer, Ask, Measure, Reach
 from quality.domain.language.name_resolution import MAX_GROUPS, is_grouped
 from quality.domain.language.parameters import MAX_TIMEOUT
+from quality.domain.language.values import Failed, error
+from quality.domain.parsed import asks_of_version, parsed
 from quality.engines import engine_for
 from quality.engines.scans.parts import CannotRead, OnePartition, Part
-from quality.measuring.table_bindings import TableBinding, TableBindings
+from quality.measuring.database_answers import DatabaseAnswers
+from quality.measuring.table_bindings import TableBindings, asked_rows
+from quality.models import Unit
+
+logger = logging.getLogger(__name__)
 
 DEFAULT_TIMEOUT = timedelta(minutes=2)
 
@@ -63,47 +73,80 @@ class TwoSidedRequest:
 AnyRequest: TypeAlias = MeasureRequest | TwoSidedRequest
 
 
+@dataclass(frozen=True)
+class MeasuredAnswer:
+    """One answer; `instant` is the commit that was read, `groups` how many there are in all. `read_at`: it was kept from then."""
+
+    answer: Answer | Failed
+    instant: str = ""
+    groups: int = 0
+    read_at: datetime | None = None
+
+
+Source: TypeAlias = AnyRequest | MeasuredAnswer
+"""Where an answer comes from: a table, or it is here already."""
+
+
+def resolve_sources(copy: DatasetCopy, units: Sequence[Unit], *, now: datetime) -> dict[int, dict[Ask, Source]]:
+    """For each unit by its id, where the answers to what its test asks come from; what raises costs that answer only."""
+    asks = {unit: _asks_of_unit(unit) for unit in units}
+    known = DatabaseAnswers(copy, [(unit, ask) for unit, unit_asks in asks.items() for ask in unit_asks])
+    places = TableBindings(copy)
+    return {
+        unit.pk: {ask: _resolve_source(unit, ask, known, places, now) for ask in unit_asks}
+        for unit, unit_asks in asks.items()
+    }
+
+
+def _asks_of_unit(unit: Unit) -> tuple[Ask, ...]:
+    """None of a test that is not understood: whoever evaluates it finds out why."""
+    try:
+        return asks_of_version(_flattened(unit))
+    except Exception:
+        logger.exception("Unit %s asks what is not understood: %s", unit.pk, _flattened(unit))
+        return ()
+
+
+def _flattened(unit: Unit) -> str:
+    assert unit.test.version is not None
+    return unit.test.version.flattened
+
+
+def _resolve_source(unit: Unit, ask: Ask, known: DatabaseAnswers, places: TableBindings, now: datetime) -> Source:
+    try:
+        if known.has(unit, ask):
+            return MeasuredAnswer(known.answer(unit, ask, now))
+        return build_request(parsed(_flattened(unit)), ask, Interval(unit.start, unit.end), places)
+    except CannotRead as failed:
+        return MeasuredAnswer(error(str(failed)))
+    except DatabaseError:
+        raise
+    except Exception as problem:
+        logger.exception("What unit %s asks for cannot be looked up", unit.pk)
+        return MeasuredAnswer(error(f"it cannot be looked up ({type(problem).__name__}): see the worker's log"))
+
+
 def build_request(expression: Expression, ask: Ask, tested: Interval, places: TableBindings) -> AnyRequest:
     """Raises CannotRead where a name stands for nothing, no engine reads it, or there is no partition to look back to."""
     given = expression.parameters
-    place = places.binding_of(ask.table)
-    partition = _shifted_partition(ask.table, tested, place, places)
+    rows = asked_rows(ask, tested, places)
     timeout = min(given.timeout or DEFAULT_TIMEOUT, MAX_TIMEOUT)
     if ask.measure.kind in METHODS:
         assert ask.measure.other is not None
         here, there = (
-            Side(engine_for(side.target, given.engine), side.target, side.part(Reach.PARTITION, partition))
-            for side in (place, places.binding_of(ask.measure.other))
+            Side(engine_for(side.target, given.engine), side.target, side.part(Reach.PARTITION, rows.partition))
+            for side in (rows.table, places.binding_of(ask.measure.other))
         )
-        return TwoSidedRequest(ask.measure, here, there, partition, timeout)
-    part = place.part(ask.reach, partition)
+        return TwoSidedRequest(ask.measure, here, there, rows.partition, timeout)
+    target = rows.table.target
     by = given.by if given.by is not None and is_grouped(ask) and ask.reach is not Reach.EACH_PARTITION else ""
     return MeasureRequest(
-        table=ScanTable(engine_for(place.target, given.engine), place.target, timeout),
-        part=part,
-        measure=_bind_query_range(ask.measure, partition, part),
+        table=ScanTable(engine_for(target, given.engine), target, timeout),
+        part=rows.part,
+        measure=rows.measure,
         other_tables=tuple((name, places.binding_of(name).target) for name in ask.measure.other_tables),
         group_by=by,
         max_groups=max_groups_of(given) if by and ask.table == GROUP_SIZES.table else MAX_GROUPS,
-        copy=place.copy,
-        partition=partition if isinstance(part, OnePartition) else EVERYTHING,
+        copy=rows.table.copy,
+        partition=rows.partition if isinstance(rows.part, OnePartition) else EVERYTHING,
     )
-
-
-def _shifted_partition(name: Name, tested: Interval, place: TableBinding, places: TableBindings) -> Interval:
-    """The range that the name looks at: the tested one, or an earlier one on the calendar of the tested dataset."""
-    if not name.shift:
-        return tested
-    if place.grain is Grain.NONE:
-        raise CannotRead("this table has no partitions, so none is earlier than another")
-    try:
-        return shifted_partition(tested, name.shift, places.grain, places.zone)
-    except ValueError as problem:
-        raise CannotRead(str(problem)) from problem
-
-
-def _bind_query_range(measure: Measure, partition: Interval, part: Part) -> Measure:
-    """A query is given its range: as two times, and as the value of the partition column. The whole has none."""
-    if measure.kind != "query" or not isinstance(part, OnePartition):
-        return measure
-    return replace(measure, values=(measure.values[0], partition.start, partition.end, part.value))

@@ -1,22 +1,23 @@
-"""From requests to answers: what shares a table and a part is one scan, and many parts of one table are one scan too."""
+"""From requests to answers: what shares a table and a part is one scan, and many parts of one table are one scan too.
+
+What one caller may take of the engines is bounded by a budget.
+"""
 
 from __future__ import annotations
 
+import time
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from datetime import timedelta
 from typing import TypeAlias, cast
 
 from quality.cross_source.run import run_cross_source
-from quality.domain.language.measures import Answer, answer_without_rows
+from quality.domain.language.measures import Answer, Measure, answer_without_rows
 from quality.domain.language.values import Failed, error
 from quality.engines import run_scan
 from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
-from quality.engines.user_sql.user_queries import QUERY_KIND
-from quality.measuring.query_budget import UNLIMITED, QueryBudget
-from quality.measuring.requests import AnyRequest, MeasureRequest, ScanTable, TwoSidedRequest
+from quality.measuring.requests import AnyRequest, MeasuredAnswer, MeasureRequest, ScanTable, TwoSidedRequest
 
 MIN_PARTITIONS_FOR_GROUPED_SCAN = 4
 """So many partitions of one table are measured by one scan that groups by partition."""
@@ -24,14 +25,47 @@ _UNGROUPABLE = frozenset({"query", "frequencies", "committed"})
 """Measures that are not answered partition by partition."""
 
 
-@dataclass(frozen=True)
-class MeasuredAnswer:
-    """One answer; `instant` is the commit that was read, `groups` how many there are in all. `read_at`: it was kept from then."""
+MIN_TIMEOUT = timedelta(seconds=1)
+"""Databases take less than a millisecond for no timeout at all."""
 
-    answer: Answer | Failed
-    instant: str = ""
-    groups: int = 0
-    read_at: datetime | None = None
+
+class QueryBudget:
+    """So long on the clock, and so many queries of people, which run by themselves each. None: as much as each scan may take."""
+
+    def __init__(self, budget: timedelta | None = None, queries: int | None = None) -> None:
+        self._begun = time.monotonic()
+        self._budget = budget
+        self._queries = queries
+
+    @property
+    def spent(self) -> timedelta:
+        return timedelta(seconds=time.monotonic() - self._begun)
+
+    @property
+    def is_bounded(self) -> bool:
+        return self._budget is not None or self._queries is not None
+
+    @property
+    def is_exhausted(self) -> bool:
+        return self._queries == 0 or (self._budget is not None and self.spent >= self._budget)
+
+    def take_timeout(self, own: timedelta, measures: Sequence[Measure]) -> timedelta:
+        """How long a scan may take that may take `own` by itself. Raises CannotRead where nothing is left."""
+        if self._queries is not None:
+            query_count = sum(measure.is_query for measure in measures)
+            if query_count > self._queries:
+                self._queries = 0
+                raise CannotRead("these are more queries than one request may run")
+            self._queries -= query_count
+        if self._budget is None:
+            return own
+        left = self._budget - self.spent
+        if left <= timedelta():
+            raise CannotRead("the time of the request was over before it was read")
+        return min(own, max(left, MIN_TIMEOUT))
+
+
+UNLIMITED = QueryBudget()
 
 
 _ScanKey: TypeAlias = tuple[ScanTable, str, int]
@@ -102,8 +136,8 @@ def _separate_queries(
 ) -> Iterator[tuple[Part, list[MeasureRequest]]]:
     """Each query has a timeout of its own: what is left is looked at before each."""
     for part, sharing in parts:
-        yield from ((part, [request]) for request in sharing if request.measure.kind == QUERY_KIND)
-        if rest := [request for request in sharing if request.measure.kind != QUERY_KIND]:
+        yield from ((part, [request]) for request in sharing if request.measure.is_query)
+        if rest := [request for request in sharing if not request.measure.is_query]:
             yield part, rest
 
 

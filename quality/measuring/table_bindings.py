@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo
 
 from django.db.models import QuerySet
@@ -12,9 +12,9 @@ from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.metadata.tables import HudiCopy, StoredTable
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed, LineageEdge
 from lakehub.kernel.interval import Interval
-from lakehub.kernel.partitions import Grain, partition_name
+from lakehub.kernel.partitions import Grain, partition_name, shifted_partition
 from quality.domain.language import THIS, UPSTREAM, Name
-from quality.domain.language.measures import Reach
+from quality.domain.language.measures import Ask, Measure, Reach
 from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part, WholeTable
 
 
@@ -40,12 +40,22 @@ class TableBinding:
         return OnePartition(self.partition_column, partition_name(partition, self.grain, self.zone))
 
 
+@dataclass(frozen=True)
+class AskedRows:
+    """What a measure looks at: a part of a table, and which range that is. A query has its range bound."""
+
+    table: TableBinding
+    partition: Interval
+    part: Part
+    measure: Measure
+
+
+@dataclass
 class TableBindings:
     """The places of one copy's expressions, looked up once each."""
 
-    def __init__(self, copy: DatasetCopy) -> None:
-        self._copy = copy
-        self._known: dict[tuple[str, str], TableBinding] = {}
+    _copy: DatasetCopy
+    _known: dict[tuple[str, str], TableBinding] = field(default_factory=dict)
 
     @property
     def grain(self) -> Grain:
@@ -91,6 +101,30 @@ class TableBindings:
         if edge is None:
             raise CannotRead(f"{dataset.name} has no upstream whose rows map one to one.")
         return _copy_in(edge.upstream.name, center)
+
+
+def asked_rows(ask: Ask, tested: Interval, places: TableBindings) -> AskedRows:
+    """What an ask looks at where `tested` is the range of its unit. Raises CannotRead."""
+    table = places.binding_of(ask.table)
+    partition = _shifted_partition(ask.table, tested, table, places)
+    part = table.part(ask.reach, partition)
+    measure = ask.measure
+    if measure.is_query and isinstance(part, OnePartition):
+        # As two times, and as the value of the partition column. The whole has none.
+        measure = replace(measure, values=(measure.values[0], partition.start, partition.end, part.value))
+    return AskedRows(table, partition, part, measure)
+
+
+def _shifted_partition(name: Name, tested: Interval, table: TableBinding, places: TableBindings) -> Interval:
+    """The range that the name looks at: the tested one, or an earlier one on the calendar of the tested dataset."""
+    if not name.shift:
+        return tested
+    if table.grain is Grain.NONE:
+        raise CannotRead("this table has no partitions, so none is earlier than another")
+    try:
+        return shifted_partition(tested, name.shift, places.grain, places.zone)
+    except ValueError as problem:
+        raise CannotRead(str(problem)) from problem
 
 
 def _copy_in(dataset: str, center: str) -> TableBinding:

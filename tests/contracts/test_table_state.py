@@ -10,10 +10,11 @@ import pytest
 
 from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable
 from quality.domain.language.measures import ROWS
-from quality.engines import part_states, run_scan
+from quality.engines import run_scan
 from quality.engines.scans.parts import OnePartition, WholeTable
 from quality.engines.scans.scan import Limits, Scan
 from quality.engines.storage.hudi_snapshot import read_snapshot
+from quality.measuring.cache import _part_states as part_states
 from tests import hudi_tables
 
 DAY = "flight_date"
@@ -67,7 +68,7 @@ def test_a_library_that_fails_costs_no_result(table: Path, monkeypatch: pytest.M
     def broken(*_: object, **__: object) -> None:
         raise OSError("stale file handle")
 
-    monkeypatch.setattr("quality.engines.storage.table_state.read_snapshot", broken)
+    monkeypatch.setattr("quality.engines.storage.hudi_snapshot.read_snapshot", broken)
     assert part_states(HudiCopy(table.as_uri()), [FIRST]) == {}
 
 

@@ -19,7 +19,6 @@ from quality.engines.duckdb import DuckDbEngine
 from quality.engines.scans.parts import CannotRead, EachPartition, WholeTable
 from quality.engines.scans.scan import Limits, Scan
 from quality.engines.spark import SparkEngine
-from quality.engines.storage.table_state import part_states
 from tests.contracts import engine_answers
 from tests.contracts import test_engines as suite
 from tests.contracts.test_engine_answers import hudi
@@ -139,7 +138,7 @@ def test_a_table_with_log_files_is_measured_by_spark_as_the_other_engine_says(
     uri = (tmp_path / "merged").as_uri()
     kind = {"hoodie.datasource.write.table.type": "MERGE_ON_READ"}
     _write(spark, uri, [(n, "2026-11-15", 1.0) for n in range(10)], **kind)
-    delay, before = Measure("sum", ("delay",)), part_states(HudiCopy(uri), [WholeTable()])
+    delay, before = Measure("sum", ("delay",)), DuckDbEngine().part_states(HudiCopy(uri), [WholeTable()])
     # Base files alone: nothing is hidden from DuckDB.
     assert DuckDbEngine().measure(Scan(HudiCopy(uri), (ROWS, delay)), Limits()).answers == {ROWS: 10, delay: 10.0}
     upsert = {"hoodie.datasource.write.operation": "upsert", "hoodie.compact.inline": "false"}
@@ -148,4 +147,4 @@ def test_a_table_with_log_files_is_measured_by_spark_as_the_other_engine_says(
         DuckDbEngine().measure(Scan(HudiCopy(uri), (ROWS, delay)), Limits())
     answers = SparkEngine(lambda: spark).measure(Scan(HudiCopy(uri), (ROWS, delay)), Limits()).answers
     assert answers == {ROWS: 10, delay: 14.0}
-    assert part_states(HudiCopy(uri), [WholeTable()]) != before
+    assert DuckDbEngine().part_states(HudiCopy(uri), [WholeTable()]) != before

@@ -44,9 +44,14 @@ class Measure:
     values: tuple[Scalar, ...] = ()
 
     @property
+    def is_query(self) -> bool:
+        """SQL that a person wrote."""
+        return self.kind == "query"
+
+    @property
     def other_tables(self) -> tuple[Name, ...]:
         """The tables that it looks into besides its own."""
-        if self.kind == "query":
+        if self.is_query:
             return tuple(Name(table) for table in parsed_query(str(self.values[0])).tables if table != THIS)
         return () if self.other is None else (self.other,)
 

@@ -1,20 +1,23 @@
-"""The files of a Hudi table as hudi-rs lists them: no JVM, tens of milliseconds."""
+"""The files of a Hudi table as hudi-rs lists them, and the states that they stand for: no JVM, tens of milliseconds."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import defaultdict
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from hudi import HudiReadOptions, HudiTable
 
-from quality.engines.scans.parts import CannotRead
+from quality.engines.scans.parts import CannotRead, OnePartition, Part
 
 T = TypeVar("T")
+K = TypeVar("K")
 
 _MAX_ATTEMPTS = 3
 _WAIT_S = 0.05
@@ -57,6 +60,43 @@ def read_snapshot(uri: str, *, column: str = "", value: str | None = None, logs:
             "Write the test with engine=spark, or compact the table."
         )
     return listed
+
+
+def part_states(uri: str, parts: Collection[Part]) -> dict[Part, str]:
+    """A digest for each part, in one look at the table; without those that are empty. Raises CannotRead.
+
+    A commit to one partition leaves those of the others as they were.
+    """
+    (only, *others) = parts
+    if not others and isinstance(only, OnePartition):
+        return _digests({only: read_snapshot(uri, column=only.column, value=only.value, logs=True).slices})
+    listed = read_snapshot(uri, logs=True).slices
+    by_partition = _by_partition(listed)
+    return _digests(
+        {part: by_partition.get(part.value, []) if isinstance(part, OnePartition) else listed for part in parts}
+    )
+
+
+def partition_states(uri: str) -> dict[str, str]:
+    """A digest for each partition that rows were written to. Raises CannotRead."""
+    states = _digests(_by_partition(read_snapshot(uri, logs=True).slices))
+    return {partition: state for partition, state in states.items() if partition is not None}
+
+
+def _by_partition(slices: Collection[FileSlice]) -> dict[str | None, list[FileSlice]]:
+    by_partition: dict[str | None, list[FileSlice]] = defaultdict(list)
+    for file_slice in slices:
+        by_partition[file_slice.partition].append(file_slice)
+    return by_partition
+
+
+def _digests(slices: Mapping[K, Collection[FileSlice]]) -> dict[K, str]:
+    """Hudi never writes to a file again: other data has other names."""
+    names = {
+        part: [name for file_slice in file_slices for name in (file_slice.path, *file_slice.log_files)]
+        for part, file_slices in slices.items()
+    }
+    return {part: sha256("\n".join(files).encode()).hexdigest()[:32] for part, files in names.items() if files}
 
 
 def _list_files(uri: str, filters: list[tuple[str, str, str]] | None) -> TableSnapshot:

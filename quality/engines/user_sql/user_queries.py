@@ -28,7 +28,6 @@ from quality.engines.scans.scan import Limits, Scan
 from quality.engines.user_sql.checked_select import check_select, parameters_used, render_sql
 from quality.engines.user_sql.sandbox import check_single_number, decode_value, encode_value
 
-QUERY_KIND = "query"
 _REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
 
 
@@ -55,10 +54,6 @@ def checked_statement(measure: Measure, dialect: str, tables: Sequence[str]) -> 
 def bound_parameters(measure: Measure) -> dict[str, Scalar]:
     """What it binds to :start, :end and :partition."""
     return dict(zip(QUERY_PARAMETERS, measure.values[1:], strict=False))
-
-
-def queries_in(scan: Scan) -> tuple[Measure, ...]:
-    return tuple(measure for measure in scan.measures if measure.kind == QUERY_KIND)
 
 
 def query_tables(measure: Measure, scan: Scan) -> dict[str, StoredTable]:

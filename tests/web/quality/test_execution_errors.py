@@ -121,7 +121,7 @@ def test_what_a_test_asks_for_cannot_be_looked_up(others: World, monkeypatch: py
             raise KeyError("x")
         return build_request(expression, *given)
 
-    monkeypatch.setattr("quality.measuring.measure.build_request", fails)
+    monkeypatch.setattr("quality.measuring.requests.build_request", fails)
     others.run(NOW)
     assert cause(unit) == "rows(this): it cannot be looked up (KeyError): see the worker's log"
 
