@@ -151,7 +151,7 @@ def test_a_request_runs_so_many_queries_and_no_more(
 def test_a_request_starts_no_spark(flights: Dataset) -> None:
     with pytest.raises(Refused) as caught:
         tried(flights, "rows(this) > 900 with engine=spark")
-    assert "No request starts Spark" in caught.value.fields["expression"]
+    assert "No request starts spark" in caught.value.fields["expression"]
 
 
 def test_each_person_tries_one_at_a_time(flights: Dataset) -> None:
