@@ -33,7 +33,7 @@ class Execution:
 
 
 def evaluate_units(claimed: Sequence[Unit], answers: Mapping[int, UnitAnswers], *, now: datetime) -> list[Execution]:
-    """`answers` by the id of the unit. What was bad is not looked up where no test compares itself with the past."""
+    """One for each unit; `answers` are by its id. What was bad is looked up only if a test compares itself with the past."""
     expressions = {unit.test.version.flattened for unit in claimed if unit.test.version is not None}
     excluded = confirmed_bad_ranges(claimed[0].copy) if any(map(compares_with_past, expressions)) else ()
     return [_evaluate_or_fail(unit, answers[unit.pk], excluded, now=now) for unit in claimed]

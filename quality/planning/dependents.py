@@ -1,4 +1,4 @@
-"""Who looks into a table: the units whose answer a commit to it may change, its own, of other datasets and of later partitions."""
+"""The units whose answer a commit to a table may change: of its own partitions, of later ones and of other datasets."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ALL_UNITS = Q(pk__isnull=False)
 
 
 def units_reading(copy: DatasetCopy, touched: TouchedRanges, *, among: QuerySet[Unit]) -> list[Unit]:
-    """The units of partitions that read these ranges of the copy, of those `among` them."""
+    """Those `among` the units that read these ranges of the copy, and whose test runs there."""
     conditions = (_units_reading_copy(copy) & units_overlapping(touched), *dependent_units(copy, touched))
     units_by_pk = {unit.pk: unit for condition in conditions for unit in among.filter(condition)}
     return [unit for unit in units_by_pk.values() if _is_in_scope(unit)]

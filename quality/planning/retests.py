@@ -1,4 +1,4 @@
-"""What changed since it was tested: partitions that a commit touched, findings of ingestion, and time itself."""
+"""Makes the tests that read what a commit touched due once more."""
 
 from __future__ import annotations
 
