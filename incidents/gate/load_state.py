@@ -18,19 +18,16 @@ from incidents.domain.gate import evaluate
 from incidents.domain.gate.evaluate import CopyState, GatingTest, ReportFacts, UnitState
 from incidents.gate.copies import RequestedRange, partitions_seen_at
 from incidents.models import IncidentState, UserReport
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import DatasetCopy
 from lakehub.db.prepared_query import PreparedQuery, instant_parameter, number_parameter
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.definitions import runs_in
-from quality.domain.parsed import parsed
-from quality.domain.slas import BadOverride
-from quality.domain.timeliness.production_calendar import ProductionCalendar
+from quality.domain.parsed import first_tested_for, parsed
 from quality.domain.verdicts.unit_verdict import UnitFacts, Waiver, judge
 from quality.models import Category, QualityTest, Unit
-from quality.state.dataset_slas import production_calendar
-from quality.state.first_partition import first_tested_for
+from quality.state.dataset_slas import production_calendar_or_none
 
 FINDING_CHECK = "finding"
 MAX_PARTITION_WIDTH = timedelta(days=32)
@@ -268,17 +265,9 @@ def _copy_state(
         tests=tuple(_gating_test(test, copy, units.get((test.pk, copy.pk), ())) for test in concerned),
         reports=tuple(report for about, report in reports if about in (None, copy.pk)),
         grace_until=dataset.grace_until,
-        production_calendar=_production_calendar(dataset),
+        production_calendar=production_calendar_or_none(dataset),
         partitions_seen_at=partitions_seen_at(copy),
     )
-
-
-def _production_calendar(dataset: Dataset) -> ProductionCalendar | None:
-    """A calendar that cannot be read excuses nothing."""
-    try:
-        return production_calendar(dataset)
-    except BadOverride:
-        return None
 
 
 def _of_another_metric(key: str, metric: str) -> bool:

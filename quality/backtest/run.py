@@ -22,13 +22,14 @@ from quality.domain.backtest import PastRun, simulate_alerts
 from quality.domain.evaluation.evaluate import Evaluation, evaluate
 from quality.domain.generation.definitions import runs_in
 from quality.domain.language import flattened, readable
+from quality.domain.language.type_checker import window_function_calls
 from quality.domain.language.values import EvaluationContext
 from quality.engines import ENGINES
 from quality.measuring import concurrency
 from quality.measuring.measure import measure_units
 from quality.measuring.resources import resource_of
 from quality.measuring.scan_planner import QueryBudget
-from quality.state.baseline_exclusions import baseline_exclusions_for
+from quality.state.baseline_exclusions import confirmed_bad_ranges
 
 PARTITIONS_PER_BATCH = 400
 """So many partitions are measured together; between two such batches time is looked at."""
@@ -150,7 +151,7 @@ def _replay_partitions(
 ) -> Iterator[PastRun]:
     units = [draft.unit(copy, partition, number) for number, partition in enumerate(partitions, start=1)]
     answers = measure_units(copy, units, allowance, now=now)
-    excluded = baseline_exclusions_for(copy, units[:1])
+    excluded = confirmed_bad_ranges(copy) if any(window_function_calls(draft.expression)) else ()
     dataset = copy.dataset
     for unit, partition in zip(units, partitions, strict=True):
         due_at = partition.end + draft.due_after

@@ -1,12 +1,18 @@
-"""Parsed expressions and the asks in them, cached by the stored text: versions do not change."""
+"""What the stored text of a version says, cached by it: versions do not change."""
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import lru_cache
+from zoneinfo import ZoneInfo
 
+from lakehub.kernel.interval import BEGINNING
+from lakehub.kernel.partitions import Grain
 from quality.domain.evaluation.evaluate import asks_of_expression
+from quality.domain.evaluation.lookback_window import first_answerable_start, required_history
 from quality.domain.language import Expression, parse
 from quality.domain.language.measures import Ask
+from quality.domain.language.type_checker import window_function_calls
 
 
 @lru_cache(maxsize=4096)
@@ -27,3 +33,16 @@ def is_parsable(flattened: str) -> bool:
 @lru_cache(maxsize=4096)
 def asks_of_version(flattened: str) -> tuple[Ask, ...]:
     return asks_of_expression(parsed(flattened))
+
+
+def compares_with_past(flattened: str) -> bool:
+    """What is not understood compares nothing; its result says so."""
+    return is_parsable(flattened) and any(window_function_calls(parsed(flattened)))
+
+
+@lru_cache(maxsize=8192)
+def first_tested_for(flattened: str, since: datetime, grain: Grain, tz: str) -> datetime:
+    """Where the first partition begins that a test of partitions can have an answer for, on what is monitored from `since` on."""
+    if since == BEGINNING:
+        return since
+    return first_answerable_start(since, required_history(parsed(flattened), grain), grain, ZoneInfo(tz))

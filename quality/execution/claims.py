@@ -6,10 +6,8 @@ import random
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import partial
 from itertools import islice
 from uuid import uuid4
 
@@ -18,7 +16,6 @@ from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from lakehub.catalog.models import DatasetCopy
-from lakehub.db.lease_renewal import keep_renewed
 from quality.domain.fair_queue import QueuedCopy, fair_order
 from quality.measuring import concurrency
 from quality.measuring.concurrency import UNLEASED, limits_of, take_slots
@@ -184,25 +181,20 @@ def _sharing_scans(units: Sequence[Unit]) -> list[Unit]:
     return [unit for unit in units if unit.lane == units[0].lane or (unit.start, unit.end) in ranges]
 
 
-def lease_held(claimed: Claim) -> AbstractContextManager[None]:
-    """Extends the lease while the block runs."""
-    return keep_renewed(partial(_extend_lease, claimed), every=LEASE_DURATION / 3)
-
-
-def owned_units(claimed: Claim) -> QuerySet[Unit]:
-    """The units of the claim whose lease was not lost."""
-    return Unit.objects.filter(pk__in=[unit.pk for unit in claimed.units], leased_by=claimed.token)
-
-
-def _extend_lease(claimed: Claim) -> None:
-    owned_units(claimed).update(leased_until=Now() + LEASE_DURATION)
+def extend_lease(claimed: Claim) -> None:
+    _owned_units(claimed).update(leased_until=Now() + LEASE_DURATION)
     concurrency.extend_slots(claimed.token, until=LEASE_DURATION)
 
 
 def release_claim(claimed: Claim) -> None:
     """Gives back what was not run; it stays due."""
-    owned_units(claimed).update(leased_by="", leased_until=None)
+    _owned_units(claimed).update(leased_by="", leased_until=None)
     concurrency.release_slots(claimed.token)
+
+
+def _owned_units(claimed: Claim) -> QuerySet[Unit]:
+    """The units of the claim whose lease was not lost."""
+    return Unit.objects.filter(pk__in=[unit.pk for unit in claimed.units], leased_by=claimed.token)
 
 
 def full_resources() -> list[str]:

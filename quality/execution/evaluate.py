@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -12,10 +12,10 @@ from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation.evaluate import Evaluation, evaluate
 from quality.domain.language import ExpressionError
 from quality.domain.language.values import EvaluationContext
-from quality.domain.parsed import parsed
-from quality.measuring.measure import CacheUse, UnitAnswers, measure_units
+from quality.domain.parsed import compares_with_past, parsed
+from quality.measuring.measure import CacheUse, UnitAnswers
 from quality.models import Unit
-from quality.state.baseline_exclusions import baseline_exclusions_for
+from quality.state.baseline_exclusions import confirmed_bad_ranges
 
 logger = logging.getLogger(__name__)
 
@@ -32,9 +32,10 @@ class Execution:
     cache_use: CacheUse | None = None
 
 
-def execute_units(claimed: Sequence[Unit], *, now: datetime) -> list[Execution]:
-    answers = measure_units(claimed[0].copy, claimed, now=now)
-    excluded = baseline_exclusions_for(claimed[0].copy, claimed)
+def evaluate_units(claimed: Sequence[Unit], answers: Mapping[int, UnitAnswers], *, now: datetime) -> list[Execution]:
+    """One for each unit; `answers` are by its id. What was bad is looked up only if a test compares itself with the past."""
+    expressions = {unit.test.version.flattened for unit in claimed if unit.test.version is not None}
+    excluded = confirmed_bad_ranges(claimed[0].copy) if any(map(compares_with_past, expressions)) else ()
     return [_evaluate_or_fail(unit, answers[unit.pk], excluded, now=now) for unit in claimed]
 
 

@@ -1,28 +1,38 @@
-"""Stores the results of a claim, with verdicts and schedule, in one transaction; each alone where that fails."""
+"""Stores the results of a claim, with facts, verdicts and schedule, in one transaction; each alone where that fails."""
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db import InterfaceError, OperationalError, transaction
 from django.db.models import F
 
+from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.outcome import Outcome
+from quality.domain.evaluation.evaluate import Evaluation
+from quality.domain.measurement_codec import storable_json
 from quality.domain.parsed import is_parsable
-from quality.execution.apply_result import apply_result, new_result
-from quality.execution.claims import Claim, owned_units
+from quality.domain.verdicts.rerun_policy import RerunAt, next_rerun
+from quality.domain.verdicts.unit_verdict import UnitFacts, observe
+from quality.execution.claims import Claim
 from quality.execution.evaluate import SEE_LOG, Execution, failed_execution
 from quality.measuring import concurrency
-from quality.models import QualityTest, Result, Unit
+from quality.measuring.measure import CacheUse
+from quality.models import Flip, Lane, QualityTest, Result, Unit
 from quality.planning import units
-from quality.state.unit_state import save_units
+from quality.planning.retests import OVERDUE_AFTER
+from quality.state.unit_state import apply_facts, save_units, unit_facts
 
 logger = logging.getLogger(__name__)
 
 OBSERVED_FIELDS = ("observed", "threshold", "detail", "tested_instant", "affected_from")
 SCHEDULE_FIELDS = ("due_at", "lane", "attempt", "leased_by", "leased_until")
+_MIN_STEP = timedelta(microseconds=1)
 
 
 def store_executions(claimed: Claim, runs: Sequence[Execution], *, now: datetime, took: timedelta) -> list[Result]:
@@ -66,13 +76,14 @@ def _store_together(claimed: Claim, runs: Sequence[Execution], *, now: datetime,
     with transaction.atomic():
         rows_by_pk = _lock_owned_units(claimed)
         owned_runs = [(rows_by_pk[run.unit.pk], run) for run in runs if run.unit.pk in rows_by_pk]
-        results = Result.objects.bulk_create([new_result(row, run, now=now, took=took) for row, run in owned_runs])
+        results = Result.objects.bulk_create([_new_result(row, run, now=now, took=took) for row, run in owned_runs])
         flips = [
-            apply_result(row, run, result, now=now) for (row, run), result in zip(owned_runs, results, strict=True)
+            _apply_result(row, run, result, now=now) for (row, run), result in zip(owned_runs, results, strict=True)
         ]
         save_units([row for row, _ in owned_runs], flips, also=(*OBSERVED_FIELDS, *SCHEDULE_FIELDS))
         begun = [row for row, run in owned_runs if run.unit.latest_at is None and _has_following_partition(run.unit)]
-        units.plan_following_units(claimed.units[0].copy, begun, now=now)
+        if begun:
+            units.plan_following_units(claimed.units[0].copy, begun, now=now)
         if claimed.has_slots:
             concurrency.release_slots(claimed.token)
     return results
@@ -81,8 +92,8 @@ def _store_together(claimed: Claim, runs: Sequence[Execution], *, now: datetime,
 def _lock_owned_units(claimed: Claim) -> dict[int, Unit]:
     """The rows whose lease was not lost, as they are now, with their tests: read again where one has changed."""
     tests = {unit.test_id: unit.test for unit in claimed.units}
-    now = F("test__version"), F("test__retired_at")
-    rows = owned_units(claimed).order_by("pk").annotate(version_now=now[0], retired_now=now[1])
+    owned = Unit.objects.filter(pk__in=[unit.pk for unit in claimed.units], leased_by=claimed.token).order_by("pk")
+    rows = owned.annotate(version_now=F("test__version"), retired_now=F("test__retired_at"))
     locked_rows = list(rows.select_for_update(of=("self",)))
     changed = {
         row.test_id for row in locked_rows if (row.version_now, row.retired_now) != _test_state(tests[row.test_id])
@@ -101,3 +112,115 @@ def _has_following_partition(unit: Unit) -> bool:
     """It is of a partition, of a test that is understood."""
     version = unit.test.version
     return version is not None and version.cadence is None and is_parsable(version.flattened)
+
+
+def _new_result(row: Unit, run: Execution, *, now: datetime, took: timedelta) -> Result:
+    unit, evaluation = run.unit, run.evaluation
+    read_at = _next_read_at(row, now)
+    return Result(
+        unit=unit,
+        version=unit.test.version,
+        outcome=evaluation.outcome,
+        observed=_observed_number(evaluation),
+        threshold=evaluation.threshold,
+        detail=result_detail(evaluation, run.cache_use),
+        trigger=_trigger(unit),
+        read_at=read_at,
+        instant=run.instant,
+        started_at=read_at,
+        ended_at=read_at + took,
+    )
+
+
+def _next_read_at(row: Unit, now: datetime) -> datetime:
+    """Runs of a unit follow each other, whatever the clocks of their workers say."""
+    return now if row.latest_at is None or row.latest_at < now else row.latest_at + _MIN_STEP
+
+
+def _trigger(unit: Unit) -> str:
+    if unit.lane == Lane.REQUESTED:
+        return "manual"
+    if unit.lane == Lane.LATE:
+        return "late_data" if unit.latest_at else "baseline"
+    return "rerun" if unit.attempt else "schedule"
+
+
+def _observed_number(evaluation: Evaluation) -> float | None:
+    """Durations in seconds, shares as fractions of one: for plots."""
+    if isinstance(evaluation.observed, timedelta):
+        return evaluation.observed.total_seconds()
+    return None if evaluation.observed is None else float(evaluation.observed)
+
+
+def result_detail(evaluation: Evaluation, reused: CacheUse | None) -> dict[str, Any]:
+    """Only what there is."""
+    exchanged = evaluation.two_sided_answer or {}
+    detail = {
+        "formula": evaluation.formula,
+        "observed": evaluation.observed_text,
+        "behind": evaluation.behind,
+        "cause": evaluation.cause,
+        "facts": evaluation.facts,
+        "complete_until": evaluation.complete_until.isoformat() if evaluation.complete_until else None,
+        "groups": asdict(evaluation.groups) if evaluation.groups else None,
+        "missing": exchanged.get("missing"),
+        "bloom": exchanged.get("report"),
+        "reused_from": _cache_use(reused) if reused else None,
+    }
+    return {name: storable_json(value) for name, value in detail.items() if value}
+
+
+def _cache_use(reused: CacheUse) -> dict[str, Any]:
+    return {
+        "read_at": reused.read_at.isoformat(),
+        "instant": reused.instant,
+        "measures": reused.measures,
+        "of": reused.total,
+    }
+
+
+def _apply_result(row: Unit, run: Execution, result: Result, *, now: datetime) -> Flip | None:
+    """The row with one more observation: facts, verdict, what was seen, when it is run next."""
+    version = run.unit.test.version
+    assert version is not None
+    for name in ("observed", "threshold", "detail"):
+        setattr(row, name, getattr(result, name))
+    row.tested_instant = result.instant
+    if run.evaluation.complete_until is not None:
+        row.affected_from = run.evaluation.complete_until
+    facts = observe(unit_facts(row), Outcome(result.outcome), read_at=result.read_at, sustain=version.sustain)
+    flip = apply_facts(row, facts, now=now, result=result)
+    _reschedule(row, run.unit, facts, now=now)
+    return flip
+
+
+def _reschedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) -> None:
+    """When it is run next: the rerun of a failure, the cadence, the retest of a commit that came after the reading, or
+    what was asked for meanwhile; whichever is first."""
+    next_at, attempt = _rerun_or_cadence(row, facts, now=now)
+    row.leased_by, row.leased_until, row.attempt = "", None, attempt
+    choices = [(next_at, Lane.DUE), (_retest_at(facts, now), Lane.LATE)]
+    if (row.due_at, row.lane) != (claimed.due_at, claimed.lane):
+        choices.append((row.due_at, Lane(row.lane)))
+    first = min(((at, lane) for at, lane in choices if at is not None), default=None)
+    row.due_at, row.lane = first or (None, Lane.DUE)
+
+
+def _rerun_or_cadence(row: Unit, facts: UnitFacts, *, now: datetime) -> tuple[datetime | None, int]:
+    """The rerun or the cadence, and how many reruns there were then."""
+    version = row.test.version
+    if version is None or row.test.retired_at is not None:
+        return None, 0
+    backoff = Backoff(version.rerun_base, version.rerun_cap)
+    decision = next_rerun(facts, reruns=row.attempt, backoff=backoff, jitter=random.random(), now=now)
+    regular = None if version.cadence is None else now + version.cadence
+    if isinstance(decision, RerunAt):
+        return (decision.at if regular is None else min(decision.at, regular)), row.attempt + 1
+    return regular, 0
+
+
+def _retest_at(facts: UnitFacts, read_at: datetime) -> datetime | None:
+    """Only a PASS settles what a commit touched; but a FAIL that has read the commit is rerun in its own rhythm."""
+    if facts.retest_due_at is None or facts.touched_at is None or facts.touched_at <= read_at:
+        return None
+    return max(read_at, facts.retest_due_at - OVERDUE_AFTER)

@@ -5,11 +5,14 @@ from __future__ import annotations
 import logging
 import time
 from datetime import datetime, timedelta
+from functools import partial
 
+from lakehub.db.lease_renewal import keep_renewed
 from lakehub.kernel import failpoint
-from quality.execution.claims import Claim, ClaimQueue, lease_held, release_claim
-from quality.execution.evaluate import execute_units
+from quality.execution.claims import LEASE_DURATION, Claim, ClaimQueue, extend_lease, release_claim
+from quality.execution.evaluate import evaluate_units
 from quality.execution.store import store_executions
+from quality.measuring.measure import measure_units
 from quality.models import Result
 
 logger = logging.getLogger(__name__)
@@ -48,8 +51,9 @@ def execute_claim(claimed: Claim, *, now: datetime) -> list[Result]:
     """
     begun = time.monotonic()
     try:
-        with lease_held(claimed):
-            runs = execute_units(claimed.units, now=now)
+        with keep_renewed(partial(extend_lease, claimed), every=LEASE_DURATION / 3):
+            answers = measure_units(claimed.units[0].copy, claimed.units, now=now)
+            runs = evaluate_units(claimed.units, answers, now=now)
             failpoint.reach("quality.before_result")
             took = timedelta(seconds=time.monotonic() - begun)
             return store_executions(claimed, runs, now=now, took=took)

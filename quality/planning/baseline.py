@@ -23,6 +23,7 @@ from quality.engines.scans.scan import Limits, Scan
 from quality.measuring.table_bindings import TableBindings
 from quality.models import BaselineAttempt
 from quality.planning import units
+from quality.state.dataset_slas import unexpected_partitions
 from quality.state.populated_partitions import partitions_named
 
 logger = logging.getLogger(__name__)
@@ -83,9 +84,8 @@ def start_baseline(copy: DatasetCopy, *, now: datetime) -> bool:
         copy.monitored_from = begin
         for test in copy.dataset.tests.filter(retired_at=None).select_related("version", "dataset"):
             units.plan_units(test, now=now)
-        units.plan_unexpected_partitions(
-            copy, partitions_named([name for name, many in rows.items() if many], copy), now=now
-        )
+        with_rows = partitions_named([name for name, many in rows.items() if many], copy)
+        units.plan_unexpected_partitions(copy, unexpected_partitions(copy.dataset, with_rows), now=now)
     return True
 
 

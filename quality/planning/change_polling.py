@@ -26,7 +26,7 @@ from quality.measuring.table_bindings import TableBinding, TableBindings
 from quality.models import ChangePoll
 from quality.planning import units
 from quality.planning.retests import retest
-from quality.state.dataset_slas import slas_or_tier_defaults
+from quality.state.dataset_slas import slas_or_tier_defaults, unexpected_partitions
 from quality.state.populated_partitions import partitions_named
 
 logger = logging.getLogger(__name__)
@@ -69,7 +69,8 @@ def _poll_copy(copy: DatasetCopy, *, now: datetime) -> int:
     with transaction.atomic():
         ChangePoll.objects.filter(pk=watch.pk).update(partition_states=states, polled_at=now)
         if watch.polled_at is None:
-            units.plan_unexpected_partitions(copy, partitions_named(states, copy), now=now)
+            unexpected = unexpected_partitions(copy.dataset, partitions_named(states, copy))
+            units.plan_unexpected_partitions(copy, unexpected, now=now)
         touched = [(over.start, over.end) for over in partitions_named(changed, copy)]
         if touched:
             retest(copy.pk, touched, now=now)

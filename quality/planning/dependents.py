@@ -1,4 +1,4 @@
-"""Who looks into a table: the tests whose answer a commit to it may change, of other datasets and of later partitions."""
+"""The units whose answer a commit to a table may change: of its own partitions, of later ones and of other datasets."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ from functools import lru_cache, reduce
 from operator import or_
 from typing import TypeAlias
 
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.interval import BEGINNING, Interval
 from lakehub.kernel.partitions import Grain, partitions_within, shifted_partition
 from quality.cross_source.methods import METHODS
-from quality.domain.language import THIS, UPSTREAM, Name, asks_of, function_calls
+from quality.domain.generation.definitions import runs_in
+from quality.domain.language import THIS, UPSTREAM, Name, asks_of, formula, function_calls
 from quality.domain.language.measures import Ask, Reach
-from quality.domain.parsed import parsed
-from quality.models import QualityTest, TableReference
+from quality.domain.parsed import first_tested_for, parsed
+from quality.models import QualityTest, TableReference, Unit
 
 TouchedRanges: TypeAlias = Collection[tuple[datetime, datetime]]
 
@@ -26,6 +27,29 @@ MAX_SHIFTS = 31
 `deviation` looks at does not count: one late partition moves its baseline by little."""
 _ALL_UNITS = Q(pk__isnull=False)
 """An empty Q would be left out by `|`."""
+
+
+def units_reading(copy: DatasetCopy, touched: TouchedRanges, *, among: QuerySet[Unit]) -> list[Unit]:
+    """Those `among` the units that read these ranges of the copy, and whose test runs there."""
+    conditions = (_units_reading_copy(copy) & units_overlapping(touched), *dependent_units(copy, touched))
+    units_by_pk = {unit.pk: unit for condition in conditions for unit in among.filter(condition)}
+    return [unit for unit in units_by_pk.values() if _is_in_scope(unit)]
+
+
+def _units_reading_copy(copy: DatasetCopy) -> Q:
+    """The units that read the copy: its own, and those of the other copies that compare themselves with it."""
+    compared = formula(Name(THIS, copy.data_center.name))
+    copies = list(copy.dataset.copies.values_list("pk", flat=True))
+    return (Q(copy=copy) | Q(test__version__flattened__contains=compared)) & Q(copy__in=copies)
+
+
+def _is_in_scope(unit: Unit) -> bool:
+    """A version may name the only data center that it runs in, and have too little past for the first partitions."""
+    assert unit.test.version is not None
+    flattened, copy, dataset = unit.test.version.flattened, unit.copy, unit.copy.dataset
+    since = copy.monitored_from or BEGINNING
+    is_here = runs_in(parsed(flattened), copy.data_center.name)
+    return is_here and unit.start >= first_tested_for(flattened, since, dataset.partition_grain, dataset.partition_tz)
 
 
 def dependent_units(copy: DatasetCopy, touched: TouchedRanges) -> Iterator[Q]:

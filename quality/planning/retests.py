@@ -1,4 +1,4 @@
-"""What changed since it was tested: partitions that a commit touched, findings of ingestion, and time itself."""
+"""Makes the tests that read what a commit touched due once more."""
 
 from __future__ import annotations
 
@@ -12,15 +12,11 @@ from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.interval import Interval
-from quality.domain.generation.definitions import runs_in
-from quality.domain.language import THIS, Name, formula
-from quality.domain.parsed import parsed
 from quality.domain.verdicts.unit_verdict import touch
 from quality.models import Lane, Unit
 from quality.planning import units as units_of
-from quality.planning.dependents import dependent_units, units_overlapping
-from quality.state import first_partition
-from quality.state.dataset_slas import slas_or_tier_defaults
+from quality.planning.dependents import units_reading
+from quality.state.dataset_slas import slas_or_tier_defaults, unexpected_partitions
 from quality.state.unit_state import apply_facts, save_units, unit_facts
 
 CLAIM_BATCH = 500
@@ -62,52 +58,33 @@ def retest(
     `pause`: None debounces as the tier says. `recent`: the lane of partitions that are hardly over; the others are late.
     """
     copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
-    copy = copies.get(pk=copy_id)
-    units_of.plan_unexpected_partitions(copy, (Interval(start, end) for start, end in touched), now=now)
+    retestable, copy = _retestable_units(), copies.get(pk=copy_id)
+    if unexpected := unexpected_partitions(copy.dataset, (Interval(start, end) for start, end in touched)):
+        units_of.plan_unexpected_partitions(copy, unexpected, now=now)
     retest_at = now + (slas_or_tier_defaults(copy.dataset).debounce if pause is None else pause)
-    chosen = (_units_reading_copy(copy) & units_overlapping(touched), *dependent_units(copy, touched))
-    units_by_pk = {unit.pk: unit for which in chosen for unit in _retestable_units(which)}
-    units = [unit for unit in units_by_pk.values() if _is_in_scope(unit)]
-    flips = []
+    units, flips = units_reading(copy, touched, among=retestable), []
     for unit in units:
+        assert unit.test.version is not None
         # The claim comes after the commit: whatever was read before may lack it.
         facts = touch(unit_facts(unit), committed_at=now, retest_due_at=retest_at + OVERDUE_AFTER)
         flips.append(apply_facts(unit, facts, now=now))
+        # History goes behind what is due now, as when it is planned.
+        lane = recent if unit.end + 2 * unit.test.version.due_after > now else Lane.LATE
         if unit.due_at is None or unit.due_at > retest_at:
             # A rerun that waits for its backoff does not wait longer than the retest of any other.
-            unit.due_at, unit.lane = retest_at, _lane(unit, recent, now)
+            unit.due_at, unit.lane = retest_at, lane
         else:
-            unit.lane = min(unit.lane, _lane(unit, recent, now))
+            unit.lane = min(unit.lane, lane)
     save_units(units, flips, also=("due_at", "lane"))
     return len(units)
 
 
-def _lane(unit: Unit, recent: Lane, now: datetime) -> Lane:
-    """History goes behind what is due now, as when it is planned."""
-    assert unit.test.version is not None
-    return recent if unit.end + 2 * unit.test.version.due_after > now else Lane.LATE
-
-
-def _retestable_units(which: Q) -> QuerySet[Unit]:
-    """Of those, the units of partitions that were run. One that waits for its first run will read the commit anyway;
+def _retestable_units() -> QuerySet[Unit]:
+    """The units of partitions that were run. One that waits for its first run will read the commit anyway;
     one whose first run is under way may not."""
     begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
-    partitioned = Unit.objects.filter(which, begun, test__retired_at=None, test__version__cadence=None)
+    partitioned = Unit.objects.filter(begun, test__retired_at=None, test__version__cadence=None)
     live = partitioned.exclude(test__check_name="finding").select_related(
         "test__version", "copy__data_center", "copy__dataset"
     )
     return live.select_for_update(of=("self",))
-
-
-def _is_in_scope(unit: Unit) -> bool:
-    """A version may name the only data center that it runs in, and have too little past for the first partitions."""
-    assert unit.test.version is not None
-    is_here = runs_in(parsed(unit.test.version.flattened), unit.copy.data_center.name)
-    return is_here and unit.start >= first_partition.first_tested_at(unit.test, unit.copy)
-
-
-def _units_reading_copy(copy: DatasetCopy) -> Q:
-    """The units that read the copy: its own, and those of the other copies that compare themselves with it."""
-    compared = formula(Name(THIS, copy.data_center.name))
-    copies = list(copy.dataset.copies.values_list("pk", flat=True))
-    return (Q(copy=copy) | Q(test__version__flattened__contains=compared)) & Q(copy__in=copies)

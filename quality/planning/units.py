@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -13,12 +13,11 @@ from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import partition_at, partitions_within
 from quality.domain.generation.definitions import runs_in
 from quality.domain.language import parse
-from quality.domain.slas import BadOverride
 from quality.domain.timeliness.production_calendar import ProductionCalendar
 from quality.measuring.resources import resource_of
 from quality.models import Lane, QualityTest, Unit
 from quality.planning.retired_units import drop_unanswerable
-from quality.state.dataset_slas import production_calendar
+from quality.state.dataset_slas import production_calendar_or_none, unexpected_partitions
 from quality.state.first_partition import first_tested_at
 from quality.state.populated_partitions import populated_partitions
 
@@ -50,11 +49,9 @@ def plan_units_on_copy(test: QualityTest, copy: DatasetCopy, *, now: datetime, a
     else:
         newest = None if anew else _planned_until(copy, [test], now=now).get(test.pk)
         _insert_units(_missing_units(test, copy, newest, on, now=now))
-        _insert_units(
-            _unexpected_units(test, copy, populated_partitions(copy) or (), on, now=now)
-            if _production_calendar(copy.dataset)
-            else ()
-        )
+        if production_calendar_or_none(copy.dataset) is not None:
+            unexpected = unexpected_partitions(copy.dataset, populated_partitions(copy) or ())
+            _insert_units(_unexpected_units(test, copy, unexpected, on, now=now))
 
 
 def _missing_units(
@@ -70,17 +67,9 @@ def _missing_units(
     if begin >= end:
         return []
     partitions: Iterable[Interval] = partitions_within(Interval(begin, end), dataset.partition_grain, dataset.zone)
-    if (calendar := _production_calendar(dataset)) is not None:
+    if (calendar := production_calendar_or_none(dataset)) is not None:
         partitions = _expected_partitions(partitions, calendar, dataset, end)
     return [_new_unit(test, copy, partition, on, now=now) for partition in partitions]
-
-
-def _production_calendar(dataset: Dataset) -> ProductionCalendar | None:
-    """What cannot be read is reported where the tests are made; until it is mended every partition is expected."""
-    try:
-        return production_calendar(dataset)
-    except BadOverride:
-        return None
 
 
 def _expected_partitions(
@@ -140,7 +129,7 @@ def replan_dataset(dataset: Dataset, *, now: datetime) -> None:
 
 
 def _delete_unexpected_units(copy: DatasetCopy) -> None:
-    calendar, full = _production_calendar(copy.dataset), populated_partitions(copy)
+    calendar, full = production_calendar_or_none(copy.dataset), populated_partitions(copy)
     if calendar is None or full is None:
         return
     waiting = Unit.objects.filter(copy=copy, latest_at=None, leased_by="").exclude(end=EVERYTHING.end)
@@ -150,24 +139,21 @@ def _delete_unexpected_units(copy: DatasetCopy) -> None:
             waiting.filter(start=start, end=end).delete()
 
 
-def plan_unexpected_partitions(copy: DatasetCopy, written: Iterable[Interval], *, now: datetime) -> None:
+def plan_unexpected_partitions(copy: DatasetCopy, unexpected: Collection[Interval], *, now: datetime) -> None:
     """Units of partitions that are not expected, but hold rows: what is there is tested."""
-    calendar, full = _production_calendar(copy.dataset), set(written)
-    if calendar is None or copy.monitored_from is None or all(calendar.expects(span) for span in full):
+    if copy.monitored_from is None or not unexpected:
         return
     tests = copy.dataset.tests.filter(retired_at=None, version__cadence=None)
     for test in tests.exclude(check_name="finding").select_related("version", "dataset"):
         assert test.version is not None
         expression = parse(test.version.flattened)
         if runs_in(expression, copy.data_center.name):
-            _insert_units(_unexpected_units(test, copy, full, resource_of(expression, copy), now=now))
+            _insert_units(_unexpected_units(test, copy, unexpected, resource_of(expression, copy), now=now))
 
 
 def _unexpected_units(
-    test: QualityTest, copy: DatasetCopy, written: Iterable[Interval], on: str, *, now: datetime
-) -> Iterator[Unit]:
-    """For each of these that the calendar does not expect."""
-    calendar, first = _production_calendar(copy.dataset), first_tested_at(test, copy)
-    for span in written:
-        if calendar is not None and span.start >= first and not calendar.expects(span):
-            yield _new_unit(test, copy, span, on, now=now)
+    test: QualityTest, copy: DatasetCopy, unexpected: Iterable[Interval], on: str, *, now: datetime
+) -> list[Unit]:
+    """For each of these that the test can have an answer for."""
+    first = first_tested_at(test, copy)
+    return [_new_unit(test, copy, partition, on, now=now) for partition in unexpected if partition.start >= first]

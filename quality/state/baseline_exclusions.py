@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from django.db.models import Exists, OuterRef, Q
 
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import EVERYTHING, Interval, union
 from lakehub.kernel.outcome import Verdict
-from quality.domain.language.type_checker import window_function_calls
-from quality.domain.parsed import is_parsable, parsed
+from quality.domain.parsed import compares_with_past
 from quality.domain.verdicts.unit_verdict import VerdictReason, Waiver
 from quality.models import Flip, Unit
-
-
-def baseline_exclusions_for(copy: DatasetCopy, units: Iterable[Unit]) -> tuple[Interval, ...]:
-    """What the tests of these units leave out; nothing is looked up where none compares itself with the past."""
-    tests = {unit.test.version.flattened for unit in units if unit.test.version is not None}
-    return confirmed_bad_ranges(copy) if any(map(_compares_with_past, tests)) else ()
 
 
 def confirmed_bad_ranges(copy: DatasetCopy) -> tuple[Interval, ...]:
@@ -39,9 +30,4 @@ def confirmed_bad_ranges(copy: DatasetCopy) -> tuple[Interval, ...]:
 def _tests_comparing_with_past(copy: DatasetCopy) -> list[int]:
     """The tests that compare with the past."""
     texts = copy.dataset.tests.filter(retired_at=None).values_list("pk", "version__flattened")
-    return [pk for pk, text in texts if text and _compares_with_past(text)]
-
-
-def _compares_with_past(flattened: str) -> bool:
-    """What is not understood compares nothing; its result says so."""
-    return is_parsable(flattened) and any(window_function_calls(parsed(flattened)))
+    return [pk for pk, text in texts if text and compares_with_past(text)]

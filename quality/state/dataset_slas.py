@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from lakehub.catalog.models import Dataset
+from lakehub.kernel.interval import Interval
 from quality.domain.slas import CALENDAR_OVERRIDES, BadOverride, Slas, slas_for_tier
 from quality.domain.timeliness.production_calendar import BadCalendar, ProductionCalendar, holidays_text, parse_calendar
 
@@ -29,3 +32,17 @@ def production_calendar(dataset: Dataset) -> ProductionCalendar | None:
         return parse_calendar(calendar, holidays, dataset.zone)
     except BadCalendar as problem:
         raise BadOverride(str(problem)) from problem
+
+
+def production_calendar_or_none(dataset: Dataset) -> ProductionCalendar | None:
+    """What cannot be read is reported where the tests are made; until it is mended every partition is expected."""
+    try:
+        return production_calendar(dataset)
+    except BadOverride:
+        return None
+
+
+def unexpected_partitions(dataset: Dataset, partitions: Iterable[Interval]) -> set[Interval]:
+    """Those that the calendar of the dataset does not expect."""
+    calendar = production_calendar_or_none(dataset)
+    return {partition for partition in partitions if calendar is not None and not calendar.expects(partition)}

@@ -87,7 +87,7 @@ def test_results_facts_and_flip_are_stored_together_or_not_at_all(
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("quality.execution.apply_result.apply_facts", fails)
+    monkeypatch.setattr("quality.execution.store.apply_facts", fails)
     with pytest.raises(RuntimeError):
         world.run(NOW)
     assert (Result.objects.count(), Flip.objects.count()) == counts

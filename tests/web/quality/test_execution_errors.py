@@ -11,7 +11,7 @@ from quality.apps import engine_limits_name_engines
 from quality.domain.evaluation.evaluate import evaluate
 from quality.domain.language import formula
 from quality.execution import claims
-from quality.execution.apply_result import result_detail
+from quality.execution.store import result_detail
 from quality.measuring import cache
 from quality.measuring.measure import measure_units
 from quality.measuring.requests import build_request
@@ -91,7 +91,7 @@ def test_an_evaluation_that_raises(others: World, monkeypatch: pytest.MonkeyPatc
 def test_a_result_that_cannot_be_stored(others: World, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = broken(others, "rows(this) > 1")
     monkeypatch.setattr(
-        "quality.execution.apply_result.result_detail",
+        "quality.execution.store.result_detail",
         lambda found, reused: (
             {"x": {1, 2}} if found.formula == "rows(this) > 1" and not found.cause else result_detail(found, reused)
         ),
@@ -134,7 +134,7 @@ def test_a_claim_that_fails_as_a_whole_is_free_again_at_once(
     def fails(*_: object, **__: object) -> None:
         raise RuntimeError("the disk is full")
 
-    monkeypatch.setattr("quality.execution.evaluate.measure_units", fails)
+    monkeypatch.setattr("quality.execution.worker.measure_units", fails)
     with pytest.raises(RuntimeError):
         others.run(NOW)
     assert (Unit.objects.exclude(leased_by="").count(), claims.full_resources(), outcomes()) == (0, [], [])
@@ -151,7 +151,7 @@ def test_a_claim_that_fails_keeps_no_other_copy_waiting(others: World, monkeypat
             raise RuntimeError("the disk is full")
         return measure_units(copy, *given, **more)
 
-    monkeypatch.setattr("quality.execution.evaluate.measure_units", fails)
+    monkeypatch.setattr("quality.execution.worker.measure_units", fails)
     with pytest.raises(RuntimeError):
         others.run(NOW)
     assert (outcomes(), Unit.objects.exclude(leased_by="").count()) == (["pass"] * 3, 0)

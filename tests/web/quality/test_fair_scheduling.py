@@ -182,7 +182,7 @@ def test_a_lease_that_is_extended_keeps_its_slots(settings: Settings) -> None:
     claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
     ConcurrencySlot.objects.update(leased_until=NOW - 9999 * DAY)
-    claims._extend_lease(claimed)
+    claims.extend_lease(claimed)
     assert claims.full_resources() == ["spark"]
     claims.release_claim(claimed)
     assert (claims.full_resources(), Unit.objects.exclude(leased_by="").count()) == ([], 0)

@@ -33,7 +33,7 @@ from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation.evaluate import Evaluation
 from quality.domain.language import flattened, parse
-from quality.execution import apply_result, ingestion_findings, worker
+from quality.execution import ingestion_findings, store, worker
 from quality.execution.evaluate import Execution
 from quality.models import Category, Lane, QualityTest, Unit
 from quality.planning import retests, retired_units, units
@@ -87,9 +87,10 @@ class SystemUnderTest:
             self.now = self.next_minute()
 
     def set_the_scene(self) -> None:
-        self.patch.setattr(worker, "execute_units", self.look)
+        self.patch.setattr(worker, "measure_units", lambda *_, **__: {})
+        self.patch.setattr(worker, "evaluate_units", self.look)
         self.patch.setattr(error_isolation.logger, "exception", give_up)
-        self.patch.setattr(apply_result, "random", SimpleNamespace(random=lambda: self.story.jitter(self.now)))
+        self.patch.setattr(store, "random", SimpleNamespace(random=lambda: self.story.jitter(self.now)))
         team = factories.team("owners")
         team.email = OWNERS
         team.save()
@@ -152,7 +153,7 @@ class SystemUnderTest:
 
     # What a scan finds
 
-    def look(self, claimed: Sequence[Unit], *, now: datetime) -> list[Execution]:
+    def look(self, claimed: Sequence[Unit], answers: object, *, now: datetime) -> list[Execution]:
         keys = [self.key(unit) for unit in claimed]
         self.order[now] += keys
         return [Execution(unit, self.found(key, now), "") for unit, key in zip(claimed, keys, strict=True)]
