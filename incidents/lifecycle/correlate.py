@@ -127,6 +127,7 @@ class Correlator:
             self._write_incident(self._rows[number], self._values[number], changes)
 
     def _write_incident(self, row: Incident, value: spans.Incident, changes: IncidentChanges) -> None:
+        """First what it says, then its events, then who hears of it."""
         span_rows, is_over = texts.spans_with_details(row), spans.is_over(value.spans)
         title = texts.describe_incident(row, span_rows).title
         if title != row.title and (changes.occasion or not is_over):
