@@ -8,7 +8,7 @@ from celery import shared_task
 from django.conf import settings
 
 from incidents.alerts import generate
-from incidents.lifecycle import backfills, intake, retention, snoozes
+from incidents.lifecycle import backfills, intake, resolution, retention, snoozes
 from incidents.notifications import reminders, sender
 from incidents.notifications.periodic import digests, weekly_report
 from lakehub import wiring
@@ -20,12 +20,16 @@ MAX_ROUNDS = 20
 
 @shared_task
 def process_flips() -> None:
-    """Verdicts that changed become spans, incidents and messages; backfills that ended are noted."""
+    """Verdicts that changed become spans, incidents and messages; backfills that ended are noted, and so is what was off-boarded."""
     with log_and_continue(backfills.__name__):
         backfills.follow_backfills(now=wiring.clock.now())
     for _ in range(MAX_ROUNDS):
         if intake.process_flips(now=wiring.clock.now()) == 0:
             break
+    with log_and_continue("Ranges that moved"):
+        intake.update_stale_ranges()
+    with log_and_continue("Incidents of datasets that were off-boarded"):
+        resolution.close_offboarded(now=wiring.clock.now())
 
 
 @shared_task

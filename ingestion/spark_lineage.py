@@ -7,6 +7,7 @@ from uuid import uuid4
 
 from ingestion.launchers import Launcher
 from ingestion.launchers.configured import configured_launcher
+from ingestion.spark.contract.report import FAILED
 from ingestion.spark.contract.spec import JobSpec, TableSpec
 from lakehub.catalog.lineage import WINDOW_DAYS, LineageSnapshot, LineageUnavailable, TableLink, TableName
 
@@ -30,7 +31,7 @@ class SparkLineageSource:
             deadline_s=DEADLINE_S,
         )
         report = (self._by or configured_launcher()).run(spec, {})
-        if not report.ok:
+        if report.status == FAILED:
             raise LineageUnavailable(f"The job that reads lineage from {self._uri} failed: {report.error}")
         links = (
             TableLink(TableName(*link["upstream"]), TableName(*link["downstream"]), bool(link["one_to_one"]))

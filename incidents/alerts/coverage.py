@@ -9,9 +9,9 @@ from datetime import datetime
 from django.core.cache import cache
 from django.db.models import Prefetch, Q
 
+from incidents.domain.alerting.routing import AlertLabels
 from incidents.models import Alert, Route
 from incidents.notifications.recipients import LOG_CHANNEL, team_recipients
-from incidents.record.alert_settings import labels_of
 from lakehub.catalog.models import Dataset
 from quality.generation.coverage import REQUIRED_TIERS, TierCoverage, UncoveredDataset
 from quality.models import Category
@@ -70,7 +70,7 @@ def _unrouted_alerts(dataset: Dataset, alerts: list[Alert], routes: list[Route])
     team = dataset.team
     nobody: list[str] = []
     for alert in alerts:
-        matter = labels_of(dataset, alert.category, alert.setting)
+        matter = AlertLabels(dataset.tier, alert.category, alert.setting.severity)
         recipients = team_recipients(team, matter, routes=routes)
         if recipients and all(recipient.channel == LOG_CHANNEL for recipient in recipients):
             yield f"its messages end in the log: team {team.name} named no address"

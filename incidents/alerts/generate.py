@@ -13,7 +13,7 @@ from incidents.domain.alerting import routing
 from incidents.domain.alerting.routing import Severity
 from incidents.lifecycle import escalate
 from incidents.models import Alert, Incident
-from incidents.record.alert_settings import alert_template_of, setting_of
+from incidents.notifications.recipients import alert_setting_of, alert_template_of
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.error_isolation import log_and_continue
@@ -42,7 +42,7 @@ def generate_alerts(dataset: Dataset, *, now: datetime) -> list[Alert]:
     with transaction.atomic():
         # Of two workers at once, one makes them.
         dataset = Dataset.objects.select_for_update(of=("self",)).select_related("team").get(pk=dataset.pk)
-        before = {category: setting_of(dataset, category).severity for category in Category.values}
+        before = {category: alert_setting_of(dataset, category).severity for category in Category.values}
         alerts = [_upsert_alert(dataset, category, now=now) for category in Category.values]
         for alert in alerts:
             _escalate_if_louder(alert, before[alert.category], now=now)

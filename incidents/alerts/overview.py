@@ -10,12 +10,11 @@ from django.db.models import Max
 
 from incidents import channels
 from incidents.alerts import generate
-from incidents.domain.alerting.routing import Recipient
+from incidents.domain.alerting.routing import AlertLabels, Recipient
 from incidents.domain.alerting.suppression import suppressors_of
 from incidents.models import Alert, Route
 from incidents.notifications.recipients import team_recipients
 from incidents.notifications.send_conditions import suppression_pairs
-from incidents.record.alert_settings import labels_of
 from lakehub.catalog.models import Dataset
 from quality.models import QualityTest
 
@@ -61,7 +60,8 @@ def alert_overviews_of(dataset: Dataset) -> list[AlertOverview]:
 def _recipients_of(alert: Alert, dataset: Dataset, routes: Sequence[Route]) -> list[Recipient]:
     if alert.setting.muted:
         return []
-    return team_recipients(dataset.team, labels_of(dataset, alert.category, alert.setting), routes=routes)
+    labels = AlertLabels(dataset.tier, alert.category, alert.setting.severity)
+    return team_recipients(dataset.team, labels, routes=routes)
 
 
 def _recipient_info(recipient: Recipient) -> RecipientInfo:

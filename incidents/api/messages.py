@@ -15,8 +15,9 @@ from rest_framework.views import APIView
 from incidents.api.request_parsing import checked_choice, current_user, validated_body
 from incidents.api.serializers import messages as shapes
 from incidents.channels import CHANNELS
+from incidents.domain.alerting.message_template import VARIABLES
 from incidents.models import Delivery
-from incidents.notifications import content, delivery, routes, templates
+from incidents.notifications import routes, sender, templates
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require
@@ -75,7 +76,7 @@ class MessageVariables(APIView):
     @extend_schema(responses=shapes.VariableSerializer(many=True))
     def get(self, request: Request) -> Response:
         """What may stand in braces in the words of a message."""
-        rows = [{"name": name, "what": description} for name, description in content.VARIABLES.items()]
+        rows = [{"name": name, "what": description} for name, description in VARIABLES.items()]
         return Response(shapes.VariableSerializer(rows, many=True).data)
 
 
@@ -130,7 +131,7 @@ class Deliveries(ListAPIView[Delivery]):
 def _send_test(request: Request, team: Team, channel: str, address: str) -> Response:
     actor, now = current_user(request).get_username(), wiring.clock.now()
     return Response(
-        shapes.DeliverySerializer(delivery.send_test_message(channel, address, team=team, actor=actor, now=now)).data
+        shapes.DeliverySerializer(sender.send_test_message(channel, address, team=team, actor=actor, now=now)).data
     )
 
 

@@ -60,6 +60,8 @@ class Channel(ABC):
         """Hands the note over, or raises DeliveryError. Waits twenty seconds at most. What the other side answered, in a word."""
 
 
+HIDDEN_ADDRESS = "…"
+"""Of a channel that is gone: nobody knows what in it is secret."""
 CHANNELS: Registry[type[Channel]] = Registry(
     "channel",
     {
@@ -74,14 +76,9 @@ CHANNELS: Registry[type[Channel]] = Registry(
 )
 
 
-def channel(name: str) -> Channel:
-    """Raises UnknownPlugin with the nearest name."""
-    return CHANNELS.get(name)()
-
-
 def redacted_address(name: str, address: str) -> str:
     """An address as it may be shown; nothing of it where its channel is gone."""
     try:
-        return channel(name).shown(address)
+        return CHANNELS.get(name)().shown(address)
     except UnknownPlugin:
-        return "…"
+        return HIDDEN_ADDRESS

@@ -14,7 +14,7 @@ from incidents.lifecycle.annotation_fields import ANNOTATION_FIELDS as ANNOTATIO
 from incidents.models import Incident, IncidentEvent, Span
 from incidents.notifications import mentions, outbox, recipients, reminders
 from incidents.notifications.retract import retract
-from incidents.record import mappers, transitions
+from incidents.record import transitions
 from incidents.record.snooze import Snooze, check_snooze, is_snoozed
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can
@@ -32,7 +32,7 @@ def acknowledge(number: int, *, actor: User, now: datetime, expected_revision: i
         transitions.apply_transition(
             incident, Transition.ACKNOWLEDGE, fields, now=now, actor=name, expected_revision=expected_revision
         )
-        outbox.enqueue(incident, "acknowledged", mappers.spans_with_details(incident), now=now, actor=name)
+        outbox.enqueue(incident, "acknowledged", now=now, actor=name)
     return incident
 
 
@@ -56,7 +56,7 @@ def release(number: int, *, actor: User, now: datetime, expected_revision: int |
 def notify_released(incident: Incident, *, actor: str, now: datetime) -> None:
     """Who was told that somebody has it is told that nobody has; of a report the producers are asked again."""
     if retract(incident, "acknowledged", why=f"released by {actor}"):
-        outbox.enqueue(incident, "released", mappers.spans_with_details(incident), now=now, actor=actor)
+        outbox.enqueue(incident, "released", now=now, actor=actor)
     if incident.reported:
         reminders.start_reminders(incident, now=now)
 
@@ -85,7 +85,7 @@ def annotate(
         run: dict[str, Any] = {"run": incident.backfill_run_id} if "backfill_run" in changed else {}
         transitions.add_event(incident, "annotated", now=now, actor=name, text=words, fields=sorted(changed), **run)
         if "eta" in changed:
-            outbox.enqueue(incident, "eta", mappers.spans_with_details(incident), now=now, actor=name, text=words)
+            outbox.enqueue(incident, "eta", now=now, actor=name, text=words)
     return incident
 
 

@@ -1,4 +1,4 @@
-"""The incidents of one dataset while a batch of flips is posted to them; written inside the caller's transaction."""
+"""The incidents of one dataset while a batch of flips is added to them; written inside the caller's transaction."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
+from django.db.models import Prefetch, Q
+
 from incidents.domain.incident import spans
 from incidents.domain.incident.resolution import FalsePositive, Resolution, resolution_of_pass
 from incidents.domain.incident.state_machine import IncidentState, Transition
 from incidents.lifecycle import escalate, user_reports
-from incidents.lifecycle.escalate import affected_partition
 from incidents.models import Incident, Span
 from incidents.notifications import outbox
-from incidents.record import mappers, texts, transitions
-from incidents.record.mappers import incident_from_row, lock_joinable_incidents, spans_by_incident
+from incidents.record import texts, transitions
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Verdict
@@ -33,15 +33,16 @@ class IncidentChanges:
 
 
 class Correlator:
-    """Post flips in the order in which they happened, then settle once."""
+    """Add flips in the order in which they happened, then write once."""
 
     def __init__(self, dataset: Dataset, *, now: datetime) -> None:
         self.dataset = dataset
         self.now = now
-        rows = lock_joinable_incidents(dataset.pk, now=now)
-        span_rows = spans_by_incident(rows)
-        self._rows = {row.pk: row for row in rows}
-        self._values = {row.pk: incident_from_row(row, span_rows[row.pk]) for row in rows}
+        recent = Q(resolved_at=None) | Q(resolved_at__gt=now - spans.REOPEN_WITHIN)
+        joinable = dataset.incidents.select_for_update().filter(recent, reported=False).order_by("pk")
+        by_age = Prefetch("spans", Span.objects.order_by("began_at", "pk"))
+        self._rows = {row.pk: row for row in joinable.prefetch_related(by_age)}
+        self._values = {row.pk: row.as_value(row.spans.all()) for row in self._rows.values()}
         self._changes: defaultdict[int, IncidentChanges] = defaultdict(IncidentChanges)
 
     def add_flip(self, flip: Flip) -> None:
@@ -49,23 +50,6 @@ class Correlator:
             self._start_span(flip)
         else:
             self._end_span(flip)
-
-    def write_changes(self) -> None:
-        """Resolves what is over, names what goes on, and writes events and messages."""
-        for number, changes in self._changes.items():
-            row = self._rows[number]
-            span_rows = mappers.spans_with_details(row)
-            self._add_span_events(row, changes)
-            if spans.is_over(self._values[number].spans):
-                self._resolve_incident(row, changes, span_rows)
-            else:
-                self._update_title(row, [span for span in span_rows if span.ended_at is None])
-                if changes.occasion:
-                    outbox.enqueue(row, changes.occasion, span_rows, now=self.now)
-                elif more := _newly_affected(span_rows, changes, self.dataset):
-                    escalate.escalate(row, why=f"more data fails: {more}", loaded_spans=span_rows, now=self.now)
-            if changes.started_spans:
-                user_reports.match_waiting_reports(row, now=self.now)
 
     # A unit begins to fail
 
@@ -102,8 +86,7 @@ class Correlator:
             title=f"{self.dataset.name}: {Category(category).label}",
             opened_at=self.now,
         )
-        transitions.add_event(row, "opened", now=self.now, becomes=IncidentState.OPEN)
-        self._rows[row.pk], self._values[row.pk] = row, incident_from_row(row, ())
+        self._rows[row.pk], self._values[row.pk] = row, row.as_value(())
         self._changes[row.pk].occasion = "opened"
         return row.pk
 
@@ -138,22 +121,37 @@ class Correlator:
 
     # At the end of the batch
 
-    def _add_span_events(self, row: Incident, changes: IncidentChanges) -> None:
+    def write_changes(self) -> None:
+        """Names what goes on, resolves what is over, and writes events and messages."""
+        for number, changes in self._changes.items():
+            self._write_incident(self._rows[number], self._values[number], changes)
+
+    def _write_incident(self, row: Incident, value: spans.Incident, changes: IncidentChanges) -> None:
+        """First what it says, then its events, then who hears of it."""
+        span_rows, is_over = texts.spans_with_details(row), spans.is_over(value.spans)
+        title = texts.describe_incident(row, span_rows).title
+        if title != row.title and (changes.occasion or not is_over):
+            Incident.objects.filter(pk=row.pk).update(title=title)
+            row.title = title
+        if changes.occasion == "opened":
+            transitions.add_event(row, "opened", now=self.now, becomes=IncidentState.OPEN)
         for kind, rows in (("span_opened", changes.started_spans), ("span_closed", changes.ended_spans)):
             if rows:
-                transitions.add_event(
-                    row,
-                    kind,
-                    now=self.now,
-                    text=texts.ranges_text(rows, self.dataset),
-                    units=[span.unit_id for span in rows],
-                )
+                text, units = texts.ranges_text(rows, self.dataset), [span.unit_id for span in rows]
+                transitions.add_event(row, kind, now=self.now, text=text, units=units)
+        if is_over:
+            self._resolve_incident(row, changes, span_rows)
+        elif changes.occasion:
+            outbox.enqueue(row, changes.occasion, span_rows, now=self.now)
+        elif more := escalate.newly_affected(span_rows, changes.started_spans, changes.ended_spans):
+            text = texts.ranges_text(more, self.dataset)
+            escalate.escalate(row, why=f"more data fails: {text}", loaded_spans=span_rows, now=self.now)
+        if changes.started_spans:
+            user_reports.match_waiting_reports(row, now=self.now)
 
     def _resolve_incident(self, row: Incident, changes: IncidentChanges, span_rows: list[Span]) -> None:
         if row.state == IncidentState.RESOLVED:
             return
-        if changes.occasion:
-            self._update_title(row, span_rows)
         how = changes.resolution
         text = _RESOLUTION_TEXTS[how]
         fields = {"resolved_at": self.now, "resolution": how.value}
@@ -163,22 +161,6 @@ class Correlator:
         if not changes.occasion:  # else it came and went: nobody was told that it began
             outbox.enqueue(row, "resolved", span_rows, now=self.now, text=text)
         user_reports.resolve_matched_reports(row, now=self.now)
-
-    def _update_title(self, row: Incident, span_rows: list[Span]) -> None:
-        title = texts.incident_title(self.dataset, span_rows)
-        if title != row.title:
-            Incident.objects.filter(pk=row.pk).update(title=title)
-            row.title = title
-
-
-def _newly_affected(span_rows: list[Span], changes: IncidentChanges, dataset: Dataset) -> str:
-    """The data that fails besides, where more partitions or copies fail than did before the batch; else nothing."""
-    began = {span.pk for span in changes.started_spans}
-    after = [span for span in span_rows if span.ended_at is None]
-    before = {affected_partition(span) for span in (*after, *changes.ended_spans) if span.pk not in began}
-    if len(set(map(affected_partition, after))) <= len(before):
-        return ""
-    return texts.ranges_text([span for span in after if affected_partition(span) not in before], dataset)
 
 
 _RESOLUTION_TEXTS = {

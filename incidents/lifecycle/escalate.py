@@ -9,7 +9,7 @@ from incidents.domain.alerting.routing import Recipient
 from incidents.lifecycle import snoozes
 from incidents.models import Incident, Span
 from incidents.notifications import outbox
-from incidents.record import mappers, snooze, transitions
+from incidents.record import snooze, transitions
 
 
 def escalate(
@@ -24,8 +24,16 @@ def escalate(
     transitions.add_event(incident, "worse", now=now, text=why)
     if snooze.is_snoozed(incident, now=now) and incident.snoozed_until_worse:
         snoozes.end_snooze(incident, f"worse: {why}", now=now)
-    spans = mappers.spans_with_details(incident) if loaded_spans is None else loaded_spans
-    outbox.enqueue(incident, outbox.WORSE_OCCASION, spans, now=now, text=why, besides=besides)
+    outbox.enqueue(incident, outbox.WORSE_OCCASION, loaded_spans, now=now, text=why, besides=besides)
+
+
+def newly_affected(span_rows: Iterable[Span], started: Iterable[Span], ended: Iterable[Span]) -> list[Span]:
+    """What fails besides, where more partitions or copies fail than did before these spans started and ended."""
+    began = {span.pk for span in started}
+    after = [span for span in span_rows if span.ended_at is None]
+    before = {affected_partition(span) for span in (*after, *ended) if span.pk not in began}
+    more = [span for span in after if affected_partition(span) not in before]
+    return more if len(set(map(affected_partition, after))) > len(before) else []
 
 
 def affected_partition(span: Span) -> tuple[int, datetime, datetime]:

@@ -13,7 +13,6 @@ from django.db import transaction
 from django.db.models import F
 
 from incidents.lifecycle.correlate import Correlator
-from incidents.lifecycle.resolution import close_offboarded
 from incidents.models import Message, MessageState, Span
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.error_isolation import log_and_continue
@@ -29,8 +28,6 @@ def process_flips(*, now: datetime) -> int:
     for dataset in waiting.distinct():
         with log_and_continue(f"Taking in the flips of dataset {dataset}"):
             handled += _process_dataset(dataset, now=now)
-    update_stale_ranges()
-    close_offboarded(now=now)
     return handled
 
 
@@ -40,10 +37,10 @@ def _process_dataset(dataset_id: int, *, now: datetime) -> int:
         flips = _claim_flips(dataset, now)
         if not flips:
             return 0
-        ledger = Correlator(dataset, now=now)
+        correlator = Correlator(dataset, now=now)
         for flip in flips:
-            ledger.add_flip(flip)
-        ledger.write_changes()
+            correlator.add_flip(flip)
+        correlator.write_changes()
         if any(flip.unit.test.category == Category.FRESHNESS for flip in flips):
             _recheck_suppressed_messages(now)
     return len(flips)

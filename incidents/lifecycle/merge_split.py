@@ -14,7 +14,6 @@ from incidents.lifecycle import escalate, user_reports
 from incidents.models import Incident, Span, UserReport
 from incidents.notifications import outbox, recipients
 from incidents.record import texts, transitions
-from incidents.record.mappers import incident_from_row, spans_by_incident, spans_with_details
 from lakehub.kernel.errors import Conflict
 
 
@@ -25,12 +24,8 @@ def merge_incidents(
     with transaction.atomic():
         rows = {number: _locked_open_incident(number) for number in sorted({into, other})}  # in one order, whoever asks
         target, source = rows[into], rows[other]
-        span_rows, had, brought = (
-            spans_by_incident([target, source]),
-            spans_with_details(target),
-            spans_with_details(source),
-        )
-        spans.merge_incidents(*(incident_from_row(row, span_rows[row.pk]) for row in (target, source)))
+        had, brought = texts.spans_with_details(target), texts.spans_with_details(source)
+        spans.merge_incidents(target.as_value(had), source.as_value(brought))
         transitions.update_incident(
             target, {"opened_at": min(target.opened_at, source.opened_at)}, expected_revision=expected_revision
         )
@@ -54,7 +49,7 @@ def split_incident(
     """Moves the spans of `units` to a new incident, which is returned. Raises Refused, NotFound, Conflict."""
     with transaction.atomic():
         row = _locked_open_incident(number)
-        stay, go = spans.split_incident(incident_from_row(row, spans_by_incident([row])[row.pk]), units)
+        stay, go = spans.split_incident(row.as_value(texts.spans_with_details(row)), units)
         if spans.is_over(go) or spans.is_over(stay):
             raise Conflict(f"A split of #{number} must leave a failing unit on both sides. Nothing was changed.")
         transitions.update_incident(row, {}, expected_revision=expected_revision)
@@ -110,7 +105,7 @@ def _notify_merged(target: Incident, source: Incident, more: list[Span], *, now:
 
 def _notify_split(new_incident: Incident, row: Incident, *, now: datetime, actor: str) -> None:
     """Who heard of the one hears of the other, which has its own end; and that somebody has it, if so."""
-    new_spans, text = spans_with_details(new_incident), f"split from #{row.pk}"
+    new_spans, text = texts.spans_with_details(new_incident), f"split from #{row.pk}"
     outbox.enqueue(
         new_incident, "opened", new_spans, now=now, actor=actor, text=text, besides=recipients.earlier_recipients(row)
     )
@@ -119,6 +114,6 @@ def _notify_split(new_incident: Incident, row: Incident, *, now: datetime, actor
 
 
 def _update_title(row: Incident) -> None:
-    title = texts.incident_title(row.dataset, [span for span in spans_with_details(row) if span.ended_at is None])
+    title = texts.describe_incident(row, texts.spans_with_details(row)).title
     Incident.objects.filter(pk=row.pk).update(title=title)
     row.title = title

@@ -14,7 +14,7 @@ from incidents.lifecycle import user_reports
 from incidents.models import Incident, Span
 from incidents.notifications import outbox
 from incidents.notifications.retract import retract
-from incidents.record import mappers, transitions
+from incidents.record import transitions
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
@@ -65,7 +65,7 @@ def resolve_by_force(
         )
         units = _end_spans(incident, now)
         waivers.waive_units(units, Waiver(how.value), now=now)
-        outbox.enqueue(incident, "resolved", mappers.spans_with_details(incident), now=now, actor=actor, text=text)
+        outbox.enqueue(incident, "resolved", now=now, actor=actor, text=text)
         user_reports.resolve_matched_reports(incident, now=now)
     return incident
 
@@ -84,7 +84,7 @@ def undo_resolution(
 def notify_reopened(incident: Incident, *, actor: str, now: datetime, why: str) -> None:
     """Who was told that it is resolved is told that it is not; who was not hears nothing of either."""
     if retract(incident, "resolved", why=f"reopened by {actor}"):
-        outbox.enqueue(incident, "reopened", mappers.spans_with_details(incident), now=now, actor=actor, text=why)
+        outbox.enqueue(incident, "reopened", now=now, actor=actor, text=why)
 
 
 def reopen_incident(

@@ -12,7 +12,7 @@ from django.db import transaction
 
 from incidents.models import Incident, Message, MessageState, Span
 from incidents.notifications import outbox
-from incidents.record import mappers, transitions
+from incidents.record import transitions
 from incidents.record.snooze import Snooze
 from lakehub.kernel.outcome import Outcome
 from quality.models import Result
@@ -57,5 +57,5 @@ def _end_if_due(number: int, *, now: datetime) -> bool:
             return False
         why = f"failed {failure_count} more {'time' if failure_count == 1 else 'times'} since it was snoozed"
         end_snooze(incident, why, now=now)
-        outbox.enqueue(incident, outbox.WORSE_OCCASION, mappers.spans_with_details(incident), now=now, text=why)
+        outbox.enqueue(incident, outbox.WORSE_OCCASION, now=now, text=why)
         return True

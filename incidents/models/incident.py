@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
 from django.db.models import Q
 
+from incidents.domain.incident.resolution import FORCED_RESOLUTIONS
+from incidents.domain.incident.spans import Incident as IncidentValue
+from incidents.domain.incident.spans import Span as SpanValue
 from ingestion.models import JobRun
 from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.kernel.interval import Interval
 from quality.models import Category, Unit
 
 
@@ -112,6 +117,18 @@ class Incident(models.Model):
     def __str__(self) -> str:
         return f"#{self.pk} {self.title}"
 
+    def as_value(self, span_rows: Iterable[Span]) -> IncidentValue:
+        """What the rules of the domain are about; `span_rows` are its own."""
+        return IncidentValue(
+            id=self.pk,
+            dataset=self.dataset_id,
+            category=self.category,
+            opened_at=self.opened_at,
+            spans=tuple(span.as_value() for span in span_rows),
+            resolved_at=self.resolved_at,
+            forced=self.resolution in FORCED_RESOLUTIONS,
+        )
+
 
 class UserReport(models.Model):
     """What a person says is wrong that no test saw: over which data, since when."""
@@ -170,6 +187,10 @@ class Span(models.Model):
 
     def __str__(self) -> str:
         return f"{self.unit} in #{self.incident_id}"
+
+    def as_value(self) -> SpanValue:
+        """What the rules of the domain are about."""
+        return SpanValue(self.unit_id, self.copy_id, Interval(self.start, self.end), self.began_at, self.ended_at)
 
 
 class IncidentEvent(models.Model):

@@ -6,11 +6,10 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 
-from incidents.domain.alerting.routing import Recipient
+from incidents.domain.alerting.routing import AlertLabels, Recipient
 from incidents.models import Incident
 from incidents.notifications import outbox
-from incidents.notifications.recipients import personal_recipient, team_recipients
-from incidents.record.alert_settings import labels_of, setting_of
+from incidents.notifications.recipients import alert_setting_of, personal_recipient, team_recipients
 from lakehub.accounts.models import Team, User
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -52,8 +51,9 @@ def _recipients_of(user_or_team: User | Team, incident: Incident) -> Iterator[Re
     if isinstance(user_or_team, User):
         yield personal_recipient(user_or_team, "mentioned")
     else:
-        tone = setting_of(incident.dataset, incident.category)
-        yield from team_recipients(user_or_team, labels_of(incident.dataset, incident.category, tone), why="mentioned")
+        severity = alert_setting_of(incident.dataset, incident.category).severity
+        labels = AlertLabels(incident.dataset.tier, incident.category, severity)
+        yield from team_recipients(user_or_team, labels, why="mentioned")
 
 
 def _unknown_name_text(name: str, incident: Incident) -> str:

@@ -1,26 +1,75 @@
-"""Where a team hears of a matter: its routes, or its own e-mail address and webhook where it has none."""
+"""Who is told of an incident: the team that owns the dataset, by its routes, and who follows it; by how much it matters."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import MappingProxyType
 
-from incidents.domain.alerting.routing import AlertLabels, Recipient, unique_recipients
-from incidents.models import Incident, Message, MessageState, Route, Span, Subscription
-from incidents.record.alert_settings import labels_of, setting_of
+from incidents.domain.alerting import routing
+from incidents.domain.alerting.routing import AlertLabels, AlertSetting, AlertTemplate, Recipient, unique_recipients
+from incidents.models import Alert, Incident, Message, MessageState, Route, Span, Subscription
 from incidents.record.downstream_impact import DownstreamDataset, downstream_datasets
 from lakehub.accounts.models import Team, User
+from lakehub.catalog.models import Dataset
+from quality.domain.slas import TIERS, BadOverride, slas_for_tier
 
 LOG_CHANNEL = "log"
 """Where messages of teams go that named no address: it reaches nobody."""
+OPENING_OCCASIONS = ("opened", "reopened")
+"""Occasions that may be held; the others are told only to whom one of these was sent."""
+DIRECT_OCCASIONS = ("mentioned", "assigned", "rejected")
+"""Said to one person; whether they were told that it began does not matter."""
+OCCASIONS_FOLLOWED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType({"resolved": (), "released": ("acknowledged",)})
+"""What is told also to whom these were sent, whatever routes there are now; none are named: to whom anything was."""
+FOLLOWED_OCCASIONS = (*OPENING_OCCASIONS, "eta", "resolved")
+"""What subscribers hear of a dataset's incidents."""
+FOLLOWED_REPORT_OCCASIONS = ("acknowledged", "eta", "resolved")
+"""Of a user's report, once the producers said that it is true; before that it is theirs to answer."""
+DOWNSTREAM_REASON = "owner of"
+"""How the reason begins for which a team downstream is told."""
+
+
+# What a failure is worth
+
+
+def alert_setting_of(dataset: Dataset, category: str) -> AlertSetting:
+    """The alert of the dataset and category; the template where none is made yet."""
+    alert = Alert.objects.filter(dataset=dataset, category=category).first()
+    return alert.setting if alert is not None else AlertSetting(alert_template_of(dataset, category).severity)
+
+
+def alert_template_of(dataset: Dataset, category: str) -> AlertTemplate:
+    """By the tier and its urgency; overrides that cannot be read do not count."""
+    try:
+        slas = slas_for_tier(dataset.tier, dataset.overrides, freshness=dataset.freshness_sla)
+    except BadOverride:
+        slas = TIERS[dataset.tier]
+    return routing.alert_template(dataset.tier, slas.severity, category)
+
+
+# The team that owns the dataset
+
+
+def owning_team_recipients(incident: Incident, setting: AlertSetting) -> list[Recipient]:
+    """Nobody where the alert is muted, or no route takes it: `no_recipient_reason` says which."""
+    labels = AlertLabels(incident.dataset.tier, incident.category, setting.severity)
+    return [] if setting.muted else team_recipients(incident.dataset.team, labels)
+
+
+def no_recipient_reason(incident: Incident, setting: AlertSetting) -> str:
+    dataset = incident.dataset
+    if setting.muted:
+        return f"alerts of {dataset.name} in {incident.category} are muted: {setting.why}"
+    labels = AlertLabels(dataset.tier, incident.category, setting.severity)
+    return f"no route of team {dataset.team.name} takes {labels}"
 
 
 def team_recipients(
-    team: Team, matter: AlertLabels, *, why: str = "", routes: Sequence[Route] | None = None
+    team: Team, labels: AlertLabels, *, why: str = "", routes: Sequence[Route] | None = None
 ) -> list[Recipient]:
-    """Who in the team is told; nobody where its routes don't take it. `why` goes before what made them recipients.
+    """Who in the team is told: its routes, or its own e-mail address and webhook where it has none.
 
-    `routes` are all of the team's, where the caller has read them.
+    `why` goes before what made them recipients. `routes` are all of the team's, where the caller has read them.
     """
     team_routes = list(Route.objects.filter(team=team)) if routes is None else routes
     before = f"{why}: " if why else ""
@@ -29,7 +78,7 @@ def team_recipients(
     return [
         Recipient(route.channel, route.address, f"{before}route of team {team.name}", route.pk, route.may_delay)
         for route in team_routes
-        if route.enabled and route.matcher.matches(matter)
+        if route.enabled and route.matcher.matches(labels)
     ]
 
 
@@ -40,30 +89,13 @@ def _default_recipients(team: Team, before: str) -> list[Recipient]:
     return recipients or [Recipient(LOG_CHANNEL, team.name, f"{why}, which named no address")]
 
 
-OPENING_OCCASIONS = ("opened", "reopened")
-"""Occasions that may be held; the others are told only to whom one of these was sent."""
-
-
-DIRECT_OCCASIONS = ("mentioned", "assigned", "rejected")
-"""Said to one person; whether they were told that it began does not matter."""
-OCCASIONS_FOLLOWED_BY: Mapping[str, tuple[str, ...]] = MappingProxyType({"resolved": (), "released": ("acknowledged",)})
-"""What is told also to whom these were sent, whatever routes there are now; none are named: to whom anything was."""
-
-
-def recipients_of(incident: Incident, occasion: str) -> list[Recipient]:
-    """Who is told of it: the owners, who follows it, and of an end who heard of the beginning, by whatever route it was."""
-    return with_followers(owning_team_recipients(incident), incident, occasion)
-
-
-def owning_team_recipients(incident: Incident) -> list[Recipient]:
-    dataset = incident.dataset
-    tone = setting_of(dataset, incident.category)
-    return [] if tone.muted else team_recipients(dataset.team, labels_of(dataset, incident.category, tone))
+# Who follows it
 
 
 def with_followers(owners: Sequence[Recipient], incident: Incident, occasion: str) -> list[Recipient]:
+    """The owners, who follows it, and of an end who heard of the beginning, by whatever route it was."""
     before = earlier_recipients(incident, *OCCASIONS_FOLLOWED_BY[occasion]) if occasion in OCCASIONS_FOLLOWED_BY else ()
-    return unique_recipients([*owners, *following_recipients(incident, occasion), *before])
+    return unique_recipients([*owners, *_following_recipients(incident, occasion), *before])
 
 
 def earlier_recipients(incident: Incident, *occasions: str) -> list[Recipient]:
@@ -74,25 +106,7 @@ def earlier_recipients(incident: Incident, *occasions: str) -> list[Recipient]:
     return unique_recipients(Recipient(*row) for row in rows)
 
 
-def no_recipient_reason(incident: Incident) -> str:
-    dataset = incident.dataset
-    tone = setting_of(dataset, incident.category)
-    if tone.muted:
-        return f"alerts of {dataset.name} in {incident.category} are muted: {tone.why}"
-    matter = labels_of(dataset, incident.category, tone)
-    return f"no route of team {dataset.team.name} takes {matter}"
-
-
-OPENING_OCCASIONS = ("opened", "reopened")
-DOWNSTREAM_REASON = "owner of"
-"""How the reason begins for which a team downstream is told."""
-FOLLOWED_OCCASIONS = (*OPENING_OCCASIONS, "eta", "resolved")
-"""What subscribers hear of a dataset's incidents."""
-FOLLOWED_REPORT_OCCASIONS = ("acknowledged", "eta", "resolved")
-"""Of a user's report, once the producers said that it is true; before that it is theirs to answer."""
-
-
-def following_recipients(incident: Incident, occasion: str) -> Iterable[Recipient]:
+def _following_recipients(incident: Incident, occasion: str) -> Iterable[Recipient]:
     """Who is told of it besides the owning team, and why."""
     if incident.reported and occasion in FOLLOWED_REPORT_OCCASIONS:
         yield from reporter_recipients(incident)
@@ -135,5 +149,5 @@ def _downstream_team_recipients(incident: Incident) -> Iterator[Recipient]:
             nearest.setdefault(reached.dataset.team_id, reached)
     for reached in nearest.values():
         dataset = reached.dataset
-        matter = labels_of(dataset, incident.category, setting_of(dataset, incident.category))
-        yield from team_recipients(dataset.team, matter, why=f"{DOWNSTREAM_REASON} {reached}")
+        labels = AlertLabels(dataset.tier, incident.category, alert_setting_of(dataset, incident.category).severity)
+        yield from team_recipients(dataset.team, labels, why=f"{DOWNSTREAM_REASON} {reached}")

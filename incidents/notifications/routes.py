@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo, available_timezones
 
 from django.db import transaction
 
-from incidents.channels import CHANNELS, channel
+from incidents.channels import CHANNELS
 from incidents.domain.alerting.quiet_hours import ALL_DAYS, DigestInterval, QuietHours
 from incidents.domain.alerting.routing import Severity
 from incidents.models import Route
@@ -102,7 +102,7 @@ def _address_problems(route: Route) -> dict[str, str]:
     if not route.address.strip():
         return {"address": "Say where to: an address of the channel."}
     try:
-        channel(route.channel).check(route.address)
+        CHANNELS.get(route.channel)().check(route.address)
     except Refused as refused:
         return {"address": str(refused)}
     if route.digest != DigestInterval.NONE and not CHANNELS.get(route.channel).takes_digests:

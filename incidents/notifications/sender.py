@@ -7,6 +7,7 @@ nothing: the lease runs out and the next one sends. Killed between sending and n
 from __future__ import annotations
 
 import logging
+import time
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,28 +15,21 @@ from django.db import transaction
 from django.db.models import QuerySet
 from django.db.models.functions import Now
 
-from incidents.channels import DeliveryError, Notification
+from incidents.channels import CHANNELS, HIDDEN_ADDRESS, DeliveryError, Notification, redacted_address
 from incidents.domain.alerting.suppression import (
     AwaitRerun,
     DropMessage,
     HoldMessage,
     RerunFirst,
-    SendDecision,
     SendNow,
     Suppressor,
 )
-from incidents.models import NOT_LEASED, Message, MessageState, Span
-from incidents.notifications.delivery import deliver
-from incidents.notifications.outbox import UNSENT_STATES, WORSE_OCCASION
-from incidents.notifications.recipients import DIRECT_OCCASIONS, OPENING_OCCASIONS
-from incidents.notifications.retract import RETRACTING_OCCASIONS
-from incidents.notifications.send_conditions import (
-    CollectForDigest,
-    WaitForQuietHours,
-    decide_delivery,
-    delivery_window_of,
-)
+from incidents.models import NOT_LEASED, Delivery, Message, MessageState, Span
+from incidents.notifications.outbox import UNSENT_STATES
+from incidents.notifications.send_conditions import CollectForDigest, Decision, WaitForMessage, decide, thread_of
 from incidents.record import transitions
+from lakehub.accounts.audit import audit_log
+from lakehub.accounts.models import Team
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
 from quality.models import Lane
@@ -44,12 +38,11 @@ from quality.state import waivers
 logger = logging.getLogger(__name__)
 
 LEASE = timedelta(seconds=60)
-DELIVERED_STATES = (MessageState.SENT, MessageState.COLLECTED)
-"""What is collected for a digest is told with it."""
 RECHECK_AFTER = timedelta(seconds=30)
 """At a message that is held; a change of freshness makes it due at once."""
 RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
 MAX_ATTEMPTS = 10
+TEST_OCCASION = "test"
 
 
 def send_due_messages(*, now: datetime, limit: int = 50) -> int:
@@ -66,95 +59,31 @@ def _process_message(number: int, *, now: datetime) -> bool:
     if _due_messages(now).filter(pk=number).update(leased_until=Now() + LEASE) != 1:
         return False
     message = Message.objects.select_related("incident__dataset__team", "held_by", "route__team").get(pk=number)
-    if (ahead := _earlier_leased_message(message)) is not None:
-        _wait_for_message(ahead, message, now)
-    elif message.occasion in OPENING_OCCASIONS:
-        _apply_decision(decide_delivery(message, now), message, now)
-    elif message.occasion == WORSE_OCCASION:
-        _send_escalation(message, now)
-    elif message.occasion in DIRECT_OCCASIONS:
-        _send_in_window(message, now)
-    else:
-        _send_follow_up(message, now)
+    _carry_out(decide(message, now=now), message, now)
     return True
 
 
-def _apply_decision(decision: SendDecision, message: Message, now: datetime) -> None:
+def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
     match decision:
         case SendNow():
-            _send_in_window(message, now)
+            _send(message, now)
+        case CollectForDigest(at, why):
+            _update_and_release(message, state=MessageState.COLLECTED, why=why[:200], due_at=at, digest=None)
+        case WaitForMessage(first):
+            due_at = min(now + RECHECK_AFTER, max(now + timedelta(seconds=1), first.due_at))
+            _update_and_release(message, due_at=due_at)
         case HoldMessage(why, by, until):
             _hold(message, why, by, until, now)
         case RerunFirst():
             _rerun_before_sending(message, now)
         case AwaitRerun(until):
-            _wait_for_rerun(message, until, now)
+            _update_and_release(message, due_at=min(until, now + timedelta(seconds=2)))
         case DropMessage(why):
-            _drop(message, why + _suppression_text(message, now))
+            text = why + _suppression_text(message, now)
+            _update_and_release(message, state=MessageState.DROPPED, why=text[:200])
 
 
-def _send_follow_up(message: Message, now: datetime) -> None:
-    """Who was told that it began is told how it goes on."""
-    first = _opening_message(message)
-    if _is_retracted(message):
-        _drop(message, "taken back, and that was told before")
-    elif first is None or first.state in DELIVERED_STATES:
-        _send_in_window(message, now)
-    elif first.state in UNSENT_STATES:
-        _wait_for_message(first, message, now)
-    else:
-        _drop(message, "nobody was told that it began")
-
-
-def _send_escalation(message: Message, now: datetime) -> None:
-    """Held as the message that opened it would be; told also to whom its severity was too low before."""
-    first = _opening_message(message)
-    if first is not None and first.state in UNSENT_STATES:
-        _wait_for_message(first, message, now)
-    elif first is not None and first.state == MessageState.DROPPED:
-        _drop(message, "nobody was told that it began")
-    else:
-        _apply_decision(decide_delivery(message, now), message, now)
-
-
-def _opening_message(message: Message) -> Message | None:
-    """The message by which the same address was told, or will be, that it began."""
-    return _thread(message).filter(occasion__in=OPENING_OCCASIONS, pk__lt=message.pk).order_by("-pk").first()
-
-
-def _thread(message: Message) -> QuerySet[Message]:
-    """What is said of the same incident to the same address."""
-    return Message.objects.filter(incident=message.incident, channel=message.channel, address_key=message.address_key)
-
-
-def _earlier_leased_message(message: Message) -> Message | None:
-    """An earlier one that is being sent: what came later must not arrive first."""
-    return _thread(message).filter(pk__lt=message.pk, state__in=UNSENT_STATES).exclude(NOT_LEASED).first()
-
-
-def _is_retracted(message: Message) -> bool:
-    """Its address was told so while this one was tried in vain: now it would be the last word."""
-    back = RETRACTING_OCCASIONS.get(message.occasion)
-    later = _thread(message).filter(occasion=back, pk__gt=message.pk, state__in=DELIVERED_STATES)
-    return back is not None and later.exists()
-
-
-def _wait_for_message(first: Message, message: Message, now: datetime) -> None:
-    _update_and_release(message, due_at=min(now + RECHECK_AFTER, max(now + timedelta(seconds=1), first.due_at)))
-
-
-# Carrying out
-
-
-def _send_in_window(message: Message, now: datetime) -> None:
-    """Sends it now, after the quiet hours of its route, or with the route's digest."""
-    match delivery_window_of(message.route, now=now):
-        case WaitForQuietHours(until, why):
-            _hold(message, why, None, until, now)
-        case CollectForDigest(at, why):
-            _update_and_release(message, state=MessageState.COLLECTED, why=why[:200], due_at=at, digest=None)
-        case _:
-            _send(message, now)
+# Sending
 
 
 def _send(message: Message, now: datetime) -> None:
@@ -170,7 +99,7 @@ def _send(message: Message, now: datetime) -> None:
 
 def _notification(message: Message) -> Notification:
     """One thread an incident: it goes on with what was sent to the same address before."""
-    earlier = _thread(message).filter(pk__lt=message.pk, state=MessageState.SENT, digest=None)
+    earlier = thread_of(message).filter(pk__lt=message.pk, state=MessageState.SENT, digest=None)
     return Notification(
         message.pk,
         message.occasion,
@@ -181,6 +110,59 @@ def _notification(message: Message) -> Notification:
         thread=f"incident-{message.incident_id}",
         previous_ids=tuple(earlier.order_by("sent_at", "pk").values_list("pk", flat=True)),
     )
+
+
+def deliver(
+    note: Notification, name: str, address: str, *, team: Team, now: datetime, message: Message | None = None
+) -> Delivery:
+    """The one way out: the attempt is kept, whatever came of it. Raises what the channel raises: DeliveryError, or Refused.
+
+    Never call it inside a transaction: it waits for others.
+    """
+    attempt, error = _attempt(note, name, address, team=team, now=now, message=message)
+    if error is not None:
+        raise error
+    return attempt
+
+
+def send_test_message(name: str, address: str, *, team: Team, actor: str, now: datetime) -> Delivery:
+    """Sends a word to an address, so that a person sees whether it arrives. What came of it. Raises Refused."""
+    CHANNELS.get(name)().check(address)
+    audit_log.record(
+        actor, "test channel", f"team:{team.name}", now=now, channel=name, address=redacted_address(name, address)[:200]
+    )
+    body = f"{actor} tries whether messages for team {team.name} arrive here. Nothing is wrong."
+    note = Notification(
+        int(now.timestamp()), TEST_OCCASION, f"[test] Lakehub reaches {team.name}", body, {}, kind=TEST_OCCASION
+    )
+    attempt, _ = _attempt(note, name, address, team=team, now=now)
+    return attempt
+
+
+def _attempt(
+    note: Notification, name: str, address: str, *, team: Team, now: datetime, message: Message | None = None
+) -> tuple[Delivery, Exception | None]:
+    """Whatever goes wrong, the log has it; the caller decides what follows."""
+    began, shown, status, failed = time.monotonic(), HIDDEN_ADDRESS, "", None
+    try:
+        channel = CHANNELS.get(name)()
+        shown = channel.shown(address)
+        status = channel.send(note, address, now=now)
+    except Exception as error:
+        status, failed = getattr(error, "status", ""), error
+    delivery = Delivery.objects.create(
+        team=team,
+        message=message,
+        occasion=note.occasion,
+        channel=name,
+        address=shown[:200],
+        at=now,
+        ok=failed is None,
+        status=status[:20],
+        error=" ".join(str(failed).split())[:500] if failed else "",
+        ms=round((time.monotonic() - began) * 1000),
+    )
+    return delivery, failed
 
 
 def _record_failure(message: Message, error: Exception, now: datetime) -> None:
@@ -196,6 +178,9 @@ def _record_failure(message: Message, error: Exception, now: datetime) -> None:
         _update_and_release(message, state=MessageState.FAILED, attempt=attempt, error=str(error))
         text = f"{message.occasion} to {message.channel} {message.shown_address}: {error}"
         transitions.add_event(message.incident, "message_failed", now=now, text=text)
+
+
+# Waiting and dropping
 
 
 def _hold(message: Message, why: str, by: Suppressor | None, until: datetime | None, now: datetime) -> None:
@@ -231,14 +216,6 @@ def _rerun_before_sending(message: Message, now: datetime) -> None:
         text = f"{message.channel}{_suppression_text(message, now)} because {message.why}; rerun first"
         transitions.add_event(incident, "message_released", now=now, text=text)
         _update_and_release(message, released_at=now, why="waits for the rerun", due_at=now)
-
-
-def _wait_for_rerun(message: Message, until: datetime, now: datetime) -> None:
-    _update_and_release(message, due_at=min(until, now + timedelta(seconds=2)))
-
-
-def _drop(message: Message, why: str) -> None:
-    _update_and_release(message, state=MessageState.DROPPED, why=why[:200])
 
 
 def _update_and_release(message: Message, **sets: Any) -> None:

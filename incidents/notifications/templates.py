@@ -10,8 +10,10 @@ from django.db import transaction
 
 from incidents.domain.alerting import message_template
 from incidents.models import Incident, MessageTemplate
-from incidents.notifications import content
-from incidents.record import mappers
+from incidents.notifications.outbox import build_content
+from incidents.notifications.recipients import alert_setting_of
+from incidents.record.likely_cause import likely_cause
+from incidents.record.texts import spans_with_details
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.kernel.errors import NotFound, Refused
@@ -130,23 +132,26 @@ def preview_template(team: Team, occasion: str, *, subject: str, body: str, now:
     incident = _latest_incident(team)
     values: Mapping[str, str] = EXAMPLE_VALUES
     if incident is not None:
-        values = content.build_content(incident, mappers.spans_with_details(incident), now=now).values
+        spans = spans_with_details(incident)
+        cause, setting = (
+            likely_cause(incident, now=now, spans=spans),
+            alert_setting_of(incident.dataset, incident.category),
+        )
+        values = build_content(incident, spans, cause, setting.severity).values
     variables = {**values, "occasion": "opened" if occasion == OTHER_OCCASIONS else occasion}
-    in_words = content.render_message(
-        subject.strip() or content.DEFAULT_SUBJECT, _normalized_body(body) or content.DEFAULT_BODY, variables
-    )
+    in_words = message_template.render_message(subject.strip(), _normalized_body(body), variables)
     return TemplatePreview(*in_words, incident.pk if incident else None)
 
 
 def template_problems(subject: str, body: str) -> dict[str, str]:
     """Why these words cannot be used, by field."""
     problems = {
-        name: message_template.template_problem(text, content.VARIABLES)
+        name: message_template.template_problem(text, message_template.VARIABLES)
         for name, text in (("subject", subject), ("body", body))
     }
-    if len(subject.strip()) > content.MAX_SUBJECT_LENGTH:
+    if len(subject.strip()) > message_template.MAX_SUBJECT_LENGTH:
         problems["subject"] = (
-            f"A subject has {content.MAX_SUBJECT_LENGTH} characters at most, not {len(subject.strip())}."
+            f"A subject has {message_template.MAX_SUBJECT_LENGTH} characters at most, not {len(subject.strip())}."
         )
     if "\n" in subject.strip() or "\r" in subject.strip():
         problems["subject"] = "A subject is one line."
@@ -161,8 +166,8 @@ def _template_text(occasion: str, templates_by_occasion: Mapping[str, MessageTem
     subject, body = (counts.subject, counts.body) if counts else ("", "")
     return TemplateText(
         occasion,
-        subject or content.DEFAULT_SUBJECT,
-        body or content.DEFAULT_BODY,
+        subject or message_template.DEFAULT_SUBJECT,
+        body or message_template.DEFAULT_BODY,
         own is not None,
         own.changed_at if own else None,
         own.changed_by if own else "",

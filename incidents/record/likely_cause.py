@@ -72,17 +72,12 @@ class _FailureContext:
         return Q(start__lt=end, end__gt=start)
 
 
-def likely_cause(incident: Incident, *, now: datetime, spans: Sequence[Span] | None = None) -> LikelyCause:
-    """At most seven queries. `spans` are its spans with their units, tests, versions and copies, where they were read."""
-    case = _failure_context(incident, _load_spans(incident) if spans is None else spans, now)
+def likely_cause(incident: Incident, *, now: datetime, spans: Sequence[Span]) -> LikelyCause:
+    """At most seven queries. `spans` are its spans with their units, tests, versions and copies."""
+    case = _failure_context(incident, spans, now)
     if case is None:
         return NOT_DETECTED
     return next((cause for look in _DETECTORS if (cause := look(case))), UNKNOWN_CAUSE)
-
-
-def _load_spans(incident: Incident) -> list[Span]:
-    related = ("unit__test__version", "copy__data_center")
-    return list(Span.objects.filter(incident=incident).select_related(*related))
 
 
 def _failure_context(incident: Incident, spans: Sequence[Span], now: datetime) -> _FailureContext | None:

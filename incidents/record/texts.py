@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from django.conf import settings
@@ -48,7 +49,7 @@ def ranges_text(spans: Iterable[Span], dataset: Dataset) -> str:
     )
 
 
-def measurement_text(unit: Unit) -> str:
+def _measurement_text(unit: Unit) -> str:
     """`98.98% (975 of 985), needs > 99.9%`; empty where nothing was observed."""
     detail = unit.detail if isinstance(unit.detail, dict) else {}
     observed = str(detail.get("observed") or ("" if unit.observed is None else f"{unit.observed:,.6g}"))
@@ -57,31 +58,62 @@ def measurement_text(unit: Unit) -> str:
     return ", ".join(part for part in (f"{observed}{behind}", needs) if part)
 
 
-def incident_title(dataset: Dataset, spans: Sequence[Span]) -> str:
+@dataclass(frozen=True)
+class IncidentText:
+    """An incident in words. `about`: the spans that it speaks of, the one that has failed longest first."""
+
+    about: Sequence[Span]
+    title: str
+    observed: str
+    data: str
+    link: str
+
+
+def spans_with_details(incident: Incident) -> list[Span]:
+    """The spans of an incident with all that is said of them."""
+    related = ("unit__test__version", "copy__data_center")
+    return list(Span.objects.filter(incident=incident).select_related(*related).order_by("began_at", "start"))
+
+
+def describe_incident(incident: Incident, spans: Iterable[Span]) -> IncidentText:
+    """By what fails, or what failed where nothing does any more. `spans` come with their units, tests and copies."""
+    by_age = sorted(spans, key=lambda span: (span.began_at, span.start))
+    about = [span for span in by_age if span.ended_at is None] or by_age
+    dataset = incident.dataset
+    return IncidentText(
+        about,
+        title=_title(about, dataset),
+        observed=_observed_text(about, dataset),
+        data=ranges_text(about, dataset) if about else _reported_range_text(incident),
+        link=incident_url(incident),
+    )
+
+
+def _title(about: Sequence[Span], dataset: Dataset) -> str:
     """What is wrong, from the span that has failed longest."""
-    if not spans:
+    if not about:
         return f"{dataset.name}: nothing is failing any more"
-    first, *others = sorted(spans, key=lambda span: (span.began_at, span.start))
+    first, others = about[0], len(about) - 1
     where = f"{first.copy.data_center.name}, {data_range_text(Interval(first.start, first.end), dataset)}"
-    more = f" and {len(others)} more" if others else ""
-    measurement = measurement_text(first.unit)
+    more = f" and {others} more" if others else ""
+    measurement = _measurement_text(first.unit)
     return f"{dataset.name}: {first.unit.test.title}{': ' + measurement if measurement else ''} ({where}{more})"[
         :MAX_TITLE_LENGTH
     ]
 
 
-def observed_text(spans: Sequence[Span], dataset: Dataset) -> str:
+def _observed_text(about: Iterable[Span], dataset: Dataset) -> str:
     """`dc2 2026-11-16: 98.98% (975 of 985), needs > 99.9%`, of the few that fail longest."""
     measurements = [
-        f"{span.copy.data_center.name} {data_range_text(Interval(span.start, span.end), dataset)}: {measurement_text(span.unit)}"
-        for span in spans
-        if measurement_text(span.unit)
+        f"{span.copy.data_center.name} {data_range_text(Interval(span.start, span.end), dataset)}: {_measurement_text(span.unit)}"
+        for span in about
+        if _measurement_text(span.unit)
     ]
     more = f"; and {len(measurements) - MAX_OBSERVED} more" if len(measurements) > MAX_OBSERVED else ""
     return "; ".join(measurements[:MAX_OBSERVED]) + more
 
 
-def reported_range_text(incident: Incident) -> str:
+def _reported_range_text(incident: Incident) -> str:
     """Of what a person reported; empty where tests saw it."""
     report = getattr(incident, "report", None) if incident.reported else None
     if report is None:

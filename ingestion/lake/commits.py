@@ -15,7 +15,7 @@ from django.db import transaction
 
 from ingestion.lake import findings
 from ingestion.models import Commit, JobRun, TouchedPartition
-from ingestion.spark.tables.timeline import LakeCommit, Timeline
+from ingestion.spark.tables.timeline import TABLE_SERVICES, LakeCommit, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -65,7 +65,7 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
         commit, is_new = Commit.objects.get_or_create(copy=copy, instant=lake_commit.instant, defaults=facts)
         if not is_new:
             return None
-        touched = {} if lake_commit.is_table_service else touched_partitions(lake_commit, copy.dataset)
+        touched = {} if lake_commit.operation in TABLE_SERVICES else touched_partitions(lake_commit, copy.dataset)
         TouchedPartition.objects.bulk_create(
             TouchedPartition(commit=commit, copy=copy, start=over.start, end=over.end, rows=rows)
             for over, rows in touched.items()
@@ -79,7 +79,7 @@ def touched_partitions(lake_commit: LakeCommit, dataset: Dataset) -> dict[Interv
     rows: dict[Interval, int] = {}
     for name, change in lake_commit.partitions.items():
         over = _partition_interval(name, dataset)
-        rows[over] = rows.get(over, 0) + change.rows
+        rows[over] = rows.get(over, 0) + sum(change)
     return rows
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -14,7 +15,7 @@ from ingestion.lake import findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState
 from ingestion.runs.job_specs import check_params
 from ingestion.runs.leases import LEASE_DURATION, lease_end
-from ingestion.spark.contract.report import SUCCEEDED, JobReport
+from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -138,7 +139,7 @@ def mark_waiting(run: JobRun, worker: str, *, to: datetime, why: str, now: datet
 def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter: float) -> JobState:
     """Write the outcome down. After a failure the run is queued again, or given up with a finding; what it then is."""
     with transaction.atomic():
-        decision = None if report.ok else decide_after_failure(run.attempt, now=now, jitter=jitter)
+        decision = decide_after_failure(run.attempt, now=now, jitter=jitter) if report.status == FAILED else None
         state = (
             JobState.QUEUED if isinstance(decision, RetryAt) else JobState.FAILED if decision else JobState.SUCCEEDED
         )
@@ -174,7 +175,7 @@ def _outcome_fields(
     run: JobRun, report: JobReport, decision: RetryAt | GiveUp | None, state: JobState, now: datetime
 ) -> dict[str, Any]:
     fields = {
-        "report": report.as_dict(),
+        "report": asdict(report),
         "error": report.error or "",
         "state": state,
         "leased_by": "",

@@ -31,7 +31,7 @@ def main(arguments: list[str]) -> int:
     report = execute(spec, spark=open_session(spec.run_id), secrets=os.environ)
     report.write(report_path)
     print(f"{report.status}: {report.counts}{f' {report.error}' if report.error else ''}", file=sys.stderr)
-    return 0 if report.ok else 1
+    return 1 if report.status == FAILED else 0
 
 
 if __name__ == "__main__":

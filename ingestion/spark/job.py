@@ -124,7 +124,7 @@ class Job:
                 )
             ),
             checkpoint=commit.checkpoint,
-            partitions={name: change.rows for name, change in changes},
+            partitions={name: sum(change) for name, change in changes},
             schema=run["schema"],
             source_committed_from=run["source_committed_from"],
             source_committed_upto=run["source_committed_upto"],

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import pytest
 from pytest_django import Settings
 
-from incidents.channels import CHANNELS, DeliveryError, channel, redacted_address
+from incidents.channels import CHANNELS, DeliveryError, redacted_address
 from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW, ROUTING_KEY
 from tests.mail_server import Mailbox
@@ -51,8 +51,8 @@ def given(
 
 
 def test_a_note_arrives_once_with_what_it_says(given: Given) -> None:
-    channel(given.name).check(given.address)
-    assert channel(given.name).send(NOTE, given.address, now=NOW) in ("200", "250", "sent", "logged")
+    CHANNELS.get(given.name)().check(given.address)
+    assert CHANNELS.get(given.name)().send(NOTE, given.address, now=NOW) in ("200", "250", "sent", "logged")
     (arrived,) = given.arrived()
     assert "rows are missing" in " ".join(arrived.replace("\\n", " ").split())
 
@@ -67,7 +67,7 @@ def test_an_address_that_can_never_work_is_refused_by_name(given: Given) -> None
         else redacted_address(given.name, given.bad_address)
     )
     with pytest.raises(Refused, match=re.escape(shown_bad)):
-        channel(given.name).check(given.bad_address)
+        CHANNELS.get(given.name)().check(given.bad_address)
 
 
 def test_what_is_secret_in_an_address_is_not_shown(given: Given) -> None:
@@ -81,12 +81,12 @@ def test_what_does_not_arrive_is_said_without_the_secret(given: Given, receiver:
     if given.name == "log":
         return
     with pytest.raises(DeliveryError) as caught:
-        channel(given.name).send(NOTE, given.address, now=NOW)
+        CHANNELS.get(given.name)().send(NOTE, given.address, now=NOW)
     assert not caught.value.is_permanent
     assert not given.secret or given.secret not in str(caught.value)
 
 
 def test_an_unknown_channel_is_answered_with_the_nearest() -> None:
     with pytest.raises(LookupError, match=r"no channel `e-mail`\. Did you mean `email`"):
-        channel("e-mail")
+        CHANNELS.get("e-mail")()
     assert redacted_address("e-mail", "ops@example.org") == "…"

@@ -20,7 +20,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 from pytest_django import Settings
 
-from incidents.channels import DeliveryError, channel, http_client
+from incidents.channels import CHANNELS, DeliveryError, http_client
 from incidents.channels.webhook import SIGNATURE, TIMESTAMP, signature, signing_secret
 from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW
@@ -29,7 +29,7 @@ from tests.webhook_receiver import Receiver
 
 def test_a_webhook_is_a_cloud_event(receiver: Receiver, settings: Settings) -> None:
     settings.LAKEHUB_BASE_URL = "https://lakehub.example"
-    channel("webhook").send(NOTE, receiver.url, now=NOW)
+    CHANNELS.get("webhook")().send(NOTE, receiver.url, now=NOW)
     ((headers, _),) = receiver.got
     (event,) = receiver.posted()
     assert headers["Content-Type"] == "application/cloudevents+json; charset=utf-8"
@@ -47,7 +47,7 @@ def test_a_webhook_is_a_cloud_event(receiver: Receiver, settings: Settings) -> N
 
 
 def test_a_receiver_can_check_who_sent_a_webhook_and_when(receiver: Receiver) -> None:
-    channel("webhook").send(NOTE, receiver.url, now=NOW)
+    CHANNELS.get("webhook")().send(NOTE, receiver.url, now=NOW)
     ((headers, body),) = receiver.got
     assert headers[SIGNATURE] == signature(signing_secret(receiver.url), headers[TIMESTAMP], body)
     assert headers[TIMESTAMP] == str(int(NOW.timestamp()))
@@ -66,7 +66,7 @@ def test_a_signature_covers_the_time_and_the_body() -> None:
 def test_only_what_may_pass_is_tried_again(receiver: Receiver, status: int, is_permanent: bool) -> None:
     receiver.status = status
     with pytest.raises(DeliveryError, match=f"127.0.0.1 answered {status}") as caught:
-        channel("webhook").send(NOTE, receiver.url, now=NOW)
+        CHANNELS.get("webhook")().send(NOTE, receiver.url, now=NOW)
     assert (caught.value.is_permanent, caught.value.status) == (is_permanent, str(status))
 
 
@@ -75,7 +75,7 @@ def test_nobody_is_led_elsewhere(receiver: Receiver, name: str) -> None:
     receiver.status, receiver.headers = 307, {"Location": f"http://127.0.0.1:{receiver.port}/elsewhere"}
     address = f"json://127.0.0.1:{receiver.port}/hook?redirect=yes" if name == "apprise" else receiver.url
     with pytest.raises(DeliveryError, match="307"):
-        channel(name).send(NOTE, address, now=NOW)
+        CHANNELS.get(name)().send(NOTE, address, now=NOW)
     assert len(receiver.got) == 1
 
 
@@ -100,7 +100,7 @@ def test_how_long_the_other_side_asks_to_wait_is_understood(said: str, asked: ti
 def test_and_it_is_passed_on(receiver: Receiver, name: str) -> None:
     receiver.status, receiver.headers = 429, {"Retry-After": "90"}
     with pytest.raises(DeliveryError) as caught:
-        channel(name).send(NOTE, "0" * 32 if name == "pagerduty" else receiver.url, now=NOW)
+        CHANNELS.get(name)().send(NOTE, "0" * 32 if name == "pagerduty" else receiver.url, now=NOW)
     assert caught.value.retry_after == timedelta(seconds=90)
 
 
@@ -112,7 +112,7 @@ def test_and_it_is_passed_on(receiver: Receiver, name: str) -> None:
 def test_nothing_reaches_into_this_network(receiver: Receiver, settings: Settings, name: str, host: str) -> None:
     settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = False
     with pytest.raises(DeliveryError, match=r"inside this network\. LAKEHUB_ALLOW_PRIVATE_WEBHOOKS=1 allows") as caught:
-        channel(name).send(NOTE, f"http://{host}:{receiver.port}/hook", now=NOW)
+        CHANNELS.get(name)().send(NOTE, f"http://{host}:{receiver.port}/hook", now=NOW)
     assert caught.value.is_permanent
     assert receiver.got == []
 
@@ -123,7 +123,7 @@ def test_nothing_reaches_into_this_network(receiver: Receiver, settings: Setting
 def test_nor_does_what_a_library_sends(receiver: Receiver, settings: Settings, address: str) -> None:
     settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = False
     with pytest.raises(DeliveryError, match=r"127\.0\.0\.1 is inside this network") as caught:
-        channel("apprise").send(NOTE, address.format(port=receiver.port), now=NOW)
+        CHANNELS.get("apprise")().send(NOTE, address.format(port=receiver.port), now=NOW)
     assert caught.value.is_permanent
     assert receiver.got == []
 
@@ -131,7 +131,7 @@ def test_nor_does_what_a_library_sends(receiver: Receiver, settings: Settings, a
 @pytest.mark.parametrize("address", ["syslog://", "dbus://", "GNOME://", " syslog://", "syslog://\n", "windows://x"])
 def test_nor_does_it_act_on_this_machine(address: str) -> None:
     with pytest.raises(Refused, match=r"the machine that Lakehub runs on|understands"):
-        channel("apprise").send(NOTE, address, now=NOW)
+        CHANNELS.get("apprise")().send(NOTE, address, now=NOW)
 
 
 def test_the_address_that_was_checked_is_the_one_connected_to(
@@ -152,7 +152,7 @@ def test_the_address_that_was_checked_is_the_one_connected_to(
     monkeypatch.setattr(socket, "getaddrinfo", look_up)
     monkeypatch.setattr(socket, "create_connection", connect)
     with pytest.raises(DeliveryError, match="far away"):
-        channel("webhook").send(NOTE, f"http://rebind.example:{receiver.port}/hook", now=NOW)
+        CHANNELS.get("webhook")().send(NOTE, f"http://rebind.example:{receiver.port}/hook", now=NOW)
     assert connected == [("93.184.216.34", receiver.port)]
 
 
@@ -161,7 +161,7 @@ def test_an_answer_that_never_ends_is_hung_up_on(settings: Settings, monkeypatch
     settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = True
     monkeypatch.setattr(http_client, "TIMEOUT", 0.2)
     with _drip() as port, pytest.raises(DeliveryError, match=r"it took longer than 0\.2 s") as caught:
-        channel("webhook").send(NOTE, f"http://127.0.0.1:{port}/hook", now=NOW)
+        CHANNELS.get("webhook")().send(NOTE, f"http://127.0.0.1:{port}/hook", now=NOW)
     assert not caught.value.is_permanent
 
 
@@ -174,7 +174,7 @@ def test_so_it_is_under_tls(settings: Settings, monkeypatch: pytest.MonkeyPatch,
     trusting = ssl.create_default_context(cafile=str(tmp_path / "key-and-certificate.pem"))
     monkeypatch.setattr(ssl, "create_default_context", lambda: trusting)
     with _drip(ours) as port, pytest.raises(DeliveryError, match=r"was not reached"):
-        channel("webhook").send(NOTE, f"https://127.0.0.1:{port}/hook", now=NOW)
+        CHANNELS.get("webhook")().send(NOTE, f"https://127.0.0.1:{port}/hook", now=NOW)
 
 
 def certificate(folder: Path) -> Path:
@@ -203,7 +203,7 @@ def certificate(folder: Path) -> Path:
 )
 def test_an_address_that_is_no_url_is_refused(name: str, address: str) -> None:
     with pytest.raises(Refused):
-        channel(name).check(address)
+        CHANNELS.get(name)().check(address)
 
 
 @contextmanager

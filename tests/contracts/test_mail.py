@@ -7,14 +7,14 @@ from dataclasses import replace
 import pytest
 from pytest_django import Settings
 
-from incidents.channels import DeliveryError, channel
+from incidents.channels import CHANNELS, DeliveryError
 from tests.contracts.conftest import NOTE, NOW
 from tests.mail_server import Mailbox, mail_server
 
 
 def test_mail_has_one_line_of_subject_and_an_id_that_shows_a_note_that_comes_twice(mailbox: Mailbox) -> None:
     for _ in range(2):
-        assert channel("email").send(NOTE, "ops@example.org", now=NOW) == "250"
+        assert CHANNELS.get("email")().send(NOTE, "ops@example.org", now=NOW) == "250"
     (to, first), (_, second) = mailbox.got
     assert to == ["ops@example.org"]
     assert first["Subject"] == "[opened] flights: rows are missing"
@@ -29,7 +29,7 @@ def test_an_incident_is_one_thread(mailbox: Mailbox) -> None:
         replace(NOTE, id=12, occasion="resolved", previous_ids=(7, 9)),
     ]
     for note in told:
-        channel("email").send(note, "ops@example.org", now=NOW)
+        CHANNELS.get("email")().send(note, "ops@example.org", now=NOW)
     first, second, third = (message for _, message in mailbox.got)
     assert second["In-Reply-To"] == second["References"] == first["Message-ID"]
     assert third["In-Reply-To"] == second["Message-ID"]
@@ -37,7 +37,7 @@ def test_an_incident_is_one_thread(mailbox: Mailbox) -> None:
 
 
 def test_a_long_thread_names_its_first_and_its_latest(mailbox: Mailbox) -> None:
-    channel("email").send(replace(NOTE, id=999, previous_ids=tuple(range(1, 101))), "ops@example.org", now=NOW)
+    CHANNELS.get("email")().send(replace(NOTE, id=999, previous_ids=tuple(range(1, 101))), "ops@example.org", now=NOW)
     named = mailbox.got[0][1]["References"].split()
     assert len(named) == 21
     assert (named[0], named[-1]) == ("<lakehub-message-1@localhost>", "<lakehub-message-100@localhost>")
@@ -47,7 +47,7 @@ def test_a_long_thread_names_its_first_and_its_latest(mailbox: Mailbox) -> None:
     "subject", ["a\r\nBcc: spy@example.org", "a\nBcc: spy@example.org", "a\rBcc: x", "a\x0bb\x0cc\x85d"]
 )
 def test_no_subject_adds_a_header_or_a_reader(mailbox: Mailbox, subject: str) -> None:
-    channel("email").send(replace(NOTE, subject=subject), "ops@example.org", now=NOW)
+    CHANNELS.get("email")().send(replace(NOTE, subject=subject), "ops@example.org", now=NOW)
     ((to, message),) = mailbox.got
     assert to == ["ops@example.org"]
     assert message["Bcc"] is None
@@ -55,7 +55,9 @@ def test_no_subject_adds_a_header_or_a_reader(mailbox: Mailbox, subject: str) ->
 
 
 def test_a_body_may_look_like_the_end_of_a_mail(mailbox: Mailbox) -> None:
-    channel("email").send(replace(NOTE, body="one\n.\nRCPT TO:<spy@example.org>\n..two"), "ops@example.org", now=NOW)
+    CHANNELS.get("email")().send(
+        replace(NOTE, body="one\n.\nRCPT TO:<spy@example.org>\n..two"), "ops@example.org", now=NOW
+    )
     ((to, message),) = mailbox.got
     assert to == ["ops@example.org"]
     assert message.get_content().split() == ["one", ".", "RCPT", "TO:<spy@example.org>", "..two"]
@@ -63,7 +65,7 @@ def test_a_body_may_look_like_the_end_of_a_mail(mailbox: Mailbox) -> None:
 
 def test_who_does_not_exist_is_not_written_to_again(mailbox: Mailbox) -> None:
     with pytest.raises(DeliveryError, match=r"nobody@example\.org: 550 nobody here by that name") as caught:
-        channel("email").send(NOTE, "nobody@example.org", now=NOW)
+        CHANNELS.get("email")().send(NOTE, "nobody@example.org", now=NOW)
     assert (caught.value.is_permanent, caught.value.status) == (True, "550")
 
 
@@ -72,7 +74,7 @@ def test_who_may_not_be_written_to_yet_is(settings: Settings) -> None:
         settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
         settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", kept.port
         with pytest.raises(DeliveryError, match="450") as caught:
-            channel("email").send(NOTE, "slow@example.org", now=NOW)
+            CHANNELS.get("email")().send(NOTE, "slow@example.org", now=NOW)
     assert (caught.value.is_permanent, caught.value.status) == (False, "450")
 
 
@@ -80,11 +82,11 @@ def test_a_mail_server_that_is_down_is_tried_again(settings: Settings) -> None:
     settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
     settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
     with pytest.raises(DeliveryError, match="did not take it") as caught:
-        channel("email").send(NOTE, "ops@example.org", now=NOW)
+        CHANNELS.get("email")().send(NOTE, "ops@example.org", now=NOW)
     assert not caught.value.is_permanent
 
 
 def test_without_a_mail_server_it_says_which_setting_is_missing(settings: Settings) -> None:
     settings.EMAIL_BACKEND, settings.EMAIL_HOST = "django.core.mail.backends.smtp.EmailBackend", ""
     with pytest.raises(DeliveryError, match="LAKEHUB_SMTP_HOST"):
-        channel("email").send(NOTE, "owner@example.org", now=NOW)
+        CHANNELS.get("email")().send(NOTE, "owner@example.org", now=NOW)

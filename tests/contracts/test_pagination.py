@@ -6,13 +6,13 @@ from dataclasses import replace
 
 import pytest
 
-from incidents.channels import DeliveryError, Notification, channel
+from incidents.channels import CHANNELS, DeliveryError, Notification
 from tests.contracts.conftest import FACTS, NOTE, NOW, ROUTING_KEY
 from tests.webhook_receiver import Receiver
 
 
 def page(note: Notification) -> None:
-    channel("pagerduty").send(note, ROUTING_KEY, now=NOW)
+    CHANNELS.get("pagerduty")().send(note, ROUTING_KEY, now=NOW)
 
 
 def test_an_incident_is_one_alert_from_trigger_to_resolve(receiver: Receiver) -> None:
@@ -79,7 +79,7 @@ def test_what_pagerduty_does_not_like_is_said(receiver: Receiver) -> None:
 
 
 def test_slack_gets_blocks_and_a_text_for_notifications(receiver: Receiver) -> None:
-    channel("slack").send(NOTE, receiver.url, now=NOW)
+    CHANNELS.get("slack")().send(NOTE, receiver.url, now=NOW)
     (said,) = receiver.posted()
     assert said["text"] == "[opened] flights: rows\nare missing"
     assert [block["type"] for block in said["blocks"]] == ["header", "section", "section", "actions"]
@@ -88,7 +88,9 @@ def test_slack_gets_blocks_and_a_text_for_notifications(receiver: Receiver) -> N
 
 
 def test_nothing_in_a_note_calls_a_whole_channel(receiver: Receiver) -> None:
-    channel("slack").send(replace(NOTE, subject="<!channel>", body="<http://evil|here> & more"), receiver.url, now=NOW)
+    CHANNELS.get("slack")().send(
+        replace(NOTE, subject="<!channel>", body="<http://evil|here> & more"), receiver.url, now=NOW
+    )
     body = receiver.got[0][1].decode()
     assert "<!channel>" not in body.replace('"plain_text", "text": "<!channel>"', "")
     assert "&lt;http://evil|here&gt; &amp; more" in body
@@ -96,7 +98,7 @@ def test_nothing_in_a_note_calls_a_whole_channel(receiver: Receiver) -> None:
 
 
 def test_slack_takes_no_more_than_it_says(receiver: Receiver) -> None:
-    channel("slack").send(replace(NOTE, subject="s" * 500, body="b" * 9000), receiver.url, now=NOW)
+    CHANNELS.get("slack")().send(replace(NOTE, subject="s" * 500, body="b" * 9000), receiver.url, now=NOW)
     header, _, section, _ = receiver.posted()[0]["blocks"]
     assert (len(header["text"]["text"]), len(section["text"]["text"])) == (150, 3000)
 
@@ -104,4 +106,4 @@ def test_slack_takes_no_more_than_it_says(receiver: Receiver) -> None:
 def test_what_slack_does_not_like_is_said(receiver: Receiver) -> None:
     receiver.status, receiver.says = 404, "no_service"
     with pytest.raises(DeliveryError, match="answered 404: no_service"):
-        channel("slack").send(NOTE, receiver.url, now=NOW)
+        CHANNELS.get("slack")().send(NOTE, receiver.url, now=NOW)

@@ -11,8 +11,9 @@ from django.views.decorators.http import require_POST
 
 from frontend.ui.form_actions import actor_of, errors_as_messages
 from incidents.channels import CHANNELS
+from incidents.domain.alerting.message_template import VARIABLES
 from incidents.models import Delivery
-from incidents.notifications import content, delivery, routes, templates
+from incidents.notifications import routes, sender, templates
 from incidents.notifications.templates import TemplatePreview, TemplateText
 from lakehub import wiring
 from lakehub.accounts.models import Team
@@ -91,9 +92,7 @@ def _send_trial(request: HttpRequest, team: Team, channel: str, address: str, *,
     with errors_as_messages(request):
         if channel not in CHANNELS:
             raise Refused(f"There is no channel `{channel}`.{did_you_mean(channel, CHANNELS)}")
-        sent = delivery.send_test_message(
-            channel, address, team=team, actor=actor.get_username(), now=wiring.clock.now()
-        )
+        sent = sender.send_test_message(channel, address, team=team, actor=actor.get_username(), now=wiring.clock.now())
         if sent.ok:
             messages.info(request, f"{sent.address} took it over {channel}: {sent.status}, in {sent.ms:,} ms.")
         else:
@@ -125,7 +124,7 @@ def _template_form(
         "body": body,
         "errors": errors,
         "preview": preview,
-        "variables": [(f"{{{name}}}", explanation) for name, explanation in content.VARIABLES.items()],
+        "variables": [(f"{{{name}}}", explanation) for name, explanation in VARIABLES.items()],
         "may_change": can(actor_of(request), "onboard", team),
     }
     return render(request, "screens/team/templates/message_template.html", context, status=422 if errors else 200)

@@ -6,8 +6,8 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
+from incidents.domain.alerting.message_template import MAX_SUBJECT_LENGTH
 from incidents.models import Delivery
-from incidents.notifications.content import MAX_SUBJECT_LENGTH
 from incidents.notifications.templates import MAX_BODY_LENGTH, OCCASIONS
 
 

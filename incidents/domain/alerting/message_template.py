@@ -1,5 +1,7 @@
 """The words of a message that people may edit: text with `{name}` in it, for documented names and nothing else.
 
+What may stand in braces is VARIABLES, one line each.
+
 There is no language behind the braces: no attributes, no indexes, no filters, no format specifications, no escapes. A
 name is looked up once in a table of finished texts, and what comes out of the table is not looked at again. (Elsewhere
 templates of notifications reached the objects behind the names: CVE-2026-22244.)
@@ -11,6 +13,59 @@ import re
 from collections.abc import Iterable, Mapping
 
 from lakehub.kernel.suggest import did_you_mean
+
+MAX_SUBJECT_LENGTH = 300
+VARIABLES = {
+    "number": "of the incident",
+    "occasion": "what happened, such as opened or resolved",
+    "title": "what is wrong, in a line",
+    "dataset": "its name",
+    "tier": "0 (highest) to 5",
+    "team": "that owns it",
+    "category": "freshness, completeness, duplicates, consistency, ingestion or others",
+    "severity": "critical, high, medium or low",
+    "state": "of the incident",
+    "observed": "what was observed, against what the test needs",
+    "test": "the test that fails longest",
+    "data": "the data that is affected, by data center",
+    "since": "when the first failure was",
+    "cause": "the likely cause: upstream, a late or failed run, a schema change",
+    "cause_link": "where to look at it",
+    "next": "when it is tested again",
+    "eta": "when recovery is expected",
+    "assignee": "who has it",
+    "resolution": "how it was resolved",
+    "actor": "who did what is told",
+    "text": "what they said",
+    "link": "the page of the incident",
+}
+DEFAULT_SUBJECT = "[{occasion}] {title}"
+DEFAULT_BODY = """{title}
+
+Dataset: {dataset}, tier {tier}, team {team}
+Category: {category}, severity {severity}
+Observed: {observed}
+Data: {data}
+Since: {since}
+Likely cause: {cause} {cause_link}
+State: {state}
+By: {actor}
+Resolved: {resolution}
+Why: {text}
+Recovery expected: {eta}
+Next rerun: {next}
+
+{link}"""
+REQUIRED_LINES = {
+    "dataset": "Dataset: {dataset}",
+    "category": "Category: {category}",
+    "observed": "Observed: {observed}",
+    "data": "Data: {data}",
+    "since": "Since: {since}",
+    "cause": "Likely cause: {cause} {cause_link}",
+    "link": "{link}",
+}
+"""What every message says: where a template leaves one out, its line stands below."""
 
 VARIABLE = re.compile(r"\{([a-z_]+)\}")
 _BRACED = re.compile(r"\{([^{}\n]*)\}?|\}")
@@ -34,6 +89,14 @@ def template_problem(template: str, known_names: Iterable[str]) -> str:
             f"`{whole}` is no variable: braces hold one name from the list, such as {{{table[0]}}}, and nothing else."
         )
     return ""
+
+
+def render_message(subject: str, body: str, values: Mapping[str, str]) -> tuple[str, str]:
+    """Subject and body, Lakehub's own where they are empty; what every message says is never left out."""
+    body = body or DEFAULT_BODY
+    left_out = [line for name, line in REQUIRED_LINES.items() if name not in variables_in(body)]
+    whole = "\n".join([body, "", *left_out]) if left_out else body
+    return render_line(subject or DEFAULT_SUBJECT, values)[:MAX_SUBJECT_LENGTH], render_text(whole, values)
 
 
 def render_line(template: str, values: Mapping[str, str]) -> str:

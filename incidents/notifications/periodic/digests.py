@@ -15,8 +15,8 @@ from django.db.models.functions import Now
 
 from incidents.channels import DeliveryError, Notification
 from incidents.models import NOT_LEASED, Digest, DigestState, Incident, Message, MessageState, Route
-from incidents.notifications.delivery import deliver
 from incidents.notifications.periodic.digest_text import digest_body, digest_subject
+from incidents.notifications.sender import deliver
 from incidents.record import transitions
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.error_isolation import log_and_continue

@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 
 from incidents.channels import DeliveryError, Notification
 from incidents.models import NOT_LEASED, MessageState, WeeklyReportMail
-from incidents.notifications.delivery import deliver
 from incidents.notifications.periodic import weekly_report_text
+from incidents.notifications.sender import deliver
 from lakehub.accounts.models import Team
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.error_isolation import log_and_continue

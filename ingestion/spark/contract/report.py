@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,10 +53,6 @@ class JobReport:
     report_version: int = REPORT_VERSION
 
     @property
-    def ok(self) -> bool:
-        return self.status != FAILED
-
-    @property
     def is_accounted(self) -> bool:
         """The sum holds, and no more keys were written than events applied."""
         return self.counts.is_balanced and self.written.total <= self.counts.applied
@@ -71,9 +67,6 @@ class JobReport:
 
     def to_json(self) -> str:
         return dump(self)
-
-    def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
     def write(self, path: Path) -> None:
         """Whole or not at all: under a temporary name first, then renamed."""

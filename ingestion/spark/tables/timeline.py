@@ -9,10 +9,10 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import fastavro
 from pyarrow import fs
@@ -26,6 +26,8 @@ _WRITES = ("commit", "deltacommit", "replacecommit")
 _COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
 _LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
+TABLE_SERVICES = ("CLUSTER", "COMPACT")
+"""Operations that move rows but change none."""
 _MAX_READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
@@ -34,17 +36,12 @@ class NotATable(ValueError):
     """A URI was given where no Hudi table is."""
 
 
-@dataclass(frozen=True)
-class PartitionChange:
-    """What a commit wrote in one partition, by the table format's own statistics."""
+class PartitionChange(NamedTuple):
+    """Rows that a commit wrote in one partition, by the table format's own statistics; their sum is the rows that changed."""
 
     inserts: int = 0
     updates: int = 0
     deletes: int = 0
-
-    @property
-    def rows(self) -> int:
-        return self.inserts + self.updates + self.deletes
 
 
 @dataclass(frozen=True)
@@ -53,29 +50,13 @@ class LakeCommit:
 
     instant: str
     completed: str
-    action: str
+    """The instant of its completion: it orders the commits."""
+    completed_at: datetime
+    """By the platform's clock, which the run has told where it differs from the wall's."""
     operation: str
-    partitions: dict[str, PartitionChange] = field(default_factory=dict)
-    extra: dict[str, str] = field(default_factory=dict)
-
-    @property
-    def completed_at(self) -> datetime:
-        """By the platform's clock, which the run has told where it differs from the wall's."""
-        return instant_to_datetime(self.completed) + timedelta(seconds=self.run.get("clock_ahead_s", 0.0))
-
-    @cached_property
-    def checkpoint(self) -> dict[str, Any] | None:
-        return json.loads(self.extra[CHECKPOINT_KEY]) if CHECKPOINT_KEY in self.extra else None
-
-    @cached_property
-    def run(self) -> dict[str, Any]:
-        run: dict[str, Any] = json.loads(self.extra.get(RUN_KEY, "{}"))
-        return run
-
-    @property
-    def is_table_service(self) -> bool:
-        """Clustering and compaction move rows but change none."""
-        return self.operation in ("CLUSTER", "COMPACT")
+    partitions: dict[str, PartitionChange]
+    checkpoint: dict[str, Any] | None
+    run: dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -150,11 +131,16 @@ class Timeline:
         match = _COMPLETED.fullmatch(name)
         assert match is not None
         record = _read_avro_record(self._read_bytes(f".hoodie/timeline/{name}"))
-        extra = {
-            key: value for key, value in (record.get("extraMetadata") or {}).items() if key.startswith(METADATA_PREFIX)
-        }
+        extra = record.get("extraMetadata") or {}
+        run = json.loads(extra.get(RUN_KEY, "{}"))
         return LakeCommit(
-            match[1], match[2], match[3], record.get("operationType") or "UNKNOWN", _partition_changes(record), extra
+            instant=match[1],
+            completed=match[2],
+            completed_at=instant_to_datetime(match[2]) + timedelta(seconds=run.get("clock_ahead_s", 0.0)),
+            operation=record.get("operationType") or "UNKNOWN",
+            partitions=_partition_changes(record),
+            checkpoint=json.loads(extra.get(CHECKPOINT_KEY, "null")),
+            run=run,
         )
 
     def _heartbeat(self, instant: str) -> datetime | None:

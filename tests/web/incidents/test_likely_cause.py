@@ -10,6 +10,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from incidents.models import Incident
 from incidents.record.likely_cause import CauseKind, LikelyCause, likely_cause
+from incidents.record.texts import spans_with_details
 from ingestion.lake import findings
 from ingestion.lake.findings import JOB_FAILING, SCHEMA_INCOMPATIBLE
 from ingestion.models import JobState
@@ -48,7 +49,7 @@ def flights() -> Dataset:
 
 
 def cause(incident: Incident) -> LikelyCause:
-    return likely_cause(incident, now=NOW)
+    return likely_cause(incident, now=NOW, spans=spans_with_details(incident))
 
 
 def raised(dataset: Dataset, kind: str, at: datetime, message: str) -> None:

@@ -10,13 +10,15 @@ from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
-from incidents.channels import DeliveryError, Notification, channel
+from incidents.channels import CHANNELS, DeliveryError, Notification
 from incidents.channels.webhook import Webhook
+from incidents.domain.alerting.routing import Severity
 from incidents.lifecycle import actions
 from incidents.lifecycle.intake import process_flips
 from incidents.models import Delivery, Incident, Message, MessageTemplate
-from incidents.notifications import content
+from incidents.notifications.outbox import build_content
 from incidents.notifications.sender import send_due_messages
+from incidents.record.likely_cause import NOT_DETECTED
 from lakehub.accounts.models import Team
 from lakehub.kernel.outcome import Verdict
 from quality.models import Category
@@ -131,7 +133,7 @@ def test_words_for_every_occasion_give_way_to_those_for_one(stage: FailingDatase
             changed_by="ana",
         )
     incident = stage.opened()
-    said = content.build_content(incident, [], now=NOW)
+    said = build_content(incident, [], NOT_DETECTED, Severity.LOW)
     assert [said.render(occasion).subject for occasion in ("opened", "resolved")] == [
         "<> opened",
         "<resolved> resolved",
@@ -155,7 +157,8 @@ def test_words_that_were_stored_and_are_no_variables_stay_words(stage: FailingDa
 
 def test_what_a_person_says_is_no_template(stage: FailingDataset) -> None:
     incident = stage.opened()
-    said = content.build_content(incident, [], now=NOW, actor="{link}", text="{{ 7 * 7 }} {dataset}\nState: resolved")
+    hostile = "{{ 7 * 7 }} {dataset}\nState: resolved"
+    said = build_content(incident, [], NOT_DETECTED, Severity.LOW, actor="{link}", text=hostile)
     assert "By: {link}" in said.render("commented").body
     assert "Why: {{ 7 * 7 }} {dataset} State: resolved" in said.render("commented").body
 
@@ -239,4 +242,4 @@ def test_addresses_are_ciphertext_at_rest_and_found_all_the_same(stage: FailingD
 
 def test_every_channel_is_one_that_is_known() -> None:
     with pytest.raises(LookupError, match="Did you mean `slack`"):
-        channel("slakc")
+        CHANNELS.get("slakc")

@@ -9,10 +9,14 @@ from django.core import mail
 from django.test import Client
 from pytest_django import Settings
 
+from incidents.domain.alerting.message_template import DEFAULT_SUBJECT, VARIABLES
+from incidents.domain.alerting.routing import Severity
 from incidents.lifecycle import retention
 from incidents.models import Delivery, Incident, MessageTemplate, Route
-from incidents.notifications import content, templates
+from incidents.notifications import templates
+from incidents.notifications.outbox import build_content
 from incidents.notifications.sender import send_due_messages
+from incidents.record.likely_cause import NOT_DETECTED
 from lakehub.accounts.models import AuditEntry, Role, Team
 from tests import factories
 from tests.factories import DAY, NOW
@@ -58,7 +62,7 @@ def put(client: Client, where: str = OPENED, **said: str) -> tuple[int, dict[str
 def test_a_team_starts_with_our_words(owner: Client) -> None:
     said = owner.get(WORDS).json()
     assert [one["occasion"] for one in said] == list(templates.OCCASIONS)
-    assert {(one["subject"], one["own"]) for one in said} == {(content.DEFAULT_SUBJECT, False)}
+    assert {(one["subject"], one["own"]) for one in said} == {(DEFAULT_SUBJECT, False)}
 
 
 def test_words_are_set_count_and_are_taken_back(owner: Client) -> None:
@@ -114,13 +118,13 @@ def test_a_preview_reads_of_the_latest_incident_and_changes_nothing(owner: Clien
 
 
 def test_the_example_has_every_variable() -> None:
-    assert templates.EXAMPLE_VALUES.keys() | {"occasion"} == content.VARIABLES.keys()
+    assert templates.EXAMPLE_VALUES.keys() | {"occasion"} == VARIABLES.keys()
     incident = FailingDataset().opened()
-    assert content.build_content(incident, [], now=NOW).values.keys() | {"occasion"} == content.VARIABLES.keys()
+    assert build_content(incident, [], NOT_DETECTED, Severity.LOW).values.keys() | {"occasion"} == VARIABLES.keys()
 
 
 def test_variables_are_listed(owner: Client) -> None:
-    assert {one["name"] for one in owner.get("/api/v1/message-variables").json()} == set(content.VARIABLES)
+    assert {one["name"] for one in owner.get("/api/v1/message-variables").json()} == set(VARIABLES)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.ON_CALL])

@@ -11,9 +11,10 @@ from django.test import Client
 
 from incidents.lifecycle import actions, snoozes
 from incidents.lifecycle.intake import process_flips
+from incidents.lifecycle.resolution import close_offboarded
 from incidents.models import Incident, IncidentEvent, Message
 from incidents.notifications import outbox, sender
-from incidents.notifications.content import MessageContent, RenderedMessage
+from incidents.notifications.outbox import MessageContent, RenderedMessage
 from incidents.notifications.sender import send_due_messages
 from incidents.record import snooze
 from lakehub.accounts.models import Role, Team, User
@@ -261,7 +262,7 @@ def test_so_it_does_with_the_dataset(stage: FailingDataset, ana: User) -> None:
     actions.snooze(incident.pk, NOW + DAY, actor=ana, now=NOW)
     stage.dataset.offboarded_at = NOW + HOUR
     stage.dataset.save()
-    process_flips(now=NOW + HOUR)
+    close_offboarded(now=NOW + HOUR)
     incident.refresh_from_db()
     assert (incident.resolution, incident.snoozed_until) == ("offboarded", None)
 

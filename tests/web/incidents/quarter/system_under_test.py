@@ -20,7 +20,7 @@ from django.db.models import Min
 from incidents.domain.alerting.suppression import MAX_RERUN_WAIT
 from incidents.gate import answer as gate
 from incidents.lifecycle import actions, merge_split, resolution, user_reports
-from incidents.lifecycle.intake import process_flips
+from incidents.lifecycle.intake import process_flips, update_stale_ranges
 from incidents.models import Incident, IncidentState, Message, MessageState
 from incidents.notifications.recipients import OPENING_OCCASIONS
 from incidents.notifications.sender import send_due_messages
@@ -121,6 +121,7 @@ class SystemUnderTest:
         if Unit.objects.filter(reevaluate_at__lte=now).exists():
             reevaluation.reevaluate_due_units(now=now, limit=10_000)
         process_flips(now=now)
+        update_stale_ranges()
         send_due_messages(now=now, limit=10_000)
         for act in acts:
             if act.what == "ask":
