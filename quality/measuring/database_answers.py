@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db.models import Max
 
 from ingestion.models import Commit, Finding, TouchedPartition
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import shifted_partition
 from quality.domain.backtest import Arrival, complete_at
@@ -66,11 +66,16 @@ def database_answer_for(unit: Unit, ask: Ask, delays: ArrivalDelays) -> Callable
         return delays.delay_of
     if ask.measure.kind == "findings":
         return _open_findings_count
-    if ask.measure == LAST_COMMIT and (
-        unit.test.dataset.ingested or unit.test.dataset.feed.connection.plugin != "hudi"
-    ):
+    if ask.measure == LAST_COMMIT and _has_recorded_commits(unit.test.dataset):
         return _last_commit
     return None
+
+
+def _has_recorded_commits(dataset: Dataset) -> bool:
+    if dataset.ingested:
+        return True
+    connection = dataset.feed.connection
+    return connection is not None and connection.plugin != "hudi"
 
 
 def _open_findings_count(unit: Unit, ask: Ask, now: datetime) -> Answer:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lakehub.catalog.metadata import ColumnType
-from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
+from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.business_metrics import BusinessMetric
 from quality.domain.generation.definitions import DatasetFacts
@@ -22,7 +22,7 @@ from quality.state.dataset_slas import dataset_slas, production_calendar
 
 @dataclass(frozen=True)
 class UpstreamTable:
-    """Where the rows of a dataset that is only watched come from; `outside`: no table of the lake."""
+    """What the rows of a dataset come from one to one; `is_external`: it is no table of the lake."""
 
     columns: frozenset[str] | None
     is_external: bool
@@ -37,7 +37,7 @@ class CatalogContext:
     copies: Mapping[int, tuple[str, ...]]
     """The data centers of each dataset's copies."""
     upstream: Mapping[int, UpstreamTable]
-    """The columns of what each dataset's rows come from one to one, where lineage names it."""
+    """What each dataset's rows come from one to one, where there is a table of that."""
     rules: Mapping[int, tuple[Rule, ...]]
     metrics: Mapping[int, tuple[BusinessMetric, ...]]
     problems: Mapping[int, BadOverride]
@@ -107,10 +107,9 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
         raise around.problems[dataset.pk]
     own = _column_names(dataset.columns)
     tables: ChainMap[str, frozenset[str] | None] = ChainMap({THIS: own}, around.tables)  # type: ignore[arg-type]  # only the first is written to
-    # What Lakehub ingests comes row by row from its feed; anything else from the dataset that lineage names.
-    one_to_one = dataset.ingested or dataset.pk in around.upstream
-    if one_to_one:
-        tables[UPSTREAM] = own if dataset.ingested else around.upstream[dataset.pk].columns
+    upstream = around.upstream.get(dataset.pk)
+    if upstream is not None:
+        tables[UPSTREAM] = upstream.columns
     return DatasetFacts(
         name=dataset.name,
         tier=dataset.tier,
@@ -125,9 +124,9 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
         ),
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),
-        one_to_one=one_to_one,
+        one_to_one=upstream is not None,
         float_columns=frozenset(column["name"] for column in dataset.columns if column["type"] == ColumnType.FLOAT),
-        upstream_is_external=dataset.ingested or (one_to_one and around.upstream[dataset.pk].is_external),
+        upstream_is_external=upstream is not None and upstream.is_external,
         rules=around.rules.get(dataset.pk, ()),
         metrics=around.metrics.get(dataset.pk, ()),
         production_calendar=production_calendar(dataset),
@@ -192,15 +191,26 @@ def metric_definition(row: Metric) -> BusinessMetric:
 
 
 def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
-    """The oldest edge counts, as where the rows are read (quality.measuring.table_bindings)."""
+    """The table that a connection's feed reads row by row, else the dataset that lineage names.
+
+    Of several edges the oldest counts, as where the rows are read (quality.measuring.table_bindings).
+    """
     edges = LineageEdge.objects.filter(downstream__in=datasets, one_to_one=True, upstream__offboarded_at=None)
     newest_first = edges.order_by("-pk").values_list(
         "downstream_id", "upstream__columns", "upstream__ingested", "upstream__feed__connection__plugin"
     )
-    return {
+    named = {
         downstream: UpstreamTable(_column_names(columns), is_external=not ingested and plugin != "hudi")
         for downstream, columns, ingested, plugin in newest_first
     }
+    connected = Feed.objects.filter(dataset__in=datasets, kind=FeedKind.CONNECTION, dataset__ingested=True)
+    loaded = set(connected.values_list("dataset_id", flat=True))
+    sources = {
+        dataset.pk: UpstreamTable(_column_names(dataset.columns), is_external=True)
+        for dataset in datasets
+        if dataset.pk in loaded
+    }
+    return named | sources
 
 
 def _column_names(columns: list[dict[str, str]]) -> frozenset[str] | None:
