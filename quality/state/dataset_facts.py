@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from lakehub.catalog.metadata import ColumnType
-from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, Feed, FeedKind, LineageEdge
+from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.business_metrics import BusinessMetric
 from quality.domain.generation.definitions import DatasetFacts
@@ -46,7 +46,7 @@ class CatalogContext:
 
 
 def catalog_context(datasets: Collection[Dataset]) -> CatalogContext:
-    """For all of these at once."""
+    """For all of these at once; where they are many, with their feeds."""
     metrics, problems = _metrics(datasets)
     tables, grains = _tables_lazily() if len(datasets) == 1 else _tables_at_once()
     return CatalogContext(
@@ -203,12 +203,10 @@ def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
         downstream: UpstreamTable(_column_names(columns), is_external=not ingested and plugin != "hudi")
         for downstream, columns, ingested, plugin in newest_first
     }
-    connected = Feed.objects.filter(dataset__in=datasets, kind=FeedKind.CONNECTION, dataset__ingested=True)
-    loaded = set(connected.values_list("dataset_id", flat=True))
     sources = {
         dataset.pk: UpstreamTable(_column_names(dataset.columns), is_external=True)
         for dataset in datasets
-        if dataset.pk in loaded
+        if dataset.is_loaded_from_connection
     }
     return named | sources
 
