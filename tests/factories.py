@@ -18,7 +18,16 @@ from incidents.models import Incident, IncidentEvent, IncidentState, Message, Me
 from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
 from lakehub.accounts.models import Membership, Role, Team, User
 from lakehub.catalog.datasets import grace_periods
-from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, DatasetKind, Feed, LineageEdge
+from lakehub.catalog.models import (
+    Connection,
+    DataCenter,
+    Dataset,
+    DatasetCopy,
+    DatasetKind,
+    Feed,
+    FeedKind,
+    LineageEdge,
+)
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.kernel.partitions import Grain, partition_at
@@ -111,14 +120,24 @@ def copy_of(dataset: Dataset, where: str = "dc1") -> DatasetCopy:
     return dataset.copies.get(data_center__name=where)
 
 
-def feed(dataset: Dataset, **fields: Any) -> Feed:
+def feed(dataset: Dataset, kind: FeedKind = FeedKind.CONNECTION, **fields: Any) -> Feed:
+    """Of the connection `ops` unless told; the other kinds have none."""
     fields = {
-        "connection": fields.pop("connection", None) or connection(),
+        "kind": kind,
+        "connection": fields.pop("connection", None) or (connection() if kind == FeedKind.CONNECTION else None),
         "object": dataset.name,
         "cursor_column": "updated_at",
         **fields,
     }
     return Feed.objects.create(dataset=dataset, **fields)
+
+
+def feed_of_kind(dataset: Dataset, kind: FeedKind) -> Feed:
+    """Gives a dataset that is fed another kind of feed, whose object is `flights-changes`; a connection stays `ops`."""
+    connection_or_none = connection() if kind == FeedKind.CONNECTION else None
+    Feed.objects.filter(dataset=dataset).update(kind=kind, connection=connection_or_none, object="flights-changes")
+    dataset.refresh_from_db()
+    return dataset.feed
 
 
 def edge(upstream: Dataset, downstream: Dataset, *, one_to_one: bool = False) -> LineageEdge:

@@ -12,6 +12,7 @@ from incidents.models import Backfill, Incident, Span
 from incidents.record import transitions
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.runs import job_runs
+from ingestion.runs.job_specs import check_source
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.errors import Conflict, Refused
@@ -30,6 +31,7 @@ def start_backfill(
         spans = list(Span.objects.filter(incident=incident, ended_at=None).select_related("copy__data_center"))
         if not spans:
             raise Conflict(f"Nothing of #{number} fails, so there is nothing to repair. Nothing was changed.")
+        check_source(incident.dataset, JobKind.BACKFILL)
         copy = _copy_to_repair(incident, spans, data_center)
         params = _backfill_params([span for span in spans if span.copy_id == copy.pk], incident, now)
         run = job_runs.request_run(copy, JobKind.BACKFILL, params, asked_by=actor, now=now)

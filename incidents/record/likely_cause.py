@@ -18,7 +18,7 @@ from incidents.models import Incident, Span
 from ingestion.lake.findings import JOB_FAILING, SCHEMA_INCOMPATIBLE
 from ingestion.models import Commit, Finding, JobRun, JobState
 from lakehub.accounts.models import AuditEntry
-from lakehub.catalog.models import Feed, LineageEdge
+from lakehub.catalog.models import Feed, FeedKind, LineageEdge
 from quality.models import Category
 
 MAX_UPSTREAM_LEVELS = 3
@@ -171,24 +171,23 @@ def _late_run(case: _FailureContext) -> LikelyCause | None:
     if case.incident.category not in RUN_CATEGORIES:
         return None
     feed = Feed.objects.filter(dataset=case.incident.dataset_id).first()
-    if feed is None:
-        return _late_commit(case)
+    paused = "the feed is paused" if feed is not None and feed.paused else ""
+    if feed is None or feed.kind != FeedKind.CONNECTION:
+        return _late_commit(case, paused)
     done = JobRun.objects.filter(copy__in=case.copies, state=JobState.SUCCEEDED, ended_at__lte=case.until)
     last = dict(done.values_list("copy").annotate(at=Max("ended_at")))
     oldest = min((last.get(copy) for copy in case.copies), key=lambda at: (at is not None, at), default=None)
-    return _lateness_cause(
-        case, oldest, 2 * feed.every + LATENESS_SLACK, "run", "the feed is paused" if feed.paused else ""
-    )
+    return _lateness_cause(case, oldest, 2 * feed.every + LATENESS_SLACK, "run", paused)
 
 
-def _late_commit(case: _FailureContext) -> LikelyCause | None:
-    """Others write it: how often is not known, so only a table that nobody wrote since it passed is late."""
-    if case.incident.category != Category.FRESHNESS:
+def _late_commit(case: _FailureContext, paused: str) -> LikelyCause | None:
+    """No run of a schedule writes it: how often is not known, so only a table that nobody wrote since it passed is late."""
+    if case.incident.category != Category.FRESHNESS and not paused:
         return None
     last = Commit.objects.filter(copy__in=case.copies, completed_at__lte=case.until).aggregate(at=Max("completed_at"))[
         "at"
     ]
-    return _lateness_cause(case, last, case.until - case.passed_at, "commit", "") if last else None
+    return _lateness_cause(case, last, case.until - case.passed_at, "commit", paused) if last or paused else None
 
 
 def _lateness_cause(

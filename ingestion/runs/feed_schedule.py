@@ -11,7 +11,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.runs import job_runs
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Conflict
 
 
@@ -34,10 +34,11 @@ def request_due_runs(*, now: datetime) -> list[JobRun]:
 
 
 def idle_fed_copies() -> QuerySet[DatasetCopy]:
-    """Copies that Lakehub feeds, and that no job is at work on."""
+    """Copies that jobs load from a connection, and that no job is at work on."""
     at_work = JobRun.objects.filter(state__in=job_runs.ACTIVE).values("copy")
-    live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None, dataset__feed__paused=False)
-    return live.exclude(pk__in=at_work).select_related("dataset__feed", "data_center")
+    live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
+    fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION, dataset__feed__paused=False)
+    return fed.exclude(pk__in=at_work).select_related("dataset__feed", "data_center")
 
 
 def _newest_run_value(fact: str, **which: object) -> Subquery:

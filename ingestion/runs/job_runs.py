@@ -13,7 +13,7 @@ from django.db.models.functions import Coalesce, Now
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
 from ingestion.lake import findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState
-from ingestion.runs.job_specs import check_params
+from ingestion.runs.job_specs import check_params, check_source
 from ingestion.runs.leases import LEASE_DURATION, lease_end
 from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
 from lakehub.accounts.audit import audit_log
@@ -191,6 +191,7 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused(f"Dataset `{dataset.name}` is off-boarded: its copies can only be dropped.")
     if not dataset.ingested:
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
+    check_source(dataset, kind)
     if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
         raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
     for name in params.get("partitions", ()):

@@ -8,7 +8,7 @@ from typing import Any
 from ingestion.models import JobKind, JobRun
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import DeleteSpec, JobSpec, SourceSpec, TableSpec
-from lakehub.catalog.models import DatasetCopy, Feed
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, FeedKind
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
@@ -24,18 +24,25 @@ PARAMS_BY_KIND = {
     JobKind.DROP: (),
 }
 """What each kind of job may be told."""
+_REMEDIES = {
+    FeedKind.CHANGELOG: "Its rows come with the events of the changelog; to load a table, onboard the table with its connection.",
+    FeedKind.PIPELINE: "Request the job for the datasets that the pipeline reads.",
+}
+"""What to do instead of a job that would read a table."""
 
 
 def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -> tuple[JobSpec, dict[str, str]]:
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong."""
     copy, params = run.copy, run.params
     feed: Feed | None = getattr(copy.dataset, "feed", None)
+    check_source(copy.dataset, run.kind)
+    connection = feed.connection if feed is not None and run.kind in READING_KINDS else None
     options = feed_options(feed)
     spec = JobSpec(
         run_id=str(run.key),
         kind=run.kind,
         table=table_spec_of(copy, index=options.get("index", "simple")),
-        source=_source_spec(feed, options) if run.kind in READING_KINDS else None,
+        source=_source_spec(feed, connection, options) if feed is not None and connection is not None else None,
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
@@ -44,7 +51,7 @@ def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=float(options.get("deadline_s", 3600)),
     )
-    return spec, {SOURCE_URL_VARIABLE: feed.connection.url} if spec.source and feed else {}
+    return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
 
 
 def table_spec_of(copy: DatasetCopy, *, index: str = "simple") -> TableSpec:
@@ -72,13 +79,24 @@ def check_params(kind: str, params: dict[str, Any]) -> None:
             raise Refused(f"A job of the kind `{kind}` has no parameter `{name}`.{did_you_mean(name, known_params)}")
 
 
-def _source_spec(feed: Feed | None, options: dict[str, Any]) -> SourceSpec:
+def check_source(dataset: Dataset, kind: str) -> None:
+    """Raises Refused where a job of this kind would read a source, and the dataset's feed is none that it can read."""
+    feed: Feed | None = getattr(dataset, "feed", None)
+    if kind not in READING_KINDS or (feed is not None and feed.kind == FeedKind.CONNECTION):
+        return
     if feed is None:
         raise Refused(
             "The dataset has no feed: it says where its rows come from. Onboard it with a connection and a table."
         )
+    raise Refused(
+        f"Dataset `{dataset.name}` cannot be loaded by the job `{kind}`: its feed is a {feed.kind} (`{feed.object}`), "
+        f"and the job reads a table of a connection. {_REMEDIES[FeedKind(feed.kind)]}"
+    )
+
+
+def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) -> SourceSpec:
     return SourceSpec(
-        plugin=feed.connection.plugin,
+        plugin=connection.plugin,
         url_ref=f"env:{SOURCE_URL_VARIABLE}",
         object=feed.object,
         cursor_column=feed.cursor_column or None,

@@ -128,6 +128,12 @@ class Dataset(models.Model):
     def partition_label(self, partition: Interval) -> str:
         return partition_name(partition, self.partition_grain, self.zone)
 
+    @property
+    def is_loaded_from_connection(self) -> bool:
+        """Jobs read its rows from a connection and write them into the lake."""
+        feed: Feed | None = getattr(self, "feed", None)
+        return self.ingested and feed is not None and feed.kind == FeedKind.CONNECTION
+
     def in_grace(self, *, now: datetime) -> bool:
         return self.grace_until is not None and now < self.grace_until
 
@@ -149,12 +155,21 @@ class GracePeriod(models.Model):
         return f"{self.dataset} [{self.began_at}, {self.ends_at})"
 
 
+class FeedKind(models.TextChoices):
+    CONNECTION = "connection"
+    CHANGELOG = "changelog"
+    PIPELINE = "pipeline"
+
+
 class Feed(models.Model):
-    """Where a dataset's rows come from and how often to look. `object` is a table, or a glob of files."""
+    """Where a dataset's rows come from and how often to look."""
 
     dataset = models.OneToOneField(Dataset, on_delete=models.CASCADE, related_name="feed")
-    connection = models.ForeignKey(Connection, on_delete=models.PROTECT, related_name="feeds")
+    kind = models.CharField(max_length=20, choices=FeedKind.choices, default=FeedKind.CONNECTION)
+    connection = models.ForeignKey(Connection, on_delete=models.PROTECT, null=True, related_name="feeds")
+    """Set for the kind `connection`, and only there."""
     object = models.CharField(max_length=500)
+    """A table or a glob of files of the connection, the name of the changelog's stream, or the name of the pipeline."""
     cursor_column = models.CharField(max_length=100, blank=True)
     """The watermark: rows at or after the last one read are the changes. Empty: files, or no changes."""
     every = models.DurationField(default=timedelta(minutes=5))
@@ -164,8 +179,27 @@ class Feed(models.Model):
     that lineage knows of."""
     paused = models.BooleanField(default=False)
 
+    class Meta:
+        constraints: ClassVar = [
+            models.CheckConstraint(
+                condition=Q(kind=FeedKind.CONNECTION, connection__isnull=False)
+                | (~Q(kind=FeedKind.CONNECTION) & Q(connection__isnull=True)),
+                name="feed_of_kind_connection_has_one",
+            )
+        ]
+
     def __str__(self) -> str:
-        return f"{self.connection}.{self.object} → {self.dataset}"
+        return f"{self.address} → {self.dataset}"
+
+    @property
+    def source_name(self) -> str:
+        """The name of the connection, or the kind where there is none."""
+        return str(self.connection or self.kind)
+
+    @property
+    def address(self) -> str:
+        """The source as people read it: `ops.flights`, `changelog flights-changes`, `pipeline daily-delays`."""
+        return f"{self.source_name}{'.' if self.connection else ' '}{self.object}"
 
 
 class DatasetCopy(models.Model):

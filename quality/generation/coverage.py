@@ -61,7 +61,9 @@ def coverage_of_tiers(
     live = Dataset.objects.filter(Q(offboarded_at=None) | Q(offboarded_at__gt=now), in_scope)
     copies = DatasetCopy.objects.select_related("data_center", "baseline_try")
     datasets = list(
-        live.select_related("team", "coverage").prefetch_related(Prefetch("copies", copies)).order_by("tier", "name")
+        live.select_related("team", "coverage", "feed")
+        .prefetch_related(Prefetch("copies", copies))
+        .order_by("tier", "name")
     )
     around, tests = catalog_context(datasets), _live_tests(datasets)
     lacking = ((dataset, tuple(_gaps(dataset, tests[dataset.pk], around))) for dataset in datasets)

@@ -45,7 +45,8 @@ def generate_outdated(*, now: datetime, limit: int = 20) -> int:
 def _datasets_out_of_date(now: datetime) -> QuerySet[Dataset]:
     news = Q(coverage=None) | Q(coverage__attempted_version__lt=F("metadata_version")) | Q(coverage__retry_at__lte=now)
     longest_first = F("coverage__attempted_at").asc(nulls_first=True)
-    return Dataset.objects.filter(news, offboarded_at=None).order_by(longest_first, "tier", "pk")
+    waiting = Dataset.objects.filter(news, offboarded_at=None).select_related("feed")
+    return waiting.order_by(longest_first, "tier", "pk")
 
 
 def _datasets_to_refresh(now: datetime) -> QuerySet[Dataset]:
@@ -54,7 +55,7 @@ def _datasets_to_refresh(now: datetime) -> QuerySet[Dataset]:
     current = old.filter(
         coverage__attempted_at__lte=now - REFRESH_INTERVAL, coverage__attempted_version=F("metadata_version")
     )
-    return current.order_by("coverage__attempted_at")
+    return current.select_related("feed").order_by("coverage__attempted_at")
 
 
 def _generate_or_note_failure(dataset: Dataset, among: CatalogContext, *, now: datetime) -> None:

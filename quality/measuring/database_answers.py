@@ -10,7 +10,7 @@ from functools import cached_property
 from django.db.models import Max
 
 from ingestion.models import Commit, Finding, TouchedPartition
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.storages import is_lake
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import shifted_partition
@@ -31,8 +31,7 @@ class DatabaseAnswers:
 
     def has(self, unit: Unit, ask: Ask) -> bool:
         if ask.measure == LAST_COMMIT:
-            dataset = unit.test.dataset
-            return dataset.ingested or not is_lake(dataset.feed.connection.plugin)
+            return _has_recorded_commits(unit.test.dataset)
         return ask.measure.kind in ("delay", "findings")
 
     def answer(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
@@ -79,6 +78,13 @@ def partition_arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dic
             if (partition := Interval(start, end)) in arrivals:
                 arrivals[partition].append(Arrival(at, rows))
     return arrivals
+
+
+def _has_recorded_commits(dataset: Dataset) -> bool:
+    if dataset.ingested:
+        return True
+    connection = dataset.feed.connection
+    return connection is not None and not is_lake(connection.plugin)
 
 
 def _open_findings_count(unit: Unit, ask: Ask) -> Answer:

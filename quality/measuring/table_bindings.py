@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from zoneinfo import ZoneInfo
 
@@ -10,7 +11,7 @@ from django.db.models import QuerySet
 
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.metadata.tables import HudiCopy, StoredTable
-from lakehub.catalog.models import Dataset, DatasetCopy, Feed, LineageEdge
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, LineageEdge
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain, partition_name, shifted_partition
 from quality.domain.language import THIS, UPSTREAM, Name
@@ -77,7 +78,8 @@ class TableBindings:
         """Looks up the places of these in the copy's own data center at once; those that have none there are left out."""
         here = self._copy.data_center
         for copy in _live_copies().filter(dataset__name__in=datasets, data_center=here):
-            self._known[copy.dataset.name, ""] = _binding_of_copy(copy)
+            with suppress(CannotRead):
+                self._known[copy.dataset.name, ""] = _binding_of_copy(copy)
 
     def _bind(self, name: Name) -> TableBinding:
         center = name.data_center or self._copy.data_center.name
@@ -90,7 +92,7 @@ class TableBindings:
 
     def _upstream(self, center: str) -> TableBinding:
         dataset = self._copy.dataset
-        if dataset.ingested:
+        if dataset.is_loaded_from_connection:
             return _binding_at_source(dataset)
         edge = (
             LineageEdge.objects.filter(downstream=dataset, one_to_one=True, upstream__offboarded_at=None)
@@ -99,7 +101,8 @@ class TableBindings:
             .first()
         )
         if edge is None:
-            raise CannotRead(f"{dataset.name} has no upstream whose rows map one to one.")
+            lacking = f"{_why_no_table(dataset)}, and it" if dataset.ingested else dataset.name
+            raise CannotRead(f"{lacking} has no upstream whose rows map one to one.")
         return _copy_in(edge.upstream.name, center)
 
 
@@ -147,15 +150,24 @@ def _binding_of_copy(copy: DatasetCopy) -> TableBinding:
 
 
 def _binding_at_source(dataset: Dataset) -> TableBinding:
-    return _binding(dataset, _table_at_source(dataset.feed), dataset.feed.connection.name)
+    feed: Feed | None = getattr(dataset, "feed", None)
+    if feed is None or feed.connection is None:
+        raise CannotRead(f"{_why_no_table(dataset)}.")
+    return _binding(dataset, _table_at_source(feed, feed.connection), feed.connection.name)
+
+
+def _why_no_table(dataset: Dataset) -> str:
+    """Of what no connection feeds."""
+    feed: Feed | None = getattr(dataset, "feed", None)
+    return f"{dataset.name} comes from {feed.address}, which is not a table" if feed else f"{dataset.name} has no feed"
 
 
 def _binding(dataset: Dataset, target: StoredTable, connection: str = "") -> TableBinding:
     return TableBinding(target, dataset.partition_column, dataset.partition_grain, dataset.zone, connection)
 
 
-def _table_at_source(feed: Feed) -> StoredTable:
+def _table_at_source(feed: Feed, connection: Connection) -> StoredTable:
     try:
-        return feed.connection.storage.table(feed.object)
+        return connection.storage.table(feed.object)
     except MetadataUnavailable as unavailable:
         raise CannotRead(str(unavailable)) from unavailable

@@ -9,8 +9,8 @@ from datetime import datetime, timedelta
 from django.db import transaction
 from django.db.models import Exists, F, OuterRef, Q, QuerySet
 
-from ingestion.models import JobKind, JobRun, JobState
-from lakehub.catalog.models import Dataset, DatasetCopy
+from ingestion.models import Commit, JobKind, JobRun, JobState
+from lakehub.catalog.models import Dataset, DatasetCopy, FeedKind
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
@@ -60,11 +60,15 @@ def _start_or_note_failure(copy: DatasetCopy, *, now: datetime) -> bool:
 
 
 def _copies_without_baseline(now: datetime) -> QuerySet[DatasetCopy]:
-    """Bootstrapped, or only watched; with tests to run. Not while another copy, to compare with, is on its first way here."""
+    """Bootstrapped, or written without a bootstrap, or only watched; with tests to run.
+
+    Not while another copy, to compare with, is on its first way here.
+    """
     bootstraps = JobRun.objects.filter(kind=JobKind.BOOTSTRAP)
     bootstrapped = bootstraps.filter(copy=OuterRef("pk"), state=JobState.SUCCEEDED)
     coming = bootstraps.filter(copy__dataset=OuterRef("dataset"), attempt__lte=1, state__in=_ACTIVE_STATES)
-    ready = Q(dataset__ingested=False) | (Exists(bootstrapped) & ~Exists(coming))
+    written = ~Q(dataset__feed__kind=FeedKind.CONNECTION) & Exists(Commit.objects.filter(copy=OuterRef("pk")))
+    ready = Q(dataset__ingested=False) | ((written | Q(Exists(bootstrapped))) & ~Q(Exists(coming)))
     ready &= Q(baseline_try=None) | Q(baseline_try__retry_at__lte=now)
     waiting = DatasetCopy.objects.filter(
         ready, monitored_from=None, dataset__offboarded_at=None, dataset__coverage__generated_at__isnull=False

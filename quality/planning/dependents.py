@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 from django.db.models import Q, QuerySet
 
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy, FeedKind
 from lakehub.kernel.interval import BEGINNING, Interval
 from lakehub.kernel.partitions import Grain, partitions_within, shifted_partition
 from quality.cross_source.methods import METHODS
@@ -55,16 +55,17 @@ def _is_in_scope(unit: Unit) -> bool:
 def dependent_units(copy: DatasetCopy, touched: TouchedRanges) -> Iterator[Q]:
     """For each test that reads the copy by another name than `this` of the same partition, its units that do."""
     read = TableReference.objects.filter(name=copy.dataset.name)
+    from_connection = Q(test__dataset__ingested=True, test__dataset__feed__kind=FeedKind.CONNECTION)
     fed = TableReference.objects.filter(
+        ~from_connection,
         name=UPSTREAM,
-        test__dataset__ingested=False,
         test__dataset__upstream_edges__upstream=copy.dataset,
         test__dataset__upstream_edges__one_to_one=True,
     )
     looking_back = TableReference.objects.filter(name=THIS, test__dataset=copy.dataset)
     concerned = read.values("test").union(fed.values("test"), looking_back.values("test"))
     live = QualityTest.objects.filter(pk__in=concerned, retired_at=None, version__cadence=None)
-    for test in live.select_related("version", "dataset"):
+    for test in live.select_related("version", "dataset__feed"):
         assert test.version is not None
         looks = [_units_reading(ask, test.dataset, copy, touched) for ask in _asks_within_reach(test.version.flattened)]
         conditions = [condition for condition in looks if condition is not None]
@@ -130,4 +131,4 @@ def _refers_to(name: Name, dataset: Dataset, copy: DatasetCopy) -> bool:
         return False
     if name.dataset == THIS:
         return bool(name.shift) and dataset.pk == copy.dataset_id
-    return name.dataset == copy.dataset.name or (name.dataset == UPSTREAM and not dataset.ingested)
+    return name.dataset == copy.dataset.name or (name.dataset == UPSTREAM and not dataset.is_loaded_from_connection)

@@ -24,7 +24,7 @@ from quality.state.dataset_slas import dataset_slas, production_calendar
 
 @dataclass(frozen=True)
 class UpstreamTable:
-    """Where the rows of a dataset that is only watched come from; `outside`: no table of the lake."""
+    """What the rows of a dataset come from one to one; `is_external`: it is no table of the lake."""
 
     columns: frozenset[str] | None
     is_external: bool
@@ -39,7 +39,7 @@ class CatalogContext:
     copies: Mapping[int, tuple[str, ...]]
     """The data centers of each dataset's copies."""
     upstream: Mapping[int, UpstreamTable]
-    """The columns of what each dataset's rows come from one to one, where lineage names it."""
+    """What each dataset's rows come from one to one, where there is a table of that."""
     rules: Mapping[int, tuple[Rule, ...]]
     metrics: Mapping[int, tuple[BusinessMetric, ...]]
     problems: Mapping[int, BadOverride]
@@ -48,7 +48,7 @@ class CatalogContext:
 
 
 def catalog_context(datasets: Collection[Dataset]) -> CatalogContext:
-    """For all of these at once."""
+    """For all of these at once; where they are many, with their feeds."""
     metrics, problems = _metrics(datasets)
     tables, grains = _tables_lazily() if len(datasets) == 1 else _tables_at_once()
     return CatalogContext(
@@ -109,10 +109,9 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
         raise around.problems[dataset.pk]
     own = _column_names(dataset.columns)
     tables: ChainMap[str, frozenset[str] | None] = ChainMap({THIS: own}, around.tables)  # type: ignore[arg-type]  # only the first is written to
-    # What Lakehub ingests comes row by row from its feed; anything else from the dataset that lineage names.
-    one_to_one = dataset.ingested or dataset.pk in around.upstream
-    if one_to_one:
-        tables[UPSTREAM] = own if dataset.ingested else around.upstream[dataset.pk].columns
+    upstream = around.upstream.get(dataset.pk)
+    if upstream is not None:
+        tables[UPSTREAM] = upstream.columns
     return DatasetFacts(
         name=dataset.name,
         tier=dataset.tier,
@@ -128,9 +127,9 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
         ),
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),
-        one_to_one=one_to_one,
+        one_to_one=upstream is not None,
         float_columns=frozenset(column["name"] for column in dataset.columns if column["type"] == ColumnType.FLOAT),
-        upstream_is_external=dataset.ingested or (one_to_one and around.upstream[dataset.pk].is_external),
+        upstream_is_external=upstream is not None and upstream.is_external,
         rules=around.rules.get(dataset.pk, ()),
         metrics=around.metrics.get(dataset.pk, ()),
         production_calendar=production_calendar(dataset),
@@ -195,15 +194,24 @@ def metric_definition(row: Metric) -> BusinessMetric:
 
 
 def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
-    """The oldest edge counts, as where the rows are read (quality.measuring.table_bindings)."""
+    """The table that a connection's feed reads row by row, else the dataset that lineage names.
+
+    Of several edges the oldest counts, as where the rows are read (quality.measuring.table_bindings).
+    """
     edges = LineageEdge.objects.filter(downstream__in=datasets, one_to_one=True, upstream__offboarded_at=None)
     newest_first = edges.order_by("-pk").values_list(
         "downstream_id", "upstream__columns", "upstream__ingested", "upstream__feed__connection__plugin"
     )
-    return {
+    named = {
         downstream: UpstreamTable(_column_names(columns), is_external=not ingested and not is_lake(plugin))
         for downstream, columns, ingested, plugin in newest_first
     }
+    sources = {
+        dataset.pk: UpstreamTable(_column_names(dataset.columns), is_external=True)
+        for dataset in datasets
+        if dataset.is_loaded_from_connection
+    }
+    return named | sources
 
 
 def _column_names(columns: list[dict[str, str]]) -> frozenset[str] | None:

@@ -23,7 +23,7 @@ from ingestion.sources import SOURCES
 from ingestion.spark.contract.job_kinds import KINDS
 from ingestion.spark.indexes import INDEXES
 from lakehub.accounts.models import Role
-from lakehub.catalog.models import DatasetKind
+from lakehub.catalog.models import DatasetKind, FeedKind
 from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.kernel.partitions import Grain
 from quality.checks import CHECKS
@@ -39,6 +39,7 @@ PHRASE_AND_QUALIFIER = re.compile(r"(?P<phrase>[^(]+?)(?: \((?P<qualifier>[^)]+)
 
 VALUES_BY_GROUP: dict[str, Iterable[str]] = {
     "Dataset kinds": DatasetKind.values,
+    "Feed kinds": FeedKind.values,
     "Grains": Grain,
     "Row results": RowFate,
     "Job kinds": {*JobKind.values, *KINDS},

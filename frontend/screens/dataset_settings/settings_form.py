@@ -13,7 +13,7 @@ from django.utils import timezone
 from frontend.ui import words
 from frontend.ui.form_actions import parse_local_time
 from frontend.ui.whole_numbers import parse_whole_number
-from lakehub.catalog.models import Dataset, Feed
+from lakehub.catalog.models import Dataset, Feed, FeedKind
 from lakehub.kernel.errors import Refused
 from quality.domain.language import ExpressionError
 from quality.domain.language.parser import parse_literal
@@ -195,6 +195,12 @@ def _parse_duration(text: str) -> timedelta:
 
 def _feed_of(dataset: Dataset) -> Feed | None:
     return getattr(dataset, "feed", None)
+
+
+def key_hint(dataset: Dataset) -> str:
+    feed = _feed_of(dataset)
+    check = ", checked against the real rows" if feed is not None and feed.kind == FeedKind.CONNECTION else ""
+    return f"Columns with a comma between{check}. Empty: the duplicates test is skipped."
 
 
 def next_production_text(dataset: Dataset, *, now: datetime) -> str:

@@ -78,6 +78,7 @@ def _settings_page(request: HttpRequest, dataset: Dataset, form: SettingsForm) -
     context |= {
         "form": form,
         "tiers": list(TIERS),
+        "key_hint": settings_form.key_hint(dataset),
         "expected": settings_form.next_production_text(dataset, now=context["now"]),
         "may_change": live and can(user, "onboard", dataset.team),
         "may_offboard": live and can(user, "offboard", dataset.team),

@@ -16,7 +16,7 @@ from frontend.results.reasons import cell_reason, example_units
 from frontend.ui.states import STATES
 from incidents.record.health import DatasetHealth, health_of
 from ingestion.models import Commit
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Dataset, Feed
 
 PAGE_SIZE = 50
 _SPARK_DAYS = 28
@@ -106,8 +106,8 @@ def _matches(health: DatasetHealth, filters: DatasetFilters, my_teams: frozenset
 
 
 def source_name_of(dataset: Dataset) -> str:
-    feed = getattr(dataset, "feed", None)
-    return feed.connection.name if feed is not None else "monitored only"
+    feed: Feed | None = getattr(dataset, "feed", None)
+    return feed.source_name if feed is not None else "monitored only"
 
 
 def _facets_of(everything: Sequence[DatasetHealth], filters: DatasetFilters) -> list[Facet]:

@@ -82,7 +82,7 @@ class IncidentDetail:
 def incident_by_pk(pk: int) -> Incident | None:
     return (
         Incident.objects.filter(pk=pk)
-        .select_related("dataset__team", "assignee", "backfill_run", "report__copy__data_center")
+        .select_related("dataset__team", "dataset__feed", "assignee", "backfill_run", "report__copy__data_center")
         .first()
     )
 

@@ -54,8 +54,13 @@ def update_dataset(dataset: Dataset, changes: dict[str, Any], *, actor: str, now
 
 def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
     """Reads the columns of the source again; a new version only where they differ. Raises Refused."""
+    feed = dataset.feed
+    if feed.connection is None:
+        raise Refused(
+            f"`{dataset.name}` comes from {feed.address}, which is not a table: its columns cannot be read again there."
+        )
     problems = Problems()
-    table = read_table_metadata(problems, dataset.feed.connection, dataset.feed.object)
+    table = read_table_metadata(problems, feed.connection, feed.object)
     problems.raise_if_any()
     assert table is not None  # a missing one is a problem
     return record_columns(dataset, table, actor=actor, now=now)
@@ -99,10 +104,9 @@ def _check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
             if column not in known_columns:
                 problems.add(name, f"There is no column `{column}`.{did_you_mean(column, known_columns)}")
     problems.raise_if_any()
-    if changes.get("primary_key"):
-        check_key_evidence(
-            problems, "primary_key", changes["primary_key"], dataset.feed.connection, dataset.feed.object
-        )
+    feed: Feed | None = getattr(dataset, "feed", None)
+    if changes.get("primary_key") and feed is not None and feed.connection is not None:
+        check_key_evidence(problems, "primary_key", changes["primary_key"], feed.connection, feed.object)
         problems.raise_if_any()
     if not changes:
         raise Refused("Nothing was named to change.")

@@ -20,7 +20,9 @@ class Resolver:
         self._storages = [(connection, connection.storage) for connection in installed]
         live = Dataset.objects.filter(offboarded_at=None)
         self._by_name = {dataset.name: dataset for dataset in live}
-        feeds = Feed.objects.filter(dataset__in=live).values_list("connection_id", "object", "dataset__name")
+        feeds = Feed.objects.filter(dataset__in=live, connection__isnull=False).values_list(
+            "connection_id", "object", "dataset__name"
+        )
         self._fed = {(connection, table): self._by_name[name] for connection, table, name in feeds}
         copies = DatasetCopy.objects.filter(dataset__in=live).exclude(uri="").values_list("uri", "dataset__name")
         self._in_lake = {_path_of_uri(uri): self._by_name[name] for uri, name in copies}

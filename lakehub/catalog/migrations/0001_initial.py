@@ -107,13 +107,14 @@ class Migration(migrations.Migration):
             name='Feed',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('kind', models.CharField(choices=[('connection', 'Connection'), ('changelog', 'Changelog'), ('pipeline', 'Pipeline')], default='connection', max_length=20)),
                 ('object', models.CharField(max_length=500)),
                 ('cursor_column', models.CharField(blank=True, max_length=100)),
                 ('every', models.DurationField(default=datetime.timedelta(seconds=300))),
                 ('options', models.JSONField(blank=True, default=dict)),
                 ('inputs', models.JSONField(blank=True, null=True)),
                 ('paused', models.BooleanField(default=False)),
-                ('connection', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='feeds', to='catalog.connection')),
+                ('connection', models.ForeignKey(null=True, on_delete=django.db.models.deletion.PROTECT, related_name='feeds', to='catalog.connection')),
                 ('dataset', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, related_name='feed', to='catalog.dataset')),
             ],
         ),
@@ -175,6 +176,10 @@ class Migration(migrations.Migration):
         migrations.AddConstraint(
             model_name='datasetcopy',
             constraint=models.UniqueConstraint(fields=('dataset', 'data_center'), name='one_copy_a_data_center'),
+        ),
+        migrations.AddConstraint(
+            model_name='feed',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('connection__isnull', False), ('kind', 'connection')), models.Q(models.Q(('kind', 'connection'), _negated=True), ('connection__isnull', True)), _connector='OR'), name='feed_of_kind_connection_has_one'),
         ),
         migrations.AddConstraint(
             model_name='graceperiod',
