@@ -52,7 +52,7 @@ class Channel(Protocol):
         ...
 
     def send(self, note: Notification, address: str, *, now: datetime) -> str:
-        """Hands the note over, or raises CannotSend. Waits twenty seconds at most. What the other side answered, in a word."""
+        """Hands the note over, or raises DeliveryError. Waits twenty seconds at most. What the other side answered, in a word."""
         ...
 
 

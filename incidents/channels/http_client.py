@@ -58,7 +58,7 @@ def _has_space(url: str) -> bool:
 
 
 def post(url: SplitResult, body: bytes, headers: dict[str, str], *, now: datetime) -> PostResponse:
-    """What the other side answered, whatever it is. Raises CannotSend where it was not reached."""
+    """What the other side answered, whatever it is. Raises DeliveryError where it was not reached."""
     host, began = url.hostname or "", time.monotonic()
     port = url.port or (443 if url.scheme == "https" else 80)
     path = (url.path or "/") + (f"?{url.query}" if url.query else "")
@@ -75,7 +75,7 @@ def post(url: SplitResult, body: bytes, headers: dict[str, str], *, now: datetim
 
 
 def status_if_accepted(answer: PostResponse, host: str, why: str = "") -> str:
-    """The status as a word. Raises CannotSend unless it is one of success."""
+    """The status as a word. Raises DeliveryError unless it is one of success."""
     status = str(answer.status)
     if 200 <= answer.status < 300:
         return status
@@ -128,7 +128,7 @@ def _hang_up(handle: socket.socket) -> None:
 
 
 def allowed_address(host: str, port: int) -> str:
-    """An address of `host` that we may talk to. Raises CannotSend."""
+    """An address of `host` that we may talk to. Raises DeliveryError."""
     addresses = [str(info[4][0]) for info in socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)]
     for address in addresses:
         if settings.LAKEHUB_ALLOW_PRIVATE_WEBHOOKS or is_public_ip(address):

@@ -36,9 +36,6 @@ MAX_PARTITION_WIDTH = timedelta(days=32)
 """No partition is wider: a unit that meets a range starts at most so long before it, or with the beginning of time."""
 
 
-# Copies
-
-
 # The state of copies
 
 
@@ -197,7 +194,7 @@ _OUTCOMES: Mapping[str, Outcome | None] = {"": None, **{outcome.value: outcome f
 
 
 def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> _JudgedUnit:
-    """From a row of _UNIT without its first two."""
+    """From a row of _UNIT_COLUMNS without its first two."""
     start, end, complete_to, due_at, passed, first, last, sustain, outcome, *more, incident, eta = row
     latest_at, touched_at, retest_due_at, waiver, waived_at = more
     facts = UnitFacts(

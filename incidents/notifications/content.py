@@ -81,7 +81,7 @@ class RenderedMessage:
 
 @dataclass(frozen=True)
 class MessageContent:
-    """All that is said of an incident at one time; `letter` puts it into the words for an occasion."""
+    """All that is said of an incident at one time; `render` puts it into the words for an occasion."""
 
     values: dict[str, str]
     facts: dict[str, Any]

@@ -16,7 +16,7 @@ TEST_OCCASION = "test"
 def deliver(
     note: Notification, name: str, address: str, *, team: Team, now: datetime, message: Message | None = None
 ) -> Delivery:
-    """Raises what the channel raises: CannotSend, or Refused. Never call it inside a transaction: it waits for others."""
+    """Raises what the channel raises: DeliveryError, or Refused. Never call it inside a transaction: it waits for others."""
     attempt, error = _attempt(note, name, address, team=team, now=now, message=message)
     if error is not None:
         raise error

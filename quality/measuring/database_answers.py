@@ -49,7 +49,7 @@ ARRIVALS_BATCH = 2_000
 
 
 def partition_arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dict[Interval, list[Arrival]]:
-    """The commits of each of the partitions: one query, but for more than AT_ONCE of them."""
+    """The commits of each of the partitions: one query, but for more than ARRIVALS_BATCH of them."""
     arrivals: dict[Interval, list[Arrival]] = {partition: [] for partition in partitions}
     for number in range(0, len(partitions), ARRIVALS_BATCH):
         starts = [partition.start for partition in partitions[number : number + ARRIVALS_BATCH]]

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True)
 class CacheUse:
-    """Of `of` measures `measures` were not measured anew: nothing has changed since, at the earliest, `read_at`."""
+    """Of `total` measures `measures` were not measured anew: nothing has changed since, at the earliest, `read_at`."""
 
     measures: int
     total: int
@@ -153,6 +153,3 @@ def _cache_use(measured_answers: Sequence[MeasuredAnswer]) -> CacheUse | None:
         return None
     read_at, instant = min(earlier)
     return CacheUse(len(earlier), len(measured_answers), read_at, instant)
-
-
-# What the database knows better than an engine

@@ -22,7 +22,7 @@ from quality.state.dataset_slas import dataset_slas, production_calendar
 
 @dataclass(frozen=True)
 class UpstreamTable:
-    """Where the rows of a dataset that is only watched come from; `outside`: no table of the lake."""
+    """Where the rows of a dataset that is only watched come from; `is_external`: no table of the lake."""
 
     columns: frozenset[str] | None
     is_external: bool

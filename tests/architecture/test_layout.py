@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -55,6 +56,13 @@ def test_the_root_of_an_app_is_a_small_graph(package: str, most_nodes: int, most
     assert len(root_edges(package)) <= most_edges, sorted(root_edges(package))
 
 
+def test_a_heading_stands_above_something() -> None:
+    """A comment of a line, alone between empty lines, names the part of the file below it."""
+    empty = re.compile(r"\n\n# [^\n]+\n\s*(?:\Z|\n# [^\n]+\n\n)")
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    assert [path.relative_to(ROOT).as_posix() for path in files if empty.search(path.read_text())] == []
+
+
 def test_nothing_of_the_product_looks_like_a_test_to_a_test_runner() -> None:
     suspicious = []
     for package in PACKAGES:
@@ -63,7 +71,7 @@ def test_nothing_of_the_product_looks_like_a_test_to_a_test_runner() -> None:
             if path.name.startswith("test"):
                 suspicious.append(name)
             nodes = ast.parse(path.read_text()).body
-            suspicious += [f"{name}: {node.name}" for node in nodes if _looks_like_a_test(node)]
+            suspicious += [f"{name}: {ast.unparse(node)[:80]}" for node in nodes if _looks_like_a_test(node)]
     assert suspicious == []
 
 

@@ -1,6 +1,6 @@
 """Reads what a storage knows of a table: columns, key, how well a key holds. A dataset need not be ingested for that.
 
-To add a storage: one file with a class that has the three methods of `MetadataReader`, one line in READERS, one row in
+To add a storage: one file with a class that has the three methods of `MetadataReader`, one line in METADATA_READERS, one row in
 tests/contracts/test_metadata.py. A reader is made from a URL and never writes.
 """
 

@@ -115,7 +115,7 @@ LEAST = {ValueType.DURATION: "0s", ValueType.RATIO: "0%"}
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"findings"}))
-def test_no_leaf_makes_something_of_nothing(name: str) -> None:
+def test_no_function_makes_something_of_nothing(name: str) -> None:
     """Every leaf over zero rows and null statistics fails; only findings may be none."""
     expression = parse(f"{WRITTEN.get(name, f'{name}(this.a)')} >= {LEAST.get(FUNCTIONS.get(name).value_type, '0')}")
     answers: dict[Ask, Answer | Failed] = {
@@ -168,7 +168,7 @@ def test_the_same_measure_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_each_leaf_says_how_it_is_written(name: str) -> None:
+def test_each_function_says_how_it_is_written(name: str) -> None:
     assert FUNCTIONS.get(name).signature.startswith(f"{name}(")
 
 

@@ -1,4 +1,4 @@
-"""Series, groups and exchanges: what evaluation makes of more than one number."""
+"""Window functions, groups and two places: what evaluation makes of more than one number."""
 
 from __future__ import annotations
 
@@ -87,7 +87,7 @@ def test_a_present_without_data_is_no_data_whatever_the_past() -> None:
     assert (found.outcome, found.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
 
 
-def test_each_measure_of_a_series_is_asked_for_once() -> None:
+def test_each_measure_of_a_window_function_is_asked_for_once() -> None:
     assert len(asks_of_expression(parse("deviation(rows(this) / rows(this), 1w) < 4"))) == 8
 
 
@@ -97,7 +97,7 @@ def test_a_table_looked_into_as_a_whole_has_no_past() -> None:
     assert len({ask.table.shift for ask in asked if ask.table.dataset == "this"}) == 8
 
 
-def test_a_series_of_the_whole_has_no_past() -> None:
+def test_a_window_function_of_the_whole_has_no_past() -> None:
     expression = parse(USUAL)
     answers = dict.fromkeys(asks_of_expression(expression), 5)
     assert evaluate(expression, answers, EvaluationContext(NOW, partition=EVERYTHING)).outcome is Outcome.NO_DATA
