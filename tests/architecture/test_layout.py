@@ -46,8 +46,8 @@ def test_no_folder_imports_itself_through_others(package: str) -> None:
         for depth in range(1, name.count(".") + 1)
         if name.split(".")[0] == package
     }
-    found = {folder: circles(root_edges(folder)) for folder in sorted(folders)}
-    assert {folder: groups for folder, groups in found.items() if groups} == {}
+    circles_by_folder = {folder: circles(root_edges(folder)) for folder in sorted(folders)}
+    assert {folder: groups for folder, groups in circles_by_folder.items() if groups} == {}
 
 
 @pytest.mark.parametrize(("package", "most_nodes", "most_edges"), [("quality", 20, 70), ("incidents", 16, 50)])
