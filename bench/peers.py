@@ -27,7 +27,7 @@ class PeersNotInstalled(RuntimeError):
 
 
 def python() -> Path:
-    """The interpreter of the peers' own environment, which belongs to these requirements. Raises NoPeers where it was not made."""
+    """The interpreter of the peers' own environment, which belongs to these requirements. Raises PeersNotInstalled where it was not made."""
     interpreter = _folder() / "bin" / "python"
     if not (_folder() / "whole").exists():
         raise PeersNotInstalled("not installed here: run `python -m bench.peers`")
@@ -35,7 +35,7 @@ def python() -> Path:
 
 
 def install() -> None:
-    """Raises NoPeers with what pip said, NotFetched for the jar."""
+    """Raises PeersNotInstalled with what pip said, ArtifactNotFetched for the jar."""
     fetch_artifact(DEEQU)
     if (_folder() / "whole").exists():
         return

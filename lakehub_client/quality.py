@@ -49,7 +49,7 @@ def wait_for(
     """Asks until all inputs may be read, as often as the gate says that it may help. `deadline_s` 0: asks once.
 
     Raises Blocked at the deadline; LakehubError where it refuses the question, or is out of reach until then (for
-    PATIENCE_S at least).
+    OUTAGE_TOLERANCE_S at least).
     """
     asking, begun, attempt = client or Client.from_environment(), clock(), 0
     while True:

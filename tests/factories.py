@@ -153,6 +153,7 @@ def quality_test(
     check_name: str = "",
     expression: str = "duplicates(this) < 0.1%",
     gating: bool = True,
+    planned: bool = True,
     **version: Any,
 ) -> QualityTest:
     """A test with its first version. `version` takes the fields of QualityTestVersion."""
@@ -163,6 +164,7 @@ def quality_test(
         category=category,
         check_name=check_name or category,
         gating=gating,
+        planned=planned,
     )
     made.version = QualityTestVersion.objects.create(
         test=made,

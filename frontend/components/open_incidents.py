@@ -15,7 +15,7 @@ AWAITING_DECISION = Q(shown__in=("fail", "reported"), answered=0)
 
 
 def open_incidents_by_state(*, now: datetime) -> QuerySet[Incident]:
-    """Open incidents with what each goes by, as `incidents.shown_state` says it of one, and whether somebody has it."""
+    """Open incidents with what each goes by, as `incident_rows.shown_state` says it of one, and whether somebody has it."""
     answered = Q(state=IncidentState.ACKNOWLEDGED)
     report = Q(reported=True) & ~answered
     shown = Case(

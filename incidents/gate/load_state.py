@@ -29,12 +29,8 @@ from quality.domain.verdicts.unit_verdict import UnitFacts, Waiver, judge
 from quality.models import Category, QualityTest, Unit
 from quality.state.dataset_slas import production_calendar_or_none
 
-FINDING_CHECK = "finding"
 MAX_PARTITION_WIDTH = timedelta(days=32)
 """No partition is wider: a unit that meets a range starts at most so long before it, or with the beginning of time."""
-
-
-# Copies
 
 
 # The state of copies
@@ -60,7 +56,7 @@ class _GatingTestRow(NamedTuple):
     key: str
     title: str
     category: str
-    check: str
+    planned: bool
     flattened: str
     cadence: timedelta | None
     due_after: timedelta
@@ -91,7 +87,7 @@ def _tests_query(count: int) -> PreparedQuery:
             QualityTest.objects.filter(live & _one_of("dataset", count))
             .order_by("pk")
             .values_list(
-                "dataset", "pk", "key", "title", "category", "check_name", "version__flattened", "version__cadence",
+                "dataset", "pk", "key", "title", "category", "planned", "version__flattened", "version__cadence",
                 "version__due_after",
             )
         )  # fmt: skip
@@ -107,7 +103,7 @@ def _units_of(
         (requested, test.pk)
         for requested in requested_ranges
         for test in tests[requested.copy.dataset_id]
-        if test.check == FINDING_CHECK
+        if not test.planned
     ]
     if findings:
         ranges = _range_parameters([requested for requested, _ in findings])
@@ -195,7 +191,7 @@ _OUTCOMES: Mapping[str, Outcome | None] = {"": None, **{outcome.value: outcome f
 
 
 def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> _JudgedUnit:
-    """From a row of _UNIT without its first two."""
+    """From a row of _UNIT_COLUMNS without its first two."""
     start, end, complete_to, due_at, passed, first, last, sustain, outcome, *more, incident, eta = row
     latest_at, touched_at, retest_due_at, waiver, waived_at = more
     facts = UnitFacts(
@@ -286,7 +282,7 @@ def _gating_test(test: _GatingTestRow, copy: DatasetCopy, units: Sequence[_Judge
         unit, complete_to = (whole.state, whole.complete_to) if whole else (None, None)
         return evaluate.FreshnessTest(test.title, test.due_after, unit, complete_to)
     states = tuple(unit.state for unit in units)
-    if test.check == FINDING_CHECK:
+    if not test.planned:
         return evaluate.FindingTest(test.title, test.category, states)
     grain = copy.dataset.partition_grain
     if test.cadence is not None or whole or grain is Grain.NONE:

@@ -1,6 +1,6 @@
 """Who may say what a consumer's jobs do with a verdict, and saying it.
 
-A consumer belongs to the team that holds its name (`accounts.consumers`): its admins set the policies. One that no team holds,
+A consumer belongs to the team that holds its name (`lakehub.accounts.tokens.consumers`): its admins set the policies. One that no team holds,
 such as Lakehub's own jobs or a person, belongs to whoever runs the instance.
 """
 

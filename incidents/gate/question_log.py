@@ -2,7 +2,7 @@
 
 A web process hands its questions to a queue of a bounded length, and a thread writes them in batches, a moment later. When the
 process is asked to stop, what is queued is written before it ends. A process that is killed loses what it has not written
-yet: at most FLUSH_S of questions, and no answer was ever wrong for it. Where the database does not take them for so long that
+yet: at most FLUSH_SECONDS of questions, and no answer was ever wrong for it. Where the database does not take them for so long that
 the queue is full, the newest are dropped, and counted in `GateCounter` (`/metrics`).
 """
 

@@ -28,7 +28,7 @@ class RateLimitExceeded(Exception):
 
 
 def charge_questions(asker: Token | User, questions: int, *, now: datetime) -> None:
-    """Raises TooOften."""
+    """Raises RateLimitExceeded."""
     rate = settings.LAKEHUB_GATE_RATE
     if not rate or questions <= 0:
         return
@@ -40,7 +40,7 @@ def charge_questions(asker: Token | User, questions: int, *, now: datetime) -> N
 
 
 def charge_sql(asker: Token | User, sql: str, *, now: datetime) -> None:
-    """For a query, before it is parsed and beside its questions. Raises TooOften."""
+    """For a query, before it is parsed and beside its questions. Raises RateLimitExceeded."""
     charge_questions(asker, len(sql) // CHARACTERS_PER_QUESTION, now=now)
 
 

@@ -70,7 +70,7 @@ def annotate(
     text: str = "",
     expected_revision: int | None = None,
 ) -> Incident:
-    """What is known of recovery and cause, by the names of ANNOTATIONS. Consumers see it at the gate; a new ETA is told."""
+    """What is known of recovery and cause, by the names of ANNOTATION_FIELDS. Consumers see it at the gate; a new ETA is told."""
     with transaction.atomic():
         incident = _open_incident(number)
         changed = annotation_fields.changed_fields(

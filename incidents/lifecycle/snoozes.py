@@ -1,6 +1,6 @@
 """Snooze: the messages of an incident are held until a time, until it gets worse, or for so many more failures.
 
-Its tests go on, its verdict and the gate's answer stay. It ends with the incident, and without a time after LONGEST
+Its tests go on, its verdict and the gate's answer stay. It ends with the incident, and without a time after MAX_SNOOZE
 whatever happens, so that nothing is silent for ever.
 """
 

@@ -109,8 +109,8 @@ def health_of(datasets: Iterable[Dataset], *, now: datetime) -> dict[int, Datase
 
 def _all_tests_ran(datasets: Iterable[int]) -> dict[tuple[int, str], bool]:
     """Which categories have tests, and whether every one of those has run at least once."""
-    # A finding has units only where ingestion saw something: none is good news.
-    ran = Exists(Unit.objects.filter(test=OuterRef("pk"), latest_at__isnull=False)) | Q(check_name="finding")
+    # A test that nobody plans has units only where something was found: none is good news.
+    ran = Exists(Unit.objects.filter(test=OuterRef("pk"), latest_at__isnull=False)) | Q(planned=False)
     tests = QualityTest.objects.filter(dataset__in=list(datasets), retired_at=None, gating=True)
     rows = tests.annotate(ran=ran).values("dataset_id", "category").annotate(idle=Count("pk", filter=Q(ran=False)))
     return {(row["dataset_id"], row["category"]): row["idle"] == 0 for row in rows.order_by()}

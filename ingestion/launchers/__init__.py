@@ -18,7 +18,7 @@ from lakehub.kernel.registry import Registry
 
 @dataclass(frozen=True)
 class LauncherConfig:
-    """`folder`: for specs, reports and logs. `java_home` and `jar` None: found by the session. A warm session is renewed after `most_jobs`, or above `most_mb` of memory."""
+    """`folder`: for specs, reports and logs. `java_home` and `jar` None: found by the session. A warm session is renewed after `max_jobs`, or above `max_mb` of memory."""
 
     folder: Path
     master: str = "local[2]"

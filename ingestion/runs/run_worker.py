@@ -24,7 +24,7 @@ LEASE_RETRY_AFTER = timedelta(seconds=5)
 
 @dataclass(frozen=True)
 class Worker:
-    """Who works, with what: `clock` tells the platform's time, `ahead` how far it is ahead of the wall's."""
+    """Who works, with what: `clock` tells the platform's time, `clock_offset` how far it is ahead of the wall's."""
 
     name: str
     launcher: Launcher

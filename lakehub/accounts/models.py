@@ -57,7 +57,7 @@ class Membership(models.Model):
 
 
 class Consumer(models.Model):
-    """A name under which programs ask the gate: the team's that had the first token of it made; `accounts.consumers` has the rule."""
+    """A name under which programs ask the gate: the team's that had the first token of it made; `lakehub.accounts.tokens.consumers` has the rule."""
 
     name = models.CharField(max_length=63, unique=True, validators=[SLUG])
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="consumers")

@@ -3,7 +3,7 @@
 Building a queryset and turning it into SQL takes several times as long as the database takes to answer it. `PreparedQuery` does
 both once for a kind of database and keeps the text; each use binds the parameters and converts the rows as Django does.
 
-    _LIVE = Prepared(lambda: Dataset.objects.filter(name=Parameter("name"), offboarded_at=None).values_list("pk", "tier"))
+    _LIVE = PreparedQuery(lambda: Dataset.objects.filter(name=Parameter("name"), offboarded_at=None).values_list("pk", "tier"))
     _LIVE.rows(name="flights")
 """
 

@@ -8,7 +8,7 @@ from datetime import timedelta
 
 @dataclass(frozen=True)
 class Backoff:
-    """`min(cap, base * 2^attempt)`, spread by up to `spread` of itself."""
+    """`min(cap, base * 2^attempt)`, spread by up to `jitter_share` of itself."""
 
     base: timedelta
     cap: timedelta

@@ -24,7 +24,7 @@ class CopyBacktest:
 
 @dataclass(frozen=True)
 class BacktestReport:
-    """`cut`: time or a person ended it before the oldest partitions were reached."""
+    """`is_partial`: time or a person ended it before the oldest partitions were reached."""
 
     dataset: str
     expression: str

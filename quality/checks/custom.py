@@ -1,4 +1,4 @@
-"""Tests that people write. None is generated; `of` makes the definition of one."""
+"""Tests that people write. None is generated; `definition_of` makes the definition of one."""
 
 from __future__ import annotations
 

@@ -28,6 +28,7 @@ class FindingCheck:
             sustain=timedelta(),
             cadence=None,
             because=f"ingestion found {kind}",
+            planned=False,
         )
 
 

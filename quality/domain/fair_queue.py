@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class QueuedCopy:
-    """A copy with work to do. `lane` is that of its most urgent work; a `served` is greater, the later it was; 0: never."""
+    """A copy with work to do. `lane` is that of its most urgent work; `team_served` and `copy_served` are greater, the later it was; 0: never."""
 
     copy: int
     lane: int

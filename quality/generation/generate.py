@@ -102,8 +102,8 @@ def generate_tests(dataset: Dataset, among: CatalogContext | None = None, *, now
         if was != _stored_calendar(dataset):
             units.replan_dataset(dataset, now=now)
         kept_keys = [*problems, *(test.key for test in tests)]
-        gone = dataset.tests.filter(generated=True, retired_at=None).exclude(key__in=kept_keys)
-        retire_tests(gone.exclude(check_name="finding"), now=now)
+        gone = dataset.tests.filter(generated=True, planned=True, retired_at=None).exclude(key__in=kept_keys)
+        retire_tests(gone, now=now)
         _save_skipped_checks(
             dataset, [definition for definition in definitions if isinstance(definition, InapplicableCheck)]
         )

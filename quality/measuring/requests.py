@@ -44,7 +44,7 @@ class ScanTable:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """One measure of one part of a table: by the values of the column `by`, at most so many, where there is one.
+    """One measure of one part of a table: by the values of the column `group_by`, at most `max_groups`, where there is one.
 
     `copy` is whose table it is, and `partition` which range: nothing where it cannot be kept to be used again.
     """

@@ -135,6 +135,7 @@ class Migration(migrations.Migration):
                 ('check_name', models.CharField(max_length=40)),
                 ('generated', models.BooleanField(default=True)),
                 ('gating', models.BooleanField(default=True)),
+                ('planned', models.BooleanField(default=True)),
                 ('retired_at', models.DateTimeField(blank=True, null=True)),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tests', to='catalog.dataset')),
             ],

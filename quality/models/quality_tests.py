@@ -38,6 +38,8 @@ class QualityTest(models.Model):
     generated = models.BooleanField(default=True)
     gating = models.BooleanField(default=True)
     """Its verdict counts for the gate and for the status of the dataset."""
+    planned = models.BooleanField(default=True)
+    """False: nobody plans its units; they come with what ingestion finds."""
     version = models.ForeignKey("QualityTestVersion", on_delete=models.PROTECT, null=True, related_name="+")
     retired_at = models.DateTimeField(null=True, blank=True)
 

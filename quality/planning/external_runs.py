@@ -72,8 +72,8 @@ def written_range(start: str, end: str, dataset: Dataset) -> Interval:
 
 def _make_first_runs_due(copy: DatasetCopy, over: Interval, now: datetime) -> int:
     """Partitions that are over and whose first run waits for the SLA: they are said to be whole."""
-    live = Unit.objects.filter(copy=copy, test__retired_at=None, test__version__cadence=None)
-    whole = live.filter(start__lt=over.end, end__gt=over.start, end__lte=now).exclude(test__check_name="finding")
+    live = Unit.objects.filter(copy=copy, test__planned=True, test__retired_at=None, test__version__cadence=None)
+    whole = live.filter(start__lt=over.end, end__gt=over.start, end__lte=now)
     return whole.filter(latest_at=None, leased_by="", due_at__gt=now).update(due_at=now, lane=Lane.DUE)
 
 

@@ -83,8 +83,6 @@ def _retestable_units() -> QuerySet[Unit]:
     """The units of partitions that were run. One that waits for its first run will read the commit anyway;
     one whose first run is under way may not."""
     begun = Q(latest_at__isnull=False) | ~Q(leased_by="")
-    partitioned = Unit.objects.filter(begun, test__retired_at=None, test__version__cadence=None)
-    live = partitioned.exclude(test__check_name="finding").select_related(
-        "test__version", "copy__data_center", "copy__dataset"
-    )
+    partitioned = Unit.objects.filter(begun, test__planned=True, test__retired_at=None, test__version__cadence=None)
+    live = partitioned.select_related("test__version", "copy__data_center", "copy__dataset")
     return live.select_for_update(of=("self",))

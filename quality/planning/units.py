@@ -26,8 +26,8 @@ _MAX_LOOKAHEAD = timedelta(days=400)
 
 
 def plan_units(test: QualityTest, *, now: datetime, anew: bool = False) -> None:
-    """The units that are missing on the copies that are monitored. Findings bring their own. `anew`: also in between."""
-    if test.version is None or test.check_name == "finding":
+    """The units that are missing on the copies that are monitored. `anew`: also in between."""
+    if test.version is None or not test.planned:
         return
     expression = parse(test.version.flattened)
     copies = test.dataset.copies.exclude(monitored_from=None)
@@ -108,7 +108,7 @@ def plan_following_units(copy: DatasetCopy, run: Sequence[Unit], *, now: datetim
 
     `run`: units of the copy that have just been run for the first time.
     """
-    over = [unit for unit in run if unit.end < now and unit.test.check_name != "finding"]
+    over = [unit for unit in run if unit.end < now and unit.test.planned]
     newest = _planned_until(copy, [unit.test for unit in over], now=now) if over else {}
     last = [unit for unit in over if unit.end == newest[unit.test_id]]
     _insert_units(
@@ -143,8 +143,8 @@ def plan_unexpected_partitions(copy: DatasetCopy, unexpected: Collection[Interva
     """Units of partitions that are not expected, but hold rows: what is there is tested."""
     if copy.monitored_from is None or not unexpected:
         return
-    tests = copy.dataset.tests.filter(retired_at=None, version__cadence=None)
-    for test in tests.exclude(check_name="finding").select_related("version", "dataset"):
+    tests = copy.dataset.tests.filter(planned=True, retired_at=None, version__cadence=None)
+    for test in tests.select_related("version", "dataset"):
         assert test.version is not None
         expression = parse(test.version.flattened)
         if runs_in(expression, copy.data_center.name):

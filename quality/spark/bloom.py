@@ -44,7 +44,7 @@ class UnknownColumn(LookupError):
 
 
 def key_column(frame: DataFrame, columns: Sequence[str]) -> Column:
-    """The key of each row as `quality.domain.bloom.keys` writes it. Raises NoKey, UnknownColumn."""
+    """The key of each row as `quality.domain.bloom.keys` writes it. Raises UnsupportedKeyType, UnknownColumn."""
     kinds = {field.name: field.dataType for field in frame.schema.fields}
     for name in columns:
         if name not in kinds:
@@ -83,7 +83,7 @@ def _value_text(name: str, column: Column, kind: DataType) -> Column:
 
 
 def in_sample(hashed: Column, share: float) -> Column:
-    """Whether a hash belongs to a sample of `share`, as `bloom_keys.chosen` says."""
+    """Whether a hash belongs to a sample of `share`, as `keys.in_sample` says."""
     return F.lit(True) if share >= 1 else F.shiftrightunsigned(hashed, 32) < F.lit(sample_bound(share))
 
 
@@ -177,7 +177,7 @@ def _encode_bits(shape: FilterShape, items: int, bits: bytes | None) -> str:
 
 
 def first_keys(frame: DataFrame, columns: Sequence[str], size: int, salt: str) -> list[str]:
-    """A sample: the first different keys in the order of `bloom_keys.order_of`."""
+    """A sample: the first different keys in the order of `keys.sample_order`."""
     # Turning the sign over makes signed numbers sort as unsigned ones do.
     turn = ctypes.c_int64(hash_salt(salt) ^ (1 << 63)).value
     keys = frame.select(key_column(frame, columns).alias("key")).distinct()

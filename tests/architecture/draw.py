@@ -17,8 +17,8 @@ PAGE = ROOT / "docs" / "architecture.md"
 
 def contracts() -> list[dict[str, object]]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    found: list[dict[str, object]] = settings["tool"]["importlinter"]["contracts"]
-    return found
+    layer_contracts: list[dict[str, object]] = settings["tool"]["importlinter"]["contracts"]
+    return layer_contracts
 
 
 def layers(container: str) -> list[list[str]]:

@@ -30,7 +30,7 @@ def root_edges(package: str) -> set[tuple[str, str]]:
     """The imports between what lies in the root of a package, files and folders alike."""
     depth = package.count(".") + 2
     edges = set()
-    for importer, imported in ((one, other) for one, others in module_edges().items() for other in others):
+    for importer, imported in ((name, other) for name, others in module_edges().items() for other in others):
         pair = tuple(".".join(name.split(".")[:depth]) for name in (importer, imported))
         if all(name.startswith(f"{package}.") for name in pair) and pair[0] != pair[1]:
             edges.add((pair[0], pair[1]))
@@ -50,7 +50,7 @@ def circles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
     index: dict[str, int] = {}
     lowest: dict[str, int] = {}
     stack: list[str] = []
-    found: list[list[str]] = []
+    groups: list[list[str]] = []
     for start in sorted(following):
         if start in index:
             continue
@@ -68,11 +68,11 @@ def circles(edges: Iterable[tuple[str, str]]) -> list[list[str]]:
                     group = stack[stack.index(name) :]
                     del stack[stack.index(name) :]
                     if len(group) > 1:
-                        found.append(sorted(group))
+                        groups.append(sorted(group))
             elif after not in index:
                 index[after] = lowest[after] = len(index)
                 stack.append(after)
                 work.append((after, iter(sorted(following[after]))))
             elif after in stack:
                 lowest[name] = min(lowest[name], index[after])
-    return found
+    return groups

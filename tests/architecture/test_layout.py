@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import pytest
@@ -45,14 +46,21 @@ def test_no_folder_imports_itself_through_others(package: str) -> None:
         for depth in range(1, name.count(".") + 1)
         if name.split(".")[0] == package
     }
-    found = {folder: circles(root_edges(folder)) for folder in sorted(folders)}
-    assert {folder: groups for folder, groups in found.items() if groups} == {}
+    circles_by_folder = {folder: circles(root_edges(folder)) for folder in sorted(folders)}
+    assert {folder: groups for folder, groups in circles_by_folder.items() if groups} == {}
 
 
 @pytest.mark.parametrize(("package", "most_nodes", "most_edges"), [("quality", 20, 70), ("incidents", 16, 50)])
 def test_the_root_of_an_app_is_a_small_graph(package: str, most_nodes: int, most_edges: int) -> None:
     assert len(root_nodes(package)) <= most_nodes, sorted(root_nodes(package))
     assert len(root_edges(package)) <= most_edges, sorted(root_edges(package))
+
+
+def test_a_heading_stands_above_something() -> None:
+    """A comment of a line, alone between empty lines, names the part of the file below it."""
+    empty = re.compile(r"\n\n# [^\n]+\n\s*(?:\Z|\n# [^\n]+\n\n)")
+    files = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
+    assert [path.relative_to(ROOT).as_posix() for path in files if empty.search(path.read_text())] == []
 
 
 def test_nothing_of_the_product_looks_like_a_test_to_a_test_runner() -> None:
@@ -63,7 +71,7 @@ def test_nothing_of_the_product_looks_like_a_test_to_a_test_runner() -> None:
             if path.name.startswith("test"):
                 suspicious.append(name)
             nodes = ast.parse(path.read_text()).body
-            suspicious += [f"{name}: {node.name}" for node in nodes if _looks_like_a_test(node)]
+            suspicious += [f"{name}: {ast.unparse(node)[:80]}" for node in nodes if _looks_like_a_test(node)]
     assert suspicious == []
 
 

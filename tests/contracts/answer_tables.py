@@ -1,4 +1,4 @@
-"""The table of `answers` in a database."""
+"""The table of `engine_answers` in a database."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """What every engine answers of the same rows, value and type: nulls, decimals, big integers, days, times with and without
-a zone, booleans, texts of many scripts, hostile names. The facts are run by test_answers and by the suites with servers.
+a zone, booleans, texts of many scripts, hostile names. The facts are run by test_engine_answers and by the suites with servers.
 """
 
 from __future__ import annotations

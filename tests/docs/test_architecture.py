@@ -3,25 +3,32 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
+from django.apps import apps
 from django.conf import settings
 
 from tests.architecture.draw import PAGE, drawn
+from tests.architecture.imports import PACKAGES
 
 PROJECT = Path(settings.BASE_DIR)
 DOCS = PROJECT / "docs"
 DECISIONS = sorted(page for page in (DOCS / "decisions").glob("*.md") if page.name != "index.md")
-PAGES = [PAGE, DOCS / "rules.md", PROJECT / "CONTRIBUTING.md", *DECISIONS]
+PAGES = [*sorted(DOCS.glob("*.md")), PROJECT / "README.md", PROJECT / "CONTRIBUTING.md", *DECISIONS]
 A_FENCE = re.compile(r"^```.*?^```", re.MULTILINE | re.DOTALL)
 IN_BACKTICKS = re.compile(r"`([^`\s]+)`")
 A_PATH = re.compile(r"[\w.-]+(?:/[\w.-]+)+/?")
 A_DOTTED_NAME = re.compile(r"(?:lakehub|lakehub_client|ingestion|quality|incidents|frontend|bench|tests)(?:\.\w+)+")
+IN_QUOTES = re.compile(r'"([\w.]+)"')
+MESSAGE_TYPES = {"lakehub.digest.digest", "lakehub.test.test"}
+"""Put together from what a message is about."""
 PLACEHOLDER = "NAME"
-MADE_BY_A_TOOL = {".venv/bin", ".venv/bin/mkdocs"}
+MADE_ELSEWHERE = {".venv/bin", ".venv/bin/mkdocs", "deploy/containers/.env"}
+MODELS = {f"{model._meta.app_label}.{model.__name__}" for model in apps.get_models()}
 
 
 def names_in_backticks(page: Path) -> set[str]:
@@ -29,13 +36,21 @@ def names_in_backticks(page: Path) -> set[str]:
 
 
 def missing_paths(names: set[str]) -> list[str]:
-    paths = {name for name in names if A_PATH.fullmatch(name)} - MADE_BY_A_TOOL
-    return sorted(path for path in paths if PLACEHOLDER not in path and not (PROJECT / path).exists())
+    """Of those that begin in the root of the project."""
+    paths = {name for name in names if A_PATH.fullmatch(name) and (PROJECT / name.split("/")[0]).exists()}
+    return sorted(path for path in paths - MADE_ELSEWHERE if PLACEHOLDER not in path and not (PROJECT / path).exists())
 
 
 def missing_modules(names: set[str]) -> list[str]:
     dotted = {name for name in names if A_DOTTED_NAME.fullmatch(name) and not (PROJECT / name).exists()}
-    return sorted(name for name in dotted if not is_importable(name))
+    return sorted(name for name in dotted - product_texts() - MODELS - MESSAGE_TYPES if not is_importable(name))
+
+
+@lru_cache(maxsize=1)
+def product_texts() -> frozenset[str]:
+    """What stands in quotes in the product, such as the name of a failpoint."""
+    files = [path for package in PACKAGES for path in (PROJECT / package).rglob("*.py")]
+    return frozenset(text for file in files for text in IN_QUOTES.findall(file.read_text()))
 
 
 def is_importable(name: str) -> bool:

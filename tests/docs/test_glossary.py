@@ -104,8 +104,8 @@ def test_the_terms_of_a_group_are_sorted(group: str) -> None:
 
 
 def test_each_definition_is_one_sentence() -> None:
-    said = {term.name: re.sub(r"`[^`]*`", "code", term.definition) for term in TERMS}
-    assert {name: text for name, text in said.items() if not re.fullmatch(r"[A-Z][^.!?]*\.", text)} == {}
+    definitions = {term.name: re.sub(r"`[^`]*`", "code", term.definition) for term in TERMS}
+    assert {name: text for name, text in definitions.items() if not re.fullmatch(r"[A-Z][^.!?]*\.", text)} == {}
 
 
 def test_a_line_that_is_no_term_is_refused() -> None:

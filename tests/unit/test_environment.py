@@ -46,11 +46,11 @@ def test_bad_values_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None
 
 def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.limits("LAKEHUB_X", "spark=1") == {"spark": 1}
-    for said, problem in {
+    for text, problem in {
         "spark=0": "write spark=1 or more",
         "spark": "or more",
     }.items():
-        monkeypatch.setenv("LAKEHUB_X", said)
+        monkeypatch.setenv("LAKEHUB_X", text)
         with pytest.raises(env.InvalidSetting, match=problem):
             env.limits("LAKEHUB_X", "")
     monkeypatch.setenv("LAKEHUB_X", "")
@@ -61,7 +61,7 @@ def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_database_url_is_taken_apart() -> None:
-    found = env.database("postgresql://u:p%40ss@db:5433/lakehub?sslmode=require")
-    assert (found["USER"], found["PASSWORD"], found["HOST"], found["PORT"]) == ("u", "p@ss", "db", "5433")
-    assert found["OPTIONS"] == {"sslmode": "require"}
+    database = env.database("postgresql://u:p%40ss@db:5433/lakehub?sslmode=require")
+    assert (database["USER"], database["PASSWORD"], database["HOST"], database["PORT"]) == ("u", "p@ss", "db", "5433")
+    assert database["OPTIONS"] == {"sslmode": "require"}
     assert env.database("sqlite:////data/lakehub.db")["NAME"] == "/data/lakehub.db"

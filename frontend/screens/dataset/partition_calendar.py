@@ -15,7 +15,7 @@ _GLYPHS = {"fail": "×", "unknown": "?", "warn": "!", "grace": "…", "suppresse
 
 @dataclass(frozen=True)
 class DayStatus:
-    """What is known of one day. `amount` 1 to 5 is how much was written; `state` shows only where it is not pass."""
+    """What is known of one day. `state` shows only where it is not pass."""
 
     rows: int = 0
     state: str = "pass"
@@ -25,6 +25,8 @@ class DayStatus:
 
 @dataclass(frozen=True)
 class DayCell:
+    """A day as it is drawn. `amount` 1 to 5 is how much was written."""
+
     day: date
     amount: int
     state: str

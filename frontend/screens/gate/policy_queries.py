@@ -51,7 +51,7 @@ class PolicyForm:
 
 @dataclass(frozen=True)
 class PolicyRights:
-    """Which consumers a person sets policies of, as `gate_policies.require_policy` says it of one. Three queries."""
+    """Which consumers a person sets policies of, as `policies.require_policy_right` says it of one. Three queries."""
 
     team_ids: frozenset[int]
     by_name: Mapping[str, frozenset[int]]

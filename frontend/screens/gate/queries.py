@@ -125,7 +125,7 @@ def answers_by_data_center(
 
 
 def answers_to_sql(values: Mapping[str, str], person: User, *, now: datetime) -> list[ShownAnswer]:
-    """The answers about all that a query reads. It is not kept either. Raises TooOften, Refused, NotFound."""
+    """The answers about all that a query reads. It is not kept either. Raises RateLimitExceeded, Refused, NotFound."""
     gate_rate.charge_questions(person, 1, now=now)
     gate_rate.charge_sql(person, values["sql"], now=now)
     derived = questions_of_query(

@@ -99,7 +99,7 @@ def override_problems(override: Mapping[str, Any]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Recipient:
-    """One address on one channel. `why`: what made it one, such as `route of team flight-ops` or `subscribed: ana`."""
+    """One address on one channel. `reason`: what made it one, such as `route of team flight-ops` or `subscribed: ana`."""
 
     channel: str
     address: str

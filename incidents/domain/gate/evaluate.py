@@ -36,7 +36,7 @@ PASSING = "passing"
 
 
 class UnitState(NamedTuple):
-    """One unit as judged now. `streak`: it is failing, sustained or not. `next_run_at`: its next rerun."""
+    """One unit as judged now. `is_failing`: it fails, sustained or not. `next_run_at`: its next rerun."""
 
     data: Interval
     verdict: Verdict

@@ -79,7 +79,7 @@ class ParsedQuery:
 
 
 def parse_query(sql: str, dialect: str) -> ParsedQuery:
-    """Raises BadSql."""
+    """Raises UnsupportedSql."""
     if dialect not in DIALECTS:
         raise UnsupportedSql(f"There is no dialect `{dialect[:40]}`.{did_you_mean(dialect[:40], DIALECTS)}")
     if len(sql) > MAX_SQL_LENGTH:
@@ -124,7 +124,7 @@ def _parse_error_text(problem: Exception) -> str:
 
 
 def _is_read(table: exp.Table, tree: exp.Expr) -> bool:
-    """Not what a WITH defines, and no series of numbers. Raises BadSql for what no gate can vouch for, such as files."""
+    """Not what a WITH defines, and no series of numbers. Raises UnsupportedSql for what no gate can vouch for, such as files."""
     if isinstance(table.this, _NOT_TABLES):
         return False
     if not isinstance(table.this, exp.Identifier):

@@ -67,7 +67,7 @@ class InvalidTransition(Conflict):
 
 
 def next_state(state: IncidentState, move: Transition, *, reported: bool = False) -> IncidentState:
-    """The state that `move` leads to. Raises NoSuchMove, which names the moves that there are."""
+    """The state that `move` leads to. Raises InvalidTransition, which names the moves that there are."""
     table = REPORTED_TRANSITIONS if reported else DETECTED_TRANSITIONS
     try:
         return table[state, move]
@@ -88,7 +88,7 @@ def is_closed(state: IncidentState) -> bool:
 
 
 def transition_named(name: str) -> Transition:
-    """The move called `name`. Raises NoSuchMove with the nearest one."""
+    """The move called `name`. Raises InvalidTransition with the nearest one."""
     try:
         return Transition(name)
     except ValueError:

@@ -122,6 +122,3 @@ def _update_and_release(digest: Digest, **sets: object) -> None:
 
 def _incident_numbers(digest: Digest) -> list[int]:
     return sorted(set(digest.messages.values_list("incident_id", flat=True)))
-
-
-# In words

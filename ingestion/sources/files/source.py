@@ -89,7 +89,7 @@ class FilesSource:
         }
 
 
-class _file_errors:  # noqa: N801  reads as a phrase: `with _told(name)`
+class _file_errors:  # noqa: N801  reads as a phrase: `with _file_errors(name)`
     """A file that is not what its name says, in words that name it."""
 
     def __init__(self, name: str) -> None:

@@ -21,7 +21,7 @@ MAX_REMEMBERED_HASHES = 2000
 
 @dataclass
 class WatermarkTracker:
-    """One reading's bookkeeping. `place`: the cursor's place in a row; `timed`: its values are instants, in whatever form the source has them.
+    """One reading's bookkeeping. `cursor_index`: the cursor's place in a row; `is_timed`: its values are instants, in whatever form the source has them.
 
     A crowd is more rows than can be remembered from where the next reading starts: a sum over them tells whether it is still the same.
     """

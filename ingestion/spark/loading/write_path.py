@@ -35,9 +35,9 @@ _STALE_LOCATION_ERRORS = ("HoodieWriteConflictException", "does not exist", "Con
 
 @dataclass(frozen=True)
 class CommitPlan:
-    """How a batch is to be committed. `stored` False: the batch is all that the table will hold.
+    """How a batch is to be committed. `has_stored_rows` False: the batch is all that the table will hold.
 
-    `position`: where the source stands after it; `before`: where it stood.
+    `position`: where the source stands after it; `previous_position`: where it stood.
     """
 
     operation: str

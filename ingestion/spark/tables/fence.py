@@ -33,7 +33,7 @@ class TableFenced(RuntimeError):
 
 @contextmanager
 def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None]:
-    """Within it this JVM is the only one of this machine that writes the table at `uri`. Raises Fenced after `wait_s`."""
+    """Within it this JVM is the only one of this machine that writes the table at `uri`. Raises TableFenced after `wait_s`."""
     path = lock_path(uri)
     deadline = time.monotonic() + wait_s
     if path is None:

@@ -57,7 +57,7 @@ class SignInAttempt:
 
 
 def register_attempt(attempt: SignInAttempt, *, now: datetime) -> None:
-    """Counts the attempt. Raises Locked where it must wait: then the password is not looked at, and nothing is counted."""
+    """Counts the attempt. Raises SignInLocked where it must wait: then the password is not looked at, and nothing is counted."""
     for over in expired_counters(now=now):
         over.delete()
     with transaction.atomic():

@@ -1,6 +1,6 @@
 """Where lineage comes from: events in the form of OpenLineage, reduced to what the newest run of each job reads and writes.
 
-To add a source: a class that is made from a URI and has the method of `LineageSource`, one line in LINEAGE, one row in
+To add a source: a class that is made from a URI and has the method of `LineageSource`, one line in LINEAGE_SOURCES, one row in
 tests/spark/test_lineage.py, where all sources must say the same of the same events.
 """
 

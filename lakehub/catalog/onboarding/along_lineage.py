@@ -24,7 +24,7 @@ class Direction(StrEnum):
 
 @dataclass(frozen=True)
 class LineageSelection:
-    """`applications` for what can be onboarded; `lines` for what is already, or that nobody can read."""
+    """`requests` for what can be onboarded; `lines` for what is already, or that nobody can read."""
 
     requests: tuple[OnboardingRequest, ...]
     lines: tuple[OnboardingLine, ...]

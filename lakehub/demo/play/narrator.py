@@ -40,7 +40,7 @@ class Narrator:
         self._print(f"   {text}")
 
     def check(self, claim: str, holds: bool) -> None:
-        """A claim of the story. Raises Untrue where it does not hold."""
+        """A claim of the story. Raises ClaimFailed where it does not hold."""
         self._print(f"   {'✓' if holds else '✗'} {claim}")
         if not holds:
             raise ClaimFailed(claim)

@@ -20,7 +20,7 @@ POLL_INTERVAL_S = 0.15
 
 @dataclass
 class StoryContext:
-    """`began_at`: the demo's time at which the story begins."""
+    """What the steps of the story share: the instance, the data that they play, and who tells it."""
 
     instance: Instance
     operations: OperationalDatabase
@@ -45,7 +45,7 @@ class StoryContext:
     def wait_until(
         self, description: str, holds: Callable[[], bool], *, within_s: float, every_s: float = POLL_INTERVAL_S
     ) -> None:
-        """Look until it holds. Raises Untrue with the end of the processes' log where it does not in time."""
+        """Look until it holds. Raises ClaimFailed with the end of the processes' log where it does not in time."""
         deadline = time.monotonic() + within_s
         while not holds():
             self.narrator.progress(f"{description} ({deadline - time.monotonic():.0f} s left)")

@@ -1,8 +1,8 @@
 """The exchanges: measures that need two places, one after the other. What travels between them is small: a Bloom filter,
 or the keys of a sample.
 
-To add one: write a file here with a function that fits `CrossSourceMethod`, add its line to EXCHANGES and describe it in
-docs/engines.md. An exchange knows no database of ours and no clock.
+To add one: write a file here with a function that fits `CrossSourceMethod`, add its line to METHODS and describe it in
+docs/bloom.md. An exchange knows no database of ours and no clock.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ The text is a head and the bits, by semicolons:
 
     lakehub-bloom:1;layout=spark-v1;hash=xxhash64:42;bits=14400;hashes=10;items=985;data=base64;AAAAAQAAAAo...
 
-`hash` is applied to the bytes of a key (see `bloom_keys`), `items` is how many keys went in, `data` is `base64` or
+`hash` is applied to the bytes of a key (see `keys`), `items` is how many keys went in, `data` is `base64` or
 `zlib+base64` of the payload, whichever is shorter. There are two layouts:
 
 - `spark-v1`: the serialised form of Spark's own BloomFilterImpl, version 1: three big-endian integers (1, the number of hash

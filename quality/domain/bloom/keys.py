@@ -47,7 +47,7 @@ class UnsupportedKeyType(ValueError):
 
 
 def encode_key(values: Iterable[object], columns: Sequence[str] = ()) -> bytes:
-    """The bytes of one key. Raises NoKey; `columns` are the names that it says."""
+    """The bytes of one key. Raises UnsupportedKeyType; `columns` are the names that it says."""
     return "".join(
         _encode_part(value, columns[place] if columns else str(place + 1)) for place, value in enumerate(values)
     ).encode()

@@ -1,4 +1,4 @@
-"""Business metrics: the standard tests of a registered one, each a line in STANDARD."""
+"""Business metrics: the standard tests of a registered one, each a line in STANDARD_TESTS."""
 
 from __future__ import annotations
 

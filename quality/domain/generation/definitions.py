@@ -62,6 +62,8 @@ class Definition:
     cadence: timedelta | None
     because: str
     gating: bool = True
+    planned: bool = True
+    """False: nobody plans its units; they come with what ingestion finds."""
 
 
 @dataclass(frozen=True)

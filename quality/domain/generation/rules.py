@@ -91,7 +91,7 @@ class Rule:
 
 @dataclass(frozen=True)
 class RuleParameter:
-    """`read` takes what was given and the name; `default` None: it must be given, `...`: it may be left away."""
+    """`parse` takes the name and what was given; `default` None: it must be given, `...`: it may be left away."""
 
     parse: Callable[[str, Any], Any]
     default: Any = None

@@ -1,7 +1,7 @@
-"""Tests as expressions: text -> nodes -> the same without sugar -> names and kinds checked -> flattened text.
+"""Tests as expressions: text -> nodes -> the same without macros -> names and kinds checked -> flattened text.
 
-A new operator is a line in `operators.OPERATORS`, a new leaf a file and a line in `leaves`, a new short form a line in `sugar.SUGAR`,
-what looks at a value over time a file and a line in `series`.
+A new operator is a line in `operators.OPERATORS`, a new function a file and a line in `functions`, a new short form a line in
+`macros.MACROS`, what looks at a value over time a file and a line in `window_functions`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Short forms that stand for longer ones; each is a function from the arguments and the scope to a node, one line in SUGAR."""
+"""Short forms that stand for longer ones; each is a function from the arguments and the scope to a node, one line in MACROS."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ MIN_RUN_INTERVAL = timedelta(seconds=30)
 
 @dataclass(frozen=True)
 class ParameterSpec:
-    """`wants` is for the error, `terminals` say how it may be written, `read` makes its value. `words`: one of them."""
+    """`expected` is for the error, `terminals` say how it may be written, `parse` makes its value. `choices`: one of them."""
 
     expected: str
     terminals: tuple[str, ...]

@@ -41,7 +41,7 @@ MAX_WINDOW = timedelta(weeks=160)
 
 @dataclass(frozen=True)
 class Point:
-    """What was measured of the partition that starts at `at`; None: nothing, and `why` says so."""
+    """What was measured of the partition that starts at `at`; None: nothing, and `reason` says why."""
 
     at: datetime
     value: float | None
@@ -58,7 +58,7 @@ class Baseline:
     cohort: str
     points: tuple[Point, ...]
     excluded: tuple[Point, ...]
-    """The comparable points that do not count, each with its `why`."""
+    """The comparable points that do not count, each with its `reason`."""
 
     @property
     def score(self) -> float:
@@ -75,7 +75,7 @@ class Baseline:
 
 @dataclass(frozen=True)
 class TooFewPoints:
-    """There is no baseline: `used` points are known of the widest cohort."""
+    """There is no baseline: `known_points` are known of the widest cohort."""
 
     known_points: int
     excluded: tuple[Point, ...] = ()
@@ -148,7 +148,7 @@ def _baseline_of(
 
 @dataclass(frozen=True)
 class Cohort:
-    """Points with the same key are comparable; `named` says which they are, both by local time."""
+    """Points with the same key are comparable; `label` says which they are, both by local time."""
 
     key: Callable[[datetime], object]
     label: Callable[[datetime], str]

@@ -19,7 +19,7 @@ from quality.engines.sql.portable_patterns import JAVA, PCRE, POSTGRESQL, RE2, p
 
 @dataclass(frozen=True)
 class DatabaseDialect:
-    """`dialect` writes SQL for a database once its quotes are known; `bounds` are the statements that begin a reading."""
+    """`dialect` writes SQL for a database once its quotes are known; `session_limits` are the statements that begin a reading."""
 
     dialect: Callable[[Callable[[str], str]], SqlDialect]
     session_limits: Callable[[int], Sequence[str]] = lambda milliseconds: ()

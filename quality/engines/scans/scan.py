@@ -15,9 +15,9 @@ from quality.engines.scans.parts import Part, WholeTable
 
 @dataclass(frozen=True)
 class Scan:
-    """One pass: `measures` of `part` of `target`. `tables` are those that the measures look into.
+    """One pass: `measures` of `part` of `target`. `other_tables` are those that the measures look into.
 
-    With `by`, each measure is answered by the values of that column; the part is One or Whole then. Of more than `most`
+    With `group_by`, each measure is answered by the values of that column; the part is OnePartition or WholeTable then. Of more than `max_groups`
     values the largest are answered and one more, which shows that there are more.
     """
 
@@ -43,8 +43,8 @@ class Limits:
 
 @dataclass(frozen=True)
 class ScanAnswers:
-    """`instant` is the commit that was read, where the target has commits; `scans` how often the data was gone through;
-    `groups` how many values the column `by` has, beyond those that are answered."""
+    """`instant` is the commit that was read, where the target has commits; `scan_count` how often the data was gone through;
+    `group_count` how many values the column `group_by` has, beyond those that are answered."""
 
     answers: Mapping[Measure, Answer | Failed]
     instant: str = ""

@@ -48,7 +48,7 @@ class TableExpression:
 
 @dataclass(frozen=True)
 class RowSelection:
-    """Which rows of a table: those that `where` lets through, grouped by `group`; of the groups `most`, `ranked` by size."""
+    """Which rows of a table: those that `where` lets through, grouped by `group_by`; of the groups `max_groups`, by size with `largest_first`."""
 
     table: TableExpression
     columns: ColumnTypes
@@ -208,7 +208,7 @@ def frequency_query(dialect: SqlDialect, measure: Measure, rows: RowSelection) -
 
 
 def _binned(dialect: SqlDialect, read: str) -> str:
-    """`bins.bin_of` in SQL: the logarithm is a first guess at the power of two, which comparisons then mend."""
+    """`numeric_bins.bin_of` in SQL: the logarithm is a first guess at the power of two, which comparisons then mend."""
     two = f"CAST(2 AS {dialect.double_type})"
     least, most = f"POWER({two}, {MIN_EXPONENT:d})", f"POWER({two}, {MAX_EXPONENT:d})"
     number = f"CAST(x AS {dialect.double_type})"

@@ -41,7 +41,7 @@ _FUSED_KINDS = frozenset(AGGREGATES) | {"unmatched"}
 
 
 class SqlBackend(Protocol):
-    """Both raise `fusion.Refused` for a statement that is wrong."""
+    """Both raise `QueryRefused` for a statement that is wrong."""
 
     @property
     def dialect(self) -> SqlDialect: ...
@@ -64,7 +64,7 @@ class ReadableTable:
 
 @dataclass(frozen=True)
 class ReaderAnswers:
-    """The answers, how often the data was gone through, and how many groups there are (with `by`)."""
+    """The answers, how often the data was gone through, and how many groups there are (with `group_by`)."""
 
     answers: MeasureAnswers
     scan_count: int

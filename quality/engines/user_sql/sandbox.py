@@ -2,7 +2,7 @@
 
 Reads a request as JSON on its standard input and answers with JSON. Whatever the query does, this process has a limit of memory,
 of processor time and of time on the clock, opens only the files that the request names, and knows no secret: the parent gives
-it no environment. The statement was looked at before (`check_select`); what is here holds also where that was fooled.
+it no environment. The statement was looked at before (`checked_select`); what is here holds also where that was fooled.
 """
 
 from __future__ import annotations

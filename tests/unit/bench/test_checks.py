@@ -16,10 +16,10 @@ CHECKS = suite(copies=10)
 SCOPE = Scope(tables={"this": frozenset(COLUMNS)}, primary_key=KEY)
 
 
-def ran(seconds: float = 1.0, **found: list[Any]) -> ContenderRun:
+def ran(seconds: float = 1.0, **values: list[Any]) -> ContenderRun:
     right = {check.name: [True, 1.0] for check in CHECKS}
     return ContenderRun(
-        "1", seconds, Timing((seconds,)), 1, {**right, **{name.replace("_", " "): it for name, it in found.items()}}, 1
+        "1", seconds, Timing((seconds,)), 1, {**right, **{name.replace("_", " "): it for name, it in values.items()}}, 1
     )
 
 
@@ -36,10 +36,10 @@ def test_contenders_that_find_the_same_agree() -> None:
     require_agreement({FLOOR: ran(), LAKEHUB: ran(carriers=[True, None])}, copies=10)
 
 
-@pytest.mark.parametrize("found", [[False, 1.0], [True, 1.0001]])
-def test_another_outcome_or_value_ends_the_bench(found: list[Any]) -> None:
+@pytest.mark.parametrize("value", [[False, 1.0], [True, 1.0001]])
+def test_another_outcome_or_value_ends_the_bench(value: list[Any]) -> None:
     with pytest.raises(Disagreement, match=r"`mean delay`: Lakehub on duckdb found"):
-        require_agreement({FLOOR: ran(), LAKEHUB: ran(mean_delay=found)}, copies=10)
+        require_agreement({FLOOR: ran(), LAKEHUB: ran(mean_delay=value)}, copies=10)
 
 
 def test_targets_compare_each_tool_on_its_engine(monkeypatch: pytest.MonkeyPatch) -> None:

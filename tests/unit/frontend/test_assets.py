@@ -19,8 +19,8 @@ RAW_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgb\(|\bhsl\(")
 @pytest.mark.parametrize("sheet", ["base.css", "components.css", "product.css", "plotly.css"])
 def test_only_the_tokens_hold_raw_colours(sheet: str) -> None:
     lines = (STATIC / "css" / sheet).read_text().splitlines()
-    found = [line for line in lines if RAW_COLOUR.search(line) and "::backdrop" not in line]
-    assert found == []
+    colour_lines = [line for line in lines if RAW_COLOUR.search(line) and "::backdrop" not in line]
+    assert colour_lines == []
 
 
 @pytest.mark.parametrize("page", TEMPLATES, ids=lambda page: page.name)

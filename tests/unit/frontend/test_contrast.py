@@ -41,11 +41,11 @@ LEAST_DISTANCE = 12
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_pair_that_is_used_has_enough_contrast(theme: str) -> None:
     at = THEMES[theme]
-    found = {(ink, ground): contrast(TOKENS[ink][at], TOKENS[ground][at]) for ink, ground, _ in PAIRS}
+    contrasts = {(ink, ground): contrast(TOKENS[ink][at], TOKENS[ground][at]) for ink, ground, _ in PAIRS}
     weak = [
-        f"{ink} on {ground}: {found[ink, ground]:.2f} < {needs}"
+        f"{ink} on {ground}: {contrasts[ink, ground]:.2f} < {needs}"
         for ink, ground, needs in PAIRS
-        if found[ink, ground] < needs
+        if contrasts[ink, ground] < needs
     ]
     assert weak == []
     assert len(PAIRS) == 87
@@ -66,12 +66,12 @@ def test_a_known_pair_is_computed_right() -> None:
 
 def linear(colour: str) -> list[float]:
     channels = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
-    return [one / 12.92 if one <= 0.04045 else ((one + 0.055) / 1.055) ** 2.4 for one in channels]
+    return [channel / 12.92 if channel <= 0.04045 else ((channel + 0.055) / 1.055) ** 2.4 for channel in channels]
 
 
-def contrast(one: str, other: str) -> float:
+def contrast(ink: str, ground: str) -> float:
     weights = (0.2126, 0.7152, 0.0722)
-    dark, light = sorted(sum(w * c for w, c in zip(weights, linear(colour), strict=True)) for colour in (one, other))
+    dark, light = sorted(sum(w * c for w, c in zip(weights, linear(colour), strict=True)) for colour in (ink, ground))
     return (light + 0.05) / (dark + 0.05)
 
 
@@ -91,5 +91,5 @@ def lab(rgb: list[float]) -> tuple[float, float, float]:
     return 116 * y - 16, 500 * (x - y), 200 * (y - z)
 
 
-def distance(one: tuple[float, ...], other: tuple[float, ...]) -> float:
-    return float(sum((p - q) ** 2 for p, q in zip(one, other, strict=True)) ** 0.5)
+def distance(first: tuple[float, ...], other: tuple[float, ...]) -> float:
+    return float(sum((p - q) ** 2 for p, q in zip(first, other, strict=True)) ** 0.5)

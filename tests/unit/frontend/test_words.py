@@ -18,7 +18,7 @@ NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
-    ("span", "said"),
+    ("span", "text"),
     [
         (timedelta(hours=3, minutes=32), "3 h 32 min"),
         (timedelta(days=4, hours=2), "4 d 2 h"),
@@ -30,17 +30,17 @@ NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
         (timedelta(), "0 s"),
     ],
 )
-def test_durations_have_two_units_at_most(span: timedelta, said: str) -> None:
-    assert words.duration(span) == said
+def test_durations_have_two_units_at_most(span: timedelta, text: str) -> None:
+    assert words.duration(span) == text
 
 
 @given(st.timedeltas(min_value=timedelta(0), max_value=timedelta(days=3000)))
 def test_a_duration_is_never_said_longer_than_it_is(span: timedelta) -> None:
     sizes = {"d": 86_400, "h": 3600, "min": 60, "s": 1, "ms": 0.001}
     pieces = words.duration(span).split(" ")
-    said = sum(float(n) * sizes[unit] for n, unit in zip(pieces[::2], pieces[1::2], strict=True))
-    assert said <= span.total_seconds() + 0.001
-    assert said >= span.total_seconds() * 0.5 - 1
+    total = sum(float(n) * sizes[unit] for n, unit in zip(pieces[::2], pieces[1::2], strict=True))
+    assert total <= span.total_seconds() + 0.001
+    assert total >= span.total_seconds() * 0.5 - 1
 
 
 def test_relative_times_say_which_side() -> None:
@@ -63,11 +63,11 @@ def test_today_is_the_viewers_today() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "said"),
+    ("share", "text"),
     [(0.9898477, "98.98%"), (1.0, "100.00%"), (0.0, "0.00%"), (0.99999, "99.999%"), (0.00001, "0.001%")],
 )
-def test_a_share_that_is_not_whole_never_reads_as_whole(share: float, said: str) -> None:
-    assert words.percent(share) == said
+def test_a_share_that_is_not_whole_never_reads_as_whole(share: float, text: str) -> None:
+    assert words.percent(share) == text
 
 
 def test_numbers_have_commas_and_units() -> None:

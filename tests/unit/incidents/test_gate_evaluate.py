@@ -174,7 +174,7 @@ def test_a_wider_range_never_gets_a_better_verdict(
     asked: Interval, before: int, after: int, copy: CopyState, now: datetime
 ) -> None:
     wider = Interval(asked.start - before * HOUR, asked.end + after * HOUR)
-    narrow, wide = (evaluate(one, copy, POLICY, now=now) for one in (asked, wider))
+    narrow, wide = (evaluate(question, copy, POLICY, now=now) for question in (asked, wider))
     assert worst_verdict([narrow.verdict, wide.verdict]) is wide.verdict
     assert narrow.allowed or not wide.allowed
 

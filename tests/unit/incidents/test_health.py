@@ -24,7 +24,7 @@ def subsets(values: tuple[str, ...]) -> list[tuple[str, ...]]:
 
 
 @pytest.mark.parametrize(
-    ("one", "in_grace", "shown"),
+    ("facts", "in_grace", "shown"),
     [
         (OpenIncidentFacts(failing=True), False, "fail"),
         (OpenIncidentFacts(failing=True), True, "grace"),
@@ -36,8 +36,8 @@ def subsets(values: tuple[str, ...]) -> list[tuple[str, ...]]:
         (OpenIncidentFacts(snoozed=True), False, "pass"),
     ],
 )
-def test_an_incident_goes_by_what_keeps_it_quiet(one: OpenIncidentFacts, in_grace: bool, shown: str) -> None:
-    assert incident_state(one, in_grace=in_grace) == shown
+def test_an_incident_goes_by_what_keeps_it_quiet(facts: OpenIncidentFacts, in_grace: bool, shown: str) -> None:
+    assert incident_state(facts, in_grace=in_grace) == shown
 
 
 def test_what_fails_is_never_shown_as_pass() -> None:

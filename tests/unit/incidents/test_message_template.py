@@ -85,10 +85,10 @@ def test_names_are_found() -> None:
 
 @given(any_text(60), any_text(30))
 def test_whatever_is_written_a_subject_is_one_line_and_holds_what_it_was_given(template: str, value: str) -> None:
-    said = render_line(template, dict.fromkeys(KNOWN, value))
-    assert len(said.splitlines()) <= 1
+    subject = render_line(template, dict.fromkeys(KNOWN, value))
+    assert len(subject.splitlines()) <= 1
     if not variables_in(template) & set(KNOWN):
-        assert said == render_line(template, {})
+        assert subject == render_line(template, {})
 
 
 @given(text_of("{}a_.[]!:|% \n", 12))

@@ -31,15 +31,15 @@ def test_what_to_do_follows_from_the_kinds(kinds: dict[FalsePositive, int], real
 
 
 @pytest.mark.parametrize(
-    ("kinds", "real", "said"),
+    ("kinds", "real", "reason"),
     [
         ({TEST: 2, PLANNED: 1}, 1, "3 of its 4 incidents were false: 2 wrong test, 1 planned change"),
         ({SLA: 1}, 0, "Its only incident was false: 1 wrong SLA"),
         ({SLA: 1}, 2, "1 of its 3 incidents was false: 1 wrong SLA"),
     ],
 )
-def test_the_reason_has_the_numbers(kinds: dict[FalsePositive, int], real: int, said: str) -> None:
-    assert advice_reason(FalseAlarmCounts(kinds, real)) == said
+def test_the_reason_has_the_numbers(kinds: dict[FalsePositive, int], real: int, reason: str) -> None:
+    assert advice_reason(FalseAlarmCounts(kinds, real)) == reason
 
 
 def minutes(*numbers: int) -> list[timedelta]:
@@ -51,8 +51,8 @@ def minutes(*numbers: int) -> list[timedelta]:
     [([5], 5, 5, 5), ([1, 3], 2, 2, 3), (list(range(1, 11)), 5.5, 5.5, 9), (list(range(1, 12)), 6, 6, 10)],
 )
 def test_mean_median_and_ninetieth(numbers: list[int], mean: float, median: float, p90: float) -> None:
-    told = response_time(reversed(minutes(*numbers)))
-    assert [told.mean, told.median, told.p90] == [timedelta(minutes=one) for one in (mean, median, p90)]
+    times = response_time(reversed(minutes(*numbers)))
+    assert [times.mean, times.median, times.p90] == [timedelta(minutes=number) for number in (mean, median, p90)]
 
 
 def test_of_nothing_there_are_no_times() -> None:

@@ -108,22 +108,22 @@ def test_a_time_that_the_clocks_skip_is_when_they_jump() -> None:
 def test_a_daily_digest_goes_out_when_the_clock_next_reaches_its_time(
     at: time, zone: ZoneInfo, collected: datetime
 ) -> None:
-    found = next_digest_at(collected, DigestInterval.DAILY, at=at, zone=zone)
+    digest_at = next_digest_at(collected, DigestInterval.DAILY, at=at, zone=zone)
     today = collected.astimezone(zone).date()
     slots = [reached(datetime.combine(today + timedelta(days=days), at), zone, last=False) for days in range(3)]
-    assert found == next(slot for slot in slots if slot > collected)
+    assert digest_at == next(slot for slot in slots if slot > collected)
 
 
 @given(around, st.integers(0, 59))
 def test_an_hourly_digest_waits_for_the_next_full_hour(collected: datetime, seconds: int) -> None:
     collected += timedelta(seconds=seconds)
-    found = next_digest_at(collected, DigestInterval.HOURLY, at=time(8), zone=NEW_YORK)
-    assert timedelta() < found - collected <= timedelta(hours=1)
-    assert (found.minute, found.second) == (0, 0)
+    digest_at = next_digest_at(collected, DigestInterval.HOURLY, at=time(8), zone=NEW_YORK)
+    assert timedelta() < digest_at - collected <= timedelta(hours=1)
+    assert (digest_at.minute, digest_at.second) == (0, 0)
 
 
 @pytest.mark.parametrize(("end", "over"), [(time(1, 30), "06:30"), (time(1), "05:00"), (time(2), "07:00")])
 def test_an_end_that_the_clock_shows_twice_is_the_last_one(end: time, over: str) -> None:
     """On 1 Nov the clocks of New York go back from 02:00 to 01:00; 01:00 is reached once only."""
-    found = QuietHours(time(22), end, NEW_YORK).end_at(datetime(2026, 11, 1, 4, tzinfo=UTC))
-    assert found == datetime.fromisoformat(f"2026-11-01T{over}:00+00:00")
+    end_at = QuietHours(time(22), end, NEW_YORK).end_at(datetime(2026, 11, 1, 4, tzinfo=UTC))
+    assert end_at == datetime.fromisoformat(f"2026-11-01T{over}:00+00:00")

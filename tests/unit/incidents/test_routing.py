@@ -29,7 +29,7 @@ filters = st.builds(
     st.frozensets(st.sampled_from(CATEGORIES)),
     st.sampled_from(Severity),
 )
-told = st.lists(
+recipient_lists = st.lists(
     st.builds(
         Recipient, st.sampled_from(["email", "log"]), st.sampled_from("ab"), st.just("why"), may_delay=st.booleans()
     ),
@@ -38,34 +38,36 @@ told = st.lists(
 
 
 @given(filters, matters)
-def test_an_empty_filter_takes_all_and_each_part_narrows_it(one: RouteMatcher, matter: AlertLabels) -> None:
-    by_tier, by_category = RouteMatcher(tiers=one.tiers), RouteMatcher(categories=one.categories)
-    assert one.matches(matter) == (
+def test_an_empty_filter_takes_all_and_each_part_narrows_it(matcher: RouteMatcher, matter: AlertLabels) -> None:
+    by_tier, by_category = RouteMatcher(tiers=matcher.tiers), RouteMatcher(categories=matcher.categories)
+    assert matcher.matches(matter) == (
         by_tier.matches(matter)
         and by_category.matches(matter)
-        and RouteMatcher(min_severity=one.min_severity).matches(matter)
+        and RouteMatcher(min_severity=matcher.min_severity).matches(matter)
     )
     assert RouteMatcher().matches(matter)
 
 
 @given(filters, matters)
-def test_what_is_louder_is_taken_wherever_the_quieter_was(one: RouteMatcher, matter: AlertLabels) -> None:
+def test_what_is_louder_is_taken_wherever_the_quieter_was(matcher: RouteMatcher, matter: AlertLabels) -> None:
     louder = [
         AlertLabels(matter.tier, matter.category, severity)
         for severity in Severity
         if severity.at_least(matter.severity)
     ]
-    assert not one.matches(matter) or all(map(one.matches, louder))
+    assert not matcher.matches(matter) or all(map(matcher.matches, louder))
 
 
-@given(told)
+@given(recipient_lists)
 def test_an_address_is_told_once_and_at_once_if_any_of_its_routes_is(recipients: list[Recipient]) -> None:
     chosen = unique_recipients(recipients)
-    addresses = [(one.channel, one.address) for one in chosen]
-    assert sorted(addresses) == sorted({(one.channel, one.address) for one in recipients})
-    for one in chosen:
-        same = [other for other in recipients if (other.channel, other.address) == (one.channel, one.address)]
-        assert one.may_delay == all(other.may_delay for other in same)
+    addresses = [(recipient.channel, recipient.address) for recipient in chosen]
+    assert sorted(addresses) == sorted({(recipient.channel, recipient.address) for recipient in recipients})
+    for recipient in chosen:
+        same = [
+            other for other in recipients if (other.channel, other.address) == (recipient.channel, recipient.address)
+        ]
+        assert recipient.may_delay == all(other.may_delay for other in same)
 
 
 @pytest.mark.parametrize("category", CATEGORIES)
@@ -88,7 +90,7 @@ def test_what_a_person_set_counts_in_place_of_the_template() -> None:
 
 
 @pytest.mark.parametrize(
-    ("override", "said"),
+    ("override", "problems"),
     [
         ({"severity": "hihg"}, {"severity": "There is no severity `hihg`. Did you mean `high`?"}),
         ({"muted": True}, {"why": "Say why nobody is to be told: whoever misses a message will ask."}),
@@ -97,8 +99,8 @@ def test_what_a_person_set_counts_in_place_of_the_template() -> None:
         ({"severity": "high", "muted": False}, {}),
     ],
 )
-def test_an_override_that_cannot_be_used_says_why(override: dict[str, Any], said: dict[str, str]) -> None:
-    assert override_problems(override) == said
+def test_an_override_that_cannot_be_used_says_why(override: dict[str, Any], problems: dict[str, str]) -> None:
+    assert override_problems(override) == problems
 
 
 @pytest.mark.parametrize(("urgency", "tier"), [("page", 0), ("page", 1), ("message", 2), ("mail", 4)])

@@ -72,7 +72,7 @@ TESTS: dict[DatasetCategory, tuple[int, ...]] = {key: (2 * at, 2 * at + 1) for a
 @st.composite
 def detected(draw: st.DrawFn) -> list[Failing]:
     """Up to six incidents of up to three spans, each of one of the two tests of its category."""
-    found = []
+    failing = []
     for number in range(draw(st.integers(0, 6))):
         key = draw(st.sampled_from(KEYS))
         false = draw(st.booleans())
@@ -80,18 +80,18 @@ def detected(draw: st.DrawFn) -> list[Failing]:
             began, lasted = draw(lives)
             ended = None if lasted is None else minute(min(began + lasted, NOW))
             test = draw(st.sampled_from(TESTS[key]))
-            found.append(Failing(LivedSpan(number, *key, test, false, minute(began), ended), draw(data_ranges)))
-    return found
+            failing.append(Failing(LivedSpan(number, *key, test, false, minute(began), ended), draw(data_ranges)))
+    return failing
 
 
 @st.composite
 def user_reports(draw: st.DrawFn) -> list[ReportedFailure]:
-    found = []
+    reports = []
     for number in range(100, 100 + draw(st.integers(0, 3))):
         began, lasted = draw(lives)
         fixed = None if lasted is None else minute(began + lasted)
-        found.append(ReportedFailure(number, *draw(st.sampled_from(KEYS)), draw(data_ranges), minute(began), fixed))
-    return found
+        reports.append(ReportedFailure(number, *draw(st.sampled_from(KEYS)), draw(data_ranges), minute(began), fixed))
+    return reports
 
 
 def tallied(spans: list[Failing], reports: list[ReportedFailure], window: Interval) -> dict[DatasetCategory, Tally]:
@@ -103,12 +103,12 @@ def counted(window: Interval) -> Window:
 
 
 def all_missed(spans: list[Failing], reports: list[ReportedFailure], window: Interval) -> list[MissedFailure]:
-    found = []
+    missed = []
     for report in reports:
         mine = [span for span in spans if span.lived.dataset == report.dataset]
         ranges = [(span.lived.incident, span.data) for span in mine]
-        found.append(missed_failure(report, [span.lived for span in mine], ranges, counted(window)))
-    return found
+        missed.append(missed_failure(report, [span.lived for span in mine], ranges, counted(window)))
+    return missed
 
 
 # By the book: each minute is asked
@@ -139,7 +139,7 @@ def by_the_book(
     key: DatasetCategory,
     test: int | None = None,
 ) -> dict[str, set[int]]:
-    found: dict[str, set[int]] = {"tp": set(), "fp": set(), "fn": set()}
+    minutes: dict[str, set[int]] = {"tp": set(), "fp": set(), "fn": set()}
     mine = [span.lived for span in spans if (span.lived.dataset, span.lived.category) == key]
     mine = [row for row in mine if test is None or row.test == test]
     for at in range(NOW):
@@ -150,12 +150,12 @@ def by_the_book(
         sides = {
             "tp": real,
             "fp": bool(alive) and not real,
-            "fn": any(is_missed(one, at, spans) for one in reports if (one.dataset, one.category) == key),
+            "fn": any(is_missed(report, at, spans) for report in reports if (report.dataset, report.category) == key),
         }
         for kind, holds in sides.items():
             if holds:
-                found[kind].add(at)
-    return found
+                minutes[kind].add(at)
+    return minutes
 
 
 def minutes_of(pieces: Pieces) -> set[int]:
@@ -166,11 +166,11 @@ def minutes_of(pieces: Pieces) -> set[int]:
 def test_tallies_are_the_minutes_of_the_grid(
     spans: list[Failing], reports: list[ReportedFailure], window: Interval
 ) -> None:
-    told = tallied(spans, reports, window)
+    tallies = tallied(spans, reports, window)
     for key in KEYS:
-        one, book = told.get(key, Tally()), by_the_book(spans, reports, window, key=key)
-        assert {"tp": minutes_of(one.tp), "fp": minutes_of(one.fp), "fn": minutes_of(one.fn)} == book
-        assert one.durations.whole == timedelta(minutes=sum(map(len, book.values())))
+        tally, book = tallies.get(key, Tally()), by_the_book(spans, reports, window, key=key)
+        assert {"tp": minutes_of(tally.tp), "fp": minutes_of(tally.fp), "fn": minutes_of(tally.fn)} == book
+        assert tally.durations.whole == timedelta(minutes=sum(map(len, book.values())))
 
 
 TEAM_OF = {1: "flight-ops", 2: "weather-data"}
@@ -188,12 +188,12 @@ GROUPINGS: Mapping[str, Callable[[DatasetCategory], object]] = {
 def test_each_grouping_is_the_sum_of_its_keys_on_the_grid(
     spans: list[Failing], reports: list[ReportedFailure], window: Interval
 ) -> None:
-    told = tallied(spans, reports, window)
+    tallies = tallied(spans, reports, window)
     books = {key: by_the_book(spans, reports, window, key=key) for key in KEYS}
     for grouping, of in GROUPINGS.items():
         for group in {of(key) for key in KEYS}:
             keys = [key for key in KEYS if of(key) == group]
-            summed = sum((told[key].durations for key in keys if key in told), Durations())
+            summed = sum((tallies[key].durations for key in keys if key in tallies), Durations())
             for kind in ("tp", "fp", "fn"):
                 counted_there = sum(len(books[key][kind]) for key in keys)
                 assert getattr(summed, kind) == timedelta(minutes=counted_there), (grouping, group, kind)
@@ -204,32 +204,32 @@ def test_the_tally_of_a_test_is_the_minutes_of_its_own_units(
     spans: list[Failing], reports: list[ReportedFailure], window: Interval
 ) -> None:
     lasted = {key: [MonitoringPeriod(test, minute(3), minute(18)) for test in tests] for key, tests in TESTS.items()}
-    told = tally_by_test([span.lived for span in spans], all_missed(spans, reports, window), lasted, counted(window))
+    tallies = tally_by_test([span.lived for span in spans], all_missed(spans, reports, window), lasted, counted(window))
     for key, tests in TESTS.items():
         for test in tests:
-            one, book = told.get(test, Tally()), by_the_book(spans, reports, window, key=key, test=test)
-            assert minutes_of(one.tp) == book["tp"]
-            assert minutes_of(one.fp) == book["fp"]
-            assert minutes_of(one.fn) == {at for at in book["fn"] if 3 <= at < 18}
+            tally, book = tallies.get(test, Tally()), by_the_book(spans, reports, window, key=key, test=test)
+            assert minutes_of(tally.tp) == book["tp"]
+            assert minutes_of(tally.fp) == book["fp"]
+            assert minutes_of(tally.fn) == {at for at in book["fn"] if 3 <= at < 18}
 
 
 @given(detected(), user_reports(), windows)
 def test_the_incidents_behind_a_number_are_those_that_put_a_minute_into_it(
     spans: list[Failing], reports: list[ReportedFailure], window: Interval
 ) -> None:
-    for key, one in tallied(spans, reports, window).items():
+    for key, tally in tallied(spans, reports, window).items():
         mine = [span.lived for span in spans if (span.lived.dataset, span.lived.category) == key]
         there = [row for row in mine if any(is_alive(row, at) and counts(key[0], at, window) for at in range(NOW))]
-        assert one.real == {row.incident for row in there if not row.false_positive}
-        assert one.false == {row.incident for row in there if row.false_positive}
-        assert one.missed == {
+        assert tally.real == {row.incident for row in there if not row.false_positive}
+        assert tally.false == {row.incident for row in there if row.false_positive}
+        assert tally.missed == {
             report.id
             for report in reports
             if (report.dataset, report.category) == key
             and any(is_missed(report, at, spans) and counts(key[0], at, window) for at in range(NOW))
         }
         still = {row.incident for row in there if row.ended_at is None}
-        assert one.unsettled == still | {one.id for one in reports if one.fixed_at is None} & one.missed
+        assert tally.unsettled == still | {report.id for report in reports if report.fixed_at is None} & tally.missed
 
 
 @given(detected(), user_reports(), windows, st.integers(1, NOW))
@@ -242,11 +242,12 @@ def test_windows_side_by_side_add_up(
     monitored = minute(NOW // 3)
     parts = [tallied(spans, reports, Interval(*ends)) for ends in ((window.start, cut), (cut, window.end))]
     whole = tallied(spans, reports, window)
-    summed = sum((one.durations for part in parts for one in part.values()), Durations())
-    assert summed == sum((one.durations for one in whole.values()), Durations())
+    summed = sum((tally.durations for part in parts for tally in part.values()), Durations())
+    assert summed == sum((tally.durations for tally in whole.values()), Durations())
     left, right = Interval(window.start, cut), Interval(cut, window.end)
     levels = [
-        data_level(part.values(), one, monitored_from=monitored) for part, one in zip(parts, (left, right), strict=True)
+        data_level(part.values(), half, monitored_from=monitored)
+        for part, half in zip(parts, (left, right), strict=True)
     ]
     assert levels[0] + levels[1] == data_level(whole.values(), window, monitored_from=monitored)
 
@@ -255,20 +256,20 @@ def test_windows_side_by_side_add_up(
 def test_the_incident_share_is_the_minutes_in_which_something_was_wrong(
     spans: list[Failing], reports: list[ReportedFailure], window: Interval, monitored: int
 ) -> None:
-    mine = [one for key, one in tallied(spans, reports, window).items() if key[0] == 1]
-    told = data_level(mine, window, monitored_from=minute(monitored))
+    mine = [tally for key, tally in tallied(spans, reports, window).items() if key[0] == 1]
+    level = data_level(mine, window, monitored_from=minute(monitored))
     books = [by_the_book(spans, reports, window, key=(1, category)) for category in CATEGORIES]
     wrong = {at for book in books for at in book["tp"] | book["fn"] if at >= monitored}
-    assert told.incident == timedelta(minutes=len(wrong))
+    assert level.incident == timedelta(minutes=len(wrong))
 
 
 @given(st.lists(starting(NOW, 9), max_size=5), st.lists(st.integers(0, NOW), min_size=2, max_size=6, unique=True))
 def test_what_is_spread_over_steps_is_the_minutes_of_each(pieces: list[Interval], cuts: list[int]) -> None:
     disjoint, edges = union(pieces), sorted(cuts)
-    told = length_by_step([(piece.start, piece.end) for piece in disjoint], [minute(at) for at in edges])
+    lengths = length_by_step([(piece.start, piece.end) for piece in disjoint], [minute(at) for at in edges])
     for at, (start, end) in enumerate(pairwise(edges)):
         inside = [at for at in range(start, end) if any(piece.contains(minute(at)) for piece in disjoint)]
-        assert told[at] == timedelta(minutes=len(inside))
+        assert lengths[at] == timedelta(minutes=len(inside))
 
 
 def lived(start: int, end: int | None, *, incident: int = 1, false: bool = False) -> LivedSpan:
@@ -282,30 +283,30 @@ def test_precision_and_recall_of_nothing_are_null() -> None:
 
 
 def test_precision_and_recall_are_shares_of_time() -> None:
-    told = Durations(tp=timedelta(hours=3), fp=timedelta(hours=1), fn=timedelta(hours=2))
-    assert (told.precision, told.recall) == (0.75, 0.6)
+    durations = Durations(tp=timedelta(hours=3), fp=timedelta(hours=1), fn=timedelta(hours=2))
+    assert (durations.precision, durations.recall) == (0.75, 0.6)
 
 
 def test_the_share_and_the_quality_are_both_told() -> None:
-    told = DataLevel(timedelta(hours=6), timedelta(hours=24))
-    assert (told.incident_share, told.quality) == (0.25, 0.75)
+    level = DataLevel(timedelta(hours=6), timedelta(hours=24))
+    assert (level.incident_share, level.quality) == (0.25, 0.75)
 
 
 def test_grace_periods_are_left_out() -> None:
     grace = Window(between(0, NOW), {1: [between(0, 14)]})
-    (told,) = tally_by_category([lived(0, None)], [], grace).values()
-    assert total_length(told.tp) == timedelta(minutes=10)
+    (tally,) = tally_by_category([lived(0, None)], [], grace).values()
+    assert total_length(tally.tp) == timedelta(minutes=10)
 
 
 def test_a_false_positive_counts_only_where_nothing_real_lived() -> None:
-    (told,) = tally_by_category(
+    (tally,) = tally_by_category(
         [lived(0, 9), lived(5, 20, incident=2, false=True)], [], Window(between(0, NOW), {})
     ).values()
-    assert (total_length(told.tp), total_length(told.fp)) == (timedelta(minutes=9), timedelta(minutes=11))
+    assert (total_length(tally.tp), total_length(tally.fp)) == (timedelta(minutes=9), timedelta(minutes=11))
 
 
 @pytest.mark.parametrize(("ended", "unsettled"), [(None, {1}), (9, set())])
 def test_open_incidents_count_to_the_end_of_the_window_and_are_flagged(ended: int | None, unsettled: set[int]) -> None:
-    (told,) = tally_by_category([lived(0, ended)], [], Window(between(0, NOW), {})).values()
-    assert told.unsettled == unsettled
-    assert total_length(told.tp) == timedelta(minutes=ended or NOW)
+    (tally,) = tally_by_category([lived(0, ended)], [], Window(between(0, NOW), {})).values()
+    assert tally.unsettled == unsettled
+    assert total_length(tally.tp) == timedelta(minutes=ended or NOW)

@@ -172,22 +172,29 @@ def test_affected_is_the_union_of_the_days_that_were_failing_then(some: list[Spa
     at = hours_ago(ago)
     for copy in (None, 0, 1):
         alive = [
-            one
-            for one in some
-            if one.began_at <= at and (one.ended_at is None or at < one.ended_at) and copy in (None, one.copy)
+            lived_span
+            for lived_span in some
+            if lived_span.began_at <= at
+            and (lived_span.ended_at is None or at < lived_span.ended_at)
+            and copy in (None, lived_span.copy)
         ]
-        days = {number for number in range(10) if any(one.data.contains(day(number).start) for one in alive)}
-        told = affected_ranges(some, at=at, copy=copy)
-        assert {number for number in range(10) if any(piece.contains(day(number).start) for piece in told)} == days
+        days = {
+            number for number in range(10) if any(alive_span.data.contains(day(number).start) for alive_span in alive)
+        }
+        ranges = affected_ranges(some, at=at, copy=copy)
+        assert {number for number in range(10) if any(piece.contains(day(number).start) for piece in ranges)} == days
 
 
 @given(spans)
 def test_a_life_is_the_hours_in_which_some_span_lived(some: list[Span]) -> None:
-    told = failing_intervals(some, now=NOW)
+    intervals = failing_intervals(some, now=NOW)
     for ago in range(-5, 40):
         at = hours_ago(ago)
-        lived = at < NOW and any(one.began_at <= at and (one.ended_at is None or at < one.ended_at) for one in some)
-        assert any(piece.contains(at) for piece in told) == lived
+        lived = at < NOW and any(
+            lived_span.began_at <= at and (lived_span.ended_at is None or at < lived_span.ended_at)
+            for lived_span in some
+        )
+        assert any(piece.contains(at) for piece in intervals) == lived
 
 
 @given(spans, spans, st.sets(st.integers(1, 6)))

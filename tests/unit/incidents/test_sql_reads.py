@@ -27,7 +27,7 @@ SHAPES = {"flights": FLIGHTS, "planes": PLANES}
 
 
 def read(sql: str, dialect: str = "duckdb", zone: ZoneInfo | None = UTC_ZONE) -> dict[str, TableReads]:
-    return {one.dataset: one for one in tables_read(parse_query(sql, dialect), SHAPES, QueryClock(NOW, zone))}
+    return {table.dataset: table for table in tables_read(parse_query(sql, dialect), SHAPES, QueryClock(NOW, zone))}
 
 
 def days(first: str, last: str) -> Interval:
@@ -54,8 +54,8 @@ def days(first: str, last: str) -> Interval:
     ],
 )
 def test_one_day_is_found_however_it_is_written(where: str) -> None:
-    found = read(f"SELECT * FROM flights WHERE {where}")["flights"]
-    assert (found.ranges, found.bounded) == ((days("2026-11-16", "2026-11-17"),), True)
+    table = read(f"SELECT * FROM flights WHERE {where}")["flights"]
+    assert (table.ranges, table.bounded) == ((days("2026-11-16", "2026-11-17"),), True)
 
 
 @pytest.mark.parametrize(
@@ -76,9 +76,9 @@ def test_one_day_is_found_however_it_is_written(where: str) -> None:
     ],
 )
 def test_what_is_not_sure_is_asked_for_as_a_whole_and_says_so(sql: str) -> None:
-    found = read(sql)["flights"]
-    assert (found.ranges, found.bounded) == ((EVERYTHING,), False)
-    assert "it is asked for as a whole" in found.why
+    table = read(sql)["flights"]
+    assert (table.ranges, table.bounded) == ((EVERYTHING,), False)
+    assert "it is asked for as a whole" in table.why
 
 
 def test_a_table_without_partitions_is_read_as_a_whole() -> None:
@@ -86,26 +86,26 @@ def test_a_table_without_partitions_is_read_as_a_whole() -> None:
 
 
 def test_a_time_without_an_offset_is_some_zones() -> None:
-    found = read("SELECT * FROM flights WHERE ts >= '2026-11-16T12:00:00'", zone=None)["flights"]
-    assert found.ranges[0].start == days("2026-11-15", "2026-11-17").start
+    table = read("SELECT * FROM flights WHERE ts >= '2026-11-16T12:00:00'", zone=None)["flights"]
+    assert table.ranges[0].start == days("2026-11-15", "2026-11-17").start
 
 
 def test_a_day_in_new_york_is_its_own() -> None:
     shape = TableShape("flight_date", Grain.DAY, ZoneInfo("America/New_York"))
-    (found,) = tables_read(
+    (table,) = tables_read(
         parse_query("SELECT * FROM flights WHERE flight_date = '2026-11-01'", "spark"),
         {"flights": shape},
         QueryClock(NOW),
     )
-    assert found.ranges[0].length == timedelta(hours=25)
+    assert table.ranges[0].length == timedelta(hours=25)
 
 
 def test_all_uses_of_a_dataset_come_together() -> None:
-    found = read(
+    table = read(
         "WITH a AS (SELECT * FROM flights WHERE flight_date = '2026-11-02') "
         "SELECT * FROM a WHERE EXISTS (SELECT 1 FROM lake.flights f WHERE f.flight_date = '2026-11-04' AND f.id = a.id)"
     )["flights"]
-    assert found.ranges == (days("2026-11-02", "2026-11-03"), days("2026-11-04", "2026-11-05"))
+    assert table.ranges == (days("2026-11-02", "2026-11-03"), days("2026-11-04", "2026-11-05"))
 
 
 def test_what_an_insert_writes_is_not_read() -> None:
@@ -113,7 +113,7 @@ def test_what_an_insert_writes_is_not_read() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"),
+    ("sql", "message"),
     [
         ("DROP TABLE flights", "not DROP"),
         ("SELECT 1; SELECT 2", "not 2 statements"),
@@ -126,10 +126,10 @@ def test_what_an_insert_writes_is_not_read() -> None:
         ("", "not 0 statements"),
     ],
 )
-def test_what_cannot_be_looked_at_is_refused_with_the_reason(sql: str, said: str) -> None:
+def test_what_cannot_be_looked_at_is_refused_with_the_reason(sql: str, message: str) -> None:
     with pytest.raises(UnsupportedSql) as refused:
         parse_query(sql, "duckdb")
-    assert said in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_an_unknown_dialect_is_named() -> None:

@@ -62,7 +62,7 @@ def test_a_report_waits_for_the_producer_who_may_reject_it() -> None:
     assert state is IncidentState.RESOLVED
 
 
-def test_a_refused_move_names_those_that_there_are() -> None:
+def test_a_refused_transition_names_those_that_there_are() -> None:
     with pytest.raises(
         InvalidTransition, match=r"that is resolved cannot acknowledge\. From resolved it can: reopen\."
     ):
@@ -71,7 +71,7 @@ def test_a_refused_move_names_those_that_there_are() -> None:
         next_state(IncidentState.WAITING, Transition.ACKNOWLEDGE)
 
 
-def test_an_unknown_move_is_answered_with_the_nearest() -> None:
+def test_an_unknown_transition_is_answered_with_the_nearest() -> None:
     with pytest.raises(InvalidTransition, match=r"no move `aknowledge`\. Did you mean `acknowledge`\?"):
         transition_named("aknowledge")
 

@@ -19,10 +19,10 @@ pairs = st.tuples(st.sampled_from(CATEGORIES), st.sampled_from(CATEGORIES)).filt
 
 def reachable(edges: frozenset[SuppressionPair]) -> set[SuppressionPair]:
     """The transitive closure, by adding until nothing is new."""
-    found = set(edges)
-    while more := {(a, d) for (a, b), (c, d) in product(found, found) if b == c} - found:
-        found |= more
-    return found
+    reached = set(edges)
+    while more := {(a, d) for (a, b), (c, d) in product(reached, reached) if b == c} - reached:
+        reached |= more
+    return reached
 
 
 @given(st.frozensets(pairs, max_size=9))
@@ -43,9 +43,9 @@ def test_late_data_explains_everything_but_itself() -> None:
 
 
 def test_a_dataset_takes_from_the_default_and_adds_to_it() -> None:
-    found = effective_pairs([("freshness", "duplicates", False), ("completeness", "consistency", True)])
-    assert suppressors_of("duplicates", found) == frozenset()
-    assert suppressors_of("consistency", found) == {"freshness", "completeness"}
+    effective = effective_pairs([("freshness", "duplicates", False), ("completeness", "consistency", True)])
+    assert suppressors_of("duplicates", effective) == frozenset()
+    assert suppressors_of("consistency", effective) == {"freshness", "completeness"}
 
 
 def test_a_cycle_is_named_from_one_end_to_the_same() -> None:

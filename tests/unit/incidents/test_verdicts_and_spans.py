@@ -119,7 +119,11 @@ def test_a_verdict_is_fail_iff_the_unit_is_active_in_exactly_one_open_incident(
 
 def _assert_invariant(world: World, now: datetime) -> None:
     for unit in UNITS:
-        active_in = [one.id for one in world.incidents if any(span.unit == unit for span in one.active)]
+        active_in = [
+            open_incident.id
+            for open_incident in world.incidents
+            if any(span.unit == unit for span in open_incident.active)
+        ]
         fails = judge(world.facts[unit], now=now).verdict is Verdict.FAIL
         assert len(active_in) == (1 if fails else 0)
         assert all(world.incidents[number].is_open for number in active_in)

@@ -60,9 +60,9 @@ def test_without_a_reference_key_what_is_read_later_wins() -> None:
 
 
 @given(COUNTS, COUNTS, COUNTS)
-def test_counts_add_up_in_any_grouping(one: RowCounts, two: RowCounts, three: RowCounts) -> None:
-    assert (one + two) + three == one + (two + three)
-    assert (one + two).unaccounted == one.unaccounted + two.unaccounted
+def test_counts_add_up_in_any_grouping(first: RowCounts, two: RowCounts, three: RowCounts) -> None:
+    assert (first + two) + three == first + (two + three)
+    assert (first + two).unaccounted == first.unaccounted + two.unaccounted
 
 
 def stored(events: Iterable[Event]) -> dict[object, Event]:

@@ -25,10 +25,10 @@ def test_the_latest_is_by_completion_not_by_request() -> None:
 @given(st.lists(st.booleans(), min_size=1))
 def test_commits_that_carry_none_are_walked_over(carries: list[bool]) -> None:
     stamps = [CommitStamp(f"{n:03}", f"{n:03}", {"n": n} if carry else None) for n, carry in enumerate(carries)]
-    found = latest_checkpoint(reversed(stamps))
+    latest = latest_checkpoint(reversed(stamps))
     last = max((n for n, carry in enumerate(carries) if carry), default=None)
-    assert (found.position["n"] if found else None) == last
-    assert found is None or found.commits_since == len(carries) - 1 - found.position["n"]
+    assert (latest.position["n"] if latest else None) == last
+    assert latest is None or latest.commits_since == len(carries) - 1 - latest.position["n"]
 
 
 def test_an_empty_checkpoint_is_one() -> None:

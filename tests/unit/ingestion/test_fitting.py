@@ -59,9 +59,9 @@ def test_values_that_fit(type_: str, value: object, stored: object) -> None:
     ],
 )
 def test_a_value_that_does_not_fit_is_named(type_: str, value: object) -> None:
-    found = fitted({"id": [1, 2], "a": [None, value]}, {"id": "long", "a": type_})
-    assert found.rows["id"].to_pylist() == [1]
-    (misfit,) = found.rejected
+    batch = fitted({"id": [1, 2], "a": [None, value]}, {"id": "long", "a": type_})
+    assert batch.rows["id"].to_pylist() == [1]
+    (misfit,) = batch.rejected
     assert misfit.column == "a"
     assert misfit.reason == f"`a` is {json.dumps(value)} ({type(value).__name__}), which is no {type_}"
     assert json.loads(misfit.raw) == {"id": 2, "a": value}
@@ -80,15 +80,15 @@ def test_a_row_fits_beside_others_as_it_fits_alone(values: list[Any], type_: str
 @given(st.lists(st.tuples(VALUES, VALUES), max_size=6))
 def test_every_row_is_either_kept_or_told(rows: list[tuple[Any, Any]]) -> None:
     columns = {"a": [row[0] for row in rows], "b": [row[1] for row in rows]}
-    found = fitted(columns, {"a": "long", "b": "string"}, required=("a",))
-    assert found.rows.num_rows + len(found.rejected) == len(rows)
+    batch = fitted(columns, {"a": "long", "b": "string"}, required=("a",))
+    assert batch.rows.num_rows + len(batch.rejected) == len(rows)
 
 
 def test_a_key_is_not_null_and_a_partition_names_a_folder() -> None:
     columns = {"id": [1, None, 3, 4], "day": ["a", "b", "", "x/y"]}
-    found = fitted(columns, {"id": "long", "day": "string"}, required=("id", "day"), partition_column="day")
-    assert found.rows["id"].to_pylist() == [1]
-    assert [(each.column, each.reason.split(":")[0]) for each in found.rejected] == [
+    batch = fitted(columns, {"id": "long", "day": "string"}, required=("id", "day"), partition_column="day")
+    assert batch.rows["id"].to_pylist() == [1]
+    assert [(each.column, each.reason.split(":")[0]) for each in batch.rejected] == [
         ("id", "`id` is null, but it is a key"),
         ("day", "`day` is ''"),
         ("day", "`day` is 'x/y'"),
@@ -96,9 +96,9 @@ def test_a_key_is_not_null_and_a_partition_names_a_folder() -> None:
 
 
 def test_a_field_that_nobody_knows_is_not_dropped_in_silence() -> None:
-    found = fitted({"id": [1, 2], "extra": [None, "x"]}, {"id": "long"})
-    assert found.rows["id"].to_pylist() == [1]
-    assert found.rejected[0].reason == "`extra` is no column of the source's schema"
+    batch = fitted({"id": [1, 2], "extra": [None, "x"]}, {"id": "long"})
+    assert batch.rows["id"].to_pylist() == [1]
+    assert batch.rejected[0].reason == "`extra` is no column of the source's schema"
 
 
 def test_what_is_no_row_is_told_too() -> None:
@@ -107,8 +107,8 @@ def test_what_is_no_row_is_told_too() -> None:
 
 
 def test_arrow_columns_are_taken_as_they_are() -> None:
-    found = fitted({"a": pa.array([1, 2], pa.int32())}, {"a": "long", "gone": "string"})
-    assert found.rows.to_pydict() == {"a": [1, 2], "gone": [None, None]}
+    batch = fitted({"a": pa.array([1, 2], pa.int32())}, {"a": "long", "gone": "string"})
+    assert batch.rows.to_pydict() == {"a": [1, 2], "gone": [None, None]}
 
 
 def fitted(columns: dict[str, Any], types: dict[str, str], **rules: Any) -> Any:

@@ -36,7 +36,7 @@ def test_a_spec_is_read_back_as_it_was_written() -> None:
 
 
 @pytest.mark.parametrize(
-    ("fields", "told"),
+    ("fields", "message"),
     [
         ({"replcae": True}, "has the unknown field `replcae`. Did you mean `replace`?"),
         ({"replace": "yes"}, 'the spec.replace is "yes", but bool is wanted.'),
@@ -60,10 +60,10 @@ def test_a_spec_is_read_back_as_it_was_written() -> None:
         ({"kind": "delete", "delete": {"share": 1.5}}, "a share lies above 0 and is at most 1"),
     ],
 )
-def test_a_bad_spec_is_refused_by_the_name_of_what_is_bad(fields: dict[str, Any], told: str) -> None:
+def test_a_bad_spec_is_refused_by_the_name_of_what_is_bad(fields: dict[str, Any], message: str) -> None:
     with pytest.raises(ContractError) as refused:
         JobSpec.from_json(spec(**fields))
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_missing_field_is_named() -> None:

@@ -51,11 +51,13 @@ def test_a_total_counts_each_instant_once(some: list[Interval], window: Interval
 
 
 @given(intervals, intervals)
-def test_meeting_covering_and_touching_are_what_sets_say(one: Interval, other: Interval) -> None:
-    assert one.overlaps(other) == bool(grid(one) & grid(other))
-    assert one.covers(other) == (grid(other) <= grid(one))
-    assert one.touches(other) == (one.overlaps(other) or one.end == other.start or other.end == one.start)
-    assert (one.clip(other) is not None) == one.overlaps(other)
+def test_meeting_covering_and_touching_are_what_sets_say(interval: Interval, other: Interval) -> None:
+    assert interval.overlaps(other) == bool(grid(interval) & grid(other))
+    assert interval.covers(other) == (grid(other) <= grid(interval))
+    assert interval.touches(other) == (
+        interval.overlaps(other) or interval.end == other.start or other.end == interval.start
+    )
+    assert (interval.clip(other) is not None) == interval.overlaps(other)
 
 
 def test_an_interval_contains_its_start_and_not_its_end() -> None:

@@ -23,8 +23,8 @@ from lakehub.kernel.suggest import did_you_mean
 
 def test_fail_is_worse_than_unknown_is_worse_than_warn_is_worse_than_pass() -> None:
     order = [Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN, Verdict.PASS]
-    for (place, one), (other_place, other) in combinations_with_replacement(enumerate(order), 2):
-        assert worst_verdict([one, other]) is worst_verdict([other, one]) is order[min(place, other_place)]
+    for (place, verdict), (other_place, other) in combinations_with_replacement(enumerate(order), 2):
+        assert worst_verdict([verdict, other]) is worst_verdict([other, verdict]) is order[min(place, other_place)]
 
 
 def test_the_worst_of_nothing_is_unknown() -> None:

@@ -125,7 +125,7 @@ def test_an_hour_keeps_its_place_on_the_clock_over_whole_days_and_moves_in_real_
         datetime(2026, 11, 3, 9, tzinfo=NEW_YORK), Grain.HOUR, NEW_YORK
     )  # the clocks changed on the 1st
     week, day = (shifted_partition(nine, -timedelta(days=days), Grain.HOUR, NEW_YORK) for days in (7, 1))
-    assert [one.start.astimezone(NEW_YORK).hour for one in (week, day)] == [9, 9]
+    assert [partition.start.astimezone(NEW_YORK).hour for partition in (week, day)] == [9, 9]
     assert shifted_partition(nine, -timedelta(hours=60), Grain.HOUR, NEW_YORK).start == nine.start - timedelta(hours=61)
 
 

@@ -39,48 +39,48 @@ def weeks(*values: float | None) -> list[Point]:
 
 
 def of(value: float, past: list[Point], **given: object) -> Baseline:
-    found = compute_baseline(value, TUESDAY, past, grain=Grain.DAY, zone=NEW_YORK, **given)  # type: ignore[arg-type]  # named as in the signature
-    assert isinstance(found, Baseline)
-    return found
+    baseline = compute_baseline(value, TUESDAY, past, grain=Grain.DAY, zone=NEW_YORK, **given)  # type: ignore[arg-type]  # named as in the signature
+    assert isinstance(baseline, Baseline)
+    return baseline
 
 
 def test_the_score_is_the_distance_from_the_median_in_robust_spreads() -> None:
-    found = of(160, weeks(100, 110, 90, 105, 95))
-    assert (found.center, found.spread) == (100, pytest.approx(5 * 1.4826))
-    assert found.score == pytest.approx(60 / (5 * 1.4826))
-    assert found.band(2) == pytest.approx((100 - 14.826, 100 + 14.826))
+    baseline = of(160, weeks(100, 110, 90, 105, 95))
+    assert (baseline.center, baseline.spread) == (100, pytest.approx(5 * 1.4826))
+    assert baseline.score == pytest.approx(60 / (5 * 1.4826))
+    assert baseline.band(2) == pytest.approx((100 - 14.826, 100 + 14.826))
 
 
 def test_only_the_same_weekdays_are_compared_where_there_are_enough() -> None:
     other_days = [Point(day(number), 7.0) for number in range(1, 60) if number % 7]
-    found = of(100, [*other_days, *weeks(100, 101, 99, 100)])
-    assert (found.center, found.cohort, len(found.points)) == (100, "Tuesdays", 4)
+    baseline = of(100, [*other_days, *weeks(100, 101, 99, 100)])
+    assert (baseline.center, baseline.cohort, len(baseline.points)) == (100, "Tuesdays", 4)
 
 
 def test_with_few_of_them_the_workdays_are_and_then_all_days() -> None:
     assert of(1, [Point(day(number), 1.0) for number in range(1, 12)]).cohort == "workdays"
     sunday = day(2)
-    found = compute_baseline(1, sunday, [Point(day(n), 1.0) for n in range(3, 10)], grain=Grain.DAY, zone=NEW_YORK)
-    assert isinstance(found, Baseline)
-    assert found.cohort == "all days"
+    baseline = compute_baseline(1, sunday, [Point(day(n), 1.0) for n in range(3, 10)], grain=Grain.DAY, zone=NEW_YORK)
+    assert isinstance(baseline, Baseline)
+    assert baseline.cohort == "all days"
 
 
 def test_hours_are_compared_by_their_place_on_the_clock() -> None:
     at = TUESDAY + timedelta(hours=9)
     past = [Point(day(number) + timedelta(hours=9), float(number)) for number in range(1, 57)]
-    found = compute_baseline(1, at, past, grain=Grain.HOUR, zone=NEW_YORK)
-    assert isinstance(found, Baseline)
-    assert found.cohort == "Tuesdays at 09:00"
+    baseline = compute_baseline(1, at, past, grain=Grain.HOUR, zone=NEW_YORK)
+    assert isinstance(baseline, Baseline)
+    assert baseline.cohort == "Tuesdays at 09:00"
     # Before the clocks went back the same hour here was another one of UTC.
-    assert [point.value for point in found.points] == [56, 49, 42, 35, 28, 21, 14, 7]
+    assert [point.value for point in baseline.points] == [56, 49, 42, 35, 28, 21, 14, 7]
 
 
 def test_months_are_compared_with_the_same_month_and_then_by_their_place_in_the_quarter() -> None:
     november = floor_to_bucket(TUESDAY, Grain.MONTH, NEW_YORK)
     past = [Point(_month(november, number), 30.0 if number % 3 else 90.0) for number in range(1, 25)]
-    found = compute_baseline(90, november, past, grain=Grain.MONTH, zone=NEW_YORK)
-    assert isinstance(found, Baseline)
-    assert (found.center, found.cohort) == (90, "months in the place of November in the quarter")
+    baseline = compute_baseline(90, november, past, grain=Grain.MONTH, zone=NEW_YORK)
+    assert isinstance(baseline, Baseline)
+    assert (baseline.center, baseline.cohort) == (90, "months in the place of November in the quarter")
 
 
 def _month(start: datetime, number: int) -> datetime:
@@ -101,9 +101,9 @@ def test_the_shifts_of_a_window_meet_each_partition_once() -> None:
 
 def test_what_was_part_of_an_incident_is_left_out_and_says_so() -> None:
     bad = Interval(day(14), day(13))
-    found = of(100, weeks(100, 3, 100, 101, 99), excluded=[bad])
-    assert 3 not in [point.value for point in found.points]
-    assert [(point.value, point.reason) for point in found.excluded] == [(3, "part of an incident")]
+    baseline = of(100, weeks(100, 3, 100, 101, 99), excluded=[bad])
+    assert 3 not in [point.value for point in baseline.points]
+    assert [(point.value, point.reason) for point in baseline.excluded] == [(3, "part of an incident")]
 
 
 def test_what_could_not_be_measured_is_left_out_and_says_why() -> None:
@@ -117,9 +117,9 @@ def test_the_point_under_test_and_what_follows_do_not_count() -> None:
 
 
 def test_fewer_than_four_points_are_no_baseline() -> None:
-    found = compute_baseline(1, TUESDAY, weeks(1, 2, 3, None), grain=Grain.DAY, zone=NEW_YORK)
-    assert isinstance(found, TooFewPoints)
-    assert str(found) == "3 past values are known, 1 were left out; 4 are needed"
+    too_few = compute_baseline(1, TUESDAY, weeks(1, 2, 3, None), grain=Grain.DAY, zone=NEW_YORK)
+    assert isinstance(too_few, TooFewPoints)
+    assert str(too_few) == "3 past values are known, 1 were left out; 4 are needed"
 
 
 def test_a_series_that_never_moved_may_move_a_little() -> None:
@@ -146,12 +146,12 @@ def test_it_explains_the_band_it_used() -> None:
 )
 def test_a_minority_of_wild_values_hides_nothing(ordinary: list[float], wild: list[float], value: float) -> None:
     """With half of the points and more in the usual band, what is far from it stands out, and what is in it does not."""
-    past = [Point(day(7 * number), one) for number, one in enumerate([*ordinary, *wild], start=1)]
-    found = of(value, past)
-    assert 90 <= found.center <= 110
-    assert found.spread <= 1.4826 * 20
+    past = [Point(day(7 * number), past_value) for number, past_value in enumerate([*ordinary, *wild], start=1)]
+    baseline = of(value, past)
+    assert 90 <= baseline.center <= 110
+    assert baseline.spread <= 1.4826 * 20
     if value > 300:
-        assert found.score > 4
+        assert baseline.score > 4
 
 
 @given(st.lists(st.tuples(st.integers(1, 60), st.floats(-1e6, 1e6)), max_size=40), st.randoms(use_true_random=False))

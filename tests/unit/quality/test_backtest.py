@@ -43,8 +43,8 @@ def alarms(
     *numbers: int, sustain: timedelta = HOUR, now: datetime = FIRST + 99 * DAY
 ) -> list[tuple[str, str, datetime]]:
     runs = [run(number, Outcome.FAIL if number in numbers else Outcome.PASS) for number in range(30)]
-    found = simulate_alerts(runs, sustain=sustain, grain=Grain.DAY, zone=ZONE, now=now)
-    return [(page.first, page.last, page.at) for page in found]
+    pages = simulate_alerts(runs, sustain=sustain, grain=Grain.DAY, zone=ZONE, now=now)
+    return [(page.first, page.last, page.at) for page in pages]
 
 
 def test_days_that_fail_side_by_side_are_one_alarm() -> None:
@@ -103,15 +103,15 @@ def late(
         if wait is not None
     }
     runs = list(late_runs(named, came, {name: 10 for _, name in named}, FreshnessLimit(2 * HOUR, False), now=now))
-    return [f"{one.outcome} {one.observed}" for one in runs], list(
+    return [f"{past_run.outcome} {past_run.observed}" for past_run in runs], list(
         simulate_lateness_alerts(runs, sustain=sustain, now=now)
     )
 
 
 def test_a_day_that_came_late_alarms_while_it_was_late() -> None:
-    outcomes, found = late([1, 6, 1.5])
+    outcomes, pages = late([1, 6, 1.5])
     assert outcomes == ["pass 1 h", "fail 6 h", "pass 1 h 30 min"]
-    assert [(page.at, page.ended_at, page.first) for page in found] == [
+    assert [(page.at, page.ended_at, page.first) for page in pages] == [
         (day(1).end + 3 * HOUR, day(1).end + 6 * HOUR, "day 1")
     ]
 
@@ -122,8 +122,8 @@ def test_days_that_were_late_together_are_one_alarm_and_one_that_lasted_too_shor
 
 
 def test_a_day_that_never_came_is_late_until_now() -> None:
-    outcomes, found = late([None], now=day(0).end + 5 * HOUR)
-    assert (outcomes, found[0].ended_at) == (["fail 5 h"], None)
+    outcomes, pages = late([None], now=day(0).end + 5 * HOUR)
+    assert (outcomes, pages[0].ended_at) == (["fail 5 h"], None)
 
 
 def test_nothing_is_late_that_nobody_expected() -> None:

@@ -113,9 +113,9 @@ def test_too_large_a_filter_is_refused_with_the_remedy() -> None:
 
 
 @given(PARTS, PARTS)
-def test_two_keys_never_look_alike(one: list[str | None], other: list[str | None]) -> None:
-    assert decode_key(encode_key(one)) == tuple(one)
-    assert (encode_key(one) == encode_key(other)) == (one == other)
+def test_two_keys_never_look_alike(key: list[str | None], other: list[str | None]) -> None:
+    assert decode_key(encode_key(key)) == tuple(key)
+    assert (encode_key(key) == encode_key(other)) == (key == other)
 
 
 def test_a_key_has_one_form() -> None:

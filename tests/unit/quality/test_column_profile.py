@@ -14,7 +14,10 @@ from tests.text_strategies import text_of
 
 def proposed(**profile: Any) -> dict[str, tuple[dict[str, Any], str]]:
     column = ColumnProfile(**{"name": "c", "rows": 1000, "nulls": 0, **profile})
-    return {one.rule.kind: (dict(one.rule.parameters), one.evidence) for one in suggestions_for(column)}
+    return {
+        suggestion.rule.kind: (dict(suggestion.rule.parameters), suggestion.evidence)
+        for suggestion in suggestions_for(column)
+    }
 
 
 def test_a_column_that_is_always_filled_must_be() -> None:
@@ -63,12 +66,12 @@ def test_of_a_handful_of_rows_nothing_is_proposed() -> None:
 
 @given(st.lists(text_of("ABab09-._é", 6, min_size=1), min_size=21, max_size=60, unique=True))
 def test_a_pattern_matches_the_values_that_speak_for_it(values: list[str]) -> None:
-    found = proposed(values=dict.fromkeys(values, 20), is_text=True, rows=20 * len(values))
-    if "pattern" in found:
-        assert all(re.fullmatch(found["pattern"][0]["pattern"], value) for value in values)
+    rules = proposed(values=dict.fromkeys(values, 20), is_text=True, rows=20 * len(values))
+    if "pattern" in rules:
+        assert all(re.fullmatch(rules["pattern"][0]["pattern"], value) for value in values)
 
 
 @given(st.floats(-1e6, 1e6), st.floats(1e-6, 1e6))
 def test_a_range_holds_what_was_seen(low: float, width: float) -> None:
-    found = proposed(low=low, high=low + width, distinct=5)["range"][0]
-    assert found["low"] <= low <= low + width <= found["high"]
+    parameters = proposed(low=low, high=low + width, distinct=5)["range"][0]
+    assert parameters["low"] <= low <= low + width <= parameters["high"]

@@ -45,7 +45,7 @@ def test_what_has_nothing_in_common_is_all_the_way_apart() -> None:
 @pytest.mark.parametrize("moved", [0.01, 0.1, 0.5])
 def test_it_is_the_entropy_of_the_mixture_less_that_of_its_parts(moved: float) -> None:
     def entropy(share: float) -> float:
-        return -sum(one * log2(one) for one in (share, 1 - share) if one)
+        return -sum(part * log2(part) for part in (share, 1 - share) if part)
 
     size = 10_000
     now: dict[str | None, int] = {"a": round(size * (1 - moved)), "b": round(size * moved)}

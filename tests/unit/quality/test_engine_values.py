@@ -28,8 +28,8 @@ FLOATS = st.floats(allow_nan=False)
 
 
 @given(FLOATS, FLOATS)
-def test_bins_keep_the_order_of_numbers(one: float, other: float) -> None:
-    low, high = sorted((one, other))
+def test_bins_keep_the_order_of_numbers(first: float, other: float) -> None:
+    low, high = sorted((first, other))
     assert bin_of(low) <= bin_of(high)
 
 
@@ -63,7 +63,7 @@ def test_there_are_fewer_bins_than_may_be() -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "kind", "told", "name"),
+    ("value", "kind", "expected", "name"),
     [
         (Decimal("12.00"), ColumnType.INTEGER, 12, "12"),
         ("99999999999999999999", ColumnType.INTEGER, 99999999999999999999, "99999999999999999999"),
@@ -86,9 +86,9 @@ def test_there_are_fewer_bins_than_may_be() -> None:
         (datetime(2026, 11, 16, 9), ColumnType.LOCAL, datetime(2026, 11, 16, 9), "2026-11-16T09:00:00"),
     ],
 )
-def test_a_value_is_told_and_named_in_one_form(value: Any, kind: ColumnType, told: Any, name: str | None) -> None:
-    found = normalize_value(value, kind)
-    assert (type(found), found, value_name(found)) == (type(told), told, name)
+def test_a_value_is_told_and_named_in_one_form(value: Any, kind: ColumnType, expected: Any, name: str | None) -> None:
+    normalized = normalize_value(value, kind)
+    assert (type(normalized), normalized, value_name(normalized)) == (type(expected), expected, name)
 
 
 @pytest.mark.parametrize(

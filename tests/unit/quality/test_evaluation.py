@@ -35,14 +35,14 @@ CROSS_DC = "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%"
 
 
 def test_it_says_what_was_observed_and_the_counts_behind() -> None:
-    found = result(CROSS_DC, {"this:rows": 975, "this@dc1:rows": 985})
-    assert (found.outcome, found.observed_text, found.threshold, found.behind) == (
+    evaluation = result(CROSS_DC, {"this:rows": 975, "this@dc1:rows": 985})
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.threshold, evaluation.behind) == (
         Outcome.FAIL,
         "98.98%",
         "> 99.9%",
         "975 of 985",
     )
-    assert found.facts == {"rows(this)": "975", "rows(this@dc1)": "985"}
+    assert evaluation.facts == {"rows(this)": "975", "rows(this@dc1)": "985"}
 
 
 def test_the_side_that_has_more_rows_passes() -> None:
@@ -60,9 +60,9 @@ def test_shares_are_exact() -> None:
 
 
 def test_what_is_missing_from_a_share_is_counted() -> None:
-    found = result("1 - distinct(this, a) / rows(this) <= 0%", {"this:distinct": 26112, "this:rows": 26115})
-    assert (found.outcome, found.behind) == (Outcome.FAIL, "3 of 26,115")
-    assert found.observed == Fraction(3, 26115)
+    evaluation = result("1 - distinct(this, a) / rows(this) <= 0%", {"this:distinct": 26112, "this:rows": 26115})
+    assert (evaluation.outcome, evaluation.behind) == (Outcome.FAIL, "3 of 26,115")
+    assert evaluation.observed == Fraction(3, 26115)
 
 
 @pytest.mark.parametrize(
@@ -76,26 +76,26 @@ def test_what_is_missing_from_a_share_is_counted() -> None:
     ],
 )
 def test_an_empty_partition_is_no_data_whatever_is_asked(text: str) -> None:
-    found = result(text, {"this:rows": 0, "upstream:rows": 5})
-    assert (found.outcome, found.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
+    evaluation = result(text, {"this:rows": 0, "upstream:rows": 5})
+    assert (evaluation.outcome, evaluation.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
 
 
 def test_an_empty_denominator_is_no_data() -> None:
     assert (
         result("rows(this) / rows(upstream) > 99.9%", {"this:rows": 5, "upstream:rows": 0}).outcome is Outcome.NO_DATA
     )
-    found = result("rows(this) / (rows(this) - rows(upstream)) > 1%", {"this:rows": 5, "upstream:rows": 5})
-    assert (found.outcome, found.cause) == (
+    evaluation = result("rows(this) / (rows(this) - rows(upstream)) > 1%", {"this:rows": 5, "upstream:rows": 5})
+    assert (evaluation.outcome, evaluation.cause) == (
         Outcome.NO_DATA,
         "rows(this) - rows(upstream) is 0, so there is nothing to compare with",
     )
 
 
 def test_an_error_says_more_than_missing_data() -> None:
-    found = result(
+    evaluation = result(
         "rows(this) / rows(upstream) > 99.9%", {"this:rows": 0, "upstream:rows": error("the source cannot be reached")}
     )
-    assert (found.outcome, found.cause) == (Outcome.ERROR, "rows(upstream): the source cannot be reached")
+    assert (evaluation.outcome, evaluation.cause) == (Outcome.ERROR, "rows(upstream): the source cannot be reached")
 
 
 WRITTEN = {
@@ -115,7 +115,7 @@ LEAST = {ValueType.DURATION: "0s", ValueType.RATIO: "0%"}
 
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"findings"}))
-def test_no_leaf_makes_something_of_nothing(name: str) -> None:
+def test_no_function_makes_something_of_nothing(name: str) -> None:
     """Every leaf over zero rows and null statistics fails; only findings may be none."""
     expression = parse(f"{WRITTEN.get(name, f'{name}(this.a)')} >= {LEAST.get(FUNCTIONS.get(name).value_type, '0')}")
     answers: dict[Ask, Answer | Failed] = {
@@ -125,18 +125,18 @@ def test_no_leaf_makes_something_of_nothing(name: str) -> None:
 
 
 def test_a_threshold_may_be_measured_too() -> None:
-    found = result("rows(this) >= rows(upstream)", {"this:rows": 5, "upstream:rows": 1200})
-    assert (found.outcome, found.observed_text, found.threshold) == (Outcome.FAIL, "5", ">= 1,200")
+    evaluation = result("rows(this) >= rows(upstream)", {"this:rows": 5, "upstream:rows": 1200})
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.threshold) == (Outcome.FAIL, "5", ">= 1,200")
 
 
 def test_a_threshold_on_the_left_is_turned() -> None:
-    found = result("99.9% < rows(this) / rows(upstream)", {"this:rows": 5, "upstream:rows": 10})
-    assert (found.observed_text, found.threshold) == ("50%", "> 99.9%")
+    evaluation = result("99.9% < rows(this) / rows(upstream)", {"this:rows": 5, "upstream:rows": 10})
+    assert (evaluation.observed_text, evaluation.threshold) == ("50%", "> 99.9%")
 
 
 def test_of_several_comparisons_the_one_that_failed_is_shown() -> None:
-    found = result("rows(this) > 5 and sum(this.x) < 10", {"this:rows": 50, "this:sum": 11.5})
-    assert (found.outcome, found.observed_text, found.threshold) == (Outcome.FAIL, "11.50", "< 10")
+    evaluation = result("rows(this) > 5 and sum(this.x) < 10", {"this:rows": 50, "this:sum": 11.5})
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.threshold) == (Outcome.FAIL, "11.50", "< 10")
 
 
 def test_a_mean_is_the_sum_over_the_filled_rows() -> None:
@@ -149,8 +149,8 @@ def test_what_is_not_a_number_is_an_error() -> None:
 
 
 def test_the_event_time_rule_counts_from_the_latest_event() -> None:
-    found = result("freshness(this.at) <= 1h", {"this:maximum": NOW - timedelta(minutes=90)})
-    assert (found.outcome, found.observed_text, found.complete_until) == (
+    evaluation = result("freshness(this.at) <= 1h", {"this:maximum": NOW - timedelta(minutes=90)})
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.complete_until) == (
         Outcome.FAIL,
         "1 h 30 min",
         NOW - timedelta(minutes=90),
@@ -168,7 +168,7 @@ def test_the_same_measure_is_asked_for_once() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FUNCTIONS))
-def test_each_leaf_says_how_it_is_written(name: str) -> None:
+def test_each_function_says_how_it_is_written(name: str) -> None:
     assert FUNCTIONS.get(name).signature.startswith(f"{name}(")
 
 
@@ -218,5 +218,5 @@ def test_a_group_that_cannot_be_judged_is_never_a_pass(
         ask: greatest if ask.measure.kind == "maximum" else dict.fromkeys(greatest, 100)
         for ask in asks_of_expression(expression)
     }
-    found = evaluate(expression, answers, EvaluationContext(NOW))
-    assert (found.outcome, found.cause) == (outcome, cause)
+    evaluation = evaluate(expression, answers, EvaluationContext(NOW))
+    assert (evaluation.outcome, evaluation.cause) == (outcome, cause)

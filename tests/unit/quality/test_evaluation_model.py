@@ -56,8 +56,8 @@ def model(node: Node, rows: Mapping[Ask, int | Failed]) -> Worth:
     if node.function == "rows":
         (name,) = node.args
         assert isinstance(name, Name)
-        found = next(count for ask, count in rows.items() if ask.table == name)
-        return ERROR if isinstance(found, Failed) else Fraction(found) or NO_DATA
+        row_count = next(count for ask, count in rows.items() if ask.table == name)
+        return ERROR if isinstance(row_count, Failed) else Fraction(row_count) or NO_DATA
     args = [model(arg, rows) for arg in node.args]
     for failed in (ERROR, NO_DATA):
         if failed in args:
@@ -78,9 +78,9 @@ def outcome(worth: Worth) -> Outcome:
 def test_it_comes_out_as_in_the_model(assertion: Node, data: st.DataObject) -> None:
     expression = Expression(assertion)
     rows = {ask: data.draw(answers) for ask in asks_of_expression(expression)}
-    found = evaluate(parse(flattened(expression)), rows, EvaluationContext(NOW))
-    assert found.outcome is outcome(model(assertion, rows))
-    assert (found.cause == "") is (found.outcome in (Outcome.PASS, Outcome.FAIL))
+    evaluation = evaluate(parse(flattened(expression)), rows, EvaluationContext(NOW))
+    assert evaluation.outcome is outcome(model(assertion, rows))
+    assert (evaluation.cause == "") is (evaluation.outcome in (Outcome.PASS, Outcome.FAIL))
 
 
 simple = _calls(dict.fromkeys(COMPARED, 2), leaves | numbers).filter(
@@ -95,7 +95,7 @@ def test_a_dimension_test_is_the_test_of_each_group(
 ) -> None:
     by = Expression(assertion, Parameters(by="origin", least=least, most=most))
     grouped = {ask: data.draw(groups) for ask in asks_of_expression(by)}
-    found = evaluate(by, grouped, EvaluationContext(NOW))
+    evaluation = evaluate(by, grouped, EvaluationContext(NOW))
     sizes = sorted(
         ((count, name) for name, count in grouped[GROUP_SIZES].items() if count >= max(1, least)),
         key=lambda group: (-group[0], group[1] is not None, group[1] or ""),
@@ -103,8 +103,10 @@ def test_a_dimension_test_is_the_test_of_each_group(
     each = [
         outcome(model(assertion, {ask: rows.get(name, 0) for ask, rows in grouped.items()})) for _, name in sizes[:most]
     ]
-    speaking = [one for one in (Outcome.FAIL, Outcome.NO_DATA, Outcome.PASS) if one in each]
-    assert found.outcome is (speaking[0] if speaking else Outcome.NO_DATA)
-    assert found.groups is not None
-    assert (found.groups.tested, found.groups.failed) == (len(each), each.count(Outcome.FAIL))
-    assert found.groups.over_cap == max(0, len(sizes) - most)
+    speaking = [
+        group_outcome for group_outcome in (Outcome.FAIL, Outcome.NO_DATA, Outcome.PASS) if group_outcome in each
+    ]
+    assert evaluation.outcome is (speaking[0] if speaking else Outcome.NO_DATA)
+    assert evaluation.groups is not None
+    assert (evaluation.groups.tested, evaluation.groups.failed) == (len(each), each.count(Outcome.FAIL))
+    assert evaluation.groups.over_cap == max(0, len(sizes) - most)

@@ -1,4 +1,4 @@
-"""Series, groups and exchanges: what evaluation makes of more than one number."""
+"""Window functions, groups and two places: what evaluation makes of more than one number."""
 
 from __future__ import annotations
 
@@ -49,17 +49,17 @@ USUAL = "deviation(rows(this), 8w) < 4"
 
 
 def test_a_day_as_usual_passes_and_tells_the_band() -> None:
-    found = judged(USUAL, usual)
-    assert (found.outcome, found.threshold) == (Outcome.PASS, "< 4")
-    assert found.facts is not None
-    assert found.facts["compared with"] == "the last 8 Mondays"
-    assert found.facts["rows(this)"] == "1,001"
-    assert "usual" in found.facts
+    evaluation = judged(USUAL, usual)
+    assert (evaluation.outcome, evaluation.threshold) == (Outcome.PASS, "< 4")
+    assert evaluation.facts is not None
+    assert evaluation.facts["compared with"] == "the last 8 Mondays"
+    assert evaluation.facts["rows(this)"] == "1,001"
+    assert "usual" in evaluation.facts
 
 
 def test_a_monday_like_a_sunday_is_unusual() -> None:
-    found = judged(USUAL, lambda day: 400 if day == date(2026, 11, 16) else usual(day))
-    assert found.outcome is Outcome.FAIL
+    evaluation = judged(USUAL, lambda day: 400 if day == date(2026, 11, 16) else usual(day))
+    assert evaluation.outcome is Outcome.FAIL
 
 
 def test_what_was_part_of_an_incident_is_left_out() -> None:
@@ -69,25 +69,25 @@ def test_what_was_part_of_an_incident_is_left_out() -> None:
     )
     broken = {True: 10, False: 1000}
     assert judged(USUAL, lambda day: broken[day in wrong]).outcome is Outcome.FAIL
-    found = judged(USUAL, lambda day: broken[day in wrong], excluded=spans)
-    assert found.outcome is Outcome.PASS
-    assert found.facts is not None
-    assert found.facts["left out"].count("part of an incident") >= 1
+    evaluation = judged(USUAL, lambda day: broken[day in wrong], excluded=spans)
+    assert evaluation.outcome is Outcome.PASS
+    assert evaluation.facts is not None
+    assert evaluation.facts["left out"].count("part of an incident") >= 1
 
 
 def test_too_little_history_is_no_data() -> None:
     known: Mapping[bool, int | Failed] = {True: 1000, False: no_data("there are no rows")}
-    found = judged(USUAL, lambda day: known[day >= date(2026, 11, 14)])
-    assert found.outcome is Outcome.NO_DATA
-    assert "4 are needed" in found.cause
+    evaluation = judged(USUAL, lambda day: known[day >= date(2026, 11, 14)])
+    assert evaluation.outcome is Outcome.NO_DATA
+    assert "4 are needed" in evaluation.cause
 
 
 def test_a_present_without_data_is_no_data_whatever_the_past() -> None:
-    found = judged(USUAL, lambda day: 0 if day == date(2026, 11, 16) else usual(day))
-    assert (found.outcome, found.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
+    evaluation = judged(USUAL, lambda day: 0 if day == date(2026, 11, 16) else usual(day))
+    assert (evaluation.outcome, evaluation.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
 
 
-def test_each_measure_of_a_series_is_asked_for_once() -> None:
+def test_each_measure_of_a_window_function_is_asked_for_once() -> None:
     assert len(asks_of_expression(parse("deviation(rows(this) / rows(this), 1w) < 4"))) == 8
 
 
@@ -97,7 +97,7 @@ def test_a_table_looked_into_as_a_whole_has_no_past() -> None:
     assert len({ask.table.shift for ask in asked if ask.table.dataset == "this"}) == 8
 
 
-def test_a_series_of_the_whole_has_no_past() -> None:
+def test_a_window_function_of_the_whole_has_no_past() -> None:
     expression = parse(USUAL)
     answers = dict.fromkeys(asks_of_expression(expression), 5)
     assert evaluate(expression, answers, EvaluationContext(NOW, partition=EVERYTHING)).outcome is Outcome.NO_DATA
@@ -110,34 +110,38 @@ def test_a_share_of_matching_keys_has_its_counts_and_names_what_is_missing() -> 
         "missing": [{"id": "7"}],
         "report": {"bytes_moved": 9},
     }
-    found = judged("matching(this, this@dc2, 100%, id) > 99.9%", lambda day: 1000)
-    assert found.outcome is Outcome.ERROR
+    evaluation = judged("matching(this, this@dc2, 100%, id) > 99.9%", lambda day: 1000)
+    assert evaluation.outcome is Outcome.ERROR
     expression = parse("matching(this, this@dc2, 100%, id) > 99.9%")
     answers: dict[Ask, Answer | Failed] = {
         ask: answer if ask.measure.kind == "matching" else 1000 for ask in asks_of_expression(expression)
     }
-    found = evaluate(expression, answers, EvaluationContext(NOW))
-    assert (found.outcome, found.observed_text, found.behind) == (Outcome.FAIL, "99.70%", "997 of 1,000")
-    assert found.two_sided_answer == answer
+    evaluation = evaluate(expression, answers, EvaluationContext(NOW))
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.behind) == (Outcome.FAIL, "99.70%", "997 of 1,000")
+    assert evaluation.two_sided_answer == answer
 
 
 def test_a_number_held_against_a_percentage_is_shown_as_one() -> None:
-    found = judged(
+    evaluation = judged(
         "abs(sum(this.a) - sum(this[-7d].a)) / sum(this[-7d].a) < 1%", lambda day: 1000 + 15 * (day.day == 16)
     )
-    assert (found.outcome, found.observed_text, found.threshold) == (Outcome.FAIL, "1.50%", "< 1%")
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.threshold) == (Outcome.FAIL, "1.50%", "< 1%")
 
 
 def test_the_worst_group_speaks() -> None:
     expression = parse("nulls(this.a) / rows(this) < 5% with by=origin, least=10")
     counts = {"nulls": {"EWR": 9, "JFK": 50, None: 8, "XXX": 3}, "rows": {"EWR": 100, "JFK": 90, None: 10, "XXX": 9}}
-    found = evaluate(
+    evaluation = evaluate(
         expression, {ask: counts[ask.measure.kind] for ask in asks_of_expression(expression)}, EvaluationContext(NOW)
     )
-    assert (found.outcome, found.observed_text, found.behind) == (Outcome.FAIL, "80%", "no value: 8 of 10")
-    assert found.groups is not None
-    assert [group.name for group in found.groups.failing] == [None, "JFK", "EWR"]
-    assert (found.groups.tested, found.groups.too_small, found.groups.over_cap) == (3, 1, 0)
+    assert (evaluation.outcome, evaluation.observed_text, evaluation.behind) == (
+        Outcome.FAIL,
+        "80%",
+        "no value: 8 of 10",
+    )
+    assert evaluation.groups is not None
+    assert [group.name for group in evaluation.groups.failing] == [None, "JFK", "EWR"]
+    assert (evaluation.groups.tested, evaluation.groups.too_small, evaluation.groups.over_cap) == (3, 1, 0)
 
 
 @pytest.mark.parametrize(

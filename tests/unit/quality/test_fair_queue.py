@@ -21,7 +21,7 @@ anything = st.builds(
 
 
 def copies(*waiting: QueuedCopy) -> list[int]:
-    return [one.copy for one in fair_order(waiting)]
+    return [queued.copy for queued in fair_order(waiting)]
 
 
 def test_the_lane_goes_before_the_tier() -> None:
@@ -49,15 +49,15 @@ def test_the_order_keeps_everyone_and_never_puts_a_lane_or_tier_before_a_more_ur
 ) -> None:
     order = fair_order(waiting)
     assert sorted(order, key=repr) == sorted(waiting, key=repr)
-    urgency = [(one.lane, one.tier) for one in order]
+    urgency = [(queued.lane, queued.tier) for queued in order]
     assert urgency == sorted(urgency)
 
 
 @given(st.lists(anything, max_size=30))
 def test_no_team_is_served_twice_more_than_another_that_still_waits(waiting: list[QueuedCopy]) -> None:
-    group = [one for one in fair_order(waiting) if (one.lane, one.tier) == (1, 2)]
+    group = [queued for queued in fair_order(waiting) if (queued.lane, queued.tier) == (1, 2)]
     for place in range(len(group)):
-        before, after = [one.team for one in group[:place]], {one.team for one in group[place:]}
+        before, after = [queued.team for queued in group[:place]], {queued.team for queued in group[place:]}
         assert max((before.count(team) for team in before), default=0) <= 1 + min(
             (before.count(team) for team in after), default=place
         )

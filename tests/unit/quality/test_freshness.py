@@ -36,15 +36,15 @@ def test_c_is_the_last_boundary_before_which_all_is_complete(
 ) -> None:
     """The slow model tries every hour that is a boundary, from now backwards."""
     have, want = _by_bucket(ours, grain), _by_bucket(upstream, grain)
-    found = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now)
+    complete_to = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now)
     known = {start: rows for start, rows in want.items() if rows}
     if not known:
-        assert found is None
+        assert complete_to is None
         return
     boundary = floor_to_bucket(now, grain, NEW_YORK)
     while any(have.get(start, 0) * 1000 < 999 * rows for start, rows in known.items() if start < boundary):
         boundary = floor_to_bucket(boundary - HOUR, grain, NEW_YORK)
-    assert found == max(boundary, START)
+    assert complete_to == max(boundary, START)
 
 
 @given(grains, moments, moments, slas)
@@ -99,8 +99,8 @@ def test_a_daily_dataset_does_not_flap_once_a_day() -> None:
 
 def test_a_hole_in_the_past_holds_c_back() -> None:
     holed = {**FULL, "2026-10-31": 998}
-    found = fresh(holed, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC))
-    assert (found.outcome, found.complete_until) == (Outcome.FAIL, datetime(2026, 10, 31, 4, tzinfo=UTC))
+    evaluation = fresh(holed, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC))
+    assert (evaluation.outcome, evaluation.complete_until) == (Outcome.FAIL, datetime(2026, 10, 31, 4, tzinfo=UTC))
     assert fresh({**FULL, "2026-10-31": 999}, FULL, now=datetime(2026, 11, 2, 12, tzinfo=UTC)).outcome is Outcome.PASS
 
 
@@ -120,12 +120,12 @@ def test_a_bucket_that_is_not_produced_counts_as_complete(
     """The slow model fills the buckets that are not expected, and asks again without a calendar."""
     produced = parse_calendar(calendar, "2026-11-02", NEW_YORK)
     have, want = _by_bucket(ours, grain), _by_bucket(upstream, grain)
-    found = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now, produced=produced)
+    with_calendar = complete_until(have, want, grain=grain, zone=NEW_YORK, since=START, now=now, produced=produced)
     filled = {
         start: have.get(start, 0) if produced.expects(partition_at(start, grain, NEW_YORK)) else rows
         for start, rows in want.items()
     }
-    assert found == complete_until(filled, want, grain=grain, zone=NEW_YORK, since=START, now=now)
+    assert with_calendar == complete_until(filled, want, grain=grain, zone=NEW_YORK, since=START, now=now)
 
 
 @given(grains, moments, moments, st.sampled_from(CALENDARS))
@@ -150,10 +150,10 @@ def test_a_table_is_late_from_the_time_on_at_which_it_should_have_come() -> None
     friday, monday = (datetime(2026, 11, day, hour, tzinfo=NEW_YORK) for day, hour in ((13, 12), (16, 6)))
     produced = parse_calendar("0 6 * * mon-fri", "", NEW_YORK)
     for minutes, late in ((-1, 0), (0, 0), (90, 90)):
-        found = lateness(
+        late_by = lateness(
             friday, grain=Grain.NONE, zone=NEW_YORK, now=monday + timedelta(minutes=minutes), produced=produced
         )
-        assert found == timedelta(minutes=late)
+        assert late_by == timedelta(minutes=late)
 
 
 def test_no_one_is_alarmed_on_a_weekend() -> None:
@@ -164,8 +164,8 @@ def test_no_one_is_alarmed_on_a_weekend() -> None:
     )
     tuesday = datetime(2026, 11, 3, tzinfo=NEW_YORK)
     for now, outcome in ((tuesday + timedelta(hours=3), Outcome.PASS), (tuesday + timedelta(hours=27), Outcome.PASS)):
-        found = evaluate(expression, answers, EvaluationContext(now, Grain.DAY, NEW_YORK, START))
-        assert found.outcome is outcome
+        evaluation = evaluate(expression, answers, EvaluationContext(now, Grain.DAY, NEW_YORK, START))
+        assert evaluation.outcome is outcome
     plain = parse("freshness(this, upstream) < 2h")
     assert evaluate(plain, answers, EvaluationContext(tuesday, Grain.DAY, NEW_YORK, START)).outcome is Outcome.FAIL
 
@@ -185,8 +185,8 @@ def test_without_partitions_a_table_that_has_the_rows_of_upstream_is_fresh() -> 
 
 
 def test_a_partition_that_is_no_day_is_an_error_with_the_form_wanted() -> None:
-    found = fresh({"16/11/2026": 5}, FULL, now=START + timedelta(days=3))
-    assert (found.outcome, "expected the form %Y-%m-%d" in found.cause) == (Outcome.ERROR, True)
+    evaluation = fresh({"16/11/2026": 5}, FULL, now=START + timedelta(days=3))
+    assert (evaluation.outcome, "expected the form %Y-%m-%d" in evaluation.cause) == (Outcome.ERROR, True)
 
 
 @pytest.mark.parametrize(
@@ -201,5 +201,5 @@ def test_a_partition_that_is_no_day_is_an_error_with_the_form_wanted() -> None:
 def test_the_event_time_rule_reads_times_of_all_forms(written: Answer) -> None:
     expression = parse("freshness(this.at) <= 1h")
     (ask,) = asks_of_expression(expression)
-    found = evaluate(expression, {ask: written}, EvaluationContext(datetime(2026, 11, 1, 12, 30, tzinfo=UTC)))
-    assert (found.outcome, found.observed_text) == (Outcome.PASS, "30 min")
+    evaluation = evaluate(expression, {ask: written}, EvaluationContext(datetime(2026, 11, 1, 12, 30, tzinfo=UTC)))
+    assert (evaluation.outcome, evaluation.observed_text) == (Outcome.PASS, "30 min")

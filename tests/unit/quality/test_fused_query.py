@@ -48,14 +48,16 @@ def test_all_are_bound_once_and_run_once() -> None:
 
 def test_what_cannot_be_bound_is_known_before_the_scan() -> None:
     answers, scans = Table(unbound=[3, 17]).answers()
-    bad = [one for one, answer in answers.items() if isinstance(answer, Failed)]
+    bad = [measure for measure, answer in answers.items() if isinstance(answer, Failed)]
     assert (set(bad), scans) == ({MEASURES[3], MEASURES[17]}, 1)
 
 
 @pytest.mark.parametrize("broken", [[0], [19], [3, 4], list(range(20))])
 def test_what_breaks_while_it_runs_costs_only_itself(broken: list[int]) -> None:
     answers, scans = Table(broken=broken).answers()
-    assert {one for one, answer in answers.items() if isinstance(answer, Failed)} == {MEASURES[one] for one in broken}
+    assert {measure for measure, answer in answers.items() if isinstance(answer, Failed)} == {
+        MEASURES[place] for place in broken
+    }
     assert scans <= 2 * 20 - 1
 
 

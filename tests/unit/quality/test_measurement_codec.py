@@ -44,8 +44,13 @@ def is_storable(written: str) -> bool:
 
 
 def test_what_people_read_has_it_written_out() -> None:
-    said = {"cause": "it is 'AA\x00'", "missing": [{"id": 1, "na\x00me": "\ud800b"}], "groups": ("a", None), "of": 1.5}
-    written = storable_json(said)
+    detail = {
+        "cause": "it is 'AA\x00'",
+        "missing": [{"id": 1, "na\x00me": "\ud800b"}],
+        "groups": ("a", None),
+        "of": 1.5,
+    }
+    written = storable_json(detail)
     assert written == {
         "cause": r"it is 'AA\x00'",
         "missing": [{"id": 1, r"na\x00me": r"\ud800b"}],

@@ -75,7 +75,7 @@ def test_an_hour_of_the_wall_clock_may_come_never_or_twice(day: str, hour: int, 
     noon = datetime.fromisoformat(f"{day}T12:00").replace(tzinfo=NEW_YORK)
     whole = partition_at(noon, Grain.DAY, NEW_YORK)
     hourly = parse_calendar(f"0 {hour} * * *", "", NEW_YORK)
-    assert sum(hourly.expects(one) for one in partitions_within(whole, Grain.HOUR, NEW_YORK)) == times
+    assert sum(hourly.expects(partition) for partition in partitions_within(whole, Grain.HOUR, NEW_YORK)) == times
     assert parse_calendar("0 12 * * *", "", NEW_YORK).expects(whole)
 
 
@@ -84,8 +84,10 @@ def expected(calendar: str, holidays: str, first: date, days: int) -> list[str]:
         *(datetime(on.year, on.month, on.day, tzinfo=NEW_YORK) for on in (first, first + timedelta(days=days)))
     )
     produced = parse_calendar(calendar, holidays, NEW_YORK)
-    found = [one for one in partitions_within(span, Grain.DAY, NEW_YORK) if produced.expects(one)]
-    return [f"{one.start.astimezone(NEW_YORK):%a %d}" for one in found]
+    partitions = [
+        partition for partition in partitions_within(span, Grain.DAY, NEW_YORK) if produced.expects(partition)
+    ]
+    return [f"{partition.start.astimezone(NEW_YORK):%a %d}" for partition in partitions]
 
 
 def test_weekends_and_holidays_are_not_expected() -> None:
@@ -105,8 +107,8 @@ def test_a_region_has_holidays_of_its_own() -> None:
 def test_months_may_be_expected_by_the_quarter() -> None:
     year = Interval(datetime(2026, 1, 1, tzinfo=NEW_YORK), datetime(2027, 1, 1, tzinfo=NEW_YORK))
     quarterly = parse_calendar("0 0 1 */3 *", "", NEW_YORK)
-    months = [one for one in partitions_within(year, Grain.MONTH, NEW_YORK) if quarterly.expects(one)]
-    assert [one.start.astimezone(NEW_YORK).month for one in months] == [1, 4, 7, 10]
+    months = [month for month in partitions_within(year, Grain.MONTH, NEW_YORK) if quarterly.expects(month)]
+    assert [month.start.astimezone(NEW_YORK).month for month in months] == [1, 4, 7, 10]
 
 
 def test_the_whole_is_always_expected() -> None:
@@ -121,7 +123,7 @@ def test_the_next_time_is_after_the_instant_and_no_holiday() -> None:
 
 
 @pytest.mark.parametrize(
-    ("calendar", "holidays", "said"),
+    ("calendar", "holidays", "message"),
     [
         ("0 6 * *", "", "has 4 fields; five are wanted"),
         ("0 0 6 * * mon-fri", "", "has 6 fields"),
@@ -133,6 +135,6 @@ def test_the_next_time_is_after_the_instant_and_no_holiday() -> None:
         ("0 6 * * *", "24.12.2026", "'24.12.2026' is no day; write it as in 2026-12-24"),
     ],
 )
-def test_what_cannot_be_read_says_what_would_do(calendar: str, holidays: str, said: str) -> None:
-    with pytest.raises(BadCalendar, match=said):
+def test_what_cannot_be_read_says_what_would_do(calendar: str, holidays: str, message: str) -> None:
+    with pytest.raises(BadCalendar, match=message):
         parse_calendar(calendar, holidays, NEW_YORK)

@@ -39,7 +39,7 @@ def minutes(number: int) -> timedelta:
 
 @dataclass(frozen=True)
 class History:
-    """Everything that ever happened to a unit; two things at one minute happen in the order of `MOVES`."""
+    """Everything that ever happened to a unit; two things at one minute happen in the order of `facts_until`."""
 
     observations: dict[int, tuple[Outcome, int]] = field(default_factory=dict)
     """minute -> (outcome, minutes of sustain in force)"""

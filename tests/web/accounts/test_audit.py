@@ -29,11 +29,11 @@ def log() -> Client:
 
 
 def subjects(client: Client, query: str) -> list[str]:
-    return [one["subject"] for one in client.get(f"/api/v1/audit{query}").json()["results"]]
+    return [entry["subject"] for entry in client.get(f"/api/v1/audit{query}").json()["results"]]
 
 
 @pytest.mark.parametrize(
-    ("query", "found"),
+    ("query", "expected"),
     [
         ("", ["token:lh_1", "team:fleet", "dataset:flights"]),
         ("?actor=ines", ["token:lh_1", "dataset:flights"]),
@@ -45,8 +45,8 @@ def subjects(client: Client, query: str) -> list[str]:
         ("?action=nothing", []),
     ],
 )
-def test_it_is_narrowed_newest_first(log: Client, query: str, found: list[str]) -> None:
-    assert subjects(log, query) == found
+def test_it_is_narrowed_newest_first(log: Client, query: str, expected: list[str]) -> None:
+    assert subjects(log, query) == expected
 
 
 def test_a_time_that_cannot_be_read_is_named(log: Client) -> None:

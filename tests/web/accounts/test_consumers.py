@@ -67,12 +67,12 @@ def test_who_was_faster_holds_it(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_nobody_asks_under_the_name_of_a_person_or_of_lakehubs_own_jobs() -> None:
     assert {GATE_CONSUMER} == consumers.RESERVED_NAMES
     make.user("omar")
-    for name, said in (
+    for name, message in (
         (GATE_CONSUMER, "Lakehub's own jobs"),
         ("omar", "The person `omar`"),
         ("Not A Slug", "small letters"),
     ):
-        with pytest.raises(Refused, match=said):
+        with pytest.raises(Refused, match=message):
             issued("flight-ops", name)
 
 

@@ -93,6 +93,6 @@ def test_the_command_prints_a_token_that_works() -> None:
     call_command(
         "issue_token", "airflow", team="flight-ops", user="ines", consumer="etl", scope=["gate:read"], stdout=out
     )
-    found = api_tokens.authenticate(out.getvalue().strip(), now=make.NOW)
-    assert found is not None
-    assert found.consumer == "etl"
+    token = api_tokens.authenticate(out.getvalue().strip(), now=make.NOW)
+    assert token is not None
+    assert token.consumer == "etl"

@@ -47,36 +47,36 @@ def test_the_text_is_shown_once_and_opens_what_its_scopes_say(ines: User) -> Non
     answer = ask(signed_in(ines))
     assert answer.status_code == 201
     assert answer.headers["Cache-Control"] == "no-store"
-    said = answer.json()
-    client = Client(headers={"Authorization": f"Bearer {said['token']}"})
+    created = answer.json()
+    client = Client(headers={"Authorization": f"Bearer {created['token']}"})
     assert client.get("/api/v1/gate").status_code == 422
     assert client.get("/api/v1/datasets").status_code == 403
     listed = signed_in(ines).get("/api/v1/tokens")
-    assert [one["prefix"] for one in listed.json()["results"]] == [said["prefix"]]
-    assert said["token"].partition(".")[2] not in listed.content.decode()
+    assert [token["prefix"] for token in listed.json()["results"]] == [created["prefix"]]
+    assert created["token"].partition(".")[2] not in listed.content.decode()
 
 
 def test_a_revoked_token_opens_nothing_at_once_and_is_listed_as_ended(ines: User) -> None:
-    said, mine = ask(signed_in(ines)).json(), signed_in(ines)
-    client = Client(headers={"Authorization": f"Bearer {said['token']}"})
-    assert mine.delete(f"/api/v1/tokens/{said['prefix']}").status_code == 204
+    created, mine = ask(signed_in(ines)).json(), signed_in(ines)
+    client = Client(headers={"Authorization": f"Bearer {created['token']}"})
+    assert mine.delete(f"/api/v1/tokens/{created['prefix']}").status_code == 204
     assert client.get("/api/v1/gate").status_code == 401
-    assert mine.delete(f"/api/v1/tokens/{said['prefix']}").status_code == 409
+    assert mine.delete(f"/api/v1/tokens/{created['prefix']}").status_code == 409
     assert mine.get("/api/v1/tokens").json()["count"] == 0
     assert mine.get("/api/v1/tokens?all=1").json()["results"][0]["revoked_at"] is not None
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.OWNER, Role.ON_CALL, None])
 def test_only_administrators_of_the_team_make_see_and_revoke_them(ines: User, role: Role | None) -> None:
-    said, other = ask(signed_in(ines)).json(), make.user("omar")
+    created, other = ask(signed_in(ines)).json(), make.user("omar")
     make.member(other, make.team("weather"), Role.ADMIN)
     if role:
         make.member(other, make.team(), role)
     client = signed_in(other)
     assert ask(client).status_code == 403
     assert client.get("/api/v1/tokens").json()["count"] == 0
-    assert client.delete(f"/api/v1/tokens/{said['prefix']}").status_code == 403
-    assert Token.objects.get(prefix=said["prefix"]).revoked_at is None
+    assert client.delete(f"/api/v1/tokens/{created['prefix']}").status_code == 403
+    assert Token.objects.get(prefix=created["prefix"]).revoked_at is None
 
 
 def test_a_token_hands_on_no_more_than_it_has(ines: User) -> None:
@@ -100,7 +100,7 @@ def test_a_token_acts_for_its_team_only(ines: User) -> None:
     client = bearer(ines, "tokens:write", "tokens:read", "gate:read")
     assert ask(client, team="weather").status_code == 403
     ask(signed_in(ines), team="weather")
-    assert {one["team"] for one in client.get("/api/v1/tokens").json()["results"]} == {"flight-ops"}
+    assert {token["team"] for token in client.get("/api/v1/tokens").json()["results"]} == {"flight-ops"}
 
 
 @pytest.mark.parametrize(
@@ -114,9 +114,9 @@ def test_what_cannot_be_used_is_named(ines: User, field: str, value: object) -> 
 
 
 def test_each_change_is_in_the_audit_log(ines: User) -> None:
-    said = ask(signed_in(ines)).json()
-    signed_in(ines).delete(f"/api/v1/tokens/{said['prefix']}")
-    done = AuditEntry.objects.filter(subject=f"token:{said['prefix']}").order_by("pk")
+    created = ask(signed_in(ines)).json()
+    signed_in(ines).delete(f"/api/v1/tokens/{created['prefix']}")
+    done = AuditEntry.objects.filter(subject=f"token:{created['prefix']}").order_by("pk")
     assert list(done.values_list("actor", "action")) == [("ines", "issue token"), ("ines", "revoke token")]
 
 
@@ -133,5 +133,5 @@ def test_the_secret_is_in_no_log_and_no_row(ines: User, caplog: pytest.LogCaptur
     secret = token.partition(".")[2]
     assert caplog.records
     assert secret not in caplog.text
-    assert not [one for one in caplog.records if secret in str(one.__dict__)]
+    assert not [record for record in caplog.records if secret in str(record.__dict__)]
     assert secret not in str([*Token.objects.values(), *AuditEntry.objects.values()])

@@ -239,7 +239,7 @@ def stage_of_many(db: None) -> FailingDataset:
     for back in range(1, 36):
         made.unit(day(f"{NOW - back * DAY:%Y-%m-%d}"), "dc1")
     made.fails(day("2026-11-02"), "dc1")
-    found = factories.test(made.dataset, Category.INGESTION, check_name="finding", title="Rows lost")
+    found = factories.test(made.dataset, Category.INGESTION, planned=False, title="Rows lost")
     factories.unit(found, None, Interval(NOW - 80 * DAY, NOW - 33 * DAY), "fail")  # type: ignore[arg-type]
     factories.unit(found, None, day("2026-11-09"), "warn")  # type: ignore[arg-type]
     return made

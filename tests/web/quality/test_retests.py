@@ -12,7 +12,7 @@ from lakehub.kernel.interval import EVERYTHING
 from quality.execution import claims, ingestion_findings, worker
 from quality.generation import custom_tests
 from quality.models import Category, Flip, Lane, QualityTest, Result, Unit
-from quality.planning import retests
+from quality.planning import retests, units
 from quality.planning.dependents import dependent_units
 from quality.state import reevaluation
 from tests import factories, hudi_tables
@@ -251,3 +251,14 @@ def test_generating_again_keeps_the_tests_of_findings(world: World) -> None:
     ingestion_findings.observe_findings(now=NOW)
     world.monitored(NOW + DAY)
     assert QualityTest.objects.get(key="finding:rows_not_accounted_for").retired_at is None
+
+
+def test_what_ingestion_did_not_find_has_no_unit(world: World) -> None:
+    """Nobody plans the units of a finding's test: not with the dataset's, and not when a commit touches it."""
+    finding(world)
+    ingestion_findings.observe_findings(now=NOW)
+    test = QualityTest.objects.get(key="finding:rows_not_accounted_for")
+    units.plan_units(test, now=NOW + DAY)
+    retests.retest(world.copy().pk, [(day(DAYS[0]).start, day(DAYS[2]).end)], now=NOW + DAY)
+    assert not test.planned
+    assert [(unit.start, unit.due_at) for unit in test.units.all()] == [(day(DAYS[1]).start, None)]

@@ -1,6 +1,6 @@
-"""The leaves of expressions: what can be measured.
+"""The functions of expressions, which are their leaves: what can be measured.
 
-To add one: write a file here with an object that fits `Function`, add its line to LEAVES, describe it in docs/expressions.md
+To add one: write a file here with an object that fits `Function`, add its line to FUNCTIONS, describe it in docs/expressions.md
 and, where it needs a new measure, add the measure's line to each engine (quality/engines; the contract suite shows which lacks it).
 """
 

@@ -1,7 +1,7 @@
-"""The series of expressions: what is made of one value in the tested partition and in the partitions before it.
+"""The window functions of expressions: what is made of one value in the tested partition and in the partitions before it.
 
-`deviation(x, 8w)` is an example: x is measured at every shift that the series names. To add one: write a file here with an
-object that fits `WindowFunction`, add its line to SERIES and describe it in docs/expressions.md.
+`deviation(x, 8w)` is an example: x is measured at every shift that the function names. To add one: write a file here with an
+object that fits `WindowFunction`, add its line to WINDOW_FUNCTIONS and describe it in docs/expressions.md.
 """
 
 from __future__ import annotations

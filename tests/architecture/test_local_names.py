@@ -1,0 +1,66 @@
+"""Locals say what they hold: none is called by a word that fits everything."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+import pytest
+
+from tests.architecture.imports import PACKAGES, ROOT
+
+EMPTY_NAMES = {"one", "found", "said", "told"}
+
+
+def empty_names(source: str) -> Iterator[str]:
+    """Variables, parameters and the names of loops; not fields, nor keywords of calls."""
+    tree = ast.parse(source)
+    fields = {id(field) for node in ast.walk(tree) if isinstance(node, ast.ClassDef) for field in _fields(node)}
+    for node in ast.walk(tree):
+        name = None
+        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store) and id(node) not in fields:
+            name = node.id
+        elif isinstance(node, ast.arg):
+            name = node.arg
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar):
+            name = node.name
+        if name in EMPTY_NAMES:
+            yield f"{name} in line {node.lineno}"  # type: ignore[attr-defined]  # what binds a name has a line
+
+
+def _fields(node: ast.ClassDef) -> Iterator[ast.expr]:
+    for statement in node.body:
+        if isinstance(statement, ast.Assign):
+            yield from statement.targets
+        elif isinstance(statement, ast.AnnAssign):
+            yield statement.target
+
+
+@pytest.mark.parametrize("package", [*PACKAGES, "lakehub_client", "bench"])
+def test_no_local_is_called_one_found_said_or_told(package: str) -> None:
+    named = {
+        path.relative_to(ROOT).as_posix(): list(empty_names(path.read_text()))
+        for path in sorted((ROOT / package).rglob("*.py"))
+    }
+    assert {path: names for path, names in named.items() if names} == {}
+
+
+@pytest.mark.parametrize(
+    "planted",
+    [
+        "one = 1",
+        "for one in rows: pass",
+        "[one for one in rows]",
+        "def wait(told): pass",
+        "lambda said: said",
+        "if (found := rows): pass",
+        "try: pass\nexcept E as said: pass",
+        "match row:\n    case [one, *_]: pass",
+    ],
+)
+def test_a_planted_name_is_noticed(planted: str) -> None:
+    assert list(empty_names(planted))
+
+
+def test_fields_and_keywords_are_not_locals() -> None:
+    assert not list(empty_names("act(said=row.said)\nrow.found = rows['one']\nclass Row:\n    told: int"))
