@@ -10,7 +10,7 @@ from pathlib import Path
 import django_stubs_ext
 
 from lakehub import environment as env
-from lakehub import instance
+from lakehub import instance, logs
 from lakehub.setup import locations
 
 # Django's generic classes (ModelAdmin[Dataset]) can be written with their type at run time too.
@@ -47,6 +47,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "lakehub.http.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "lakehub.http.parsing.RejectNulMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -230,15 +231,4 @@ LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
 LAKEHUB_TASK_ON_COMMIT = "quality.tasks.claim_changes"
 """Woken when commits of the lake were taken in, so that what they touched is tested again."""
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("LAKEHUB_LOG_LEVEL", "INFO")},
-    "loggers": {
-        "py4j": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-    },
-}
+LOGGING = logs.logging_config()

@@ -6,6 +6,8 @@ import logging
 import time
 from datetime import datetime, timedelta
 
+from structlog.contextvars import bound_contextvars
+
 from lakehub.kernel import failpoint
 from quality.execution.claims import Claim, ClaimQueue, lease_held, release_claim
 from quality.execution.evaluate import execute_units
@@ -31,11 +33,12 @@ def run_due_units(*, now: datetime, worker: str, most: int = 20, budget: timedel
         claimed = line.claim(now=now)
         if claimed is None:
             break
-        try:
-            stored += len(execute_claim(claimed, now=now))
-        except Exception as problem:
-            logger.exception("A claim of %s failed", claimed.units[0].copy)
-            failed.append(problem)
+        with bound_contextvars(claim=claimed.token, copy=str(claimed.units[0].copy)):
+            try:
+                stored += len(execute_claim(claimed, now=now))
+            except Exception as problem:
+                logger.exception("A claim of %s failed", claimed.units[0].copy)
+                failed.append(problem)
     if failed:
         raise failed[0]
     return stored
