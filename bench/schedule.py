@@ -26,6 +26,7 @@ from uuid import uuid4
 from bench.harness import ChildFailed, Report, run
 from bench.scheduling.tables import cached_table
 from bench.scheduling.worker import WorkerCounts, run_worker
+from lakehub.instance import prepare_instance
 
 TARGET_MINUTES = {"sqlite": 30, "postgresql": 20}
 SERVER = "postgresql://postgres@127.0.0.1:5499/postgres"
@@ -81,6 +82,7 @@ def instance(database: str, *, settings: str = "lakehub.settings") -> Iterator[P
         from django.core.management import call_command
         from django.db import connections
 
+        prepare_instance()
         django.setup()
         call_command("migrate", verbosity=0)
         yield home

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from bench.harness import Report, run
+from lakehub.instance import prepare_instance
 
 TARGET_S = 2.0
 NOW = datetime(2026, 11, 17, 19, 32, tzinfo=UTC)
@@ -46,6 +47,7 @@ def create_rows(datasets: int, incidents: int, questions: int) -> None:
     """An instance with a fleet that has a past."""
     import django
 
+    prepare_instance()
     django.setup()
     from django.core.management import call_command
     from django.db import transaction

@@ -1,17 +1,9 @@
-"""Celery is the wake-up only: what is due, who has claimed it and until when is in the database."""
+"""Celery's entry point: `celery --app lakehub.celery worker`. The processes that send tasks import `lakehub.wiring` instead."""
 
 from __future__ import annotations
 
-import os
+from lakehub.instance import prepare_instance
+from lakehub.processes.celery_app import app as app
 
-from celery import Celery
-
-from lakehub.processes import file_broker
-
-os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
-
-file_broker.register_transport()
-
-app = Celery("lakehub")
-app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks()
+# Celery reads the settings, which hold the keys, when it first needs one: after this.
+prepare_instance()

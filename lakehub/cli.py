@@ -7,6 +7,8 @@ import sys
 from collections.abc import Sequence
 
 import lakehub
+from lakehub.environment import InvalidSetting
+from lakehub.instance import UnusableInstance, prepare_instance
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -24,10 +26,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
             sys.exit(tell(options))
         case _:
-            os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
-            from django.core.management import execute_from_command_line
+            try:
+                _run_command(program, words)
+            except (InvalidSetting, UnusableInstance) as problem:
+                sys.exit(f"{program}: {problem}")
 
-            execute_from_command_line([program, *words])
+
+def _run_command(program: str, words: Sequence[str]) -> None:
+    """One of Django's commands, in an instance that is ready; what only explains itself makes none."""
+    if words and words[0] != "help" and not {"-h", "--help"} & set(words):
+        prepare_instance()
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line([program, *words])
 
 
 def entry_point() -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import secrets
-from pathlib import Path
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from lakehub.kernel.suggest import did_you_mean
@@ -60,30 +58,6 @@ def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
-
-
-def secret_from_file(name: str, file: Path) -> str:
-    """The value of `name`, or one made at random on the first run and kept in `file`, readable by its owner only."""
-    given = os.environ.get(name)
-    if given:
-        return given
-    if not file.exists():
-        _write_secret_once(secrets.token_urlsafe(48), file)
-    return file.read_text().strip()
-
-
-def _write_secret_once(secret: str, file: Path) -> None:
-    """The file appears whole or not at all; of two processes that start at once, both go on with the first one's secret."""
-    file.parent.mkdir(parents=True, exist_ok=True)
-    draft = file.with_name(f".{file.name}.{os.getpid()}.{secrets.token_hex(4)}")
-    with os.fdopen(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "w") as out:
-        out.write(secret + "\n")
-    try:
-        os.link(draft, file)
-    except FileExistsError:
-        return
-    finally:
-        draft.unlink()
 
 
 _DATABASE_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}

@@ -1,4 +1,7 @@
-"""Django's settings. What an operator may change is an environment variable: docs/configuration.md lists them."""
+"""Django's settings. What an operator may change is an environment variable: docs/configuration.md lists them.
+
+Reading them makes no file: `lakehub.instance` makes the folder and its keys, before an entry point sets Django up.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ from pathlib import Path
 import django_stubs_ext
 
 from lakehub import environment as env
+from lakehub import instance, logs
 from lakehub.setup import locations
 
 # Django's generic classes (ModelAdmin[Dataset]) can be written with their type at run time too.
@@ -15,11 +19,10 @@ django_stubs_ext.monkeypatch()
 BASE_DIR = Path(__file__).resolve().parent.parent
 LAKEHUB_HOME = locations.home_folder()
 """The instance's own folder: database, broker, staging, keys, and (by default) the lake."""
-LAKEHUB_HOME.mkdir(parents=True, exist_ok=True)
 
 DEBUG = env.flag("LAKEHUB_DEBUG", False)
-SECRET_KEY = env.secret_from_file("LAKEHUB_SECRET_KEY", LAKEHUB_HOME / "secret_key")
-LAKEHUB_ENCRYPTION_KEY = env.secret_from_file("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOME / "encryption_key")
+SECRET_KEY = instance.read_key("LAKEHUB_SECRET_KEY", LAKEHUB_HOME)
+LAKEHUB_ENCRYPTION_KEY = instance.read_key("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOME)
 ALLOWED_HOSTS = env.words("LAKEHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("LAKEHUB_TRUSTED_ORIGINS")
 LAKEHUB_BASE_URL = env.text("LAKEHUB_BASE_URL", "http://127.0.0.1:8000")
@@ -44,6 +47,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "lakehub.http.request_id.RequestIdMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "lakehub.http.parsing.RejectNulMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
@@ -102,7 +106,6 @@ TIME_ZONE = "UTC"
 USE_I18N = False
 STATIC_URL = "static/"
 STATIC_ROOT = LAKEHUB_HOME / "static"
-STATIC_ROOT.mkdir(exist_ok=True)
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {"BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"},
@@ -154,7 +157,7 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
-_BROKER = env.text("LAKEHUB_BROKER_URL", "filesystem://")
+_BROKER = env.text("LAKEHUB_BROKER_URL", instance.DEFAULT_BROKER)
 CELERY_BROKER_URL = _BROKER
 CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
@@ -185,9 +188,7 @@ CELERY_BEAT_SCHEDULE = {
     )
 }
 if _BROKER.startswith("filesystem"):
-    _FOLDER = LAKEHUB_HOME / "broker"
-    for _name in ("queue", "control"):
-        (_FOLDER / _name).mkdir(parents=True, exist_ok=True)
+    _FOLDER = instance.broker_folder(LAKEHUB_HOME)
     CELERY_BROKER_TRANSPORT_OPTIONS = {
         "data_folder_in": str(_FOLDER / "queue"),
         "data_folder_out": str(_FOLDER / "queue"),
@@ -230,15 +231,4 @@ LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
 LAKEHUB_TASK_ON_COMMIT = "quality.tasks.claim_changes"
 """Woken when commits of the lake were taken in, so that what they touched is tested again."""
 
-LOGGING = {
-    "version": 1,
-    "disable_existing_loggers": False,
-    "formatters": {"line": {"format": "{asctime} {levelname} {name} {message}", "style": "{"}},
-    "handlers": {"console": {"class": "logging.StreamHandler", "formatter": "line"}},
-    "root": {"handlers": ["console"], "level": env.text("LAKEHUB_LOG_LEVEL", "INFO")},
-    "loggers": {
-        "py4j": {"level": "WARNING"},
-        "celery.worker.strategy": {"level": "WARNING"},
-        "celery.app.trace": {"level": "WARNING"},
-    },
-}
+LOGGING = logs.logging_config()

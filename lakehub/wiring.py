@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from lakehub import clock as clock  # every process reads its time from here
-from lakehub.celery import app as celery  # whoever changes something may wake the workers
+from lakehub.processes.celery_app import app as celery  # whoever changes something may wake the workers
 
 __all__ = ["celery", "clock"]

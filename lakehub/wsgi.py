@@ -6,7 +6,10 @@ import os
 
 from django.core.wsgi import get_wsgi_application
 
+from lakehub.instance import prepare_instance
+
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
+prepare_instance()
 
 application = get_wsgi_application()
 

@@ -11,7 +11,11 @@ if "LAKEHUB_HOME" not in os.environ:
     os.environ["LAKEHUB_HOME"] = tempfile.mkdtemp(prefix="lakehub-tests-")
     atexit.register(shutil.rmtree, os.environ["LAKEHUB_HOME"], ignore_errors=True)
 
-from lakehub.settings import *  # noqa: F403
+from lakehub.instance import prepare_instance
+
+prepare_instance()
+
+from lakehub.settings import *  # noqa: E402, F403
 
 PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]
 CELERY_BROKER_URL = os.environ.get("LAKEHUB_BROKER_URL", "memory://")

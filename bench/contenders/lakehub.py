@@ -16,6 +16,7 @@ import django
 
 from bench.contenders.common import CheckResults, Task, run_contender
 from bench.suite import KEY, Check
+from lakehub.instance import prepare_instance
 
 COLUMNS = (*KEY, "tailnum", "dest", "dep_delay", "arr_delay", "air_time", "distance")
 RATIOS = ("null_share", "duplicates")
@@ -48,6 +49,7 @@ def _left_side(check: Check) -> str:
 
 def prepare(task: Task) -> Callable[[], CheckResults]:
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
+    prepare_instance()
     django.setup()
     from django.core.management import call_command
 

@@ -23,11 +23,22 @@ EXIT_TIMEOUT_S = 30
 """The job knows its deadline itself; a process that goes on after this much more is killed with all that it started."""
 _ZIPPED_PATHS = (
     "lakehub/__init__.py",
+    "lakehub/environment.py",
+    "lakehub/logs.py",
     "lakehub/kernel",
     "ingestion/__init__.py",
     "ingestion/domain",
     "ingestion/sources",
     "ingestion/spark",
+)
+_INHERITED_VARIABLES = (
+    "PATH",
+    "HOME",
+    "LANG",
+    "TMPDIR",
+    "LAKEHUB_FAILPOINT",
+    "LAKEHUB_LOG_FORMAT",
+    "LAKEHUB_LOG_LEVEL",
 )
 _LOG_TAIL_LINES = 15
 
@@ -81,11 +92,7 @@ class SparkSubmitLauncher:
 
     def _environment(self, secrets: Mapping[str, str]) -> dict[str, str]:
         """Of our own environment only what a program needs to start: what else is in it may be secret."""
-        inherited = {
-            name: os.environ[name]
-            for name in ("PATH", "HOME", "LANG", "TMPDIR", "LAKEHUB_FAILPOINT")
-            if name in os.environ
-        }
+        inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
         home = self._config.java_home or java_home(os.environ)
         return {
             **inherited,

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
 
+from structlog.contextvars import bound_contextvars
+
 from ingestion.lake import commits
 from ingestion.launchers import Launcher
 from ingestion.models import JobRun, JobState
@@ -41,6 +43,11 @@ def run_next(worker: Worker) -> JobRun | None:
     run = job_runs.claim_next_run(worker.name, now=worker.clock())
     if run is None:
         return None
+    with bound_contextvars(run_id=str(run.key), run=run.pk, copy=str(run.copy)):
+        return _run_claimed(run, worker)
+
+
+def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
     if _is_blocked(run, worker):
         return run
     if not leases.acquire(run.copy, worker.name):

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import sys
 from pathlib import Path
+
+from structlog.contextvars import bound_contextvars
 
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.session import open_session
+from lakehub.logs import configure_logging
 
 USAGE = "usage: python -m ingestion.spark spec.json report.json"
 
@@ -19,8 +21,7 @@ def main(arguments: list[str]) -> int:
     if len(arguments) != 2:
         print(USAGE, file=sys.stderr)
         return 2
-    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)s %(name)s %(message)s")
-    logging.getLogger("py4j").setLevel(logging.WARNING)
+    configure_logging()
     spec_path, report_path = map(Path, arguments)
     try:
         spec = JobSpec.from_file(spec_path)
@@ -28,7 +29,8 @@ def main(arguments: list[str]) -> int:
         JobReport(run_id="", status=FAILED, error=f"{type(problem).__name__}: {problem}").write(report_path)
         print(problem, file=sys.stderr)
         return 1
-    report = execute(spec, spark=open_session(spec.run_id), secrets=os.environ)
+    with bound_contextvars(run_id=spec.run_id, table=spec.table.uri):
+        report = execute(spec, spark=open_session(spec.run_id), secrets=os.environ)
     report.write(report_path)
     print(f"{report.status}: {report.counts}{f' {report.error}' if report.error else ''}", file=sys.stderr)
     return 1 if report.status == FAILED else 0

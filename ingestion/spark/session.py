@@ -6,7 +6,9 @@ import logging
 import os
 import subprocess
 import sys
+import tempfile
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
@@ -78,6 +80,16 @@ def hudi_jar(environ: Mapping[str, str]) -> str:
     return str(artifact_path(HUDI))
 
 
+def warehouse_uri(environ: Mapping[str, str]) -> str:
+    """Where Spark keeps tables that have no place of their own: in the instance's folder. Lakehub makes none, but Spark makes the
+    folder, and without this it does so in the current directory."""
+    try:
+        from lakehub.setup.locations import home_folder
+    except ImportError:
+        return (Path(tempfile.gettempdir()) / "spark-warehouse").as_uri()
+    return (home_folder(environ) / "spark-warehouse").as_uri()
+
+
 def jvm(spark: SparkSession) -> Any:
     """The door to Java (py4j), untyped."""
     return spark._jvm
@@ -140,7 +152,12 @@ _NO_UI = {
 
 def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
     """What a JVM of our own is started with. On one machine: loopback, few shuffle partitions, no adaptive re-planning."""
-    settings = {"spark.master": master, "spark.driver.memory": memory, "spark.jars": jar} | _NO_UI
+    settings = {
+        "spark.master": master,
+        "spark.driver.memory": memory,
+        "spark.jars": jar,
+        "spark.sql.warehouse.dir": warehouse_uri(os.environ),
+    } | _NO_UI
     return settings | _LOCAL_MODE if master.startswith("local") else settings
 
 

@@ -48,7 +48,7 @@ class KeyedDigestField(models.CharField):  # type: ignore[type-arg]  # generic i
 
 
 def keyed_digest(text: str) -> str:
-    return hmac.new(settings.LAKEHUB_ENCRYPTION_KEY.encode(), text.encode(), hashlib.sha256).hexdigest()
+    return hmac.new(_key(), text.encode(), hashlib.sha256).hexdigest()
 
 
 def encrypt_text(text: str) -> str:
@@ -57,5 +57,14 @@ def encrypt_text(text: str) -> str:
 
 
 def _cipher() -> Fernet:
-    digest = hashlib.sha256(settings.LAKEHUB_ENCRYPTION_KEY.encode()).digest()
-    return Fernet(base64.urlsafe_b64encode(digest))
+    return Fernet(base64.urlsafe_b64encode(hashlib.sha256(_key()).digest()))
+
+
+def _key() -> bytes:
+    key: str = settings.LAKEHUB_ENCRYPTION_KEY
+    if not key:
+        raise ImproperlyConfigured(
+            f"There is no encryption key: {settings.LAKEHUB_HOME} was not prepared when the settings were read. "
+            "Set LAKEHUB_ENCRYPTION_KEY, or call `lakehub.instance.prepare_instance()` before `django.setup()`."
+        )
+    return key.encode()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from contextvars import copy_context
 from datetime import timedelta
 from threading import Event, Thread
 
@@ -17,7 +18,8 @@ logger = logging.getLogger(__name__)
 def keep_renewed(renew: Callable[[], None], *, every: timedelta) -> Iterator[None]:
     """Calls `renew` again and again while the block runs, from a thread with a database connection of its own."""
     done = Event()
-    thread = Thread(target=_renew_until_done, args=(renew, every, done), name="lease", daemon=True)
+    work = (_renew_until_done, renew, every, done)
+    thread = Thread(target=copy_context().run, args=work, name="lease", daemon=True)
     thread.start()
     try:
         yield

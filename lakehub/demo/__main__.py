@@ -8,6 +8,7 @@ from argparse import ArgumentParser
 from collections.abc import Sequence
 
 from lakehub.demo.instance import Instance, free_address
+from lakehub.instance import prepare_instance
 from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path, fetch_artifact
 from lakehub.setup.locations import demo_folder
 
@@ -27,6 +28,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     environment = instance.environment()
     os.environ.clear()
     os.environ.update(environment)
+    prepare_instance()
     import django
 
     django.setup()

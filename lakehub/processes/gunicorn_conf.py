@@ -6,12 +6,29 @@ import gc
 import sys
 from typing import Any
 
+from gunicorn import glogging
+
+from lakehub.logs import configure_logging
+
 keepalive = 15
 """Seconds: who asks every few seconds keeps the connection."""
 
 SWITCH_S = 0.0005
 """A thread that waits for its turn, as after each query of the database, waits for so long while another one computes (0.005
 unless told otherwise): an answer of five queries beside the drawing of a page is not five times as late."""
+
+
+class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
+    """gunicorn's own lines, in the form of all others."""
+
+    def setup(self, cfg: Any) -> None:
+        super().setup(cfg)
+        configure_logging()
+        self.error_log.handlers.clear()
+        self.error_log.propagate = True
+
+
+logger_class = Logger
 
 
 def post_worker_init(worker: Any) -> None:

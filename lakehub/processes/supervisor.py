@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shlex
 import signal
@@ -14,11 +15,14 @@ from pathlib import Path
 from honcho import manager as honcho_manager
 from honcho.compat import ProcessManager
 from honcho.environ import parse_procfile
+from honcho.printer import Message, Printer
 
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.setup.java import java_environment
 from lakehub.setup.locations import PACKAGES as ROOT
 from lakehub.setup.locations import cache_folder, home_folder, working_folder
+
+logger = logging.getLogger(__name__)
 
 WATCHED_PACKAGES = ("lakehub", "ingestion", "quality", "incidents", "frontend")
 STOP_TIMEOUT_S = 20
@@ -31,6 +35,19 @@ class _GracefulProcessManager(ProcessManager):  # type: ignore[misc]  # honcho h
     def terminate(self, pid: int) -> None:
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGTERM)
+
+
+class RawPrinter(Printer):  # type: ignore[misc]  # honcho has no types
+    """Passes the processes' lines on as they are, where a program reads them; what honcho says is logged."""
+
+    def __init__(self) -> None:
+        super().__init__(sys.stdout, prefix=False)
+
+    def write(self, message: Message) -> None:
+        if message.name == honcho_manager.SYSTEM_PRINTER_NAME:
+            logger.info(message.data.strip())
+        else:
+            super().write(message)
 
 
 class UnknownProcess(LookupError):
@@ -60,10 +77,10 @@ def process_environment(bind: str, environ: Mapping[str, str] = os.environ) -> d
     }
 
 
-def supervise(lines: Mapping[str, str], env: Mapping[str, str]) -> int:
-    """Run all of them until one ends or a signal comes; the exit code."""
+def supervise(lines: Mapping[str, str], env: Mapping[str, str], *, raw: bool = False) -> int:
+    """Run all of them until one ends or a signal comes; the exit code. `raw`: their lines get no time and name in front."""
     honcho_manager.KILL_WAIT = STOP_TIMEOUT_S
-    manager = honcho_manager.Manager()
+    manager = honcho_manager.Manager(RawPrinter() if raw else None)
     manager._procmgr = _GracefulProcessManager()
     for name, line in lines.items():
         # `exec`: a signal reaches the process itself, not a shell in between.

@@ -7,6 +7,8 @@ import time
 from datetime import datetime, timedelta
 from functools import partial
 
+from structlog.contextvars import bound_contextvars
+
 from lakehub.db.lease_renewal import keep_renewed
 from lakehub.kernel import failpoint
 from quality.execution.claims import LEASE_DURATION, Claim, ClaimQueue, extend_lease, release_claim
@@ -34,11 +36,12 @@ def run_due_units(*, now: datetime, worker: str, most: int = 20, budget: timedel
         claimed = line.claim(now=now)
         if claimed is None:
             break
-        try:
-            stored += len(execute_claim(claimed, now=now))
-        except Exception as problem:
-            logger.exception("A claim of %s failed", claimed.units[0].copy)
-            failed.append(problem)
+        with bound_contextvars(claim=claimed.token, copy=str(claimed.units[0].copy)):
+            try:
+                stored += len(execute_claim(claimed, now=now))
+            except Exception as problem:
+                logger.exception("A claim of %s failed", claimed.units[0].copy)
+                failed.append(problem)
     if failed:
         raise failed[0]
     return stored

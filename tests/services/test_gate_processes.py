@@ -24,6 +24,8 @@ EACH = 25
 
 _INSTANCE = """
 import os, sys, django
+from lakehub.instance import prepare_instance
+prepare_instance()
 django.setup()
 from django.core.management import call_command
 call_command("migrate", verbosity=0)

@@ -1,35 +1,10 @@
-"""Settings: a bad value is refused by name, and a secret is made once, whole."""
+"""Settings: a bad value is refused by name."""
 
 from __future__ import annotations
-
-import stat
-from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
 from lakehub import environment as env
-
-
-def test_a_secret_is_made_once_and_read_by_its_owner_only(tmp_path: Path) -> None:
-    file = tmp_path / "home" / "secret_key"
-    first = env.secret_from_file("LAKEHUB_NONE", file)
-    assert len(first) > 40
-    assert env.secret_from_file("LAKEHUB_NONE", file) == first
-    assert stat.S_IMODE(file.stat().st_mode) == 0o600
-    assert [left.name for left in file.parent.iterdir()] == ["secret_key"]
-
-
-def test_processes_that_start_at_once_share_one_secret(tmp_path: Path) -> None:
-    with ThreadPoolExecutor(8) as pool:
-        made = set(pool.map(lambda _: env.secret_from_file("LAKEHUB_NONE", tmp_path / "key"), range(64)))
-    assert len(made) == 1
-
-
-def test_a_secret_that_is_given_wins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("LAKEHUB_GIVEN", "said")
-    assert env.secret_from_file("LAKEHUB_GIVEN", tmp_path / "key") == "said"
-    assert not (tmp_path / "key").exists()
 
 
 def test_bad_values_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:

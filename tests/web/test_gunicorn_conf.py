@@ -30,6 +30,7 @@ def test_gunicorn_understands_what_the_procfile_says(monkeypatch: pytest.MonkeyP
 
     assert said.keepalive == gunicorn_conf.keepalive
     assert said.post_worker_init is gunicorn_conf.post_worker_init
+    assert said.logger_class is gunicorn_conf.Logger
 
 
 def test_a_process_of_the_server_lets_others_compute_soon(as_before: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
+from lakehub.logs import log_format
 from lakehub.processes import supervisor
 
 
@@ -32,6 +33,8 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from problem
         if not no_migrate:
             call_command("migrate", interactive=False, verbosity=0)
-        self.stdout.write(f"http://{bind}", ending="\n")
-        self.stdout.flush()
-        sys.exit(supervisor.supervise(lines, supervisor.process_environment(bind)))
+        as_json = log_format() == "json"
+        if not as_json:
+            self.stdout.write(f"http://{bind}", ending="\n")
+            self.stdout.flush()
+        sys.exit(supervisor.supervise(lines, supervisor.process_environment(bind), raw=as_json))

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
+import logging
 import os
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from honcho.printer import Message
 
 from lakehub.processes import supervisor
 
@@ -31,3 +34,14 @@ def test_with_reload_each_process_is_watched() -> None:
 def test_the_interpreters_own_programs_come_first_on_the_path() -> None:
     path = supervisor.process_environment("127.0.0.1:8000", {"PATH": "/usr/bin"})["PATH"]
     assert path.split(os.pathsep) == [str(Path(sys.executable).parent), "/usr/bin"]
+
+
+def test_lines_for_a_program_pass_as_they_are(
+    capsys: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    printer, now = supervisor.RawPrinter(), datetime(2026, 11, 17, tzinfo=UTC)
+    printer.write(Message("line", b'{"message": "up"}\n', now, "web", None))
+    printer.write(Message("line", "web started (pid=12)\n", now, "system", None))
+    assert capsys.readouterr().out == '{"message": "up"}\n'
+    assert caplog.messages == ["web started (pid=12)"]

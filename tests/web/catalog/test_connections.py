@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.core.exceptions import ImproperlyConfigured
 from django.db import connection as own
 
 from lakehub.catalog import connections
+from lakehub.catalog.encrypted_fields import encrypt_text, keyed_digest
 from lakehub.catalog.models import Connection
 from lakehub.kernel.errors import Refused
 from tests import factories as make
@@ -68,3 +70,10 @@ def test_an_unknown_plugin_and_a_driver_that_is_not_there_are_told() -> None:
         connect("file:///data", plugin="flies")
     with pytest.raises(Refused, match="no driver here"):
         connect("mysql://u:hunter2@127.0.0.1/x")
+
+
+def test_without_a_key_nothing_is_encrypted(settings: Any) -> None:
+    settings.LAKEHUB_ENCRYPTION_KEY = ""
+    for use in (encrypt_text, keyed_digest):
+        with pytest.raises(ImproperlyConfigured, match=r"no encryption key.*Set LAKEHUB_ENCRYPTION_KEY"):
+            use("postgresql://ops:secret@db/ops")

@@ -16,9 +16,9 @@ from ingestion.runs.feed_schedule import request_due_runs
 from ingestion.runs.run_worker import Worker
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.models import Dataset, DatasetCopy, Feed
-from lakehub.celery import app
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
+from lakehub.processes.celery_app import app
 from tests import factories as given
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
 from tests.web.ingestion.conftest import FakeLauncher, worker_at

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.interval import Interval
 from tests import factories as given
 from tests.factories import NOW
+from tests.json_log import json_log
 from tests.web.ingestion import hudi_timeline
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
@@ -154,6 +156,19 @@ def test_a_run_that_goes_on_failing_is_given_up_with_a_finding_that_success_clea
     run_worker.run_next(worker_at(NOW + given.DAY, launcher))
     finding.refresh_from_db()
     assert finding.cleared_at == NOW + given.DAY
+
+
+def test_the_lines_of_a_run_carry_its_ids(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    run = ask(copy)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=FAILED, error="no table\n`flights`")
+    with json_log() as lines:
+        run_worker.run_next(worker_at(NOW, launcher))
+        logging.getLogger("lakehub").warning("after it")
+    (line,) = (line for line in lines if line["logger"] == "ingestion.runs.run_worker")
+    assert (line["run_id"], line["run"], line["copy"]) == (str(run.key), run.pk, "flights@dc1")
+    assert line["run_id"] == launcher.asked[0][0].run_id
+    assert line["message"].endswith("no table\n`flights`")
+    assert "run_id" not in lines[-1]
 
 
 def given_up(copy: DatasetCopy, kind: str, launcher: FakeLauncher, at: datetime = NOW) -> Finding:

@@ -16,7 +16,7 @@ from ingestion.lake import commits
 from lakehub.accounts.models import AuditEntry, Role, User
 from lakehub.accounts.tokens import api_tokens
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.celery import app
+from lakehub.processes.celery_app import app
 from quality import tasks
 from quality.domain.request_signature import MAX_CLOCK_SKEW, sign_body
 from quality.execution import retention

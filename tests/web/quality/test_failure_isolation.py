@@ -11,12 +11,13 @@ from lakehub.catalog.models import Dataset
 from quality import tasks
 from quality.engines.duckdb import DuckDbEngine
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
-from quality.execution import ingestion_findings
+from quality.execution import ingestion_findings, worker
 from quality.generation import generate
 from quality.models import GenerationStatus, QualityTest, Unit
 from quality.planning import retests
 from tests import factories, hudi_tables
 from tests.factories import MINUTE, NOW, day
+from tests.json_log import json_log
 from tests.web.quality.conftest import DAYS, World, rows
 
 
@@ -124,3 +125,23 @@ def test_overrides_that_cannot_be_read_leave_the_promises_of_the_tier(world: Wor
     assert world.unit("finding:job_failing").verdict == "fail"
     generate.generate_outdated(now=NOW)
     assert "debounce='soon' is not a duration" in GenerationStatus.objects.get().problem
+
+
+def test_what_fails_in_a_claim_is_logged_on_one_line_with_its_token_and_copy(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.planned()
+    tokens: dict[str, str] = {}
+
+    def fail(self: DuckDbEngine, scan: Scan, limits: Limits) -> ScanAnswers:
+        claimed = Unit.objects.exclude(leased_by="").select_related("copy__dataset", "copy__data_center")
+        tokens.update((unit.leased_by, str(unit.copy)) for unit in claimed)
+        raise OSError("the disk is gone\nthe log is not")
+
+    monkeypatch.setattr(DuckDbEngine, "measure", fail)
+    with json_log() as lines:
+        worker.run_due_units(now=NOW, worker="w")
+    failures = [line for line in lines if line["logger"] == "quality.engines"]
+    assert {line["claim"]: line["copy"] for line in failures} == tokens
+    assert set(tokens.values()) == {"flights@dc1", "flights@dc2"}
+    assert all(line["exception"].endswith("OSError: the disk is gone\nthe log is not") for line in failures)

@@ -14,7 +14,7 @@ from kombu.exceptions import OperationalError
 from lakehub.accounts.models import Role
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset
-from lakehub.celery import app
+from lakehub.processes.celery_app import app
 from quality import tasks
 from quality.generation import generate
 from tests import factories

@@ -1,0 +1,88 @@
+"""The instance's folder: its keys are made once, whole, and what cannot be used is named."""
+
+from __future__ import annotations
+
+import os
+import stat
+from concurrent.futures import ProcessPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from lakehub.instance import KEY_FILES, UnusableInstance, prepare_instance, read_key
+
+as_root = os.geteuid() == 0
+
+
+def environ(home: Path, **more: str) -> dict[str, str]:
+    return {"LAKEHUB_HOME": str(home), **more}
+
+
+def contents(home: Path) -> set[str]:
+    return {path.relative_to(home).as_posix() for path in home.rglob("*")}
+
+
+def test_what_is_missing_is_made(tmp_path: Path) -> None:
+    home = tmp_path / "new" / "home"
+    assert prepare_instance(environ(home)) == home
+    assert contents(home) == {"broker", "broker/control", "broker/queue", "static", "secret_key", "encryption_key"}
+    for name in KEY_FILES.values():
+        assert len((home / name).read_text()) > 40
+        assert stat.S_IMODE((home / name).stat().st_mode) == 0o600
+
+
+def test_what_is_there_stays(tmp_path: Path) -> None:
+    prepare_instance(environ(tmp_path))
+    before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
+    prepare_instance(environ(tmp_path))
+    assert {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()} == before
+
+
+def test_what_is_given_is_not_made(tmp_path: Path) -> None:
+    given = {"LAKEHUB_SECRET_KEY": "a", "LAKEHUB_ENCRYPTION_KEY": "b", "LAKEHUB_BROKER_URL": "redis://127.0.0.1/0"}
+    prepare_instance(environ(tmp_path, **given))
+    assert contents(tmp_path) == {"static"}
+    assert read_key("LAKEHUB_SECRET_KEY", tmp_path, given) == "a"
+
+
+def test_processes_that_start_at_once_share_one_key(tmp_path: Path) -> None:
+    with ProcessPoolExecutor(8) as pool:
+        keys = set(pool.map(_start, [str(tmp_path)] * 32))
+    assert len(keys) == 1
+    assert contents(tmp_path) == {"broker", "broker/control", "broker/queue", "static", "secret_key", "encryption_key"}
+
+
+def _start(home: str) -> tuple[str, ...]:
+    prepare_instance({"LAKEHUB_HOME": home})
+    return tuple(read_key(variable, Path(home), {}) for variable in KEY_FILES)
+
+
+def test_a_key_is_not_there_before_it_is_made(tmp_path: Path) -> None:
+    assert read_key("LAKEHUB_SECRET_KEY", tmp_path / "none", {}) == ""
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_empty_key_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "encryption_key").touch()
+    with pytest.raises(UnusableInstance, match=r"encryption_key is empty\. Restore it .* set LAKEHUB_ENCRYPTION_KEY"):
+        prepare_instance(environ(tmp_path))
+    assert (tmp_path / "encryption_key").read_text() == ""
+
+
+def test_a_home_that_is_a_file_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "home").touch()
+    with pytest.raises(UnusableInstance, match=r"home cannot be made: File exists\. Set LAKEHUB_HOME"):
+        prepare_instance(environ(tmp_path / "home"))
+
+
+@pytest.mark.skipif(as_root, reason="root may write anywhere")
+def test_a_home_that_may_not_be_written_to_is_named_with_the_remedy(tmp_path: Path) -> None:
+    tmp_path.chmod(0o500)
+    with pytest.raises(UnusableInstance, match="cannot be made: Permission denied"):
+        prepare_instance(environ(tmp_path / "home"))
+
+
+def test_a_key_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
+    (tmp_path / "secret_key").mkdir()
+    with pytest.raises(UnusableInstance, match=r"secret_key cannot be read: .*, or set LAKEHUB_SECRET_KEY"):
+        prepare_instance(environ(tmp_path))
