@@ -13,8 +13,13 @@ from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Measure
 from quality.domain.language.values import Failed, error, no_data
 from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
-from quality.engines.backends.duckdb_connection import open_connection
-from quality.engines.backends.duckdb_files import TABLE_FUNCTIONS, count_rows, open_files, parquet_table
+from quality.engines.backends.duckdb_files import (
+    TABLE_FUNCTIONS,
+    count_rows,
+    open_connection,
+    open_files,
+    parquet_table,
+)
 from quality.engines.backends.duckdb_sql import DuckDbBackend, error_line, quote_name
 from quality.engines.endpoints.duckdb import open_endpoint
 from quality.engines.scans.endpoint import Endpoint

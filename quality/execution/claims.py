@@ -11,12 +11,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 from uuid import uuid4
 
+from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from lakehub.catalog.models import DatasetCopy
 from quality.domain.fair_queue import QueuedCopy, fair_order
+from quality.domain.resource_limits import resource_limits
 from quality.measuring import concurrency
 from quality.measuring.concurrency import UNLEASED, limits_of, take_slots
 from quality.models import ConcurrencySlot, CopyTurn, TeamTurn, Unit
@@ -214,6 +216,9 @@ def avoiding(resources: Iterable[str]) -> Q:
 def units_with_slots(units: Collection[Unit], token: str, *, until: timedelta) -> tuple[list[Unit], bool]:
     """Those of the units for which every slot could be taken, and whether any was. Call it in the claim's transaction."""
     able: dict[str, bool] = {}
+    limited = False
     for uses in sorted({unit.resource for unit in units}):
-        able[uses] = take_slots(limits_of(uses), token, until)
-    return [unit for unit in units if able[unit.resource]], any(limits_of(uses) for uses, has in able.items() if has)
+        limits = resource_limits(uses, settings.LAKEHUB_ENGINE_LIMITS, settings.LAKEHUB_CONNECTION_LIMIT)
+        able[uses] = not limits or take_slots(limits, token, until)
+        limited |= bool(limits) and able[uses]
+    return [unit for unit in units if able[unit.resource]], limited

@@ -16,17 +16,14 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from lakehub.kernel.errors import Conflict
+from quality.domain.resource_limits import resource_limits
 from quality.models import ConcurrencySlot
 
 UNLEASED = Q(leased_until=None) | Q(leased_until__lt=Now())
 
 
 def limits_of(uses: str) -> dict[str, int]:
-    """The limited resources that a unit with this `uses` takes, with their limits: of `sqlalchemy:ops` the engine and the connection."""
-    engine, _, connection = uses.partition(":")
-    limits: dict[str, int] = settings.LAKEHUB_ENGINE_LIMITS
-    resource_limits = {engine: limits[engine]} if engine in limits else {}
-    return resource_limits | {uses: settings.LAKEHUB_CONNECTION_LIMIT} if connection else resource_limits
+    return resource_limits(uses, settings.LAKEHUB_ENGINE_LIMITS, settings.LAKEHUB_CONNECTION_LIMIT)
 
 
 @contextmanager

@@ -30,9 +30,8 @@ class DatabaseAnswers:
     asked: Sequence[tuple[Unit, Ask]]
 
     def has(self, unit: Unit, ask: Ask) -> bool:
-        if ask.measure == LAST_COMMIT:
-            return _has_recorded_commits(unit.test.dataset)
-        return ask.measure.kind in ("delay", "findings")
+        """Of a measure that is recorded."""
+        return ask.measure != LAST_COMMIT or _has_recorded_commits(unit.test.dataset)
 
     def answer(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
         if ask.measure.kind == "delay":

@@ -114,7 +114,7 @@ def _flattened(unit: Unit) -> str:
 
 def _resolve_source(unit: Unit, ask: Ask, known: DatabaseAnswers, places: TableBindings, now: datetime) -> Source:
     try:
-        if known.has(unit, ask):
+        if ask.measure.is_recorded and known.has(unit, ask):
             return MeasuredAnswer(known.answer(unit, ask, now))
         return build_request(parsed(_flattened(unit)), ask, Interval(unit.start, unit.end), places)
     except CannotRead as failed:

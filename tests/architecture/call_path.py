@@ -3,7 +3,7 @@
 Counted are the use cases: entry points, runs, planning, measuring, execution, incidents, messages, channels. Left out are the
 words that all of it shares and a reader knows by then (`kernel`, `domain`, `models` with the fields that they are made of, `db`),
 and comprehensions and lambdas, which are part of the function around them; and the call that wakes another process: it hands
-nothing over and decides nothing, because the next stage finds its work in the database, woken or not.
+nothing over and decides nothing, because the next stage finds its work in the database, woken or not. So are lines of the log.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from tests.architecture.imports import PACKAGES, ROOT
 
 SHARED = (
     *("lakehub/kernel/", "/domain/", "/models", "lakehub/catalog/encrypted_fields.py", "lakehub/db/"),
-    "lakehub/processes/task_wakeup.py",
+    *("lakehub/processes/task_wakeup.py", "lakehub/logs.py"),
 )
 _FOLDERS = tuple(f"{ROOT}/{name}/" for name in PACKAGES)
 

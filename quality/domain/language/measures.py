@@ -49,6 +49,11 @@ class Measure:
         return self.kind == "query"
 
     @property
+    def is_recorded(self) -> bool:
+        """Lakehub's own database may know it: of what it ingests it has the commits and what it found."""
+        return self.kind in ("committed", "delay", "findings")
+
+    @property
     def other_tables(self) -> tuple[Name, ...]:
         """The tables that it looks into besides its own."""
         if self.is_query:

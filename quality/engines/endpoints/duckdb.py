@@ -10,8 +10,7 @@ import duckdb
 from lakehub.catalog.metadata.tables import Files, HudiCopy
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.bloom.keys import NULL_PART, UnsupportedKeyType
-from quality.engines.backends.duckdb_connection import open_connection
-from quality.engines.backends.duckdb_files import open_files, parquet_table
+from quality.engines.backends.duckdb_files import open_connection, open_files, parquet_table
 from quality.engines.backends.duckdb_sql import error_line, quote_name
 from quality.engines.endpoints.streamed import KeyBatch, RemainingTime, StreamedEndpoint
 from quality.engines.scans.endpoint import FileVanished

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import timedelta
 
 import pytest
@@ -21,6 +22,7 @@ from quality.models import Category, Flip, Unit
 from quality.planning.retests import claim_touched_partitions
 from tests import factories, hudi_tables
 from tests.architecture.call_path import CallPath
+from tests.architecture.imports import ROOT
 from tests.factories import HOUR, MINUTE, NOW, day
 from tests.web.ingestion.hudi_timeline import commit, told_by
 from tests.web.quality.conftest import DAYS, World, rows
@@ -93,5 +95,13 @@ def path(world: World) -> CallPath:
 
 
 def test_the_path_of_a_commit_is_short(path: CallPath) -> None:
-    assert len(path.files) <= 46, "\n".join(path.visits)
-    assert path.returns <= 30, "\n".join(path.visits)
+    assert len(path.files) <= 35, "\n".join(path.visits)
+    assert path.returns <= 12, "\n".join(path.visits)
+
+
+def test_the_page_on_the_architecture_lists_it(path: CallPath) -> None:
+    page = (ROOT / "docs" / "architecture.md").read_text()
+    listed = page.partition("<!-- call path -->")[2].partition("<!-- end -->")[0]
+    assert re.findall(r"^\d+\. `([^`]+)`", listed, re.MULTILINE) == path.files, "\n".join(
+        f"{number}. `{file}`" for number, file in enumerate(path.files, 1)
+    )
