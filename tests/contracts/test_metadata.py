@@ -73,8 +73,8 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[MetadataReader, 
 
 def test_columns_and_their_types(at: tuple[MetadataReader, str]) -> None:
     reader, table = at
-    found = {column.name: column.type for column in reader.describe(table).columns}
-    assert found == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
+    types = {column.name: column.type for column in reader.describe(table).columns}
+    assert types == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
 
 
 def test_the_table_is_listed(at: tuple[MetadataReader, str]) -> None:
