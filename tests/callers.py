@@ -74,12 +74,12 @@ def grant(username: str, *permissions: str) -> None:
 
 
 def _callers(people: dict[str, User], team: Team) -> dict[str, Caller]:
-    found = {"anonymous": Caller("anonymous", {})}
+    callers = {"anonymous": Caller("anonymous", {})}
     for name, person in people.items():
         client = Client()
         client.force_login(person)
         cookies = {"sessionid": client.cookies["sessionid"].value, "csrftoken": _CSRF}
-        found[name] = Caller(name, {"X-CSRFToken": _CSRF}, cookies)
+        callers[name] = Caller(name, {"X-CSRFToken": _CSRF}, cookies)
     given: dict[str, dict[str, Any]] = {
         "token": {},
         "viewer's token": {"created_by": people["viewer"]},
@@ -88,11 +88,11 @@ def _callers(people: dict[str, User], team: Team) -> dict[str, Caller]:
         "revoked token": {},
     }
     for name, fields in given.items():
-        found[name] = _program(name, **{"created_by": people["admin"], "team": team, **fields})
+        callers[name] = _program(name, **{"created_by": people["admin"], "team": team, **fields})
     then = clock.now() - timedelta(days=1)
     Token.objects.filter(name="expired token").update(expires_at=then)
     Token.objects.filter(name="revoked token").update(revoked_at=then)
-    return found
+    return callers
 
 
 def _program(name: str, **fields: Any) -> Caller:

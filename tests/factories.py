@@ -77,8 +77,8 @@ def data_center(name: str = "dc1", lake_uri: str = "") -> DataCenter:
 def connection(
     name: str = "ops", url: str = "sqlite:///:memory:", plugin: str = "sql", owner: Team | None = None
 ) -> Connection:
-    found = Connection.objects.filter(name=name).first()
-    return found or Connection.objects.create(name=name, url=url, plugin=plugin, team=owner or team())
+    existing = Connection.objects.filter(name=name).first()
+    return existing or Connection.objects.create(name=name, url=url, plugin=plugin, team=owner or team())
 
 
 def dataset(name: str = "", *, copies: Sequence[str] = ("dc1",), by_day: bool = True, **fields: Any) -> Dataset:
@@ -199,7 +199,7 @@ def unit(
     """A unit whose facts agree with `verdict` at NOW: pass, warn (failing within the sustain period), fail or unknown."""
     assert test.version is not None
     sustain = test.version.sustain
-    told: dict[Verdict, dict[str, Any]] = {
+    facts_by_verdict: dict[Verdict, dict[str, Any]] = {
         Verdict.PASS: {
             "latest_outcome": Outcome.PASS,
             "latest_at": NOW - HOUR,
@@ -221,7 +221,7 @@ def unit(
         start=over.start,
         end=over.end,
         verdict=verdict,
-        **{"verdict_at": NOW - HOUR, **told[verdict], **facts},
+        **{"verdict_at": NOW - HOUR, **facts_by_verdict[verdict], **facts},
     )
 
 
@@ -287,8 +287,8 @@ def incident(dataset: Dataset, category: Category = Category.CONSISTENCY, *units
         category=category,
         **{"title": f"{category.label} of {dataset.name} fails", "opened_at": opened_at, **fields},
     )
-    for one in units:
-        span(made, one)
+    for failing_unit in units:
+        span(made, failing_unit)
     event(made, "opened", at=opened_at, becomes=IncidentState.OPEN)
     return made
 

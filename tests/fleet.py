@@ -38,8 +38,8 @@ def build() -> Dataset:
     _planes()
     _quiet_ones()
     upstream = {name: Dataset.objects.get(name=name) for name in ("airlines", "planes")}
-    for one in upstream.values():
-        make.edge(one, flights)
+    for source in upstream.values():
+        make.edge(source, flights)
     make.edge(flights, Dataset.objects.get(name="carrier_daily"))
     _waits(flights, Dataset.objects.get(name="weather"))
     generate.generate_outdated_alerts(now=NOW)
@@ -286,11 +286,11 @@ def _quiet_ones() -> None:
         ("departures_live", 0),
         ("crew_pairings", 1),
     ):
-        one = make.dataset(name, tier=tier, by_day=False)
+        dataset = make.dataset(name, tier=tier, by_day=False)
         for category in (Category.FRESHNESS, Category.DUPLICATES):
             line = [1200.0 + 30 * (at % 7) for at in range(28)]
             _whole(
-                make.quality_test(one, category, due_after=DAY),
+                make.quality_test(dataset, category, due_after=DAY),
                 "dc1",
                 Verdict.PASS,
                 line[-1],
@@ -375,8 +375,10 @@ def _whole(
     if verdict is Verdict.PASS:
         facts |= {"last_pass_at": NOW - 4 * MINUTE, "affected_from": make.day("2026-11-17").start}
     unit = make.unit(test, make.copy_of(test.dataset, where), verdict=verdict, **facts)
-    for at, one in enumerate(line):
-        make.result(unit, Outcome.PASS, read_at=NOW - (len(line) - at) * HOUR, observed=one, threshold=threshold)
+    for at, observed_value in enumerate(line):
+        make.result(
+            unit, Outcome.PASS, read_at=NOW - (len(line) - at) * HOUR, observed=observed_value, threshold=threshold
+        )
     outcome = Outcome.FAIL if verdict is Verdict.FAIL else Outcome.PASS
     make.result(unit, outcome, read_at=NOW - 4 * MINUTE, observed=value, threshold=threshold, detail=seen)
     return unit

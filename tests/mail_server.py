@@ -53,9 +53,9 @@ def mail_server(*refuses: str, later: tuple[str, ...] = ()) -> Iterator[Mailbox]
         def _message(self) -> EmailMessage:
             lines = iter(self.rfile.readline, b".\r\n")
             text = b"".join(line.removeprefix(b".") if line.startswith(b"..") else line for line in lines)
-            found = message_from_bytes(text, policy=policy.default)
-            assert isinstance(found, EmailMessage)
-            return found
+            message = message_from_bytes(text, policy=policy.default)
+            assert isinstance(message, EmailMessage)
+            return message
 
         def _say(self, text: str) -> None:
             self.wfile.write(f"{text}\r\n".encode())

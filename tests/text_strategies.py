@@ -17,5 +17,5 @@ def any_text(max_size: int) -> st.SearchStrategy[str]:
 
 
 def text_of(characters: str | st.SearchStrategy[str], max_size: int, min_size: int = 0) -> st.SearchStrategy[str]:
-    one = st.sampled_from(characters) if isinstance(characters, str) else characters
-    return st.lists(one, min_size=min_size, max_size=max_size).map("".join)
+    character = st.sampled_from(characters) if isinstance(characters, str) else characters
+    return st.lists(character, min_size=min_size, max_size=max_size).map("".join)

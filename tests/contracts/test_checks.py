@@ -100,23 +100,33 @@ EXPECTED = {
 
 
 def made(dataset: DatasetFacts) -> list[Definition]:
-    return [one for one in all_definitions(dataset) if isinstance(one, Definition)]
+    return [definition for definition in all_definitions(dataset) if isinstance(definition, Definition)]
 
 
 def skipped(dataset: DatasetFacts) -> dict[str, str]:
-    return {one.check: one.reason for one in all_definitions(dataset) if isinstance(one, InapplicableCheck)}
+    return {
+        inapplicable.check: inapplicable.reason
+        for inapplicable in all_definitions(dataset)
+        if isinstance(inapplicable, InapplicableCheck)
+    }
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
 def test_it_makes_these_tests(name: str) -> None:
     check = CHECKS.get(name)
-    found = [one for one in check.definitions(FLIGHTS) if isinstance(one, Definition)]
-    assert {one.key: flattened(understand(one.expression, SCOPE)) for one in found} == EXPECTED[name]
-    assert {one.category for one in found} <= {check.category}
+    definitions = [definition for definition in check.definitions(FLIGHTS) if isinstance(definition, Definition)]
+    assert {
+        definition.key: flattened(understand(definition.expression, SCOPE)) for definition in definitions
+    } == EXPECTED[name]
+    assert {definition.category for definition in definitions} <= {check.category}
 
 
 def test_the_lower_tiers_compare_a_tenth_of_the_keys() -> None:
-    (first, _) = (one for one in made(replace(FLIGHTS, tier=2, slas=slas_for_tier(2))) if one.check == "bloom_cross_dc")
+    (first, _) = (
+        definition
+        for definition in made(replace(FLIGHTS, tier=2, slas=slas_for_tier(2)))
+        if definition.check == "bloom_cross_dc"
+    )
     assert first.expression == "matching(this, this@dc1, 10%) > 99.9%"
 
 
@@ -133,23 +143,23 @@ def test_a_sample_needs_an_upstream_outside_the_lake_that_has_the_key() -> None:
 
 def test_keys_are_unique_and_definitions_repeat() -> None:
     assert made(FLIGHTS) == made(FLIGHTS)
-    assert len({one.key for one in made(FLIGHTS)}) == len(made(FLIGHTS))
+    assert len({definition.key for definition in made(FLIGHTS)}) == len(made(FLIGHTS))
 
 
 @pytest.mark.parametrize("name", list(CHECKS))
 def test_what_its_tests_are_called_is_reserved(name: str) -> None:
     check = CHECKS.get(name)
-    found = [one.key for one in check.definitions(FLIGHTS) if isinstance(one, Definition)]
-    assert all(key.partition("@")[0] in check.keys or key.startswith(check.keys) for key in found)
+    keys = [definition.key for definition in check.definitions(FLIGHTS) if isinstance(definition, Definition)]
+    assert all(key.partition("@")[0] in check.keys or key.startswith(check.keys) for key in keys)
     assert all(
         is_reserved_key(key)
-        for key in [name, f"{name}@dc3", *found, *check.keys, FINDING.definition_of("audit_refused").key]
+        for key in [name, f"{name}@dc3", *keys, *check.keys, FINDING.definition_of("audit_refused").key]
     )
     assert not any(is_reserved_key(f"my-{key}") or is_reserved_key(f"{key.rstrip(':')}s") for key in check.keys)
 
 
 def test_each_says_which_metadata_made_it() -> None:
-    assert all(one.because.startswith("tier 1") for one in made(FLIGHTS))
+    assert all(definition.because.startswith("tier 1") for definition in made(FLIGHTS))
 
 
 def test_what_cannot_be_tested_is_listed_with_what_is_missing() -> None:
@@ -166,13 +176,16 @@ def test_what_cannot_be_tested_is_listed_with_what_is_missing() -> None:
 def test_without_upstream_freshness_goes_by_event_time_and_then_by_commits() -> None:
     by_event = Scope(tables={"this": frozenset({"at"})}, event_time="at")
     for scope, stored in ((by_event, "le(freshness(this.at), 1d)"), (LONELY.scope, "le(freshness(this), 1d)")):
-        (one,) = made(replace(LONELY, scope=scope))
-        assert flattened(understand(one.expression, scope)) == stored
+        (definition,) = made(replace(LONELY, scope=scope))
+        assert flattened(understand(definition.expression, scope)) == stored
 
 
 def test_tests_of_partitions_have_no_cadence_and_tests_of_the_whole_do() -> None:
-    assert {one.key for one in made(FLIGHTS) if one.cadence} == {"freshness", "metric:punctual.freshness"}
-    assert all(one.cadence == timedelta(hours=6) for one in made(LONELY))
+    assert {definition.key for definition in made(FLIGHTS) if definition.cadence} == {
+        "freshness",
+        "metric:punctual.freshness",
+    }
+    assert all(definition.cadence == timedelta(hours=6) for definition in made(LONELY))
 
 
 def test_a_comparison_with_a_data_center_does_not_run_there() -> None:
@@ -181,10 +194,10 @@ def test_a_comparison_with_a_data_center_does_not_run_there() -> None:
 
 
 def test_what_a_person_writes_takes_its_parameters_along() -> None:
-    one = CUSTOM.definition_of(
+    definition = CUSTOM.definition_of(
         FLIGHTS, key="k", title="t", expression="rows(this) > 5 with sustain=5m, partition=whole", because="asked"
     )
-    assert (one.sustain, one.cadence) == (timedelta(minutes=5), timedelta(minutes=15))
+    assert (definition.sustain, definition.cadence) == (timedelta(minutes=5), timedelta(minutes=15))
     plain = CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="rows(this) > 5", because="asked")
     assert (plain.sustain, plain.cadence) == (slas_for_tier(1).sustain, None)
     fresh = CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="freshness(this) < 30m", because="asked")
@@ -198,18 +211,21 @@ def test_suspicion_alarms_but_does_not_gate() -> None:
         "rule:rows_anomaly",
         "metric:punctual.anomaly",
     )
-    assert tuple(one.key for one in made(FLIGHTS) if not one.gating) == hints
+    assert tuple(definition.key for definition in made(FLIGHTS) if not definition.gating) == hints
 
 
 def test_a_rule_that_makes_no_sense_costs_no_other() -> None:
     broken = replace(FLIGHTS, rules=(Rule("nulls", "at", {"share": "many"}), *RULES), metrics=())
-    assert [one.key for one in made(broken) if one.check == "column"] == ["rule:at.nulls", "rule:id.range"]
+    assert [definition.key for definition in made(broken) if definition.check == "column"] == [
+        "rule:at.nulls",
+        "rule:id.range",
+    ]
     assert skipped(broken)["column"].startswith("rule:at.nulls: share='many' cannot be read")
 
 
 def test_what_is_not_produced_every_day_is_not_expected_every_day() -> None:
     weekdays = replace(FLIGHTS, production_calendar=parse_calendar("0 6 * * mon-fri", "US", ZoneInfo("UTC")))
-    fresh = next(one for one in made(weekdays) if one.key == "freshness")
+    fresh = next(definition for definition in made(weekdays) if definition.key == "freshness")
     assert fresh.expression == "freshness(this) < 2h with calendar='0 6 * * mon-fri', holidays='US'"
 
 
@@ -219,10 +235,10 @@ def test_what_a_person_writes_is_checked() -> None:
 
 
 def test_a_finding_fails_at_once() -> None:
-    one = FINDING.definition_of("rows_not_accounted_for")
-    assert (one.key, one.sustain, one.title) == (
+    definition = FINDING.definition_of("rows_not_accounted_for")
+    assert (definition.key, definition.sustain, definition.title) == (
         "finding:rows_not_accounted_for",
         timedelta(),
         "Rows not accounted for",
     )
-    assert flattened(understand(one.expression, SCOPE)) == "eq(findings(this, rows_not_accounted_for), 0)"
+    assert flattened(understand(definition.expression, SCOPE)) == "eq(findings(this, rows_not_accounted_for), 0)"

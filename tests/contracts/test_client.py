@@ -19,8 +19,13 @@ FLIGHTS = [Input("flights", *DAY)]
 
 def said(allowed: bool, retry_after: float | None = None) -> dict[str, Any]:
     reasons = [{"verdict": "fail", "reason": "sustained", "blocks": True}]
-    one = {"dataset": "flights", "data_center": "dc1", "allowed": allowed, "reasons": reasons, "incidents": [214]}
-    return {"verdict": "pass" if allowed else "fail", "allowed": allowed, "retry_after": retry_after, "answers": [one]}
+    answer = {"dataset": "flights", "data_center": "dc1", "allowed": allowed, "reasons": reasons, "incidents": [214]}
+    return {
+        "verdict": "pass" if allowed else "fail",
+        "allowed": allowed,
+        "retry_after": retry_after,
+        "answers": [answer],
+    }
 
 
 class Lakehub(ThreadingHTTPServer):

@@ -45,8 +45,8 @@ def compose() -> dict[str, Any]:
 
 
 def service(name: str) -> dict[str, Any]:
-    found: dict[str, Any] = compose()["services"][name]
-    return found
+    definition: dict[str, Any] = compose()["services"][name]
+    return definition
 
 
 def copied() -> list[str]:

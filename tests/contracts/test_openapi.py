@@ -63,15 +63,15 @@ THERE = {
 
 @cache
 def described() -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))
-    return found
+    schema_json: dict[str, Any] = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))
+    return schema_json
 
 
 @cache
 def operations() -> dict[str, Any]:
     schema = schemathesis.openapi.from_dict(described())
-    found = (result.ok() for result in schema.get_all_operations())
-    return {f"{one.method.upper()} {one.path}": one for one in found}
+    described_operations = (result.ok() for result in schema.get_all_operations())
+    return {f"{operation.method.upper()} {operation.path}": operation for operation in described_operations}
 
 
 @pytest.fixture(scope="module")
@@ -116,7 +116,7 @@ def test_each_caller_is_answered_as_described(world: World, db: None, label: str
 
 def _cases(label: str, world: World) -> list[Case]:
     """So many requests to one operation: half as they should be, half wrong in one place; half of each about what is there."""
-    operation, found = operations()[label], []
+    operation, cases = operations()[label], []
     modes = [operation.as_strategy(mode) for mode in (GenerationMode.POSITIVE, GenerationMode.NEGATIVE)]
 
     @settings(
@@ -129,10 +129,10 @@ def _cases(label: str, world: World) -> list[Case]:
     )
     @given(case=st.one_of(modes), real=st.booleans())
     def collect(case: Case, real: bool) -> None:
-        found.append(_about_what_is_there(case, world) if real or not FULL else case)
+        cases.append(_about_what_is_there(case, world) if real or not FULL else case)
 
     collect()
-    return found
+    return cases
 
 
 def _about_what_is_there(case: Case, world: World) -> Case:

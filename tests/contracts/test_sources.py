@@ -133,9 +133,9 @@ def test_changes_have_what_came_since_and_nothing_twice(place: Place) -> None:
     position = drained(place.source.snapshot())
     place.add(NEW)
     reading = place.source.changes(position)
-    found = ids(place, list(reading.chunks))
-    assert found[-2:] == [7, 8]
-    assert len(found) in (2, 9)  # a source with no cursor hands everything over again
+    read_ids = ids(place, list(reading.chunks))
+    assert read_ids[-2:] == [7, 8]
+    assert len(read_ids) in (2, 9)  # a source with no cursor hands everything over again
     assert drained(place.source.changes(reading.position())) == reading.position()
 
 
@@ -169,7 +169,7 @@ def test_an_object_that_is_not_there(place: Place) -> None:
 
 
 @pytest.mark.parametrize(
-    ("plugin", "url", "told"),
+    ("plugin", "url", "message"),
     [
         ("sql", "sqlite:////nowhere/shop.db", "There is no SQLite database at /nowhere/shop.db"),
         ("sql", "postgresql+psycopg://u:secret@127.0.0.1:9/shop", "cannot be read"),
@@ -179,8 +179,8 @@ def test_an_object_that_is_not_there(place: Place) -> None:
         ("files", "gopher://nowhere", "cannot be reached"),
     ],
 )
-def test_a_source_that_cannot_be_reached_is_named_without_its_password(plugin: str, url: str, told: str) -> None:
-    with pytest.raises(SourceError, match=told) as refused:
+def test_a_source_that_cannot_be_reached_is_named_without_its_password(plugin: str, url: str, message: str) -> None:
+    with pytest.raises(SourceError, match=message) as refused:
         SOURCES.get(plugin)(SourceConfig(url, "orders")).schema()
     assert "secret" not in str(refused.value)
 

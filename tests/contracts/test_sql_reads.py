@@ -111,18 +111,20 @@ def answer(sql: str, within: str) -> list[Any]:
 
 
 def found(sql: str) -> TableReads:
-    by_name = {one.dataset: one for one in tables_read(parse_query(sql, "duckdb"), SHAPES, CLOCK)}
+    by_name = {table.dataset: table for table in tables_read(parse_query(sql, "duckdb"), SHAPES, CLOCK)}
     return by_name["flights"]
 
 
 def as_condition(read: TableReads) -> str:
-    pieces = [f"(ts >= '{one.start:%Y-%m-%d %H:%M:%S}' AND ts < '{one.end:%Y-%m-%d %H:%M:%S}')" for one in read.ranges]
+    pieces = [
+        f"(ts >= '{span.start:%Y-%m-%d %H:%M:%S}' AND ts < '{span.end:%Y-%m-%d %H:%M:%S}')" for span in read.ranges
+    ]
     return " OR ".join(pieces)
 
 
 @given(queries, conditions, conditions)
-def test_what_lies_outside_the_ranges_changes_no_answer(query: str, one: str, two: str) -> None:
-    sql = query.format(one=one, two=two)
+def test_what_lies_outside_the_ranges_changes_no_answer(query: str, first: str, second: str) -> None:
+    sql = query.format(one=first, two=second)
     assert answer(sql, as_condition(found(sql))) == answer(sql, "TRUE"), sql
 
 

@@ -58,8 +58,8 @@ def database(session: str, holds: str) -> Any:
 
 def ranges(where: str, session: str) -> tuple[Interval, ...]:
     query = parse_query(f"SELECT * FROM flights WHERE {where}", "duckdb")
-    (found,) = tables_read(query, SHAPES, QueryClock(NOW, ZoneInfo(session)))
-    return found.ranges
+    (table,) = tables_read(query, SHAPES, QueryClock(NOW, ZoneInfo(session)))
+    return table.ranges
 
 
 def read_by(where: str, session: str, holds: str) -> list[datetime]:
@@ -69,9 +69,11 @@ def read_by(where: str, session: str, holds: str) -> list[datetime]:
 
 @given(conditions, st.sampled_from(SESSIONS), st.sampled_from(list(COLUMNS)))
 def test_no_row_that_is_read_lies_outside(where: str, session: str, holds: str) -> None:
-    found = ranges(where, session)
-    outside = [at for at in read_by(where, session, holds) if not any(one.start <= at < one.end for one in found)]
-    assert outside == [], f"{where} in {session} of {holds}: {found}"
+    read_ranges = ranges(where, session)
+    outside = [
+        at for at in read_by(where, session, holds) if not any(span.start <= at < span.end for span in read_ranges)
+    ]
+    assert outside == [], f"{where} in {session} of {holds}: {read_ranges}"
 
 
 @pytest.mark.parametrize(
@@ -84,5 +86,5 @@ def test_no_row_that_is_read_lies_outside(where: str, session: str, holds: str) 
     ],
 )
 def test_a_constant_means_the_latest_that_it_can(where: str, session: str, end: str) -> None:
-    (found,) = ranges(where, session)
-    assert f"{found.end:%Y-%m-%dT%H:%M}" == end
+    (span,) = ranges(where, session)
+    assert f"{span.end:%Y-%m-%dT%H:%M}" == end

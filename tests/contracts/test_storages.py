@@ -67,8 +67,8 @@ def at(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
 
 def test_columns_and_their_types(at: tuple[Storage, str]) -> None:
     storage, table = at
-    found = {column.name: column.type for column in storage.describe(table).columns}
-    assert found == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
+    types = {column.name: column.type for column in storage.describe(table).columns}
+    assert types == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
 
 
 def test_the_table_is_listed(at: tuple[Storage, str]) -> None:

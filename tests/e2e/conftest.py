@@ -82,12 +82,12 @@ def tab(browser: Browser, live_server: LiveServer) -> Iterator[Callable[..., Pag
 
 def findings(page: Page) -> list[str]:
     """What axe-core finds on the page as it is now, of any severity; and whether it scrolls sideways."""
-    found = [
+    problems = [
         f"{page.url}: {violation['impact']} {violation['id']}: {violation['nodes'][0]['html'][:120]}"
         for violation in Axe().run(page).response["violations"]
     ]
     sideways = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-    return [*found, f"{page.url}: scrolls sideways by {sideways} px"] if sideways > 0 else found
+    return [*problems, f"{page.url}: scrolls sideways by {sideways} px"] if sideways > 0 else problems
 
 
 def sign_in(page: Page) -> None:

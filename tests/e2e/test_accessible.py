@@ -47,8 +47,8 @@ PAGES = (
 @pytest.mark.parametrize("width", WIDTHS)
 def test_no_page_has_a_finding(tab: Callable[..., Page], whole_fleet: None, width: str) -> None:
     page = tab("/", viewport={"width": WIDTHS[width], "height": 900}, reduced_motion="reduce")
-    found = [problem for template in PAGES for problem in problems_of(page, address(template))]
-    assert found == []
+    problems = [problem for template in PAGES for problem in problems_of(page, address(template))]
+    assert problems == []
 
 
 def test_the_door_has_no_finding(tab: Callable[..., Page], whole_fleet: None) -> None:

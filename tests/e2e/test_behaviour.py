@@ -89,9 +89,9 @@ def test_the_theme_turns_in_place_stays_and_plots_follow(tab: Callable[..., Page
 def test_no_page_breaks_the_policy_or_fails_in_the_console(tab: Callable[..., Page], whole_fleet: None) -> None:
     number = Incident.objects.get(category=Category.CONSISTENCY).pk
     page = tab("/")
-    said: list[str] = []
-    page.on("console", lambda message: said.append(message.text) if message.type in ("error", "warning") else None)
-    page.on("pageerror", lambda error: said.append(str(error)))
+    messages: list[str] = []
+    page.on("console", lambda message: messages.append(message.text) if message.type in ("error", "warning") else None)
+    page.on("pageerror", lambda error: messages.append(str(error)))
     for where in (
         *("/", "/datasets", "/datasets/flights", "/datasets/flights/rules", "/datasets/flights/settings"),
         *("/datasets/flights/new-test", "/coverage", "/business-metrics"),
@@ -101,17 +101,17 @@ def test_no_page_breaks_the_policy_or_fails_in_the_console(tab: Callable[..., Pa
         page.wait_for_load_state("networkidle")
     page.goto(f"/incidents/{number}")
     expect(page.locator(".js-plotly-plot .main-svg").first).to_be_visible()
-    assert said == []
+    assert messages == []
 
 
 def test_an_expression_is_checked_while_it_is_typed(tab: Callable[..., Page], whole_fleet: None) -> None:
     page = tab("/datasets/flights/new-test")
-    said = page.locator("#checked")
+    checked = page.locator("#checked")
     page.get_by_label("What must hold").press_sequentially("nulls(this.orign) / rows(this) < 5%")
-    expect(said).to_contain_text("Did you mean origin?")
+    expect(checked).to_contain_text("Did you mean origin?")
     expect(page.get_by_label("What must hold")).to_have_attribute("aria-invalid", "true")
     page.get_by_label("What must hold").fill("nulls(this.origin) / rows(this) < 5%")
-    expect(said).to_contain_text("lt(div(nulls(this.origin), rows(this)), 5%)")
+    expect(checked).to_contain_text("lt(div(nulls(this.origin), rows(this)), 5%)")
     expect(page.get_by_label("What must hold")).not_to_have_attribute("aria-invalid", "true")
 
 

@@ -135,14 +135,14 @@ def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
 ) -> None:
     install_example(env)
     subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=WITHIN_S)
-    with running(airflow, env, "dags", "test", "delays_by_carrier", "2026-11-16") as (process, said):
-        wait_until(lambda: WAITS in said() or process.poll() is not None, within_s=WITHIN_S, otherwise=said)
-        assert WAITS in said(), said()[-3000:]
+    with running(airflow, env, "dags", "test", "delays_by_carrier", "2026-11-16") as (process, output):
+        wait_until(lambda: WAITS in output() or process.poll() is not None, within_s=WITHIN_S, otherwise=output)
+        assert WAITS in output(), output()[-3000:]
         assert not ExternalRun.objects.exists()
         stage.passes(stage.unit(BAD_DAY, "dc1"), at=NOW + MINUTE)
         process_flips(now=NOW + MINUTE)
-        assert process.wait(WITHIN_S) == 0, said()[-3000:]
-        log = said()
+        assert process.wait(WITHIN_S) == 0, output()[-3000:]
+        log = output()
     assert "All inputs may be read: pass" in log
     assert log.index("All inputs may be read") < log.index("here the delays of 2026-11-16 are built")
     run = ExternalRun.objects.get()
@@ -161,7 +161,7 @@ def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
 
 
 def test_what_makes_no_sense_fails_and_what_is_out_of_reach_waits(airflow: str, env: dict[str, str]) -> None:
-    told = "failed: The gate cannot answer that: There is no dataset `fligths`. Did you mean `flights`?"
-    assert printed(airflow, env, PROBE).startswith(told)
+    message = "failed: The gate cannot answer that: There is no dataset `fligths`. Did you mean `flights`?"
+    assert printed(airflow, env, PROBE).startswith(message)
     nowhere = json.dumps({"conn_type": "http", "host": "http://127.0.0.1:9", "password": "x"})
     assert printed(airflow, env | {"AIRFLOW_CONN_LAKEHUB": nowhere}, PROBE) == "poked: False"

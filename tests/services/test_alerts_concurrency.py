@@ -88,7 +88,7 @@ print(json.dumps(told))
 
 
 @pytest.fixture(scope="module")
-def told(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
+def outcomes(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Any]]:
     home: Path = tmp_path_factory.mktemp("alerts")
     with fresh_database(postgresql_url) as url:
         ours = {"LAKEHUB_HOME": str(home), "LAKEHUB_DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"}
@@ -96,28 +96,28 @@ def told(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> dict[
             [sys.executable, "-c", SCRIPT], env=os.environ | ours, capture_output=True, text=True, timeout=240
         )
     assert done.returncode == 0, done.stderr
-    found: dict[str, list[Any]] = json.loads(done.stdout)
-    return found
+    printed: dict[str, list[Any]] = json.loads(done.stdout)
+    return printed
 
 
-def test_workers_at_once_write_one_digest_that_lists_everything(told: dict[str, list[Any]]) -> None:
-    for answers, written, listed in told["digests"]:
+def test_workers_at_once_write_one_digest_that_lists_everything(outcomes: dict[str, list[Any]]) -> None:
+    for answers, written, listed in outcomes["digests"]:
         assert (sorted(answers), written, listed) == (["0", "0", "1"], 1, 5)
 
 
-def test_what_is_taken_back_while_a_digest_is_written_is_in_it_or_is_not(told: dict[str, list[Any]]) -> None:
-    for (written, was_told), listed, dropped in told["recalled"]:
+def test_what_is_taken_back_while_a_digest_is_written_is_in_it_or_is_not(outcomes: dict[str, list[Any]]) -> None:
+    for (written, was_told), listed, dropped in outcomes["recalled"]:
         assert (written, was_told, listed, dropped) in (("1", "True", 20, 0), ("0", "False", 0, 20))
 
 
-def test_rules_that_close_a_cycle_together_are_not_all_taken(told: dict[str, list[Any]]) -> None:
-    for answers, cycle in told["cycles"]:
+def test_rules_that_close_a_cycle_together_are_not_all_taken(outcomes: dict[str, list[Any]]) -> None:
+    for answers, cycle in outcomes["cycles"]:
         assert cycle == []
         (refused,) = [answer for answer in answers if "That is a cycle" in answer]
         assert refused.startswith("Refused: ")
 
 
-def test_workers_at_once_make_the_alerts_of_a_dataset_once(told: dict[str, list[Any]]) -> None:
-    for answers, made in told["made"]:
+def test_workers_at_once_make_the_alerts_of_a_dataset_once(outcomes: dict[str, list[Any]]) -> None:
+    for answers, made in outcomes["made"]:
         assert made == 6
         assert all(answer.isdecimal() for answer in answers), answers

@@ -257,8 +257,8 @@ return [told, taken, Incident.objects.get(pk=told).state]
 """,
 }
 BODIES = (
-    {name: ONE.format(*said) for name, said in ONE_INCIDENT.items()}
-    | {name: TWO.format(*said) for name, said in TWO_INCIDENTS.items()}
+    {name: ONE.format(*steps) for name, steps in ONE_INCIDENT.items()}
+    | {name: TWO.format(*steps) for name, steps in TWO_INCIDENTS.items()}
     | OTHERS
 )
 
@@ -319,7 +319,7 @@ def test_a_report_and_the_incident_that_explains_it_find_each_other(races: dict[
 def test_workers_at_once_make_one_incident_and_of_people_at_once_one_has_it(database: str, tmp_path: Path) -> None:
     said([start(database, tmp_path, MANY_FAIL)])
     said([start(database, tmp_path, TAKE_IN) for _ in range(3)])
-    told = said([start(database, tmp_path, ACKNOWLEDGE.format(name=name)) for name in ("ana", "ben", "cyd")])
-    assert told.count("mine") == 1
-    assert sum("was faster: acknowledged" in answer for answer in told) == 2
+    answers = said([start(database, tmp_path, ACKNOWLEDGE.format(name=name)) for name in ("ana", "ben", "cyd")])
+    assert answers.count("mine") == 1
+    assert sum("was faster: acknowledged" in answer for answer in answers) == 2
     assert said([start(database, tmp_path, COUNT)]) == ["1 28 1\n1"]

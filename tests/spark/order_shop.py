@@ -74,14 +74,14 @@ class Orders:
 
     def source_rows(self) -> list[Row]:
         with sqlite3.connect(self.database) as connection:
-            found = connection.execute("select id, day, amount from orders").fetchall()
+            stored_rows = connection.execute("select id, day, amount from orders").fetchall()
         connection.close()
-        return sorted(found, key=str)
+        return sorted(stored_rows, key=str)
 
     def errors(self, spark: SparkSession) -> list[Row]:
         """(column, reason) of each row of the error table."""
-        found = read(spark, self.table.error_uri).select("column", "reason").collect()
-        return sorted(tuple(row) for row in found)
+        error_rows = read(spark, self.table.error_uri).select("column", "reason").collect()
+        return sorted(tuple(row) for row in error_rows)
 
 
 def read(spark: SparkSession, uri: str) -> Any:

@@ -17,9 +17,9 @@ def test_a_path_that_is_not_a_table(spark: SparkSession, orders: Orders) -> None
     folder = _folder(orders)
     folder.mkdir(parents=True)
     (folder / "letter.txt").write_text("dear reader")
-    told = orders.run(spark, "incremental", "i").error or ""
-    assert told.startswith("NotATable: ")
-    assert "is a folder but not a Hudi table" in told
+    error = orders.run(spark, "incremental", "i").error or ""
+    assert error.startswith("NotATable: ")
+    assert "is a folder but not a Hudi table" in error
 
 
 def test_a_bootstrap_does_not_write_over_other_files(spark: SparkSession, orders: Orders) -> None:
@@ -35,8 +35,8 @@ def test_a_bootstrap_removes_no_table_of_another_layout(spark: SparkSession, ord
     orders.fill(3)
     hudi_table(_folder(orders), {"2026-11-01": pa.table({"id": [1, 2]})}, column="day")
     for replaces in (False, True):
-        told = orders.run(spark, "bootstrap", f"b{replaces}", replace=replaces).error or ""
-        assert "its hoodie.table.version is `6` instead of `9`. Nothing was removed" in told
+        error = orders.run(spark, "bootstrap", f"b{replaces}", replace=replaces).error or ""
+        assert "its hoodie.table.version is `6` instead of `9`. Nothing was removed" in error
     assert len([*_folder(orders).rglob("*.parquet")]) == 1
 
 
@@ -47,8 +47,8 @@ def test_a_bootstrap_removes_no_file_that_no_write_of_ours_began(spark: SparkSes
     stray = _folder(orders) / "day=2026-11-01" / "a-0_0-0-0_20261116120000000.parquet"
     stray.parent.mkdir()
     stray.write_bytes(b"PAR1")
-    told = orders.run(spark, "bootstrap", "b1").error or ""
-    assert "day=2026-11-01/a-0_0-0-0_20261116120000000.parquet belongs to no write that was begun" in told
+    error = orders.run(spark, "bootstrap", "b1").error or ""
+    assert "day=2026-11-01/a-0_0-0-0_20261116120000000.parquet belongs to no write that was begun" in error
     (_folder(orders) / ".hoodie" / "timeline" / "20261116120000000.commit.requested").touch()
     assert orders.run(spark, "bootstrap", "b2").counts.applied == 3
 
@@ -57,8 +57,8 @@ def test_a_replacement_by_nothing_is_refused(spark: SparkSession, orders: Orders
     orders.fill(3)
     orders.run(spark, "bootstrap", "b")
     orders.sql("delete from orders")
-    told = orders.run(spark, "bootstrap", "again", replace=True).error or ""
-    assert "The source has no row that fits (0 read, 0 do not fit), so replacing would empty the table" in told
+    error = orders.run(spark, "bootstrap", "again", replace=True).error or ""
+    assert "The source has no row that fits (0 read, 0 do not fit), so replacing would empty the table" in error
     assert len(orders.timeline.commits()) == 1
     assert len(orders.rows(spark)) == 3
 
@@ -87,8 +87,8 @@ def test_other_keys_than_the_table_was_made_with(spark: SparkSession, orders: Or
     orders.fill(3)
     orders.run(spark, "bootstrap", "b")
     orders.table = replace(orders.table, record_key=("id",))
-    told = orders.run(spark, "incremental", "i").error or ""
-    assert "has the record key `id,day`, but the spec says `id`" in told
+    error = orders.run(spark, "incremental", "i").error or ""
+    assert "has the record key `id,day`, but the spec says `id`" in error
 
 
 def test_a_secret_that_nobody_gave(spark: SparkSession, orders: Orders) -> None:

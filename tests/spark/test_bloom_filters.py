@@ -68,8 +68,8 @@ def test_the_functions_of_sql(spark: SparkSession) -> None:
     assert text == build_filter(spark.range(1000), ["id"], FilterShape.for_keys(1000, 0.001))
     absent = ['{"id":1000}', '{"id":1001}', '{"id":1002}']
     for given in (f"'{text}'", "(SELECT build_bloom_filter(id) FROM known)"):
-        found = spark.sql(f"SELECT use_bloom_filter({given}, id) AS found FROM more").groupBy("found").count()
-        assert {row[0]: row[1] for row in found.collect()} == {"exists": 1000, **dict.fromkeys(absent, 1)}
+        counts = spark.sql(f"SELECT use_bloom_filter({given}, id) AS found FROM more").groupBy("found").count()
+        assert {row[0]: row[1] for row in counts.collect()} == {"exists": 1000, **dict.fromkeys(absent, 1)}
     by_code = spark.sql("SELECT id % 2 AS odd, build_bloom_filter(id) FROM known GROUP BY 1 ORDER BY 1").collect()
     assert [decode_filter(row[1]).items for row in by_code] == [500, 500]
     first = spark.sql("SELECT use_bloom_filter(CAST(NULL AS STRING), id, code, id + 1) FROM more WHERE id = 0").first()
@@ -95,8 +95,8 @@ def test_spark_is_a_side_like_the_others(spark: SparkSession, tmp_path: Path) ->
     suite.test_every_side_writes_the_same_key_alike(on_spark, tmp_path / "b")  # type: ignore[arg-type]
     here = opened(on_spark, tmp_path / "here", whole.iloc[40:])  # type: ignore[arg-type]
     there = opened(hudi, tmp_path / "there", whole)
-    found, sample = suite.matching(TENTH, here, there), suite.sampled(SAMPLE, here, there, salt=DAY)
-    assert sorted(found["missing"], key=str) == records(whole.iloc[:40])
+    matched, sample = suite.matching(TENTH, here, there), suite.sampled(SAMPLE, here, there, salt=DAY)
+    assert sorted(matched["missing"], key=str) == records(whole.iloc[:40])
     assert sample == suite.sampled(SAMPLE, opened(hudi, tmp_path / "twin", whole.iloc[40:]), there, salt=DAY)
     assert set(here.sample(50, DAY)) == set(opened(hudi, tmp_path / "more", whole.iloc[40:]).sample(50, DAY))
     of_nothing = opened(on_spark, tmp_path / "nothing", whole, "2013-11-20")  # type: ignore[arg-type]

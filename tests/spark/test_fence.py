@@ -74,9 +74,9 @@ def _orphaned_within_the_write(spark: SparkSession, orders: Orders, how: str) ->
 def _holder(orders: Orders) -> int:
     path = lock_path(orders.table.uri)
     assert path is not None
-    found = re.search(r"process (\d+)", path.read_text())
-    assert found is not None
-    return int(found[1])
+    match = re.search(r"process (\d+)", path.read_text())
+    assert match is not None
+    return int(match[1])
 
 
 def _lives(process: int) -> bool:

@@ -66,12 +66,12 @@ def lines(folder: Path, events: list[dict[str, Any]]) -> None:
 
 
 def parquet(folder: Path, events: list[dict[str, Any]]) -> None:
-    pq.write_table(pa.table({"event": [json.dumps(one) for one in events]}), folder / "events.parquet")
+    pq.write_table(pa.table({"event": [json.dumps(event) for event in events]}), folder / "events.parquet")
 
 
 def hudi(folder: Path, events: list[dict[str, Any]]) -> None:
     hudi_tables.hudi_table(
-        folder / "lineage", {None: pa.table({"event": [json.dumps(one) for one in events]})}, key="event"
+        folder / "lineage", {None: pa.table({"event": [json.dumps(event) for event in events]})}, key="event"
     )
 
 

@@ -32,10 +32,10 @@ def test_spark_judges_as_the_model_does(spark: SparkSession, reference_key: str 
         [(*row, place) for place, row in enumerate(batch)], f"{_ddl()}, {SEQUENCE_COLUMN} long"
     )
     judged = assign_fates(frame, table, SCHEMA, _held(spark, stored))
-    found = Counter((tuple(row[name] for name in SCHEMA.names), row[FATE_COLUMN]) for row in judged.collect())
+    fates_on_spark = Counter((tuple(row[name] for name in SCHEMA.names), row[FATE_COLUMN]) for row in judged.collect())
     events = [_event(row, reference_key) for row in batch]
     fates = fates_of(events, {(row[0], row[1]): _event(row, reference_key) for row in stored})
-    assert found == Counter(zip(batch, map(str, fates), strict=True))
+    assert fates_on_spark == Counter(zip(batch, map(str, fates), strict=True))
     assert set(fates) == {RowFate.APPLIED, RowFate.SUPERSEDED, RowFate.REDELIVERED}
     assert count_fates(judged, table, read=len(batch), errors=0).counts.is_balanced
 

@@ -26,11 +26,11 @@ def test_gunicorn_understands_what_the_procfile_says(monkeypatch: pytest.MonkeyP
     line = process_commands(["web"])["web"].replace("${LAKEHUB_BIND:-127.0.0.1:8000}", "127.0.0.1:8000")
     monkeypatch.setattr(sys, "argv", shlex.split(line.replace("${LAKEHUB_WEB_WORKERS:-2}", "2")))
 
-    said = WSGIApplication().cfg
+    config = WSGIApplication().cfg
 
-    assert said.keepalive == gunicorn_conf.keepalive
-    assert said.post_worker_init is gunicorn_conf.post_worker_init
-    assert said.logger_class is gunicorn_conf.Logger
+    assert config.keepalive == gunicorn_conf.keepalive
+    assert config.post_worker_init is gunicorn_conf.post_worker_init
+    assert config.logger_class is gunicorn_conf.Logger
 
 
 def test_a_process_of_the_server_lets_others_compute_soon(as_before: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -44,12 +44,12 @@ NOT_OURS = ("console/jsi18n/", "console/<url>")
 
 def addresses(resolver: URLResolver | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
     """Each address of the resolver as it is written there, and what answers."""
-    for one in (resolver or get_resolver()).url_patterns:
-        here = before + str(one.pattern)
-        if isinstance(one, URLResolver):
-            yield from addresses(one, here)
-        elif isinstance(one, URLPattern):
-            yield here.replace("(?P<url>.*)$", "<url>"), one.callback
+    for pattern in (resolver or get_resolver()).url_patterns:
+        here = before + str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            yield from addresses(pattern, here)
+        elif isinstance(pattern, URLPattern):
+            yield here.replace("(?P<url>.*)$", "<url>"), pattern.callback
 
 
 def methods_of(view: Any) -> tuple[str, ...]:
@@ -75,15 +75,15 @@ def _required(view: Any) -> tuple[str, ...] | None:
 @cache
 def walk() -> tuple[tuple[str, str], ...]:
     """(method, address) of all that is ours, and of what is read on the console."""
-    found = []
+    requests = []
     for address, view in addresses():
         if address in NOT_OURS:
             continue
         if address.startswith("console/"):
-            found.append(("GET", address))
+            requests.append(("GET", address))
         else:
-            found.extend((method, address) for method in methods_of(view))
-    return tuple(dict.fromkeys(found))
+            requests.extend((method, address) for method in methods_of(view))
+    return tuple(dict.fromkeys(requests))
 
 
 OURS = [(method, address) for method, address in walk() if not address.startswith("console/")]
@@ -113,7 +113,7 @@ def test_the_table_has_no_line_that_nothing_needs() -> None:
     assert [f"{line.methods} {line.address}" for line in TABLE if id(line) not in used] == []
 
 
-@pytest.mark.parametrize(("method", "address"), OURS, ids=[" ".join(one) for one in OURS])
+@pytest.mark.parametrize(("method", "address"), OURS, ids=[" ".join(request) for request in OURS])
 def test_each_caller_is_answered_as_the_table_says(world: World, db: None, method: str, address: str) -> None:
     line, where = _line(method, address), _place(address, world)
     for name in _asking(line, method, address):
@@ -121,20 +121,22 @@ def test_each_caller_is_answered_as_the_table_says(world: World, db: None, metho
         for body in (_filled(line.body, world),) if may else _bodies_of_others(line, world):
             with _undone(), CaptureQueriesContext(connection) as seen:
                 answer = _ask(world.callers[name], method, where + (f"?{line.asks}" if line.asks else ""), body)
-            made = {what: sum(f'INSERT INTO "{table}"' in one["sql"] for one in seen) for what, table in LINES.items()}
-            told = f"{method} /{where} by {name} with {body!r}: {answer.status_code} {_text(answer)}"
-            assert (answer.status_code in line.answers) if may else _is_refused(answer, line, name, address), told
+            made = {
+                what: sum(f'INSERT INTO "{table}"' in query["sql"] for query in seen) for what, table in LINES.items()
+            }
+            outcome = f"{method} /{where} by {name} with {body!r}: {answer.status_code} {_text(answer)}"
+            assert (answer.status_code in line.answers) if may else _is_refused(answer, line, name, address), outcome
             if method == "GET" or not may:
-                assert _written(seen) == [], told
+                assert _written(seen) == [], outcome
             if line.leaves.startswith(NOTHING) or not _changes(line, name, may):
-                assert made == {"audit": 0, "event": 0}, f"{told} left {made}"
+                assert made == {"audit": 0, "event": 0}, f"{outcome} left {made}"
             elif method != "GET" and answer.status_code in DONE:
-                assert made[line.leaves], f"{told} left {made}"
+                assert made[line.leaves], f"{outcome} left {made}"
 
 
 @pytest.mark.parametrize("part", sorted({address.split("/")[1] for address in CONSOLE}))
 def test_the_console_is_for_staff_with_the_permission(world: World, db: None, part: str) -> None:
-    for address in (one for one in CONSOLE if one.split("/")[1] == part):
+    for address in (console_address for console_address in CONSOLE if console_address.split("/")[1] == part):
         where = _console_place(address)
         # The list of each model as everybody; the rest as those whom the console might mistake for its own.
         for name in (
@@ -142,17 +144,17 @@ def test_the_console_is_for_staff_with_the_permission(world: World, db: None, pa
         ):
             with _undone():
                 answer = world.callers[name].client.get(f"/{where}")
-            told = f"/{where} by {name}: {answer.status_code} {_to(answer)}"
-            assert answer.status_code < 500, told
+            outcome = f"/{where} by {name}: {answer.status_code} {_to(answer)}"
+            assert answer.status_code < 500, outcome
             if name in ("anonymous", "admin", "token") and part not in FOR_ALL:
-                assert _to(answer).startswith(("/sign-in?next=", "/console/login/?next=")), told
+                assert _to(answer).startswith(("/sign-in?next=", "/console/login/?next=")), outcome
             elif (
                 name == "staff"
                 and part
                 and part not in (*FOR_ALL, *FOR_STAFF)
                 and not address.endswith("<path:object_id>/")
             ):
-                assert answer.status_code in (403, 404) or _to(answer) == "/console/", told
+                assert answer.status_code in (403, 404) or _to(answer) == "/console/", outcome
 
 
 def _line(method: str, address: str) -> Line:
@@ -162,12 +164,12 @@ def _line(method: str, address: str) -> Line:
 def _asking(line: Line, method: str, address: str) -> tuple[str, ...]:
     """Over the API everybody. Pages know no tokens, so one stands for all; what everybody reads there, a few read here."""
     if address.startswith("api/"):
-        found = CALLERS
+        names = CALLERS
     elif method == "GET" and line.who == READERS:
-        found = ("anonymous", "viewer", "admin", "stranger", "token")
+        names = ("anonymous", "viewer", "admin", "stranger", "token")
     else:
-        found = ("anonymous", *PEOPLE, "token")
-    return tuple(name for name in found if not line.slow or name == "owner" or not _may(line, name, address))
+        names = ("anonymous", *PEOPLE, "token")
+    return tuple(name for name in names if not line.slow or name == "owner" or not _may(line, name, address))
 
 
 def _may(line: Line, name: str, address: str) -> bool:
@@ -203,7 +205,7 @@ def _text(answer: HttpResponseBase) -> str:
 
 def _place(address: str, world: World) -> str:
     """The address with what is there in place of its variables."""
-    for pattern, thing in sorted(world.places.items(), key=lambda one: -len(one[0])):
+    for pattern, thing in sorted(world.places.items(), key=lambda place: -len(place[0])):
         address = address.replace(pattern, re.sub(r"<[^>]*>", thing, pattern))
     assert "<" not in address, f"tests/callers.py has nothing that stands for the variables of {address}"
     return address
@@ -213,9 +215,11 @@ def _console_place(address: str) -> str:
     """Of each model the first row, if there is one."""
     address = re.sub(r"\^\(\?P<app_label>(\w+).*?\)", r"\1", address).replace("$", "")
     app, _, model = address.removeprefix("console/").rstrip("/").partition("/")
-    known = {(one._meta.app_label, one._meta.model_name): one for one in admin.site._registry}
-    found = known.get((app, model.split("/")[0]))
-    first = found._default_manager.order_by("pk").first() if found else None
+    known = {
+        (model_class._meta.app_label, model_class._meta.model_name): model_class for model_class in admin.site._registry
+    }
+    shown_model = known.get((app, model.split("/")[0]))
+    first = shown_model._default_manager.order_by("pk").first() if shown_model else None
     values = {"object_id": first.pk if first else 1, "id": first.pk if first else 1, "content_type_id": 1}
     return re.sub(r"<(?:path:)?(\w+)>", lambda match: str(values[match[1]]), address)
 
@@ -225,7 +229,7 @@ def _filled(body: Any, world: World) -> Any:
     if isinstance(body, Mapping):
         return {name: _filled(value, world) for name, value in body.items()}
     if isinstance(body, list):
-        return [_filled(one, world) for one in body]
+        return [_filled(element, world) for element in body]
     return (
         world.places[body[1:-1]] if isinstance(body, str) and body[:1] == "{" and body[1:-1] in world.places else body
     )
@@ -238,9 +242,9 @@ def _bodies_of_others(line: Line, world: World) -> tuple[Any, ...]:
     if not line.team_in_body:
         return (GARBAGE,)
     whole = _filled(line.body, world)
-    said = {name: whole[name] for name in NAMES if name in whole}
-    padded = {name: f" {value} " for name, value in said.items()} if line.address.startswith("api/") else {}
-    return ({**dict.fromkeys(whole, "(((("), **said}, {**whole, **padded})
+    team_fields = {name: whole[name] for name in NAMES if name in whole}
+    padded = {name: f" {value} " for name, value in team_fields.items()} if line.address.startswith("api/") else {}
+    return ({**dict.fromkeys(whole, "(((("), **team_fields}, {**whole, **padded})
 
 
 def _ask(caller: Caller, method: str, where: str, body: Any) -> HttpResponseBase:
@@ -263,5 +267,5 @@ def _undone() -> Iterator[None]:
 
 
 def _written(seen: CaptureQueriesContext) -> list[str]:
-    changes = [one["sql"] for one in seen if re.match(r"INSERT|UPDATE|DELETE", one["sql"])]
+    changes = [query["sql"] for query in seen if re.match(r"INSERT|UPDATE|DELETE", query["sql"])]
     return [sql for sql in changes if not any(f'"{table}"' in sql for table in BY_ASKING)]

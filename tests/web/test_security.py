@@ -93,7 +93,7 @@ def is_refused(answer: HttpResponseBase) -> bool:
     return answer.status_code in (401, 403) or answer.headers.get("Location", "").startswith("/sign-in?next=")
 
 
-@pytest.mark.parametrize(("address", "body", "who", "other"), ASKED, ids=[one[0] for one in ASKED])
+@pytest.mark.parametrize(("address", "body", "who", "other"), ASKED, ids=[row[0] for row in ASKED])
 def test_nothing_is_parsed_for_those_who_may_not_ask(
     world: World, db: None, parsed: list[str], address: str, body: object, who: tuple[str, ...], other: str
 ) -> None:
@@ -103,7 +103,7 @@ def test_nothing_is_parsed_for_those_who_may_not_ask(
     assert parsed == []
 
 
-@pytest.mark.parametrize(("address", "body", "who", "other"), ASKED, ids=[one[0] for one in ASKED])
+@pytest.mark.parametrize(("address", "body", "who", "other"), ASKED, ids=[row[0] for row in ASKED])
 def test_it_is_parsed_for_those_who_may(
     world: World, db: None, parsed: list[str], address: str, body: object, who: tuple[str, ...], other: str
 ) -> None:
@@ -214,5 +214,5 @@ def test_rest_answers_json_whatever_a_caller_says_it_takes(world: World, db: Non
 def test_whoever_signs_in_stays_here(client: Client, db: None) -> None:
     person = callers.make.user("ines")
     for elsewhere in ("//example.org", "https://example.org", "/\\example.org", "javascript:alert(1)"):
-        said = {"username": person.username, "password": callers.make.PASSWORD, "next": elsewhere}
-        assert Client().post("/sign-in", said).headers["Location"] == "/"
+        form = {"username": person.username, "password": callers.make.PASSWORD, "next": elsewhere}
+        assert Client().post("/sign-in", form).headers["Location"] == "/"

@@ -56,9 +56,9 @@ def post(client: Client, path: str, body: object) -> tuple[int, dict[str, object
 
 
 def test_an_owner_onboards_with_a_token(owner: User, body: dict[str, object]) -> None:
-    code, said = post(bearer(owner, "catalog:write"), "datasets", body)
+    code, reply = post(bearer(owner, "catalog:write"), "datasets", body)
     assert code == 201
-    assert said["key_evidence"] == {"rows": 1, "distinct": 1, "nulls": 0}
+    assert reply["key_evidence"] == {"rows": 1, "distinct": 1, "nulls": 0}
 
 
 def test_a_check_writes_nothing(owner: User, body: dict[str, object]) -> None:
@@ -67,17 +67,17 @@ def test_a_check_writes_nothing(owner: User, body: dict[str, object]) -> None:
 
 
 def test_a_token_without_the_scope_is_refused(owner: User, body: dict[str, object]) -> None:
-    code, said = post(bearer(owner, "catalog:read"), "datasets", body)
+    code, reply = post(bearer(owner, "catalog:read"), "datasets", body)
     assert (code, Dataset.objects.count()) == (403, 0)
-    assert "lacks the scope 'catalog:write'" in str(said)
+    assert "lacks the scope 'catalog:write'" in str(reply)
 
 
 def test_a_viewer_may_not_onboard(body: dict[str, object]) -> None:
     viewer = make.user("vera")
     make.member(viewer, make.team(), Role.VIEWER)
-    code, said = post(bearer(viewer, "catalog:write"), "datasets", body)
+    code, reply = post(bearer(viewer, "catalog:write"), "datasets", body)
     assert (code, Dataset.objects.count()) == (403, 0)
-    assert "you need to be owner or admin of team flight-ops" in str(said)
+    assert "you need to be owner or admin of team flight-ops" in str(reply)
 
 
 def test_nobody_reads_without_signing_in(body: dict[str, object]) -> None:
@@ -85,16 +85,16 @@ def test_nobody_reads_without_signing_in(body: dict[str, object]) -> None:
 
 
 def test_an_error_names_the_field(owner: User, body: dict[str, object]) -> None:
-    code, said = post(bearer(owner, "catalog:write"), "datasets", body | {"primary_key": ["tailnumm"]})
+    code, reply = post(bearer(owner, "catalog:write"), "datasets", body | {"primary_key": ["tailnumm"]})
     assert code == 422
-    assert said["error"]["fields"] == {"primary_key": "There is no column `tailnumm`. Did you mean `tailnum`?"}  # type: ignore[index]
+    assert reply["error"]["fields"] == {"primary_key": "There is no column `tailnumm`. Did you mean `tailnum`?"}  # type: ignore[index]
 
 
 @pytest.mark.parametrize("bad", [[], "text", 7, {"every": "soon"}, {"tier": "high"}])
 def test_a_body_of_another_shape_is_an_answer_not_a_crash(owner: User, body: dict[str, object], bad: object) -> None:
-    code, said = post(bearer(owner, "catalog:write"), "datasets", body | bad if isinstance(bad, dict) else bad)
+    code, reply = post(bearer(owner, "catalog:write"), "datasets", body | bad if isinstance(bad, dict) else bad)
     assert code == 400
-    assert said["error"]["code"] in ("invalid", "parse_error")  # type: ignore[index]
+    assert reply["error"]["code"] in ("invalid", "parse_error")  # type: ignore[index]
 
 
 def test_a_connection_never_shows_its_url_and_is_encrypted_at_rest(owner: User) -> None:
@@ -109,17 +109,17 @@ def test_a_connection_never_shows_its_url_and_is_encrypted_at_rest(owner: User) 
 def test_a_source_that_does_not_answer_is_not_kept_and_its_password_not_told(owner: User) -> None:
     make.member(admin := make.user("ada"), make.team(), Role.ADMIN)
     asked = {"name": "pg", "plugin": "sql", "url": "postgresql://u:hunter2@127.0.0.1:1/x", "team": "flight-ops"}
-    code, said = post(bearer(admin, "catalog:write"), "connections", asked)
+    code, reply = post(bearer(admin, "catalog:write"), "connections", asked)
     assert (code, Connection.objects.count()) == (422, 0)
-    assert "hunter2" not in str(said)
-    assert "u:***@127.0.0.1:1/x" in str(said)
+    assert "hunter2" not in str(reply)
+    assert "u:***@127.0.0.1:1/x" in str(reply)
 
 
 def test_a_token_acts_for_its_own_team_only(owner: User, body: dict[str, object]) -> None:
     make.member(owner, make.team("weather-desk"), Role.OWNER)
-    code, said = post(bearer(owner, "catalog:write"), "datasets", body | {"team": "weather-desk"})
+    code, reply = post(bearer(owner, "catalog:write"), "datasets", body | {"team": "weather-desk"})
     assert (code, Dataset.objects.count()) == (403, 0)
-    assert "This token acts for team flight-ops only." in str(said)
+    assert "This token acts for team flight-ops only." in str(reply)
 
 
 def test_an_off_boarded_dataset_is_restored_and_its_copies_dropped(owner: User) -> None:

@@ -102,20 +102,20 @@ def lineage(ops: Connection) -> Dataset:
     [(Direction.UP, ["clean", "raw"]), (Direction.DOWN, ["report"]), (Direction.BOTH, ["clean", "raw", "report"])],
 )
 def test_everything_up_or_down_is_found(lineage: Dataset, direction: Direction, names: list[str]) -> None:
-    found = requests_along_lineage(lineage, direction)
-    assert [one.name for one in found.requests] == names
-    assert {(one.tier, one.team, one.primary_key, one.ingested) for one in found.requests} == {
+    selection = requests_along_lineage(lineage, direction)
+    assert [request.name for request in selection.requests] == names
+    assert {(request.tier, request.team, request.primary_key, request.ingested) for request in selection.requests} == {
         (1, "flight-ops", ("id",), False)
     }
-    refused = [line for line in found.lines if line.result is OnboardingStatus.REFUSED]
+    refused = [line for line in selection.lines if line.result is OnboardingStatus.REFUSED]
     assert [line.name for line in refused] == ([] if direction is Direction.DOWN else ["kafka/events"])
 
 
 def test_in_one_go_with_their_edges_and_again_nothing_changes(lineage: Dataset) -> None:
     made = onboard_many(requests_along_lineage(lineage, Direction.BOTH).requests, actor="ann", now=NOW)
     assert results(made) == {"clean": "created", "raw": "created", "report": "created"}
-    told = {f"{edge}{' 1:1' if edge.one_to_one else ''}" for edge in LineageEdge.objects.all()}
-    assert told == {"raw → clean", "clean → daily 1:1", "daily → report"}
+    edges = {f"{edge}{' 1:1' if edge.one_to_one else ''}" for edge in LineageEdge.objects.all()}
+    assert edges == {"raw → clean", "clean → daily 1:1", "daily → report"}
     lineage.refresh_from_db()
     assert lineage.metadata_version == 2, "it can be compared with its upstream now"
     again = requests_along_lineage(lineage, Direction.BOTH)
@@ -154,14 +154,14 @@ def body(name: str, **fields: Any) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def post(client: Client, said: dict[str, Any]) -> Any:
-    return client.post("/api/v1/datasets/bulk", said, content_type="application/json")
+def post(client: Client, payload: dict[str, Any]) -> Any:
+    return client.post("/api/v1/datasets/bulk", payload, content_type="application/json")
 
 
 def test_the_api_takes_a_list(ops: Connection, owner: Client) -> None:
     make.team("others")
-    said = post(owner, {"datasets": [body("raw"), body("clean", tier="high"), body("daily", team="others")]})
-    lines = {line["name"]: line for line in said.json()}
+    response = post(owner, {"datasets": [body("raw"), body("clean", tier="high"), body("daily", team="others")]})
+    lines = {line["name"]: line for line in response.json()}
     assert {name: line["result"] for name, line in lines.items()} == {
         "raw": "created",
         "clean": "refused",
@@ -184,9 +184,9 @@ def test_the_command_takes_a_list_in_yaml(ops: Connection, tmp_path: Path, capsy
     file.write_text(json.dumps([body("raw"), body("lost")]))
     with pytest.raises(CommandError, match="1 of 2 were refused: lost"):
         call_command("onboard", "--file", str(file))
-    said = capsys.readouterr().out
-    assert "created   raw" in said
-    assert "refused   lost  (table: There is no table `lost`" in said
+    printed = capsys.readouterr().out
+    assert "created   raw" in printed
+    assert "refused   lost  (table: There is no table `lost`" in printed
 
 
 def test_the_command_goes_along_a_lineage_and_can_only_look(

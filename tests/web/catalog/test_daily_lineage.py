@@ -38,8 +38,8 @@ def ops(tmp_path: Path) -> Path:
     connection = make.connection(url=f"sqlite:///{file}")
     for name in TABLES:
         columns = [{"name": "id", "type": "integer", "nullable": True}]
-        one = make.dataset(name, ingested=False, by_day=False, columns=columns)
-        make.feed(one, connection=connection)
+        dataset = make.dataset(name, ingested=False, by_day=False, columns=columns)
+        make.feed(dataset, connection=connection)
     return file
 
 
@@ -69,8 +69,8 @@ def test_new_lineage_adds_edges_and_old_ones_are_pruned(ops: Path) -> None:
         "airlines → flights (not one to one)",
         "flights → delays (one to one)",
     ]
-    told = take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays")
-    assert told == {"added": ["airlines → delays (not one to one)"], "pruned": ["flights → delays (one to one)"]}
+    changes = take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays")
+    assert changes == {"added": ["airlines → delays (not one to one)"], "pruned": ["flights → delays (one to one)"]}
     assert known_edges() == {"airlines → flights", "airlines → delays"}
     assert take_in("ops/airlines>ops/flights", "ops/airlines>ops/delays") == {"added": [], "pruned": []}
 
@@ -83,7 +83,7 @@ def test_only_what_is_compared_gets_a_new_version_of_its_metadata(ops: Path) -> 
 
 
 def test_what_a_person_said_stays(ops: Path) -> None:
-    flights, delays = (Dataset.objects.get(name=one) for one in ("flights", "delays"))
+    flights, delays = (Dataset.objects.get(name=dataset_name) for dataset_name in ("flights", "delays"))
     make.edge(flights, delays, one_to_one=True)
     take_in("ops/airlines>ops/flights", "ops/flights>ops/delays")
     take_in("ops/airlines>ops/flights")
@@ -92,8 +92,8 @@ def test_what_a_person_said_stays(ops: Path) -> None:
 
 def test_tables_that_nobody_onboarded_are_known_too(ops: Path) -> None:
     take_in("ops/airlines>ops/planes", "kafka/events>ops/planes")
-    found = {str(one): str(one.connection) for one in LineageTable.objects.all()}
-    assert found == {"ops/airlines": "ops", "ops/planes": "ops", "kafka/events": "None"}
+    connections = {str(table_row): str(table_row.connection) for table_row in LineageTable.objects.all()}
+    assert connections == {"ops/airlines": "ops", "ops/planes": "ops", "kafka/events": "None"}
     assert LineageEdge.objects.count() == 0
 
 
@@ -118,16 +118,16 @@ def test_a_source_that_lost_its_events_takes_nothing_along(ops: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("url", "said"),
+    ("url", "expected"),
     [
         ("postgresql+psycopg://me:secret@db.example.org/ops", ("postgres://db.example.org:5432", "ops")),
         ("mysql+pymysql://db:3307/ops", ("mysql://db:3307", "ops")),
         ("sqlite:////tmp/ops.db", ("", "tmp/ops.db")),
     ],
 )
-def test_a_server_has_the_name_that_open_lineage_gives_it(url: str, said: tuple[str, str]) -> None:
-    assert openlineage_address(url)[0] == said[0]
-    assert said[0] == "" or openlineage_address(url)[1] == said[1]
+def test_a_server_has_the_name_that_open_lineage_gives_it(url: str, expected: tuple[str, str]) -> None:
+    assert openlineage_address(url)[0] == expected[0]
+    assert expected[0] == "" or openlineage_address(url)[1] == expected[1]
 
 
 def test_names_of_open_lineage_are_found(ops: Path) -> None:
@@ -139,9 +139,12 @@ def test_names_of_open_lineage_are_found(ops: Path) -> None:
         TableLink(TableName("file", "/lake/dc1/weather"), TableName("lakehub", "delays"), True),
     }
     edges.replace_lineage(LineageSnapshot(frozenset(links)), source="file", now=NOW)
-    found = {one.name: (str(one.connection), one.object) for one in LineageTable.objects.exclude(connection=None)}
-    assert found["ops.public.raw"] == ("pg", "raw")
-    assert found["/lake/dc1/hourly"] == ("lake", "hourly")
+    matches = {
+        table_row.name: (str(table_row.connection), table_row.object)
+        for table_row in LineageTable.objects.exclude(connection=None)
+    }
+    assert matches["ops.public.raw"] == ("pg", "raw")
+    assert matches["/lake/dc1/hourly"] == ("lake", "hourly")
     assert known_edges() == {f"{weather} → delays one to one"}
 
 
@@ -214,8 +217,8 @@ def test_two_looks_far_apart_are_too_few(ops: Path) -> None:
 
 
 def test_where_all_tables_are_gone_it_is_the_storage_that_is_gone(ops: Path) -> None:
-    for one in TABLES:
-        drop(ops, one)
+    for table_name in TABLES:
+        drop(ops, table_name)
     refused = looks(ops, range(30)).refused["ops"]
     assert f"all of its {len(TABLES)} tables are gone" in refused
     assert "manage.py offboard" in refused
@@ -228,13 +231,13 @@ def test_where_all_tables_are_gone_it_is_the_storage_that_is_gone(ops: Path) -> 
 @pytest.mark.parametrize(("dropped", "leave"), [(4, 0), (3, 3)])
 def test_more_than_a_few_do_not_go_in_one_look(ops: Path, dropped: int, leave: int) -> None:
     more = [f"more{number}" for number in range(5)]
-    for one in more:
+    for table_name in more:
         with sqlite3.connect(ops) as db:
-            db.execute(f"CREATE TABLE {one} (id INTEGER PRIMARY KEY)")
-        made = make.dataset(one, ingested=False, by_day=False)
+            db.execute(f"CREATE TABLE {table_name} (id INTEGER PRIMARY KEY)")
+        made = make.dataset(table_name, ingested=False, by_day=False)
         make.feed(made, connection=Connection.objects.get())
-    for one in more[:dropped]:
-        drop(ops, one)
+    for table_name in more[:dropped]:
+        drop(ops, table_name)
     looked = looks(ops, range(5))
     assert Dataset.objects.exclude(offboarded_at=None).count() == leave
     assert bool(looked.refused) is not bool(leave)
@@ -254,8 +257,8 @@ def test_nothing_is_off_boarded_where_that_is_turned_off(ops: Path) -> None:
 def folder(ops: Path, tmp_path: Path) -> Path:
     made = tmp_path / "events"
     made.mkdir()
-    said = event("load", NOW - HOUR, [table("ops/flights", one_to_one=True)], [table("ops/delays")])
-    (made / "load.json").write_text(json.dumps(said))
+    run_event = event("load", NOW - HOUR, [table("ops/flights", one_to_one=True)], [table("ops/delays")])
+    (made / "load.json").write_text(json.dumps(run_event))
     return made
 
 

@@ -109,7 +109,7 @@ def test_a_table_that_is_not_there_is_named_with_the_nearest_one(ops: Connection
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("reference_key", "", "need a reference key"),
         ("reference_key", "delay", "is float"),
@@ -122,8 +122,8 @@ def test_a_table_that_is_not_there_is_named_with_the_nearest_one(ops: Connection
         ("upstream", (UpstreamRequest("planes"),), "There is no dataset `planes`."),
     ],
 )
-def test_a_bad_value_is_refused_by_its_field(ops: Connection, field: str, value: object, said: str) -> None:
-    assert said in refused(replace(APPLICATION, **{field: value}))[field]  # type: ignore[arg-type]
+def test_a_bad_value_is_refused_by_its_field(ops: Connection, field: str, value: object, message: str) -> None:
+    assert message in refused(replace(APPLICATION, **{field: value}))[field]  # type: ignore[arg-type]
 
 
 def test_a_name_is_taken_once(ops: Connection) -> None:
@@ -170,16 +170,16 @@ def test_an_unknown_change_is_refused(ops: Connection) -> None:
 
 
 @pytest.mark.parametrize(
-    ("changed", "said"),
+    ("changed", "message"),
     [
         ({"event_time": "nope"}, "There is no column `nope`"),
         ({"freshness_sla": timedelta(hours=-1)}, "no length of time"),
         ({"primary_key": ["tailnum"]}, "has a null in 1 of 2 rows"),
     ],
 )
-def test_a_change_is_checked_like_onboarding(ops: Connection, changed: dict[str, object], said: str) -> None:
+def test_a_change_is_checked_like_onboarding(ops: Connection, changed: dict[str, object], message: str) -> None:
     dataset = onboard_dataset(APPLICATION, actor="ines", now=make.NOW).dataset
-    with pytest.raises(Refused, match=said):
+    with pytest.raises(Refused, match=message):
         changes.update_dataset(dataset, changed, actor="ines", now=make.NOW)
     assert Dataset.objects.get().metadata_version == 1
 

@@ -40,7 +40,7 @@ def ops(tmp_path: Path) -> None:
 
 
 def says_all(text: str) -> bool:
-    return all(told in text for told in TOLD)
+    return all(problem in text for problem in TOLD)
 
 
 def test_onboarding_refuses_them_by_name_value_and_remedy(ops: None) -> None:
@@ -67,16 +67,23 @@ def test_the_api_refuses_them_and_changes_nothing() -> None:
     client.force_login(ann)
     address = "/api/v1/datasets/flights"
     body = {"overrides": WRONG, "metadata_version": flights.metadata_version}
-    said = client.patch(address, body, content_type="application/json")
-    assert said.status_code == 422, said.content
-    assert says_all(str(said.json()))
+    response = client.patch(address, body, content_type="application/json")
+    assert response.status_code == 422, response.content
+    assert says_all(str(response.json()))
     assert Dataset.objects.get().overrides == {}
 
 
 def test_the_command_refuses_them(ops: None, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    one = {"name": "raw", "team": "flight-ops", "tier": 3, "connection": "ops", "table": "raw", "data_centers": ["dc1"]}
+    application = {
+        "name": "raw",
+        "team": "flight-ops",
+        "tier": 3,
+        "connection": "ops",
+        "table": "raw",
+        "data_centers": ["dc1"],
+    }
     list_of_all = tmp_path / "all.json"
-    list_of_all.write_text(json.dumps([{**one, "kind": "append-only", "ingested": False, "overrides": WRONG}]))
+    list_of_all.write_text(json.dumps([{**application, "kind": "append-only", "ingested": False, "overrides": WRONG}]))
     with pytest.raises(CommandError):
         call_command("onboard", str(list_of_all))
     assert "sustain='banana'" in capsys.readouterr().out

@@ -96,8 +96,8 @@ def test_without_a_route_the_page_says_where_messages_go(page: Client, flights: 
 
 
 def test_a_route_is_added_changed_and_removed(page: Client, flights: Dataset) -> None:
-    said = {**ROUTE, "tiers": ["0", "1"], "quiet_from": "22:00", "quiet_to": "07:00", "quiet_days": ["0", "4"]}
-    assert "The route is added." in text_of(page.post(ROUTES, said, follow=True))
+    changed = {**ROUTE, "tiers": ["0", "1"], "quiet_from": "22:00", "quiet_to": "07:00", "quiet_days": ["0", "4"]}
+    assert "The route is added." in text_of(page.post(ROUTES, changed, follow=True))
     route = Route.objects.get()
     assert (route.tiers, route.quiet_days, route.least) == ([0, 1], [0, 4], "high")
     text = text_of(page.get(ROUTES))
@@ -113,7 +113,7 @@ def test_a_route_is_added_changed_and_removed(page: Client, flights: Dataset) ->
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("changes", "why"),
     [
         ({"address": "nobody"}, "`nobody` is no e-mail address"),
         ({"quiet_from": "late"}, "`late` is no time of day"),
@@ -123,9 +123,9 @@ def test_a_route_is_added_changed_and_removed(page: Client, flights: Dataset) ->
     ],
 )
 def test_what_cannot_work_is_said_beside_the_field(
-    page: Client, flights: Dataset, said: dict[str, Any], why: str
+    page: Client, flights: Dataset, changes: dict[str, Any], why: str
 ) -> None:
-    answer = page.post(ROUTES, {**ROUTE, **said})
+    answer = page.post(ROUTES, {**ROUTE, **changes})
     assert answer.status_code == 422
     assert why.replace("`", "") in re.sub(r"\s+([?:,.])", r"\1", re.sub(r"\s+", " ", text_of(answer)))
     assert not Route.objects.exists()
@@ -145,16 +145,16 @@ def failing() -> Incident:
 
 
 @pytest.mark.parametrize(
-    ("said", "until"),
+    ("choice", "until"),
     [
         ({"ends": "worse"}, "until it gets worse"),
         ({"ends": "failures", "failures": "5"}, "for 5 more failures"),
         ({"ends": "until", "until": "2026-11-18T09:00"}, "until 2026-11-18 14:00 UTC"),
     ],
 )
-def test_an_incident_is_snoozed_until_what_was_chosen(page: Client, said: dict[str, str], until: str) -> None:
+def test_an_incident_is_snoozed_until_what_was_chosen(page: Client, choice: dict[str, str], until: str) -> None:
     where = f"/incidents/{failing().pk}"
-    answer = page.post(f"{where}/snooze", said, follow=True)
+    answer = page.post(f"{where}/snooze", choice, follow=True)
     assert f"Messages about #{failing().pk} are snoozed {until}." in text_of(answer)
     assert f"Snoozed {until}." in text_of(answer)
     assert "is snoozed no longer" in text_of(page.post(f"{where}/wake", follow=True))
@@ -162,14 +162,14 @@ def test_an_incident_is_snoozed_until_what_was_chosen(page: Client, said: dict[s
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("choice", "why"),
     [
         ({"ends": "until", "until": ""}, "Say until when: a time"),
         ({"ends": "failures", "failures": "x"}, "1 to 1000 more failures"),
     ],
 )
-def test_a_snooze_that_says_no_end_is_refused(page: Client, said: dict[str, str], why: str) -> None:
-    assert why in text_of(page.post(f"/incidents/{failing().pk}/snooze", said, follow=True))
+def test_a_snooze_that_says_no_end_is_refused(page: Client, choice: dict[str, str], why: str) -> None:
+    assert why in text_of(page.post(f"/incidents/{failing().pk}/snooze", choice, follow=True))
     assert failing().snoozed_until is None
 
 

@@ -27,14 +27,14 @@ def check(page: Client, expression: str) -> str:
 
 
 def test_an_expression_is_understood_in_both_forms(page: Client) -> None:
-    said = check(page, "null_share(this.origin) < 5% with sustain=1h")
-    assert "Understood" in said
-    assert "nulls(this.origin) / rows(this) < 5% with sustain=1h" in said
-    assert "lt(div(nulls(this.origin), rows(this)), 5%) with sustain=1h" in said
+    html = check(page, "null_share(this.origin) < 5% with sustain=1h")
+    assert "Understood" in html
+    assert "nulls(this.origin) / rows(this) < 5% with sustain=1h" in html
+    assert "lt(div(nulls(this.origin), rows(this)), 5%) with sustain=1h" in html
 
 
 @pytest.mark.parametrize(
-    ("expression", "said"),
+    ("expression", "message"),
     [
         ("nulls(this.orign) / rows(this) < 5%", "This dataset has no column orign. Did you mean origin?"),
         ("rowz(this) > 0", "There is no function rowz. Did you mean rows?"),
@@ -43,9 +43,9 @@ def test_an_expression_is_understood_in_both_forms(page: Client) -> None:
         ("rows(this) > ", "The expression ends too early"),
     ],
 )
-def test_a_mistake_is_explained_with_its_place(page: Client, expression: str, said: str) -> None:
+def test_a_mistake_is_explained_with_its_place(page: Client, expression: str, message: str) -> None:
     answer = check(page, expression)
-    assert said in answer
+    assert message in answer
     assert "^" in answer
     assert "Line 1, column" in answer
 

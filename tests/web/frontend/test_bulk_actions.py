@@ -29,7 +29,7 @@ def test_what_was_done_to_several_is_undone_from_the_toast(page: Client, late: I
 
 
 @pytest.mark.parametrize(
-    ("said", "field", "value"),
+    ("form", "field", "value"),
     [
         ({"action": "snooze", "until": "2026-11-18T09:00"}, "state", "open"),
         ({"action": "assign", "assignee": "ines"}, "assignee__username", "ines"),
@@ -38,15 +38,15 @@ def test_what_was_done_to_several_is_undone_from_the_toast(page: Client, late: I
     ],
 )
 def test_the_bar_of_the_list_does_what_a_page_does(
-    page: Client, late: Incident, said: dict[str, str], field: str, value: str
+    page: Client, late: Incident, form: dict[str, str], field: str, value: str
 ) -> None:
-    html = page.post("/incidents/together", {"incident": [late.pk], **said}, follow=True).content.decode()
+    html = page.post("/incidents/together", {"incident": [late.pk], **form}, follow=True).content.decode()
     assert 'class="toast"' in html
     assert Incident.objects.filter(pk=late.pk).values_list(field, flat=True).get() == value
 
 
 @pytest.mark.parametrize(
-    ("said", "until"),
+    ("choice", "until"),
     [
         ({"ends": "until", "until": "2026-11-18T09:00"}, "until 2026-11-18 14:00 UTC"),
         ({"ends": "worse"}, "until it gets worse"),
@@ -54,9 +54,9 @@ def test_the_bar_of_the_list_does_what_a_page_does(
     ],
 )
 def test_the_bar_of_the_list_snoozes_until_what_was_chosen(
-    page: Client, late: Incident, said: dict[str, str], until: str
+    page: Client, late: Incident, choice: dict[str, str], until: str
 ) -> None:
-    numbers = {"incident": [late.pk], "action": "snooze", **said}
+    numbers = {"incident": [late.pk], "action": "snooze", **choice}
     assert f"#{late.pk} is snoozed {until}." in page.post("/incidents/together", numbers, follow=True).content.decode()
     unsaid = page.post("/incidents/together", {**numbers, "ends": "until", "until": ""}, follow=True).content.decode()
     assert "Say until when" in unsaid

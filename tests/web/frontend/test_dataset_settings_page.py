@@ -78,7 +78,7 @@ def test_what_the_page_does_not_show_stays(page: Client, form: dict[str, str], f
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("calendar", "often", "five are wanted"),
         ("holidays", "UZA", "no country"),
@@ -92,11 +92,11 @@ def test_what_the_page_does_not_show_stays(page: Client, form: dict[str, str], f
     ],
 )
 def test_each_mistake_is_explained_at_its_field(
-    page: Client, form: dict[str, str], flights: Dataset, field: str, value: str, said: str
+    page: Client, form: dict[str, str], flights: Dataset, field: str, value: str, message: str
 ) -> None:
     answer = page.post(WHERE, {**form, field: value})
     assert answer.status_code == 422
-    assert said in text_of(answer)
+    assert message in text_of(answer)
     flights.refresh_from_db()
     assert flights.metadata_version == 1
 

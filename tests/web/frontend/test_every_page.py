@@ -119,12 +119,12 @@ def test_queries_are_few_and_do_not_grow_with_the_fleet(page: Client, template: 
     where = address(template)
     few = _queries(page, where)
     for number in range(6):
-        one = make.dataset(f"more{number}", tier=number, copies=("dc1", "dc2"))
+        dataset = make.dataset(f"more{number}", tier=number, copies=("dc1", "dc2"))
         for category in (Category.FRESHNESS, Category.DUPLICATES):
-            test = make.quality_test(one, category)
-            make.unit(test, make.copy_of(one, "dc1"), observed=3.0, threshold="< 1 h")
-            bad = make.unit(test, make.copy_of(one, "dc2"), verdict="fail", observed=9.0, threshold="< 1 h")  # type: ignore[arg-type]
-            make.incident(one, category, bad)
+            test = make.quality_test(dataset, category)
+            make.unit(test, make.copy_of(dataset, "dc1"), observed=3.0, threshold="< 1 h")
+            bad = make.unit(test, make.copy_of(dataset, "dc2"), verdict="fail", observed=9.0, threshold="< 1 h")  # type: ignore[arg-type]
+            make.incident(dataset, category, bad)
     assert _queries(page, where) == few
     assert few == MOST_QUERIES[template]
 

@@ -73,21 +73,21 @@ def test_a_query_is_asked_about_as_a_whole_where_nothing_bounds_it(page: Client)
 
 
 def test_a_query_that_makes_no_sense_says_where(page: Client) -> None:
-    for sql, said in (
+    for sql, message in (
         ("SELECT (", "line 1"),
         ("SELECT * FROM flihgts", "Did you mean"),
         ("DROP TABLE flights", "not DROP"),
     ):
         answer = page.post("/gate/query", {"sql": sql})
-        assert (answer.status_code, said in answer.content.decode()) == (422, True), sql
+        assert (answer.status_code, message in answer.content.decode()) == (422, True), sql
 
 
 def test_an_override_is_made_on_the_page_shown_and_ended(page: Client) -> None:
     asked = "/gate?dataset=flights&from=2026-11-16&to=2026-11-17&dc=dc2"
     assert "Override with a reason" in page.get(asked).content.decode()
-    said = {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17", "dc": "dc2", "reason": "The mean is right."}
+    form = {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17", "dc": "dc2", "reason": "The mean is right."}
     assert (
-        page.post("/gate/override", {**said, "until": "2026-11-18T09:00", "next": asked}).headers["Location"] == asked
+        page.post("/gate/override", {**form, "until": "2026-11-18T09:00", "next": asked}).headers["Location"] == asked
     )
     text = text_of(page, asked.partition("?")[2])
     assert "You may read flights over Mon 16 Nov in dc2" in text
@@ -98,8 +98,8 @@ def test_an_override_is_made_on_the_page_shown_and_ended(page: Client) -> None:
 
 
 def test_an_override_without_an_end_is_refused(page: Client) -> None:
-    said = {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17", "reason": "x"}
-    assert "Nothing was changed." in page.post("/gate/override", said, follow=True).content.decode()
+    form = {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17", "reason": "x"}
+    assert "Nothing was changed." in page.post("/gate/override", form, follow=True).content.decode()
     assert not GateOverride.objects.exists()
 
 

@@ -61,7 +61,7 @@ def test_the_worst_come_first_however_new_they_are(page: Client, newest: Inciden
 def test_every_page_has_its_part_and_none_is_shown_twice(page: Client, newest: Incident) -> None:
     pages = [shown_at(page, f"/incidents?page={number}") for number in range(1, 6)]
     assert len(pages[0]) >= PAGE_SIZE  # and what was resolved today
-    shown = [number for one in pages for number in dict.fromkeys(one)]
+    shown = [number for page_numbers in pages for number in dict.fromkeys(page_numbers)]
     assert set(Incident.objects.filter(resolved_at=None).values_list("pk", flat=True)) <= set(shown)
     assert f"1 to {PAGE_SIZE} of 235 incidents" in text_of(page, "/incidents")
     assert f"{PAGE_SIZE + 1} to {2 * PAGE_SIZE} of 235 incidents" in text_of(page, "/incidents?page=2")
@@ -75,7 +75,7 @@ def test_the_counts_are_of_all(page: Client, newest: Incident, flood: list[Incid
 
 
 def test_what_was_resolved_today_is_counted_too(page: Client, flood: list[Incident]) -> None:
-    Incident.objects.filter(pk__in=[one.pk for one in flood[:30]]).update(
+    Incident.objects.filter(pk__in=[incident.pk for incident in flood[:30]]).update(
         state=IncidentState.RESOLVED, resolved_at=NOW - HOUR, resolution="auto"
     )
     assert "Resolved today 20 of 31 incidents" in text_of(page, "/incidents")
@@ -89,8 +89,8 @@ def test_the_first_page_counts_all_and_shows_the_worst(page: Client, newest: Inc
 
 
 def test_where_a_bulk_action_came_from_is_where_it_goes_back(page: Client, newest: Incident) -> None:
-    said = {"incident": [newest.pk], "action": "acknowledge", "next": "/incidents?view=mine"}
-    assert page.post("/incidents/together", said).headers["Location"] == "/incidents?view=mine"
+    form = {"incident": [newest.pk], "action": "acknowledge", "next": "/incidents?view=mine"}
+    assert page.post("/incidents/together", form).headers["Location"] == "/incidents?view=mine"
 
 
 def in_every_state(dataset: Dataset) -> Iterator[Incident]:
@@ -104,8 +104,8 @@ def in_every_state(dataset: Dataset) -> Iterator[Incident]:
         IncidentState.ACKNOWLEDGED,
     )
     kinds = [(IncidentState.OPEN, False), (IncidentState.ACKNOWLEDGED, False), *((state, True) for state in reports)]
-    for (state, told), until, held in itertools.product(kinds, snoozes, (False, True)):
-        made = make.incident(dataset, state=state, reported=told, snoozed_until=until)
+    for (state, is_report), until, held in itertools.product(kinds, snoozes, (False, True)):
+        made = make.incident(dataset, state=state, reported=is_report, snoozed_until=until)
         if held:
             make.message(made, MessageState.HELD, suppressed_since=NOW)
         yield made
@@ -113,7 +113,7 @@ def in_every_state(dataset: Dataset) -> Iterator[Incident]:
 
 @pytest.mark.parametrize("grace_until", [None, NOW, NOW + HOUR])
 def test_the_database_says_of_many_what_is_said_of_one(page: Client, grace_until: object) -> None:
-    made = {one.pk for one in in_every_state(make.dataset("one", grace_until=grace_until))}
-    found = list(open_incidents_by_state(now=NOW).filter(pk__in=made))
-    assert len(found) == 56
-    assert [one.shown for one in found] == [shown_state(one, now=NOW) for one in found]  # type: ignore[attr-defined]
+    made = {incident.pk for incident in in_every_state(make.dataset("one", grace_until=grace_until))}
+    incidents = list(open_incidents_by_state(now=NOW).filter(pk__in=made))
+    assert len(incidents) == 56
+    assert [incident.shown for incident in incidents] == [shown_state(incident, now=NOW) for incident in incidents]  # type: ignore[attr-defined]

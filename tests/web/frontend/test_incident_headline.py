@@ -37,7 +37,7 @@ LATE = {"threshold": "< 2h", "detail": {"observed": "3 h 32 min"}}
 
 
 @pytest.mark.parametrize(
-    ("category", "spans", "said"),
+    ("category", "spans", "headline"),
     [
         (Category.CONSISTENCY, [span("dc2", **LACKS)], "dc2 lacks 10 of 985 rows of Mon 16 Nov"),
         (
@@ -50,8 +50,8 @@ LATE = {"threshold": "< 2h", "detail": {"observed": "3 h 32 min"}}
         (Category.FRESHNESS, [span("dc1", EVERYTHING, **LATE)], "flights in dc1 is 3 h 32 min behind, its SLA is 2h"),
     ],
 )
-def test_it_says_what_is_wrong_in_counts(category: Category, spans: list[Span], said: str) -> None:
-    assert incident_headline(incident(category), spans) == said
+def test_it_says_what_is_wrong_in_counts(category: Category, spans: list[Span], headline: str) -> None:
+    assert incident_headline(incident(category), spans) == headline
 
 
 def test_other_data_ranges_are_counted() -> None:
@@ -67,8 +67,8 @@ def test_what_is_over_is_told_from_the_title_because_its_units_pass_now() -> Non
         == "dc2 lacked 10 of 985 rows of Mon 16 Nov"
     )
     late = "flights: Complete in time: 6 h 15 s, needs <= 4h (dc1, from 2026-11-20 08:28 on)"
-    said = incident_headline(incident(Category.FRESHNESS, late), [span("dc1", EVERYTHING, ended=True, **LATE)])
-    assert said == "flights in dc1 was 6 h 15 s behind, its SLA is 4h"
+    headline = incident_headline(incident(Category.FRESHNESS, late), [span("dc1", EVERYTHING, ended=True, **LATE)])
+    assert headline == "flights in dc1 was 6 h 15 s behind, its SLA is 4h"
 
 
 def test_where_nothing_is_known_the_title_stays() -> None:

@@ -29,11 +29,13 @@ def test_the_inbox_is_worst_first_and_counts_its_views(page: Client) -> None:
     assert "Resolved today" in text
 
 
-@pytest.mark.parametrize(("view", "found"), [("mine", "flights"), ("suppressed", "weather"), ("resolved", "airports")])
-def test_a_view_shows_its_own(page: Client, view: str, found: str) -> None:
+@pytest.mark.parametrize(
+    ("view", "dataset_name"), [("mine", "flights"), ("suppressed", "weather"), ("resolved", "airports")]
+)
+def test_a_view_shows_its_own(page: Client, view: str, dataset_name: str) -> None:
     html = page.get(f"/incidents?view={view}").content.decode()
     main = html[html.index('id="list"') :]
-    assert re.findall(r'class="name" href="/incidents/\d+">(\w+) ', main) == [found]
+    assert re.findall(r'class="name" href="/incidents/\d+">(\w+) ', main) == [dataset_name]
 
 
 def test_an_empty_view_says_so(page: Client) -> None:
@@ -111,8 +113,8 @@ def test_rerun_makes_the_failing_units_due(page: Client, cross_dc: Incident) -> 
 
 
 def test_annotating_keeps_an_eta_that_is_not_touched(page: Client, cross_dc: Incident) -> None:
-    said = {"eta": "2026-11-17T15:30", "backfill": "done", "root_cause": "replication", "root_cause_text": "x"}
-    page.post(f"/incidents/{cross_dc.pk}/annotate", {**said, "revision": cross_dc.revision})
+    form = {"eta": "2026-11-17T15:30", "backfill": "done", "root_cause": "replication", "root_cause_text": "x"}
+    page.post(f"/incidents/{cross_dc.pk}/annotate", {**form, "revision": cross_dc.revision})
     eta = cross_dc.eta
     cross_dc.refresh_from_db()
     assert cross_dc.backfill == "done"
@@ -258,11 +260,11 @@ def test_two_are_merged_and_split_again(page: Client, cross_dc: Incident) -> Non
     assert [span.unit_id for span in made.spans.all()] == [earlier.pk]
 
 
-@pytest.mark.parametrize(("action", "said"), [("merge", "Choose the incident"), ("split", "Choose what goes")])
+@pytest.mark.parametrize(("action", "message"), [("merge", "Choose the incident"), ("split", "Choose what goes")])
 def test_a_merge_or_a_split_of_nothing_is_refused_in_words(
-    page: Client, cross_dc: Incident, action: str, said: str
+    page: Client, cross_dc: Incident, action: str, message: str
 ) -> None:
-    assert said in page.post(f"/incidents/{cross_dc.pk}/{action}", follow=True).content.decode()
+    assert message in page.post(f"/incidents/{cross_dc.pk}/{action}", follow=True).content.decode()
 
 
 def test_a_merge_that_was_decided_on_an_old_view_changes_nothing(page: Client, cross_dc: Incident) -> None:
@@ -306,8 +308,8 @@ def test_somebody_is_mentioned(page: Client, late: Incident) -> None:
 
 def test_everybody_may_follow_a_dataset(guest: Client, cross_dc: Incident) -> None:
     assert "Follow flights" in guest.get(f"/incidents/{cross_dc.pk}").content.decode()
-    said = {"follow": "1", "next": f"/incidents/{cross_dc.pk}"}
-    html = guest.post("/datasets/flights/follow", said, follow=True).content.decode()
+    form = {"follow": "1", "next": f"/incidents/{cross_dc.pk}"}
+    html = guest.post("/datasets/flights/follow", form, follow=True).content.decode()
     assert "You follow flights: new incidents, their ETA and their end reach you nowhere" in html
     assert "Follow no more" in html
     guest.post("/datasets/flights/follow", {"follow": "0"})

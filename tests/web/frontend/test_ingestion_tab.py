@@ -40,10 +40,10 @@ def words(browser: Client, where: str = PAGE) -> str:
 
 
 def test_a_run_that_waits_says_for_what_and_until_when(page: Client, run: JobRun) -> None:
-    said = words(page)
-    assert f"Backfill {run.pk} waits" in said
-    assert "the gate is asked again at 14:41" in said
-    assert "fail: sustained, incident #" in said
+    text = words(page)
+    assert f"Backfill {run.pk} waits" in text
+    assert "the gate is asked again at 14:41" in text
+    assert "fail: sustained, incident #" in text
     number = run.blocked_by.get().incidents[0]
     assert f'<a href="/incidents/{number}">incident #{number}</a>' in page.get(PAGE).content.decode()
 
@@ -51,9 +51,9 @@ def test_a_run_that_waits_says_for_what_and_until_when(page: Client, run: JobRun
 def test_it_is_started_with_a_reason_or_cancelled(page: Client, run: JobRun) -> None:
     start = f"/datasets/flights/runs/{run.pk}/start"
     assert "Say why" in page.post(start, {"why": ""}, follow=True).content.decode()
-    said = page.post(start, {"why": "we drop these columns"}, follow=True).content.decode()
-    assert f"Run {run.pk} is queued, whatever the gate says." in said
-    assert "started by ines although an input was blocked: we drop these columns" in said
+    html = page.post(start, {"why": "we drop these columns"}, follow=True).content.decode()
+    assert f"Run {run.pk} is queued, whatever the gate says." in html
+    assert "started by ines although an input was blocked: we drop these columns" in html
     page.post(f"/datasets/flights/runs/{run.pk}/cancel")
     run.refresh_from_db()
     assert run.state == JobState.CANCELLED
@@ -79,19 +79,19 @@ def test_what_finished_elsewhere_is_listed(page: Client, flights: Dataset) -> No
         reported_at=NOW,
         units_made_due=3,
     )
-    said = words(page)
-    assert "nightly-814" in said
-    assert "3 test runs" in said
-    assert "dc1 wrote [16 Nov, 17 Nov), told 14:32 by airflow" in said
+    text = words(page)
+    assert "nightly-814" in text
+    assert "3 test runs" in text
+    assert "dc1 wrote [16 Nov, 17 Nov), told 14:32 by airflow" in text
     assert 'href="https://airflow.example.org/814" rel="noreferrer noopener"' in page.get(PAGE).content.decode()
 
 
 def test_a_hook_shows_its_secret_on_the_page_that_made_it_only(page: Client) -> None:
     made = page.post("/datasets/flights/hooks", {"name": "nifi"})
     hook = PipelineHook.objects.get()
-    said = made.content.decode()
-    assert hook.secret in said
-    assert f"http://testserver/api/v1/pipelines/hooks/{hook.key}/finished" in said
+    html = made.content.decode()
+    assert hook.secret in html
+    assert f"http://testserver/api/v1/pipelines/hooks/{hook.key}/finished" in html
     assert "no-store" in made.headers["Cache-Control"]
     listed = page.get(PAGE).content.decode()
     assert (hook.key in listed, hook.secret in listed) == (True, False)

@@ -21,8 +21,15 @@ def shown(page: Client, where: str = PAGE) -> str:
 
 
 def deliver(**fields: object) -> None:
-    said = {"occasion": "opened", "channel": "webhook", "address": "hooks.example.org", "at": NOW, "ok": True, "ms": 12}
-    Delivery.objects.create(team=make.team(), **(said | fields))
+    defaults = {
+        "occasion": "opened",
+        "channel": "webhook",
+        "address": "hooks.example.org",
+        "at": NOW,
+        "ok": True,
+        "ms": 12,
+    }
+    Delivery.objects.create(team=make.team(), **(defaults | fields))
 
 
 def test_it_lists_what_was_sent_and_whether_it_arrived(page: Client) -> None:
@@ -57,8 +64,8 @@ def test_the_form_shows_our_words_and_how_they_read(page: Client) -> None:
 
 
 def test_words_are_tried_before_they_are_saved(page: Client) -> None:
-    said = {"subject": "{dataset} fails {category}", "body": "{title}", "act": "preview"}
-    html = page.post(OPENED, said).content.decode()
+    form = {"subject": "{dataset} fails {category}", "body": "{title}", "act": "preview"}
+    html = page.post(OPENED, form).content.decode()
     assert "<strong>" in html
     assert " fails " in html
     assert not MessageTemplate.objects.exists()

@@ -50,7 +50,7 @@ def test_a_change_keeps_the_name_and_the_dataset(page: Client, flights: Dataset)
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("name", "Two Words", "cannot be the name of a metric"),
         ("dataset", "fligths", "Did you mean flights?"),
@@ -60,10 +60,10 @@ def test_a_change_keeps_the_name_and_the_dataset(page: Client, flights: Dataset)
         ("week_over_week", "a lot", "write it in percent"),
     ],
 )
-def test_each_mistake_is_explained(page: Client, field: str, value: str, said: str) -> None:
+def test_each_mistake_is_explained(page: Client, field: str, value: str, message: str) -> None:
     answer = page.post("/new-metric", {**FORM, field: value})
     assert answer.status_code == 422
-    assert said in text_of(answer)
+    assert message in text_of(answer)
     assert not Metric.objects.exists()
 
 

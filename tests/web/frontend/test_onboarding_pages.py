@@ -102,7 +102,7 @@ def test_a_wrong_column_is_answered_with_the_right_one(page: Client, source: Pat
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("tier", "²", "tiers go from 0 (highest) to 5"),
         ("grace_days", "²", "² is no number of days"),
@@ -117,10 +117,10 @@ def test_a_wrong_column_is_answered_with_the_right_one(page: Client, source: Pat
         ("table", "nothing", "nothing"),
     ],
 )
-def test_each_mistake_is_explained(page: Client, source: Path, field: str, value: str, said: str) -> None:
+def test_each_mistake_is_explained(page: Client, source: Path, field: str, value: str, message: str) -> None:
     answer = page.post("/onboarding", {**FORM, field: value})
     assert answer.status_code == 422
-    assert said in text_of(answer)
+    assert message in text_of(answer)
     assert not Dataset.objects.filter(name="carriers").exists()
 
 

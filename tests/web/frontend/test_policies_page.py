@@ -24,13 +24,13 @@ def policy(tier: int | None = None, consumer: str = "pricing") -> GatePolicy | N
 
 
 def test_it_says_what_blocks_whom(page: Client) -> None:
-    said = text_of(page)
-    assert "pricing shadow flight-ops every other Strict: fail, unknown, warn It only watches" in said
-    assert "0 fail, unknown:never_tested" in said
+    text = text_of(page)
+    assert "pricing shadow flight-ops every other Strict: fail, unknown, warn It only watches" in text
+    assert "0 fail, unknown:never_tested" in text
 
 
 @pytest.mark.parametrize(
-    ("said", "kept"),
+    ("changes", "kept"),
     [
         ({"preset": "strict", "tier": "1"}, (1, "strict", [], False)),
         ({"preset": "lenient", "shadow": "on"}, (None, "lenient", [], True)),
@@ -39,8 +39,8 @@ def test_it_says_what_blocks_whom(page: Client) -> None:
         ({"preset": "lenient", "blocks": "left from before"}, (None, "lenient", [], False)),
     ],
 )
-def test_one_is_set_and_audited(page: Client, said: dict[str, str], kept: tuple[object, ...]) -> None:
-    form = {name: value for name, value in {**FORM, **said}.items() if value}
+def test_one_is_set_and_audited(page: Client, changes: dict[str, str], kept: tuple[object, ...]) -> None:
+    form = {name: value for name, value in {**FORM, **changes}.items() if value}
     answer = page.post(PAGE, form, follow=True)
     assert "has its policy" in answer.content.decode()
     row = policy(int(form["tier"]) if "tier" in form else None)
@@ -57,7 +57,7 @@ def test_the_form_of_one_is_filled_with_what_it_is(page: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("changes", "why"),
     [
         ({"preset": "custom", "blocks": "fial"}, "There is no verdict"),
         ({"preset": "strickt"}, "not a valid choice"),
@@ -65,8 +65,8 @@ def test_the_form_of_one_is_filled_with_what_it_is(page: Client) -> None:
         ({"tier": "x"}, "is no tier: 0 to 5"),
     ],
 )
-def test_what_makes_no_sense_is_said_at_its_field(page: Client, said: dict[str, str], why: str) -> None:
-    answer = page.post(PAGE, {**FORM, **said})
+def test_what_makes_no_sense_is_said_at_its_field(page: Client, changes: dict[str, str], why: str) -> None:
+    answer = page.post(PAGE, {**FORM, **changes})
     assert answer.status_code == 422
     assert why in answer.content.decode()
     assert not AuditEntry.objects.filter(action="set gate policy").exists()

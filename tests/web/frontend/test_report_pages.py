@@ -78,8 +78,8 @@ def test_only_the_owners_answer(report: Incident) -> None:
 
 
 def test_a_report_that_an_incident_explains_points_to_it(guest: Client) -> None:
-    said = {"dataset": "flights", "from": "2026-11-16", "category": "consistency", "text": "Rows are missing"}
-    guest.post("/incidents/report", said)
+    form = {"dataset": "flights", "from": "2026-11-16", "category": "consistency", "text": "Rows are missing"}
+    guest.post("/incidents/report", form)
     report = Incident.objects.get(reported=True)
     assert report.state == "matched"
     assert "Explained by #" in text_of(guest, f"/incidents/{report.pk}")
@@ -87,22 +87,22 @@ def test_a_report_that_an_incident_explains_points_to_it(guest: Client) -> None:
 
 def test_a_reader_says_where_and_since_when(page: Client) -> None:
     page.post("/incidents/report", {**SAID, "dc": "dc1", "since": "2026-11-17T09:30"})
-    told = Incident.objects.get(reported=True).report
-    assert told.copy is not None
-    assert told.copy.data_center.name == "dc1"
-    assert told.occurred_at == make.NOW.replace(hour=14, minute=30)
+    details = Incident.objects.get(reported=True).report
+    assert details.copy is not None
+    assert details.copy.data_center.name == "dc1"
+    assert details.occurred_at == make.NOW.replace(hour=14, minute=30)
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("changes", "why"),
     [
         ({"dc": "dc7"}, "has no copy in <code>dc7</code>"),
         ({"since": "soon"}, "is not a time"),
         ({"since": "2027-11-17T09:30"}, "has not come yet"),
     ],
 )
-def test_a_place_or_a_time_that_cannot_be_is_explained(guest: Client, said: dict[str, str], why: str) -> None:
-    answer = guest.post("/incidents/report", {**SAID, **said})
+def test_a_place_or_a_time_that_cannot_be_is_explained(guest: Client, changes: dict[str, str], why: str) -> None:
+    answer = guest.post("/incidents/report", {**SAID, **changes})
     assert answer.status_code == 422
     assert why in answer.content.decode()
 

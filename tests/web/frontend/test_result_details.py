@@ -84,8 +84,8 @@ def test_a_detail_of_another_shape_is_nothing(detail: Any) -> None:
 
 
 def test_the_band_is_read_from_what_the_baseline_explains() -> None:
-    told = baseline_facts(Baseline(940, 985.5, 14, "Mondays", (Point(make.NOW, 985.0),) * 8, ()))
-    facts = {"rows(this)": "940", "deviation(rows(this), 8w)": "3.25", **told}
+    explained = baseline_facts(Baseline(940, 985.5, 14, "Mondays", (Point(make.NOW, 985.0),) * 8, ()))
+    facts = {"rows(this)": "940", "deviation(rows(this), 8w)": "3.25", **explained}
     assert usual_band(Unit(detail={"facts": facts})) == UsualBand(940, 929.5, 1041.5)
 
 

@@ -82,18 +82,20 @@ def test_numbers_are_numbers_where_the_column_holds_them(page: Client, watched: 
 
 
 @pytest.mark.parametrize(
-    ("field", "value", "said"),
+    ("field", "value", "message"),
     [
         ("column", "seatz", "Did you mean seats?"),
         ("low", "few", "cannot be read"),
         ("share", "1", "write a share in percent"),
     ],
 )
-def test_a_mistake_is_explained_at_its_field(page: Client, watched: Dataset, field: str, value: str, said: str) -> None:
+def test_a_mistake_is_explained_at_its_field(
+    page: Client, watched: Dataset, field: str, value: str, message: str
+) -> None:
     form = {"kind": "range", "column": "seats", "low": "0", "high": "500", "share": "1%", field: value}
     answer = page.post(WHERE, form)
     assert answer.status_code == 422
-    assert said in text_of(answer).replace("`", "")
+    assert message in text_of(answer).replace("`", "")
     assert not ColumnRule.objects.filter(dataset=watched).exists()
 
 
@@ -102,8 +104,10 @@ def test_the_data_proposes_with_evidence_and_what_is_chosen_is_set(page: Client,
     text = text_of(answer)
     assert "60 of 60" in text
     assert "Values of origin" in text
-    carried = [entities.unescape(one) for one in re.findall(r'name="rule" value="([^"]*)"', answer.content.decode())]
-    chosen = next(one for one in carried if json.loads(one)["kind"] == "accepted")
+    carried = [
+        entities.unescape(escaped) for escaped in re.findall(r'name="rule" value="([^"]*)"', answer.content.decode())
+    ]
+    chosen = next(carried_rule for carried_rule in carried if json.loads(carried_rule)["kind"] == "accepted")
     assert "1 rule is set." in text_of(page.post(f"{WHERE}/take", {"rule": [chosen]}, follow=True))
     assert ColumnRule.objects.get(dataset=watched).parameters == {"values": ["EWR", "JFK", "LGA"]}
 

@@ -37,5 +37,5 @@ def post(by: Client, path: str, expect: int = 200, **body: Any) -> dict[str, Any
     """What is answered below /incidents."""
     answer = by.post(f"/api/v1/incidents{path}", body, content_type="application/json")
     assert answer.status_code == expect, answer.content
-    said: dict[str, Any] = answer.json()
-    return said
+    payload: dict[str, Any] = answer.json()
+    return payload

@@ -91,8 +91,8 @@ def test_annotations_are_kept_and_told(stage: FailingDataset, ana: User) -> None
     changes = {"eta": eta, "root_cause": "replication", "backfill": "running"}
     incident = actions.annotate(stage.opened().pk, changes, actor=ana, now=NOW, text="Run 9127.")
     assert (incident.eta, incident.root_cause, incident.backfill) == (eta, "replication", "running")
-    said = "ETA: 2026-11-17 20:32 UTC; root cause: replication; backfill: running. Run 9127."
-    assert last_event(incident) == ("annotated", "ana", said)
+    text = "ETA: 2026-11-17 20:32 UTC; root cause: replication; backfill: running. Run 9127."
+    assert last_event(incident) == ("annotated", "ana", text)
 
 
 def test_annotating_nothing_new_leaves_no_event(stage: FailingDataset, ana: User) -> None:
@@ -249,13 +249,13 @@ def test_what_healed_by_itself_is_not_reopened_by_hand(stage: FailingDataset) ->
 
 
 def test_a_merge_moves_the_spans_and_closes_the_other(stage: FailingDataset) -> None:
-    one = stage.opened()
+    incident = stage.opened()
     other = stage.opened(day("2026-11-02"))
-    assert one.pk != other.pk
-    merge_split.merge_incidents(one.pk, other.pk, actor="ana", now=NOW)
+    assert incident.pk != other.pk
+    merge_split.merge_incidents(incident.pk, other.pk, actor="ana", now=NOW)
     other.refresh_from_db()
-    assert (one.spans.count(), other.spans.count()) == (2, 0)
-    assert (other.state, other.resolution, other.merged_into) == ("resolved", "merged", one)
+    assert (incident.spans.count(), other.spans.count()) == (2, 0)
+    assert (other.state, other.resolution, other.merged_into) == ("resolved", "merged", incident)
 
 
 def test_what_is_merged_or_split_off_has_been_open_since_it_was(stage: FailingDataset, ana: User) -> None:
@@ -288,15 +288,15 @@ def test_a_split_leaves_a_failing_unit_on_both_sides(stage: FailingDataset) -> N
 
 
 def test_both_sides_of_a_merge_and_a_split_are_in_the_audit_log(stage: FailingDataset) -> None:
-    one, other = stage.opened(), stage.opened(day("2026-11-02"))
-    merge_split.merge_incidents(one.pk, other.pk, actor="ana", now=NOW)
-    made = merge_split.split_incident(one.pk, [Unit.objects.get(start=BAD_DAY.start).pk], actor="ben", now=NOW)
+    incident, other = stage.opened(), stage.opened(day("2026-11-02"))
+    merge_split.merge_incidents(incident.pk, other.pk, actor="ana", now=NOW)
+    made = merge_split.split_incident(incident.pk, [Unit.objects.get(start=BAD_DAY.start).pk], actor="ben", now=NOW)
     lines = AuditEntry.objects.order_by("pk").values_list("actor", "action", "subject", "detail__text")
     assert list(lines) == [
-        ("ana", "resolve", f"incident:{other.pk}", f"merged into #{one.pk}"),
-        ("ana", "merge", f"incident:{one.pk}", f"#{other.pk} into this one"),
-        ("ben", "split off", f"incident:{made.pk}", f"split from #{one.pk}"),
-        ("ben", "split", f"incident:{one.pk}", f"1 units to #{made.pk}"),
+        ("ana", "resolve", f"incident:{other.pk}", f"merged into #{incident.pk}"),
+        ("ana", "merge", f"incident:{incident.pk}", f"#{other.pk} into this one"),
+        ("ben", "split off", f"incident:{made.pk}", f"split from #{incident.pk}"),
+        ("ben", "split", f"incident:{incident.pk}", f"1 units to #{made.pk}"),
     ]
 
 
@@ -311,40 +311,40 @@ def report(stage: FailingDataset, by: User) -> Incident:
 
 def test_a_report_that_an_incident_explains_is_matched_and_ends_with_it(stage: FailingDataset, ana: User) -> None:
     incident = stage.opened()
-    told = report(stage, ana)
-    assert (told.state, told.report.matched_incident) == ("matched", incident)
+    reported = report(stage, ana)
+    assert (reported.state, reported.report.matched_incident) == ("matched", incident)
     stage.passes(Unit.objects.get(), at=NOW + HOUR)
     process_flips(now=NOW + HOUR)
-    told.refresh_from_db()
-    told.report.refresh_from_db()
-    assert (told.state, told.resolution, told.report.fixed_at) == ("resolved", "auto", NOW + HOUR)
+    reported.refresh_from_db()
+    reported.report.refresh_from_db()
+    assert (reported.state, reported.resolution, reported.report.fixed_at) == ("resolved", "auto", NOW + HOUR)
 
 
 def test_a_report_that_a_false_positive_explained_waits_for_the_producer(stage: FailingDataset, ana: User) -> None:
     incident = stage.opened()
-    told = report(stage, ana)
+    reported = report(stage, ana)
     resolution.resolve_by_force(
         incident.pk, resolution="false_positive", false_positive="wrong_sla", why="No harm.", actor="ben", now=NOW
     )
-    told.refresh_from_db()
-    assert told.state == "waiting"
+    reported.refresh_from_db()
+    assert reported.state == "waiting"
 
 
 def test_a_report_is_put_to_the_producer_who_acknowledges_and_fixes(stage: FailingDataset, ana: User) -> None:
-    told = report(stage, ana)
-    assert (told.state, Message.objects.get().occasion) == ("waiting", "reported")
-    actions.acknowledge(told.pk, actor=ana, now=NOW)
-    user_reports.declare_fixed(told.pk, why="Backfilled.", actor=ana, now=NOW + HOUR)
-    told.refresh_from_db()
-    assert (told.state, told.resolution, told.report.fixed_at) == ("resolved", "declared_fixed", NOW + HOUR)
+    reported = report(stage, ana)
+    assert (reported.state, Message.objects.get().occasion) == ("waiting", "reported")
+    actions.acknowledge(reported.pk, actor=ana, now=NOW)
+    user_reports.declare_fixed(reported.pk, why="Backfilled.", actor=ana, now=NOW + HOUR)
+    reported.refresh_from_db()
+    assert (reported.state, reported.resolution, reported.report.fixed_at) == ("resolved", "declared_fixed", NOW + HOUR)
 
 
 def test_a_rejected_report_can_be_disputed(stage: FailingDataset, ana: User) -> None:
-    told = report(stage, ana)
-    user_reports.reject_report(told.pk, why="As designed.", actor=ana, now=NOW)
-    assert user_reports.dispute_report(told.pk, why="It is not.", actor=ana, now=NOW).state == "waiting"
-    user_reports.reject_report(told.pk, why="It is.", actor=ana, now=NOW)
-    assert user_reports.declare_fixed(told.pk, why="", actor=ana, now=NOW).resolution == "rejected"
+    reported = report(stage, ana)
+    user_reports.reject_report(reported.pk, why="As designed.", actor=ana, now=NOW)
+    assert user_reports.dispute_report(reported.pk, why="It is not.", actor=ana, now=NOW).state == "waiting"
+    user_reports.reject_report(reported.pk, why="It is.", actor=ana, now=NOW)
+    assert user_reports.declare_fixed(reported.pk, why="", actor=ana, now=NOW).resolution == "rejected"
 
 
 def test_a_report_says_what_and_in_which_category(stage: FailingDataset, ana: User) -> None:

@@ -61,17 +61,17 @@ def test_who_may_only_look_sends_nothing_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("blocks", "said"),
+    ("blocks", "message"),
     [
         (["fial"], "There is no verdict `fial`. Did you mean `fail`?"),
         (["unknown:notdue"], "There is no reason `notdue`. Did you mean `not_due`?"),
         ("fail", "Write a list of words"),
     ],
 )
-def test_a_policy_of_words_that_mean_nothing_is_refused(blocks: object, said: str) -> None:
+def test_a_policy_of_words_that_mean_nothing_is_refused(blocks: object, message: str) -> None:
     with pytest.raises(ValidationError) as caught:
         check_blocks(blocks)
-    assert said in " ".join(caught.value.messages)
+    assert message in " ".join(caught.value.messages)
 
 
 def test_a_policy_of_verdicts_and_reasons_is_taken() -> None:
@@ -91,18 +91,18 @@ def on_call() -> Client:
     return client
 
 
-def do(client: Client, action: str, *incidents: Incident, **said: Any) -> str:
-    asked = {"action": action, "_selected_action": [one.pk for one in incidents], **said}
+def do(client: Client, action: str, *incidents: Incident, **fields: Any) -> str:
+    asked = {"action": action, "_selected_action": [incident.pk for incident in incidents], **fields}
     return client.post("/console/incidents/incident/", asked, follow=True).content.decode()
 
 
 def test_on_call_acknowledges_and_reruns_from_the_list(on_call: Client) -> None:
     stage = FailingDataset()
-    one, other = stage.opened(day("2026-11-02")), stage.opened()
-    assert f"Acknowledge: #{one.pk}, #{other.pk}" in do(on_call, "acknowledge", one, other)
+    incident, other = stage.opened(day("2026-11-02")), stage.opened()
+    assert f"Acknowledge: #{incident.pk}, #{other.pk}" in do(on_call, "acknowledge", incident, other)
     assert set(Incident.objects.values_list("state", flat=True)) == {"acknowledged"}
-    assert f"Rerun: #{one.pk}" in do(on_call, "rerun", one)
-    assert Unit.objects.get(spans__incident=one).lane == Lane.REQUESTED
+    assert f"Rerun: #{incident.pk}" in do(on_call, "rerun", incident)
+    assert Unit.objects.get(spans__incident=incident).lane == Lane.REQUESTED
 
 
 def test_a_snooze_from_the_list_asks_until_when(on_call: Client) -> None:
@@ -131,11 +131,11 @@ def test_a_resolution_from_the_list_asks_for_the_kind_and_the_reason(on_call: Cl
 
 def test_a_conflict_is_told_of_the_row_that_has_it_and_the_others_are_done(on_call: Client) -> None:
     stage = FailingDataset()
-    one, other = stage.opened(day("2026-11-02")), stage.opened()
-    actions.acknowledge(one.pk, actor=factories.user("ben"), now=NOW)
-    html = do(on_call, "acknowledge", one, other)
+    incident, other = stage.opened(day("2026-11-02")), stage.opened()
+    actions.acknowledge(incident.pk, actor=factories.user("ben"), now=NOW)
+    html = do(on_call, "acknowledge", incident, other)
     assert f"Acknowledge: #{other.pk}" in html
-    assert f"#{one.pk}: An incident that is acknowledged cannot acknowledge" in html
+    assert f"#{incident.pk}: An incident that is acknowledged cannot acknowledge" in html
     assert "ben was faster" in html
 
 
@@ -143,8 +143,10 @@ def test_a_conflict_is_told_of_the_row_that_has_it_and_the_others_are_done(on_ca
 def test_the_role_in_the_team_decides_not_the_right_to_the_table(action: str) -> None:
     incident = FailingDataset().opened()
     stranger = factories.staff("view_incident", "change_incident")
-    said = {"apply": "1", "until_0": "2126-11-18", "until_1": "09:00", "how": "wrong_sla", "why": "x"}
-    assert "here you need to be owner or on call or admin of team flight-ops" in do(stranger, action, incident, **said)
+    fields = {"apply": "1", "until_0": "2126-11-18", "until_1": "09:00", "how": "wrong_sla", "why": "x"}
+    assert "here you need to be owner or on call or admin of team flight-ops" in do(
+        stranger, action, incident, **fields
+    )
     assert Incident.objects.get().revision == incident.revision
     assert Unit.objects.get().lane != Lane.REQUESTED
 

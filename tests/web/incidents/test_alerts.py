@@ -105,23 +105,23 @@ def test_nobody_is_told_of_what_is_muted_and_the_timeline_says_why() -> None:
     generate.override_alert(stage.dataset, "consistency", {"muted": True, "why": "dc2 moves"}, actor="ana", now=NOW)
     incident = stage.opened()
     assert not incident.messages.exists()
-    told = IncidentEvent.objects.get(kind="not_told").text
-    assert told == "opened: alerts of flights in consistency are muted: dc2 moves"
+    text = IncidentEvent.objects.get(kind="not_told").text
+    assert text == "opened: alerts of flights in consistency are muted: dc2 moves"
 
 
 # Coverage
 
 
 def lacks() -> list[str]:
-    return [why for one in coverage.alert_coverage(now=NOW).uncovered for why in one.reasons]
+    return [why for uncovered in coverage.alert_coverage(now=NOW).uncovered for why in uncovered.reasons]
 
 
 def test_a_dataset_is_covered_when_somebody_hears_of_every_category(flights: Dataset) -> None:
     factories.dataset("low", tier=4)
     assert lacks() == ["it has no alert for freshness, completeness, duplicates, consistency, ingestion, others yet"]
     generate.generate_outdated_alerts(now=NOW)
-    found = coverage.alert_coverage(now=NOW)
-    assert (found.covered, found.datasets, found.share) == (1, 1, 1.0)
+    covered = coverage.alert_coverage(now=NOW)
+    assert (covered.covered, covered.datasets, covered.share) == (1, 1, 1.0)
 
 
 def test_what_keeps_it_from_being_covered_is_named(flights: Dataset) -> None:
@@ -168,12 +168,16 @@ WHERE = "/api/v1/datasets/flights/alerts"
 def test_the_alerts_say_how_loud_who_is_told_and_what_holds_them(owner: Client, flights: Dataset) -> None:
     factories.quality_test(flights, Category.CONSISTENCY)
     generate.generate_alerts(flights, now=NOW)
-    found = {one["category"]: one for one in owner.get(WHERE).json()}
-    one = found["consistency"]
-    assert (one["severity"], one["muted"], one["suppressed_by"]) == ("high", False, ["freshness"])
-    assert one["told"] == [{"channel": "email", "address": "ops@example.org", "why": "team flight-ops"}]
-    assert one["sustain"] == "02:00:00"
-    assert found["freshness"]["suppressed_by"] == []
+    alerts = {alert["category"]: alert for alert in owner.get(WHERE).json()}
+    consistency = alerts["consistency"]
+    assert (consistency["severity"], consistency["muted"], consistency["suppressed_by"]) == (
+        "high",
+        False,
+        ["freshness"],
+    )
+    assert consistency["told"] == [{"channel": "email", "address": "ops@example.org", "why": "team flight-ops"}]
+    assert consistency["sustain"] == "02:00:00"
+    assert alerts["freshness"]["suppressed_by"] == []
 
 
 def test_an_override_is_set_and_taken_back(owner: Client, flights: Dataset) -> None:

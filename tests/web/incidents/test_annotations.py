@@ -53,8 +53,8 @@ def test_a_cause_is_one_of_the_list(stage: FailingDataset, ana: User) -> None:
 def test_an_eta_that_has_passed_may_stay_while_something_else_is_said(stage: FailingDataset, ana: User) -> None:
     number = stage.opened().pk
     actions.annotate(number, {"eta": NOW + HOUR}, actor=ana, now=NOW)
-    said = {"eta": NOW + HOUR, "backfill": "needed"}
-    assert actions.annotate(number, said, actor=ana, now=NOW + 2 * HOUR).backfill == "needed"
+    changes = {"eta": NOW + HOUR, "backfill": "needed"}
+    assert actions.annotate(number, changes, actor=ana, now=NOW + 2 * HOUR).backfill == "needed"
     with pytest.raises(Refused, match="Recovery is expected in the future"):
         actions.annotate(number, {"eta": NOW}, actor=ana, now=NOW + 2 * HOUR)
 

@@ -64,7 +64,7 @@ def test_what_can_be_done_is_done_and_the_rest_is_named(two: list[int], ana: Use
     )
     report = apply_to_many([*two, elsewhere.pk, 4711], BulkRequest("acknowledge"), actor=ana, now=NOW)
     assert report.done == [two[1]]
-    kept = {one.incident: (one.code, one.why) for one in report.skipped}
+    kept = {skipped.incident: (skipped.code, skipped.why) for skipped in report.skipped}
     assert kept[two[0]][0] == "conflict"
     assert "ana was faster" in kept[two[0]][1]
     assert kept[elsewhere.pk] == (
@@ -108,8 +108,8 @@ def test_what_was_snoozed_before_it_was_resolved_is_snoozed_again(two: list[int]
     undo_bulk_action(report.bulk.pk, actor=ana, now=LATER)
     assert state_of(two[0]) == before
     send_due_messages(now=LATER)
-    told = Message.objects.filter(incident=two[0]).order_by("pk")
-    assert list(told.values_list("occasion", "state")) == [
+    messages = Message.objects.filter(incident=two[0]).order_by("pk")
+    assert list(messages.values_list("occasion", "state")) == [
         ("opened", "sent"),
         ("resolved", "sent"),
         ("reopened", "sent"),
@@ -136,13 +136,13 @@ def test_what_passed_since_stays_resolved(stage: FailingDataset, two: list[int],
 
 
 def test_an_undo_is_possible_once_for_ten_minutes_by_who_did_it(two: list[int], ana: User) -> None:
-    one, other = (apply_to_many([number], snooze(), actor=ana, now=NOW).bulk for number in two)
-    assert one is not None
+    bulk, other = (apply_to_many([number], snooze(), actor=ana, now=NOW).bulk for number in two)
+    assert bulk is not None
     assert other is not None
     with pytest.raises(NotFound, match="of yours"):
-        undo_bulk_action(one.pk, actor=factories.user("ben"), now=LATER)
+        undo_bulk_action(bulk.pk, actor=factories.user("ben"), now=LATER)
     with pytest.raises(Conflict, match=r"too late to undo: that was possible until 2026-11-17 19:42 UTC"):
-        undo_bulk_action(one.pk, actor=ana, now=NOW + timedelta(minutes=10))
+        undo_bulk_action(bulk.pk, actor=ana, now=NOW + timedelta(minutes=10))
     undo_bulk_action(other.pk, actor=ana, now=NOW + timedelta(minutes=9, seconds=59))
     with pytest.raises(Conflict, match="taken back already"):
         undo_bulk_action(other.pk, actor=ana, now=LATER)
@@ -155,10 +155,10 @@ def test_an_undo_that_broke_off_goes_on_with_the_rest(
     assert bulk is not None
     whole = transitions.add_event
 
-    def killed(incident: Incident, *args: Any, **said: Any) -> object:
+    def killed(incident: Incident, *args: Any, **kwargs: Any) -> object:
         if incident.pk == two[1]:
             raise SystemExit("no time left")
-        return whole(incident, *args, **said)
+        return whole(incident, *args, **kwargs)
 
     monkeypatch.setattr(transitions, "add_event", killed)
     with pytest.raises(SystemExit):
@@ -176,14 +176,14 @@ def test_what_could_not_be_taken_back_is_named_again(two: list[int], ana: User) 
     actions.annotate(two[0], {"backfill": "needed"}, actor=ana, now=NOW + MINUTE)
     undo_bulk_action(bulk.pk, actor=ana, now=LATER)
     again = undo_bulk_action(bulk.pk, actor=ana, now=LATER)
-    assert (again.done, [one.incident for one in again.skipped]) == ([], [two[0]])
+    assert (again.done, [skipped.incident for skipped in again.skipped]) == ([], [two[0]])
 
 
 def test_who_has_left_the_team_takes_nothing_back(two: list[int], ana: User) -> None:
     report = apply_to_many(two, snooze(), actor=ana, now=NOW)
     assert report.bulk is not None
     ana.memberships.all().delete()
-    assert {one.code for one in undo_bulk_action(report.bulk.pk, actor=ana, now=LATER).skipped} == {"forbidden"}
+    assert {skipped.code for skipped in undo_bulk_action(report.bulk.pk, actor=ana, now=LATER).skipped} == {"forbidden"}
     assert Incident.objects.filter(snoozed_until=None).count() == 0
 
 
@@ -198,7 +198,7 @@ def test_the_snoozes_of_many_are_ended_and_that_is_taken_back(two: list[int], an
     apply_to_many(two[:1], snooze(), actor=ana, now=NOW)
     before = state_of(two[0])
     report = apply_to_many(two, BulkRequest("wake"), actor=ana, now=NOW + MINUTE)
-    assert (report.done, [one.why for one in report.skipped]) == (two[:1], [f"#{two[1]} is not snoozed."])
+    assert (report.done, [skipped.why for skipped in report.skipped]) == (two[:1], [f"#{two[1]} is not snoozed."])
     assert Incident.objects.get(pk=two[0]).snoozed_until is None
     assert report.bulk is not None
     undo_bulk_action(report.bulk.pk, actor=ana, now=LATER)
@@ -217,23 +217,23 @@ def test_nobody_hears_of_what_was_undone_before_it_was_told(two: list[int], ana:
     Message.objects.filter(occasion="resolved", incident=two[0]).update(state="sent")
     assert report.bulk is not None
     undo_bulk_action(report.bulk.pk, actor=ana, now=LATER)
-    told = {
+    messages = {
         number: list(Message.objects.filter(incident=number).order_by("pk").values_list("occasion", "state"))
         for number in two
     }
-    assert told[two[0]] == [("opened", "sent"), ("resolved", "sent"), ("reopened", "pending")]
-    assert told[two[1]] == [("opened", "sent"), ("resolved", "dropped")]
+    assert messages[two[0]] == [("opened", "sent"), ("resolved", "sent"), ("reopened", "pending")]
+    assert messages[two[1]] == [("opened", "sent"), ("resolved", "dropped")]
 
 
 def test_an_undone_acknowledgement_of_a_report_asks_the_producer_again(stage: FailingDataset, ana: User) -> None:
-    told = user_reports.file_report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=ana, now=NOW)
-    report = apply_to_many([told.pk], BulkRequest("acknowledge"), actor=ana, now=NOW)
+    reported = user_reports.file_report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=ana, now=NOW)
+    report = apply_to_many([reported.pk], BulkRequest("acknowledge"), actor=ana, now=NOW)
     assert report.bulk is not None
     undo_bulk_action(report.bulk.pk, actor=ana, now=LATER)
-    told.refresh_from_db()
-    told.report.refresh_from_db()
-    assert (told.state, told.assignee) == ("waiting", None)
-    assert told.report.remind_at is not None
+    reported.refresh_from_db()
+    reported.report.refresh_from_db()
+    assert (reported.state, reported.assignee) == ("waiting", None)
+    assert reported.report.remind_at is not None
 
 
 def test_a_failure_after_the_undo_is_not_news(stage: FailingDataset, two: list[int], ana: User) -> None:

@@ -191,6 +191,6 @@ def test_who_was_asked_about_a_report_hears_that_it_was_rejected_let_go_or_expla
     Dataset.objects.update(offboarded_at=NOW + HOUR)
     resolution.close_offboarded(now=NOW + HOUR)
     assert [occasion for occasion, _ in told(rejected)] == ["reported", "rejected", "resolved"]
-    for one in (left, explained):
-        assert [occasion for occasion, _ in told(one)] == ["reported", "resolved"]
-        assert [occasion for occasion, _ in told(one, "ana@example.org")] == ["resolved"]
+    for reported in (left, explained):
+        assert [occasion for occasion, _ in told(reported)] == ["reported", "resolved"]
+        assert [occasion for occasion, _ in told(reported, "ana@example.org")] == ["resolved"]

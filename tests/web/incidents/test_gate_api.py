@@ -46,18 +46,18 @@ def ask(by: Client | None = None, expect: int = 200, **asked: str) -> dict[str, 
 
 
 def test_a_bad_day_is_blocked_with_its_incident_and_when_to_ask_again(stage: FailingDataset) -> None:
-    said = ask()
-    assert (said["verdict"], said["allowed"], said["data_center"], said["consumer"]) == (
+    reply = ask()
+    assert (reply["verdict"], reply["allowed"], reply["data_center"], reply["consumer"]) == (
         "fail",
         False,
         "dc2",
         "pricing",
     )
-    assert said["incidents"] == [stage.dataset.incidents.get().pk]
-    (reason,) = said["reasons"]
+    assert reply["incidents"] == [stage.dataset.incidents.get().pk]
+    (reason,) = reply["reasons"]
     assert (reason["reason"], reason["test"], reason["blocks"]) == ("sustained", "Rows as in dc1", True)
     assert reason["ranges"] == [{"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}]
-    assert said["retry_after"] >= 1
+    assert reply["retry_after"] >= 1
 
 
 def test_the_day_before_and_the_other_data_center_pass(stage: FailingDataset) -> None:
@@ -66,8 +66,8 @@ def test_the_day_before_and_the_other_data_center_pass(stage: FailingDataset) ->
 
 
 def test_tomorrow_is_unknown_because_it_is_not_due(stage: FailingDataset) -> None:
-    said = ask(**{"from": "2026-11-18", "to": "2026-11-19"})
-    assert (said["verdict"], said["reasons"][0]["reason"]) == ("unknown", "not_due")
+    reply = ask(**{"from": "2026-11-18", "to": "2026-11-19"})
+    assert (reply["verdict"], reply["reasons"][0]["reason"]) == ("unknown", "not_due")
 
 
 def test_a_change_of_state_shows_in_the_next_answer(stage: FailingDataset) -> None:
@@ -78,21 +78,21 @@ def test_a_change_of_state_shows_in_the_next_answer(stage: FailingDataset) -> No
 def test_an_eta_is_told_and_decides_when_to_ask_again(stage: FailingDataset) -> None:
     stage.dataset.incidents.update(eta=NOW + 10 * MINUTE)
     stage.unit().__class__.objects.update(due_at=None)
-    said = ask()
-    assert (said["recovery_eta"], said["retry_after"]) == ("2026-11-17T19:42:00Z", 600.0)
+    reply = ask()
+    assert (reply["recovery_eta"], reply["retry_after"]) == ("2026-11-17T19:42:00Z", 600.0)
 
 
 def test_the_consumer_is_the_tokens_and_its_policy_decides(stage: FailingDataset) -> None:
     GatePolicy.objects.create(consumer="dashboards", tier=1, blocks=["unknown:unmonitored"])
-    said = ask(client("dashboards"), consumer="pricing")
-    assert (said["consumer"], said["verdict"], said["allowed"]) == ("dashboards", "fail", True)
-    assert said["retry_after"] is None
+    reply = ask(client("dashboards"), consumer="pricing")
+    assert (reply["consumer"], reply["verdict"], reply["allowed"]) == ("dashboards", "fail", True)
+    assert reply["retry_after"] is None
 
 
 def test_grace_allows_and_says_what_it_would_be(stage: FailingDataset) -> None:
     Dataset.objects.update(grace_until=NOW + DAY)
-    said = ask()
-    assert (said["verdict"], said["reasons"][0]["reason"], said["allowed"]) == ("fail", "in_grace", True)
+    reply = ask()
+    assert (reply["verdict"], reply["reasons"][0]["reason"], reply["allowed"]) == ("fail", "in_grace", True)
 
 
 def test_a_comparison_with_dc1_says_nothing_about_dc1_itself(stage: FailingDataset) -> None:
@@ -125,8 +125,8 @@ def test_a_question_is_kept_once_a_request(stage: FailingDataset) -> None:
 def test_all_inputs_of_a_job_are_one_question(stage: FailingDataset) -> None:
     inputs = [{"dataset": "flights", "dc": dc, **FROM_TO} for dc in ("dc1", "dc2")]
     answer = client().post("/api/v1/gate", {"inputs": inputs}, content_type="application/json")
-    said = answer.json()
-    assert (said["verdict"], said["allowed"], [one["verdict"] for one in said["answers"]]) == (
+    reply = answer.json()
+    assert (reply["verdict"], reply["allowed"], [input_answer["verdict"] for input_answer in reply["answers"]]) == (
         "fail",
         False,
         ["pass", "fail"],
@@ -152,8 +152,8 @@ def test_all_inputs_of_a_job_are_one_question(stage: FailingDataset) -> None:
 def test_a_question_that_makes_no_sense_is_answered_with_the_remedy(
     stage: FailingDataset, asked: dict[str, str], code: int, message: str
 ) -> None:
-    said = ask(expect=code, **asked)
-    assert message in said["error"]["message"]
+    reply = ask(expect=code, **asked)
+    assert message in reply["error"]["message"]
     assert not GateQuestion.objects.exists()
 
 
@@ -162,13 +162,13 @@ def test_both_ends_are_mended_at_once(stage: FailingDataset) -> None:
 
 
 def test_a_plus_that_arrives_as_a_space_is_read_as_a_plus(stage: FailingDataset) -> None:
-    said = ask(**{"from": "2026-11-16T05:00:00 00:00", "to": "2026-11-17T06:00:00+01:00"})
-    assert said["range"] == {"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}
+    reply = ask(**{"from": "2026-11-16T05:00:00 00:00", "to": "2026-11-17T06:00:00+01:00"})
+    assert reply["range"] == {"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}
 
 
 def test_a_token_without_a_data_center_must_say_which(stage: FailingDataset) -> None:
-    said = ask(client(data_center=""), expect=422)
-    assert "`flights` has copies in dc1, dc2: say which one, as in `dc=dc1`" in said["error"]["message"]
+    reply = ask(client(data_center=""), expect=422)
+    assert "`flights` has copies in dc1, dc2: say which one, as in `dc=dc1`" in reply["error"]["message"]
 
 
 def test_a_token_without_the_scope_is_refused(stage: FailingDataset) -> None:

@@ -43,8 +43,8 @@ def client(scopes: tuple[str, ...] = ("gate:read",)) -> Client:
     return token_client(factories.user(), *scopes, consumer="pricing", data_center="dc2")
 
 
-def ask(sql: str, expect: int = 200, by: Client | None = None, **said: Any) -> dict[str, Any]:
-    asked = {"sql": sql, "dialect": "duckdb", **said}
+def ask(sql: str, expect: int = 200, by: Client | None = None, **fields: Any) -> dict[str, Any]:
+    asked = {"sql": sql, "dialect": "duckdb", **fields}
     answer = (by or client()).post("/api/v1/gate/query", asked, content_type="application/json")
     assert answer.status_code == expect, answer.content
     body: dict[str, Any] = answer.json()
@@ -55,13 +55,13 @@ def ask(sql: str, expect: int = 200, by: Client | None = None, **said: Any) -> d
 
 
 def test_a_query_is_blocked_by_what_it_reads(stage: FailingDataset) -> None:
-    said = ask(BAD)
-    assert (said["verdict"], said["allowed"], said["answers"][0]["incidents"]) == (
+    reply = ask(BAD)
+    assert (reply["verdict"], reply["allowed"], reply["answers"][0]["incidents"]) == (
         "fail",
         False,
         [stage.dataset.incidents.get().pk],
     )
-    assert said["reads"] == [
+    assert reply["reads"] == [
         {
             "dataset": "flights",
             "ranges": [{"start": "2026-11-16T05:00:00Z", "end": "2026-11-17T05:00:00Z"}],
@@ -74,9 +74,9 @@ def test_a_query_is_blocked_by_what_it_reads(stage: FailingDataset) -> None:
 
 
 def test_what_nothing_bounds_is_asked_for_as_a_whole_and_the_answer_says_so(stage: FailingDataset) -> None:
-    said = ask("SELECT * FROM flights WHERE carrier = 'AA'")
-    (reads,) = said["reads"]
-    assert (reads["bounded"], said["verdict"]) == (False, "fail")
+    reply = ask("SELECT * FROM flights WHERE carrier = 'AA'")
+    (reads,) = reply["reads"]
+    assert (reads["bounded"], reply["verdict"]) == (False, "fail")
     assert "it is asked for as a whole" in reads["why"]
     assert reads["ranges"] == [{"start": "1900-01-01T00:00:00Z", "end": "9999-01-01T00:00:00Z"}]
 
@@ -84,17 +84,17 @@ def test_what_nothing_bounds_is_asked_for_as_a_whole_and_the_answer_says_so(stag
 def test_a_table_that_is_no_dataset_is_named_or_left_out(stage: FailingDataset) -> None:
     sql = f"{BAD} AND tailnum IN (SELECT tailnum FROM flihgts)"
     assert "`flihgts` Did you mean `flights`?" in ask(sql, 404)["error"]["message"]
-    said = ask(sql, leave_out=["flihgts"])
-    assert (said["left_out"], len(said["answers"])) == (["flihgts"], 1)
+    reply = ask(sql, leave_out=["flihgts"])
+    assert (reply["left_out"], len(reply["answers"])) == (["flihgts"], 1)
     all_left_out = ask("SELECT 1 FROM flihgts", leave_out=["flihgts"])
     assert (all_left_out["verdict"], all_left_out["allowed"], all_left_out["answers"]) == ("unknown", True, [])
 
 
 @pytest.mark.parametrize(
-    ("sql", "said"), [("DROP TABLE flights", "not DROP"), ("SELECT (", "line 1"), ("SELECT 1", "reads no table")]
+    ("sql", "message"), [("DROP TABLE flights", "not DROP"), ("SELECT (", "line 1"), ("SELECT 1", "reads no table")]
 )
-def test_what_cannot_be_understood_is_refused_by_field(stage: FailingDataset, sql: str, said: str) -> None:
-    assert said in ask(sql, 422)["error"]["fields"]["sql"]
+def test_what_cannot_be_understood_is_refused_by_field(stage: FailingDataset, sql: str, message: str) -> None:
+    assert message in ask(sql, 422)["error"]["fields"]["sql"]
     assert not GateQuestion.objects.exists()
 
 
@@ -107,7 +107,7 @@ def test_nobody_who_may_not_ask_has_anything_parsed(stage: FailingDataset, monke
     """Authorization comes before anything of the request is read as an expression."""
     parsed: list[str] = []
     real = sqlglot.parse
-    monkeypatch.setattr(sqlglot, "parse", lambda sql, **said: parsed.append(sql) or real(sql, **said))
+    monkeypatch.setattr(sqlglot, "parse", lambda sql, **kwargs: parsed.append(sql) or real(sql, **kwargs))
     ask(BAD, 401, by=Client())
     ask(BAD, 401, by=Client(headers={"authorization": "Bearer lh_00000000.nobody"}))
     ask(BAD, 403, by=client(scopes=("catalog:read",)))
@@ -151,8 +151,8 @@ def test_a_metric_is_as_good_as_its_inputs_and_its_own_tests(stage: FailingDatas
     for key, verdict in (("metric:other.value", "pass"), ("metric:delay.value", "fail")):
         own = factories.test(stage.dataset, Category.OTHERS, key=key, title=key, sustain=HOUR)
         factories.unit(own, factories.copy_of(stage.dataset, "dc2"), DAY_BEFORE, "fail")  # type: ignore[arg-type]
-        said = ask_metric()
-        assert (said["metric"], said["verdict"], len(said["answers"])) == ("delay", verdict, 2)
+        reply = ask_metric()
+        assert (reply["metric"], reply["verdict"], len(reply["answers"])) == ("delay", verdict, 2)
 
 
 def test_a_metric_fails_with_an_input_of_another_dataset(stage: FailingDataset) -> None:
@@ -206,14 +206,14 @@ def test_in_a_batch_each_input_is_answered_as_if_it_were_alone(stage: FailingDat
     ranges = [BAD_DAY, DAY_BEFORE, Interval(NOW - 90 * DAY, NOW + DAY), day("2026-11-20")]
     known = copies.find_copies(["flights", "weather"], now=NOW)
     asked = [
-        ResolvedQuestion(CopyQuestion(name, wanted, "pricing", found.copy.data_center.name), found)
+        ResolvedQuestion(CopyQuestion(name, wanted, "pricing", known_copy.copy.data_center.name), known_copy)
         for name in ("flights", "weather")
-        for found in known[name]
+        for known_copy in known[name]
         for wanted in ranges
     ]
-    together = [one.answer for one in gate.answer_questions(asked, now=NOW)]
-    assert together == [gate.answer_questions([one], now=NOW)[0].answer for one in asked]
-    assert {one.verdict.value for one in together} == {"pass", "fail", "unknown"}
+    together = [reply.answer for reply in gate.answer_questions(asked, now=NOW)]
+    assert together == [gate.answer_questions([question], now=NOW)[0].answer for question in asked]
+    assert {answer.verdict.value for answer in together} == {"pass", "fail", "unknown"}
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])  # nothing is changed by asking
@@ -224,13 +224,13 @@ def test_wider_is_never_better_on_the_rows_either(
     """With findings, whole tables and days; a union is as bad as the worse of its parts."""
     begin = NOW - 40 * DAY + start * HOUR
     middle, end = begin + first * HOUR, begin + (first + second) * HOUR
-    (found,) = copies.find_copies(["flights"], now=NOW)["flights"][:1]
+    (known_copy,) = copies.find_copies(["flights"], now=NOW)["flights"][:1]
     asked = [
-        ResolvedQuestion(CopyQuestion("flights", Interval(*edges), "x"), found)
+        ResolvedQuestion(CopyQuestion("flights", Interval(*edges), "x"), known_copy)
         for edges in ((begin, middle), (middle, end), (begin, end))
     ]
-    one, two, whole = (reply.answer.verdict for reply in gate.answer_questions(asked, now=NOW))
-    assert whole.severity == max(one.severity, two.severity)
+    first_half, second_half, whole = (reply.answer.verdict for reply in gate.answer_questions(asked, now=NOW))
+    assert whole.severity == max(first_half.severity, second_half.severity)
 
 
 @pytest.fixture
@@ -239,9 +239,9 @@ def stage_of_many(db: None) -> FailingDataset:
     for back in range(1, 36):
         made.unit(day(f"{NOW - back * DAY:%Y-%m-%d}"), "dc1")
     made.fails(day("2026-11-02"), "dc1")
-    found = factories.test(made.dataset, Category.INGESTION, planned=False, title="Rows lost")
-    factories.unit(found, None, Interval(NOW - 80 * DAY, NOW - 33 * DAY), "fail")  # type: ignore[arg-type]
-    factories.unit(found, None, day("2026-11-09"), "warn")  # type: ignore[arg-type]
+    finding_test = factories.test(made.dataset, Category.INGESTION, planned=False, title="Rows lost")
+    factories.unit(finding_test, None, Interval(NOW - 80 * DAY, NOW - 33 * DAY), "fail")  # type: ignore[arg-type]
+    factories.unit(finding_test, None, day("2026-11-09"), "warn")  # type: ignore[arg-type]
     return made
 
 
@@ -249,6 +249,6 @@ def stage_of_many(db: None) -> FailingDataset:
 
 
 def test_the_answer_has_the_fields_that_are_described(stage: FailingDataset) -> None:
-    said = client().get("/api/v1/gate", {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17"}).json()
+    payload = client().get("/api/v1/gate", {"dataset": "flights", "from": "2026-11-16", "to": "2026-11-17"}).json()
     reply = gate.ask_gate(CopyQuestion("flights", BAD_DAY, "pricing", "dc2"), now=NOW)
-    assert said == AnswerSerializer(answer_to_json(reply)).data
+    assert payload == AnswerSerializer(answer_to_json(reply)).data

@@ -48,16 +48,16 @@ def ask(by: Client, **asked: str) -> dict[str, Any]:
     return body
 
 
-def override(by: Client, expect: int = 201, **said: str) -> dict[str, Any]:
+def override(by: Client, expect: int = 201, **fields: str) -> dict[str, Any]:
     asked = {"dataset": "flights", **FROM_TO, "reason": "The mean is not touched.", "until": "2026-11-17T21:00:00Z"}
-    answer = by.post(OVERRIDES, {**asked, **said}, content_type="application/json")
+    answer = by.post(OVERRIDES, {**asked, **fields}, content_type="application/json")
     assert answer.status_code == expect, answer.content
     body: dict[str, Any] = answer.json()
     return body
 
 
-def put(by: Client, expect: int = 200, **said: Any) -> dict[str, Any]:
-    answer = by.put(POLICIES, {"consumer": "pricing", **said}, content_type="application/json")
+def put(by: Client, expect: int = 200, **fields: Any) -> dict[str, Any]:
+    answer = by.put(POLICIES, {"consumer": "pricing", **fields}, content_type="application/json")
     assert answer.status_code == expect, answer.content
     body: dict[str, Any] = answer.json()
     return body
@@ -69,22 +69,22 @@ def put(by: Client, expect: int = 200, **said: Any) -> dict[str, Any]:
 def test_an_override_lets_read_and_every_answer_says_so(stage: FailingDataset) -> None:
     by = client()
     made = override(by)
-    said = ask(by)
-    assert (said["verdict"], said["allowed"], said["retry_after"]) == ("fail", True, None)
-    (shown,) = said["overrides"]
+    reply = ask(by)
+    assert (reply["verdict"], reply["allowed"], reply["retry_after"]) == ("fail", True, None)
+    (shown,) = reply["overrides"]
     assert (shown["id"], shown["reason"]) == (made["id"], "The mean is not touched.")
     assert shown["expires_at"] == "2026-11-17T21:00:00Z"
-    assert not said["reasons"][0]["blocks"]
+    assert not reply["reasons"][0]["blocks"]
 
 
 def test_it_ends_by_itself(stage: FailingDataset, monkeypatch: pytest.MonkeyPatch) -> None:
     by = client()
     override(by)
     monkeypatch.setattr(wiring.clock, "now", lambda: NOW + 2 * HOUR)
-    said = ask(by)
-    assert (said["allowed"], said["overrides"]) == (False, [])
+    reply = ask(by)
+    assert (reply["allowed"], reply["overrides"]) == (False, [])
     assert by.get(OVERRIDES).json()["results"] == []
-    assert [one["in_force"] for one in by.get(OVERRIDES, {"ended": "1"}).json()["results"]] == [False]
+    assert [row["in_force"] for row in by.get(OVERRIDES, {"ended": "1"}).json()["results"]] == [False]
 
 
 def test_it_ends_when_a_person_says_so_and_not_twice(stage: FailingDataset) -> None:
@@ -111,15 +111,15 @@ def test_it_is_for_its_consumer_its_copy_and_its_range_only(stage: FailingDatase
 
 
 @pytest.mark.parametrize(
-    ("said", "field"),
+    ("fields", "field"),
     [
         ({"reason": " "}, "reason"),
         ({"until": "2026-11-17T10:00:00Z"}, "until"),
         ({"until": "2027-11-17T10:00:00Z"}, "until"),
     ],
 )
-def test_it_needs_a_reason_and_an_end(stage: FailingDataset, said: dict[str, str], field: str) -> None:
-    assert field in override(client(), expect=400 if field == "reason" else 422, **said)["error"]["fields"]
+def test_it_needs_a_reason_and_an_end(stage: FailingDataset, fields: dict[str, str], field: str) -> None:
+    assert field in override(client(), expect=400 if field == "reason" else 422, **fields)["error"]["fields"]
 
 
 def test_viewers_may_not(stage: FailingDataset) -> None:
@@ -135,8 +135,8 @@ def test_strict_blocks_on_warn_and_lenient_only_on_fail(stage: FailingDataset) -
     assert put(by, preset="lenient")["blocks_on"] == ["fail"]
     assert (ask(by, **tomorrow)["verdict"], ask(by, **tomorrow)["allowed"]) == ("unknown", True)
     assert put(by, preset="strict", tier=1)["blocks_on"] == ["fail", "unknown", "warn"]
-    said = ask(by, **tomorrow)
-    assert (said["allowed"], said["policy"]) == (False, "pricing, tier 1, strict")
+    reply = ask(by, **tomorrow)
+    assert (reply["allowed"], reply["policy"]) == (False, "pricing, tier 1, strict")
     assert by.delete(f"{POLICIES}?consumer=pricing&tier=1").status_code == 204
     assert ask(by, **tomorrow)["policy"] == "pricing, every tier, lenient"
 
@@ -144,9 +144,9 @@ def test_strict_blocks_on_warn_and_lenient_only_on_fail(stage: FailingDataset) -
 def test_the_shadow_answers_and_keeps_and_never_blocks(stage: FailingDataset) -> None:
     by = client(person(Role.ADMIN))
     put(by, preset="strict", shadow=True)
-    said = ask(by)
-    assert (said["verdict"], said["allowed"], said["would_allow"], said["shadow"]) == ("fail", True, False, True)
-    assert said["reasons"][0]["blocks"]
+    reply = ask(by)
+    assert (reply["verdict"], reply["allowed"], reply["would_allow"], reply["shadow"]) == ("fail", True, False, True)
+    assert reply["reasons"][0]["blocks"]
     kept = GateQuestion.objects.get()
     assert (kept.allowed, kept.would_allow) == (True, False)
 

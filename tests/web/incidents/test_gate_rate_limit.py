@@ -52,8 +52,8 @@ def asker(consumer: str = "pricing") -> Client:
     return token_client(factories.user(), "gate:read", consumer=consumer)
 
 
-def query(by: Client, sql: str = BAD, **said: Any) -> HttpResponseBase:
-    asked = {"sql": sql, "dialect": "duckdb", "dc": "dc2", **said}
+def query(by: Client, sql: str = BAD, **fields: Any) -> HttpResponseBase:
+    asked = {"sql": sql, "dialect": "duckdb", "dc": "dc2", **fields}
     return by.post("/api/v1/gate/query", asked, content_type="application/json")  # type: ignore[return-value]
 
 
@@ -107,9 +107,9 @@ def test_what_cannot_be_understood_is_charged_too(parsed: list[str]) -> None:
 def test_on_the_page_a_person_asks_no_more_often(parsed: list[str]) -> None:
     page, person = Client(), factories.user()
     page.force_login(person)
-    said = {"sql": longer(BAD, 4 * gate_rate.CHARACTERS_PER_QUESTION), "dialect": "duckdb", "dc": "dc2"}
-    assert page.post("/gate/query", said).status_code == 200
-    refused = page.post("/gate/query", said)
+    form = {"sql": longer(BAD, 4 * gate_rate.CHARACTERS_PER_QUESTION), "dialect": "duckdb", "dc": "dc2"}
+    assert page.post("/gate/query", form).status_code == 200
+    refused = page.post("/gate/query", form)
     assert (refused.status_code, refused.headers["Retry-After"]) == (429, "1")
     assert "You have asked the gate too often: ask again in 1 s." in refused.content.decode()
     assert len(parsed) == 1

@@ -98,7 +98,7 @@ def test_what_is_left_out_are_the_minutes_that_were_in_grace_when_they_passed(se
     counted = {pk: set(range(start, end)) - in_grace - set(range(5)) for pk, (start, end) in lives.items()}
     assert scores_of(WINDOW, now=NOW).durations.tp == len(set().union(*counted.values())) * MINUTE
     for number in ("tp", "data"):
-        assert {one.pk for one in drilldown_incidents(number, WINDOW, ALL_DATASETS)} == {
+        assert {incident.pk for incident in drilldown_incidents(number, WINDOW, ALL_DATASETS)} == {
             pk for pk, minutes in counted.items() if minutes
         }
 

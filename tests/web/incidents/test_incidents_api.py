@@ -30,7 +30,7 @@ def incident() -> Incident:
 
 def test_the_list_is_narrowed_by_what_is_asked(incident: Incident) -> None:
     by = client()
-    assert [one["id"] for one in by.get("/api/v1/incidents?open=1&dataset=flights").json()["results"]] == [incident.pk]
+    assert [row["id"] for row in by.get("/api/v1/incidents?open=1&dataset=flights").json()["results"]] == [incident.pk]
     assert by.get("/api/v1/incidents?state=resolved").json()["count"] == 0
     wrong = by.get("/api/v1/incidents?category=consistancy")
     assert (wrong.status_code, wrong.json()["error"]["message"]) == (
@@ -40,11 +40,11 @@ def test_the_list_is_narrowed_by_what_is_asked(incident: Incident) -> None:
 
 
 def test_one_incident_comes_with_its_spans_timeline_and_messages(incident: Incident) -> None:
-    said = client().get(f"/api/v1/incidents/{incident.pk}").json()
-    assert said["moves"] == ["acknowledge", "resolve"]
-    assert (said["spans"][0]["data_center"], said["spans"][0]["test"]) == ("dc2", "Rows as in dc1")
-    assert [event["kind"] for event in said["events"]] == ["span_opened", "opened"]
-    assert [message["state"] for message in said["messages"]] == ["pending"]
+    reply = client().get(f"/api/v1/incidents/{incident.pk}").json()
+    assert reply["moves"] == ["acknowledge", "resolve"]
+    assert (reply["spans"][0]["data_center"], reply["spans"][0]["test"]) == ("dc2", "Rows as in dc1")
+    assert [event["kind"] for event in reply["events"]] == ["span_opened", "opened"]
+    assert [message["state"] for message in reply["messages"]] == ["pending"]
 
 
 def test_an_incident_takes_as_many_queries_as_it_has_kinds_of_parts(incident: Incident) -> None:
@@ -89,8 +89,8 @@ def test_what_people_do_to_incidents_is_in_the_audit_log(incident: Incident) -> 
     for step, body in steps.items():
         post(by, step, **body)
     lines = AuditEntry.objects.filter(subject__startswith="incident:").order_by("pk")
-    assert [f"/{one.subject[9:]}/{one.action}" for one in lines] == [f"/{report}/report", *steps]
-    assert {one.actor for one in lines} == {"on_call"}
+    assert [f"/{line.subject[9:]}/{line.action}" for line in lines] == [f"/{report}/report", *steps]
+    assert {line.actor for line in lines} == {"on_call"}
     assert lines.get(action="resolve").detail == {"text": "accepted. Gone for good.", "resolution": "accepted"}
     assert lines.get(action="annotate").detail == {"text": "backfill: needed.", "fields": ["backfill"]}
 
@@ -103,16 +103,16 @@ def test_what_lakehub_does_by_itself_is_on_the_timeline_alone(incident: Incident
 def test_a_conflict_says_who_was_faster(incident: Incident) -> None:
     by = client()
     post(by, f"/{incident.pk}/acknowledge")
-    said = post(by, f"/{incident.pk}/acknowledge", expect=409)
-    assert said["error"]["code"] == "conflict"
-    assert "on_call was faster: acknowledged at 2026-11-17 19:32 UTC. Nothing was changed." in said["error"]["message"]
+    reply = post(by, f"/{incident.pk}/acknowledge", expect=409)
+    assert reply["error"]["code"] == "conflict"
+    assert "on_call was faster: acknowledged at 2026-11-17 19:32 UTC. Nothing was changed." in reply["error"]["message"]
 
 
 @pytest.mark.parametrize("action", [name for name, _ in ACTIONS])
 def test_every_action_needs_a_role_in_the_owning_team_and_the_scope(incident: Incident, action: str) -> None:
     before = Incident.objects.values().get()
-    said = post(client(Role.VIEWER), f"/{incident.pk}/{action}", expect=403)
-    assert "of team flight-ops" in said["error"]["message"]
+    reply = post(client(Role.VIEWER), f"/{incident.pk}/{action}", expect=403)
+    assert "of team flight-ops" in reply["error"]["message"]
     post(client(Role.ADMIN, "incidents:read"), f"/{incident.pk}/{action}", expect=403)
     assert Incident.objects.values().get() == before
 
@@ -126,8 +126,8 @@ def test_anybody_signed_in_reports_what_no_test_saw() -> None:
         "to": "2026-11-17",
         "text": "Odd delays.",
     }
-    said = post(client(Role.VIEWER), "", expect=201, dc="dc1", **asked)
-    assert (said["state"], said["title"]) == ("waiting", "flights: Odd delays.")
+    reply = post(client(Role.VIEWER), "", expect=201, dc="dc1", **asked)
+    assert (reply["state"], reply["title"]) == ("waiting", "flights: Odd delays.")
     report = UserReport.objects.get()
     assert (report.end - report.start, report.reporter) == (24 * HOUR, User.objects.get(username="viewer"))
 

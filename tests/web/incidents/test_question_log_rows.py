@@ -32,13 +32,13 @@ def test_it_keeps_nothing_behind_it_waiting(monkeypatch: pytest.MonkeyPatch) -> 
     really = gate_log.save_questions
 
     def keep(questions: list[GateQuestion]) -> None:
-        if any(len(one.consumer) > 63 for one in questions):
+        if any(len(kept_question.consumer) > 63 for kept_question in questions):
             raise DataError("value too long")
         really(questions)
 
     monkeypatch.setattr(gate_log, "save_questions", keep)
     gate_log.write_batch([question("x" * 64), question("etl")], {gate_log.QUESTIONS_REFUSED: 2})
-    assert [one.consumer for one in GateQuestion.objects.all()] == ["etl"]
+    assert [kept_question.consumer for kept_question in GateQuestion.objects.all()] == ["etl"]
     assert (gate_log.counter_value(gate_log.QUESTIONS_DROPPED), gate_log.counter_value(gate_log.QUESTIONS_REFUSED)) == (
         1,
         2,

@@ -39,8 +39,8 @@ def rui() -> User:
 
 
 def told(address: str) -> list[tuple[str, str, str]]:
-    sent = [one for one in Message.objects.order_by("pk") if one.address == address]
-    return [(one.occasion, one.state, one.recipient_reason) for one in sent]
+    sent = [message for message in Message.objects.order_by("pk") if message.address == address]
+    return [(message.occasion, message.state, message.recipient_reason) for message in sent]
 
 
 def made_from(upstream: Dataset, name: str, team: str, *copies: str) -> Dataset:
@@ -125,7 +125,7 @@ def test_lineage_is_followed_three_steps_within_the_data_center(stage: FailingDa
     incident = stage.opened()
     spans = list(Span.objects.filter(incident=incident).select_related("copy"))
     reached = downstream_datasets(incident, spans)
-    assert [(one.dataset.name, one.steps, one.via.name) for one in reached] == [
+    assert [(downstream.dataset.name, downstream.steps, downstream.via.name) for downstream in reached] == [
         ("step1", 1, "flights"),
         ("step2", 2, "step1"),
         ("step3", 3, "step2"),
@@ -138,7 +138,9 @@ def test_lineage_is_followed_three_steps_within_the_data_center(stage: FailingDa
 def test_lineage_that_goes_round_ends(stage: FailingDataset) -> None:
     made = made_from(stage.dataset, "hourly", "analysts")
     factories.edge(made, stage.dataset)
-    assert [one.dataset.name for one in downstream_datasets(stage.opened(), Span.objects.all())] == ["hourly"]
+    assert [downstream.dataset.name for downstream in downstream_datasets(stage.opened(), Span.objects.all())] == [
+        "hourly"
+    ]
 
 
 # Reports
@@ -150,18 +152,18 @@ def test_of_a_report_the_reader_and_followers_hear_once_it_is_acknowledged(
     made_from(stage.dataset, "hourly", "analysts")
     noa = factories.user("noa", email="noa@example.org")
     subscriptions.subscribe(stage.dataset, user=noa, now=NOW)
-    said = user_reports.file_report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=rui, now=NOW)
+    reported = user_reports.file_report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=rui, now=NOW)
     assert {address for (address,) in Message.objects.values_list("address")} == {"ops@example.org"}
-    actions.acknowledge(said.pk, actor=ana, now=NOW)
-    user_reports.declare_fixed(said.pk, why="Backfilled.", actor=ana, now=NOW + HOUR)
+    actions.acknowledge(reported.pk, actor=ana, now=NOW)
+    user_reports.declare_fixed(reported.pk, why="Backfilled.", actor=ana, now=NOW + HOUR)
     assert [row[0] for row in told("noa@example.org")] == ["acknowledged", "resolved"]
     assert told("rui@example.org")[0] == ("acknowledged", "pending", "reported it: rui")
     assert [row[0] for row in told("analysts@example.org")] == ["acknowledged", "resolved"]
 
 
 def test_who_reported_is_told_why_it_was_rejected(stage: FailingDataset, ana: User, rui: User) -> None:
-    said = user_reports.file_report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=rui, now=NOW)
-    user_reports.reject_report(said.pk, why="As designed.", actor=ana, now=NOW)
+    reported = user_reports.file_report(stage.dataset, "others", BAD_DAY, text="Odd.", reporter=rui, now=NOW)
+    user_reports.reject_report(reported.pk, why="As designed.", actor=ana, now=NOW)
     send_due_messages(now=NOW)
     assert told("rui@example.org") == [("rejected", "sent", "reported it: rui")]
     assert "As designed." in Message.objects.filter(occasion="rejected")[0].body

@@ -33,7 +33,7 @@ def test_a_question_that_is_still_asked_stays_with_its_younger_times() -> None:
     for age in (402, 401, 399):
         gate_log.save_questions([GateQuestion(at=NOW - age * DAY, consumer="etl", request_id="the job", **facts)])
     assert retention.prune_questions(now=NOW, retention=timedelta(days=400)) == 0
-    assert [one.at for one in GateQuestion.objects.get().again.all()] == [NOW - 399 * DAY]
+    assert [repeated.at for repeated in GateQuestion.objects.get().again.all()] == [NOW - 399 * DAY]
     assert retention.prune_questions(now=NOW, retention=timedelta(days=398)) == 1
 
 

@@ -28,7 +28,7 @@ def stage() -> FailingDataset:
 
 
 @pytest.fixture
-def told(stage: FailingDataset) -> Incident:
+def told_incident(stage: FailingDataset) -> Incident:
     """An incident that the team was told of, and which a person has resolved just now."""
     incident = stage.opened()
     send_due_messages(now=NOW)
@@ -56,20 +56,20 @@ def states() -> list[tuple[str, str]]:
     return list(Message.objects.order_by("pk").values_list("occasion", "state"))
 
 
-def test_what_nobody_has_in_hand_is_told_to_nobody(told: Incident) -> None:
-    reopen(told)
+def test_what_nobody_has_in_hand_is_told_to_nobody(told_incident: Incident) -> None:
+    reopen(told_incident)
     send()
     assert states() == [("opened", "sent"), ("resolved", "dropped")]
 
 
 def test_what_is_being_sent_at_that_moment_is_told_to_be_taken_back(
-    told: Incident, monkeypatch: pytest.MonkeyPatch
+    told_incident: Incident, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     deliver = Email.send
 
     def reopened_meanwhile(channel: Email, note: Notification, address: str, *, now: datetime) -> str:
         monkeypatch.undo()
-        reopen(told)
+        reopen(told_incident)
         return deliver(channel, note, address, now=now)
 
     monkeypatch.setattr(Email, "send", reopened_meanwhile)
@@ -79,11 +79,11 @@ def test_what_is_being_sent_at_that_moment_is_told_to_be_taken_back(
     assert subjects() == ["[opened]", "[resolved]", "[reopened]"]
 
 
-def test_what_came_later_does_not_arrive_first(told: Incident) -> None:
+def test_what_came_later_does_not_arrive_first(told_incident: Incident) -> None:
     """A sender was killed with it: for as long as nobody knows, the next message of that incident waits."""
     resolved = Message.objects.filter(occasion="resolved")
     resolved.update(leased_until=Now() + sender.LEASE)
-    reopen(told)
+    reopen(told_incident)
     send()
     assert subjects() == ["[opened]"]
     resolved.update(leased_until=Now() - timedelta(seconds=1))
@@ -92,10 +92,10 @@ def test_what_came_later_does_not_arrive_first(told: Incident) -> None:
 
 
 def test_what_did_not_arrive_before_it_was_taken_back_is_not_the_last_word(
-    told: Incident, monkeypatch: pytest.MonkeyPatch
+    told_incident: Incident, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def down_meanwhile(channel: Email, note: Notification, address: str, *, now: datetime) -> str:
-        reopen(told)
+        reopen(told_incident)
         raise DeliveryError("The mail server is down.", retry_after=HOUR)
 
     monkeypatch.setattr(Email, "send", down_meanwhile)
@@ -110,8 +110,8 @@ def test_what_did_not_arrive_before_it_was_taken_back_is_not_the_last_word(
 
 def resolved_while_collected(stage: FailingDataset) -> Incident:
     """That it began and that it is over wait for the digest of the only route."""
-    said = {"channel": "email", "address": "ops@example.org", "digest": "hourly"}
-    routes.set_route(stage.dataset.team, said, actor="ana", now=NOW)
+    route = {"channel": "email", "address": "ops@example.org", "digest": "hourly"}
+    routes.set_route(stage.dataset.team, route, actor="ana", now=NOW)
     incident = stage.opened()
     send_due_messages(now=NOW)
     resolve(incident)

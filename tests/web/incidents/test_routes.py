@@ -38,9 +38,9 @@ def stage() -> FailingDataset:
     return FailingDataset()
 
 
-def route(stage: FailingDataset, address: str = "ops@example.org", **said: Any) -> Route:
-    said = {"channel": "email", "address": address, "zone": "America/New_York", **said}
-    return routes.set_route(stage.dataset.team, said, actor="ana", now=NOW)
+def route(stage: FailingDataset, address: str = "ops@example.org", **fields: Any) -> Route:
+    fields = {"channel": "email", "address": address, "zone": "America/New_York", **fields}
+    return routes.set_route(stage.dataset.team, fields, actor="ana", now=NOW)
 
 
 def tell(at: datetime) -> None:
@@ -79,8 +79,8 @@ def test_where_no_route_takes_it_the_timeline_says_so(stage: FailingDataset) -> 
     route(stage, tiers=[0])
     incident = stage.opened()
     assert not incident.messages.exists()
-    said = IncidentEvent.objects.get(kind="not_told").text
-    assert said == "opened: no route of team flight-ops takes tier 1, consistency, high"
+    text = IncidentEvent.objects.get(kind="not_told").text
+    assert text == "opened: no route of team flight-ops takes tier 1, consistency, high"
 
 
 def test_who_heard_of_the_beginning_hears_of_the_end_though_the_route_takes_it_no_more(stage: FailingDataset) -> None:
@@ -248,7 +248,7 @@ def test_looking_for_what_is_due_writes_nothing_where_there_is_nothing(
 
 
 @pytest.mark.parametrize(
-    ("said", "field", "why"),
+    ("fields", "field", "why"),
     [
         ({"channel": "emial"}, "channel", "Did you mean `email`"),
         ({"address": "nobody"}, "address", "no e-mail address"),
@@ -264,10 +264,10 @@ def test_looking_for_what_is_due_writes_nothing_where_there_is_nothing(
     ],
 )
 def test_what_cannot_work_is_refused_by_field(
-    stage: FailingDataset, said: dict[str, Any], field: str, why: str
+    stage: FailingDataset, fields: dict[str, Any], field: str, why: str
 ) -> None:
     with pytest.raises(Refused) as refused:
-        route(stage, **said)
+        route(stage, **fields)
     assert why in refused.value.fields[field]
     assert not Route.objects.exists()
 
@@ -303,10 +303,10 @@ def test_a_route_is_made_changed_and_taken_away(stage: FailingDataset) -> None:
     owner = signed_in(stage, Role.OWNER)
     made = owner.post(WHERE, HOOK, content_type="application/json")
     assert made.status_code == 201
-    one = f"{WHERE}/{made.json()['id']}"
-    changed = owner.patch(one, {"quiet_from": "22:00", "quiet_to": "07:00"}, content_type="application/json")
+    address = f"{WHERE}/{made.json()['id']}"
+    changed = owner.patch(address, {"quiet_from": "22:00", "quiet_to": "07:00"}, content_type="application/json")
     assert (changed.json()["quiet_from"], changed.json()["least"]) == ("22:00:00", "high")
-    assert owner.delete(one).status_code == 204
+    assert owner.delete(address).status_code == 204
     assert owner.get(WHERE).json() == []
     assert list(AuditEntry.objects.order_by("pk").values_list("action", flat=True)) == [
         "set route",
@@ -319,13 +319,13 @@ def test_a_route_is_made_changed_and_taken_away(stage: FailingDataset) -> None:
 def test_a_secret_address_is_shown_to_nobody_again(stage: FailingDataset) -> None:
     owner = signed_in(stage, Role.OWNER)
     made = owner.post(WHERE, HOOK, content_type="application/json")
-    one = f"{WHERE}/{made.json()['id']}"
+    address = f"{WHERE}/{made.json()['id']}"
     page = f"/teams/flight-ops/routes/{made.json()['id']}"
     viewer = signed_in(stage, Role.VIEWER)
     answers = [
         made,
         owner.get(WHERE),
-        owner.get(one),
+        owner.get(address),
         viewer.get(WHERE),
         owner.get(page),
         owner.get("/teams/flight-ops/routes"),

@@ -45,8 +45,8 @@ class Past:
         ]
         self.datasets[0].copies.update(monitored_from=ago(50))
         self.tests = [
-            make.quality_test(one, category, key=f"{category}-{number}", created_at=ago(55))
-            for one in self.datasets
+            make.quality_test(dataset, category, key=f"{category}-{number}", created_at=ago(55))
+            for dataset in self.datasets
             for category in CATEGORIES
             for number in (1, 2)
         ]
@@ -61,7 +61,7 @@ class Past:
 
     def _detected(self, number: int) -> None:
         test = self.luck.choice(self.tests)
-        siblings = [one for one in self.tests if (one.dataset, one.category) == (test.dataset, test.category)]
+        siblings = [other for other in self.tests if (other.dataset, other.category) == (test.dataset, test.category)]
         lives = [self._life() for _ in range(self.luck.randint(1, 3))]
         over = None if any(end is None for _, end in lives) else max(end for _, end in lives if end is not None)
         false = over is not None and self.luck.random() < 0.4
@@ -129,43 +129,43 @@ def alive(start: datetime, end: datetime | None, at: datetime) -> bool:
 
 
 def in_grace(incident: Incident, at: datetime) -> bool:
-    one = incident.dataset
-    return one.grace_until is not None and one.onboarded_at <= at < one.grace_until
+    dataset = incident.dataset
+    return dataset.grace_until is not None and dataset.onboarded_at <= at < dataset.grace_until
 
 
 def lived(incident: Incident, at: datetime, test: str = "") -> bool:
     spans = incident.spans.all()
-    return any(alive(one.began_at, one.ended_at, at) for one in spans if test in ("", one.unit.test.key))
+    return any(alive(span.began_at, span.ended_at, at) for span in spans if test in ("", span.unit.test.key))
 
 
 def is_real(incident: Incident) -> bool:
     return not incident.reported and incident.resolution != "false_positive"
 
 
-def is_missed(told: Incident, at: datetime) -> bool:
+def is_missed(reported: Incident, at: datetime) -> bool:
     if (
-        not told.reported
-        or told.acknowledged_at is None
-        or not alive(told.report.occurred_at, told.report.fixed_at, at)
+        not reported.reported
+        or reported.acknowledged_at is None
+        or not alive(reported.report.occurred_at, reported.report.fixed_at, at)
     ):
         return False
-    about = Interval(told.report.start, told.report.end)
-    rivals = Incident.objects.filter(dataset=told.dataset, reported=False).exclude(resolution="false_positive")
-    covering = [one for one in rivals if any(Interval(s.start, s.end).overlaps(about) for s in one.spans.all())]
-    return not any(lived(one, at) for one in covering)
+    about = Interval(reported.report.start, reported.report.end)
+    rivals = Incident.objects.filter(dataset=reported.dataset, reported=False).exclude(resolution="false_positive")
+    covering = [rival for rival in rivals if any(Interval(s.start, s.end).overlaps(about) for s in rival.spans.all())]
+    return not any(lived(rival, at) for rival in covering)
 
 
 def putting_in(number: str, test: str = "") -> set[int]:
     """The incidents that put a minute into TP, FP or FN."""
     sides = {
-        "tp": lambda one, at: is_real(one) and lived(one, at, test),
-        "fp": lambda one, at: not one.reported and not is_real(one) and lived(one, at, test),
-        "fn": lambda one, at: is_missed(one, at),
+        "tp": lambda incident, at: is_real(incident) and lived(incident, at, test),
+        "fp": lambda incident, at: not incident.reported and not is_real(incident) and lived(incident, at, test),
+        "fn": lambda incident, at: is_missed(incident, at),
     }
     return {
-        one.pk
-        for one in Incident.objects.select_related("dataset", "report")
-        if any(sides[number](one, at) and not in_grace(one, at) for at in minutes())
+        incident.pk
+        for incident in Incident.objects.select_related("dataset", "report")
+        if any(sides[number](incident, at) and not in_grace(incident, at) for at in minutes())
     }
 
 
@@ -175,30 +175,32 @@ SEEDS = range(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_lists_are_exactly_the_incidents_that_were_counted(seed: int) -> None:
     Past(seed)
-    found = scores_of(WINDOW, now=NOW)
-    for number, counted in (("tp", found.whole.real), ("fp", found.whole.false), ("fn", found.whole.missed)):
-        assert {one.pk for one in drilldown_incidents(number, WINDOW, ALL_DATASETS)} == putting_in(number), number
+    scores = scores_of(WINDOW, now=NOW)
+    for number, counted in (("tp", scores.whole.real), ("fp", scores.whole.false), ("fn", scores.whole.missed)):
+        assert {incident.pk for incident in drilldown_incidents(number, WINDOW, ALL_DATASETS)} == putting_in(number), (
+            number
+        )
         assert counted == len(putting_in(number))
-    assert [one.pk for one in drilldown_incidents("unsettled", WINDOW, ALL_DATASETS).order_by("pk")] == list(
-        found.unsettled
+    assert [incident.pk for incident in drilldown_incidents("unsettled", WINDOW, ALL_DATASETS).order_by("pk")] == list(
+        scores.unsettled
     )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_the_list_of_each_group_has_as_many_incidents_as_the_group_counts(seed: int) -> None:
     past = Past(seed)
-    found = scores_of(WINDOW, now=NOW)
+    scores = scores_of(WINDOW, now=NOW)
     for grouping in ("team", "tier", "category", "dataset"):
-        for one in found.by(grouping):
-            scope = Scope(**{grouping: int(one.name) if grouping == "tier" else one.name})  # type: ignore[arg-type]
-            assert_lists(found, one.real, one.false, one.missed, scope)
-    for one in with_test_names(found.by("test")):
-        assert_lists(found, one.real, one.false, one.missed, Scope(dataset=one.dataset, test=one.test))
-    assert {one.key for one in found.by("test")} <= {test.pk for test in past.tests}
+        for group in scores.by(grouping):
+            scope = Scope(**{grouping: int(group.name) if grouping == "tier" else group.name})  # type: ignore[arg-type]
+            assert_lists(scores, group.real, group.false, group.missed, scope)
+    for group in with_test_names(scores.by("test")):
+        assert_lists(scores, group.real, group.false, group.missed, Scope(dataset=group.dataset, test=group.test))
+    assert {group.key for group in scores.by("test")} <= {test.pk for test in past.tests}
 
 
-def assert_lists(found: Scores, real: int, false: int, missed: int, scope: Scope) -> None:
-    counted = {number: drilldown_incidents(number, found.window, scope).count() for number in ("tp", "fp", "fn")}
+def assert_lists(scores: Scores, real: int, false: int, missed: int, scope: Scope) -> None:
+    counted = {number: drilldown_incidents(number, scores.window, scope).count() for number in ("tp", "fp", "fn")}
     assert counted == {"tp": real, "fp": false, "fn": missed}, scope
 
 
@@ -207,29 +209,33 @@ def test_scores_narrowed_to_a_group_are_those_of_the_group(seed: int) -> None:
     Past(seed)
     whole = scores_of(WINDOW, now=NOW)
     for grouping in ("team", "tier", "category", "dataset"):
-        for one in whole.by(grouping):
-            scope = Scope(**{grouping: int(one.name) if grouping == "tier" else one.name})  # type: ignore[arg-type]
+        for group in whole.by(grouping):
+            scope = Scope(**{grouping: int(group.name) if grouping == "tier" else group.name})  # type: ignore[arg-type]
             alone = scores_of(WINDOW, now=NOW, scope=scope).whole
-            assert (alone.durations, alone.data, alone.unsettled) == (one.durations, one.data, one.unsettled), scope
+            assert (alone.durations, alone.data, alone.unsettled) == (group.durations, group.data, group.unsettled), (
+                scope
+            )
 
 
 @pytest.mark.parametrize("seed", SEEDS)
 def test_questions_that_failed_are_those_that_met_something_real(seed: int) -> None:
     past = Past(seed)
-    found = scores_of(WINDOW, now=NOW)
+    scores = scores_of(WINDOW, now=NOW)
     asked = first_times(past.asked)
-    assert any(one not in asked and WINDOW.contains(one.at) for one in past.asked)
-    met = {number: culprits(one) for number, one in enumerate(asked)}
-    assert (found.queries.asked, found.queries.failed) == (len(asked), sum(map(bool, met.values())))
-    assert {one.pk for one in drilldown_incidents("queries", WINDOW, ALL_DATASETS)} == set().union(*met.values())
+    assert any(question not in asked and WINDOW.contains(question.at) for question in past.asked)
+    met = {number: culprits(question) for number, question in enumerate(asked)}
+    assert (scores.queries.asked, scores.queries.failed) == (len(asked), sum(map(bool, met.values())))
+    assert {incident.pk for incident in drilldown_incidents("queries", WINDOW, ALL_DATASETS)} == set().union(
+        *met.values()
+    )
 
 
 def first_times(asked: list[GateQuestion]) -> list[GateQuestion]:
     """Each request at its first time in the window, whether it was asked before that or not."""
     first: dict[str, GateQuestion] = {}
-    for one in asked:
-        if WINDOW.contains(one.at):
-            first.setdefault(one.request_id, one)
+    for question in asked:
+        if WINDOW.contains(question.at):
+            first.setdefault(question.request_id, question)
     return list(first.values())
 
 
@@ -238,28 +244,29 @@ def culprits(question: GateQuestion) -> set[int]:
     spans = Span.objects.filter(copy=question.copy, incident__reported=False).exclude(
         incident__resolution="false_positive"
     )
-    found = {
-        one.incident_id
-        for one in spans
-        if alive(one.began_at, one.ended_at, question.at) and Interval(one.start, one.end).overlaps(about)
+    culprit_ids = {
+        span.incident_id
+        for span in spans
+        if alive(span.began_at, span.ended_at, question.at) and Interval(span.start, span.end).overlaps(about)
     }
     reports = UserReport.objects.filter(
         incident__dataset=question.copy.dataset, incident__acknowledged_at__isnull=False
     )
-    return found | {
-        one.pk
-        for one in reports
-        if alive(one.occurred_at, one.fixed_at, question.at) and Interval(one.start, one.end).overlaps(about)
+    return culprit_ids | {
+        details.pk
+        for details in reports
+        if alive(details.occurred_at, details.fixed_at, question.at)
+        and Interval(details.start, details.end).overlaps(about)
     }
 
 
 def test_what_is_behind_the_data_level_lived_while_the_dataset_was_monitored() -> None:
     Past(3)
     everything = putting_in("tp") | putting_in("fn")
-    listed = {one.pk for one in drilldown_incidents("data", WINDOW, ALL_DATASETS)}
+    listed = {incident.pk for incident in drilldown_incidents("data", WINDOW, ALL_DATASETS)}
     assert listed < everything
-    for one in Incident.objects.filter(pk__in=everything - listed).select_related("dataset"):
-        assert not any(lived(one, at) for at in minutes() if at >= ago(50)), one
+    for incident in Incident.objects.filter(pk__in=everything - listed).select_related("dataset"):
+        assert not any(lived(incident, at) for at in minutes() if at >= ago(50)), incident
 
 
 def test_a_life_without_length_is_behind_nothing() -> None:
@@ -279,11 +286,11 @@ def test_a_number_that_is_none_is_refused_with_the_nearest() -> None:
 
 
 def test_times_are_measured_from_what_is_said() -> None:
-    one = make.dataset("flights")
-    test = make.quality_test(one)
+    dataset = make.dataset("flights")
+    test = make.quality_test(dataset)
     for opened, lasted in ((5, 1), (4, 3), (3, 2)):
         row = make.incident(
-            one,
+            dataset,
             Category.DUPLICATES,
             opened_at=NOW - opened * HOUR,
             acknowledged_at=NOW - opened * HOUR + 6 * MINUTE,
@@ -293,13 +300,13 @@ def test_times_are_measured_from_what_is_said() -> None:
         )
         unit = make.unit(test, over=Interval(NOW - opened * DAY, NOW))
         make.span(row, unit, began_at=row.opened_at - 10 * MINUTE)
-    make.incident(one, Category.DUPLICATES, opened_at=NOW - HOUR)
+    make.incident(dataset, Category.DUPLICATES, opened_at=NOW - HOUR)
     false = {"resolution": "false_positive", "false_positive": "wrong_test", "state": IncidentState.RESOLVED}
-    make.incident(one, Category.OTHERS, opened_at=NOW - HOUR, resolved_at=NOW - MINUTE, **false)
-    told = response_times_of(Interval(NOW - DAY, NOW))
-    assert (told.detect.n, told.detect.median) == (3, 10 * MINUTE)
-    assert (told.acknowledge.mean, told.acknowledge.waiting) == (6 * MINUTE, 1)
-    assert (told.resolve.median, told.resolve.p90, told.resolve.waiting) == (2 * HOUR, 3 * HOUR, 1)
+    make.incident(dataset, Category.OTHERS, opened_at=NOW - HOUR, resolved_at=NOW - MINUTE, **false)
+    times = response_times_of(Interval(NOW - DAY, NOW))
+    assert (times.detect.n, times.detect.median) == (3, 10 * MINUTE)
+    assert (times.acknowledge.mean, times.acknowledge.waiting) == (6 * MINUTE, 1)
+    assert (times.resolve.median, times.resolve.p90, times.resolve.waiting) == (2 * HOUR, 3 * HOUR, 1)
     for number, counted in (("detect", 4), ("acknowledge", 3), ("resolve", 3)):
         assert drilldown_incidents(number, Interval(NOW - DAY, NOW), ALL_DATASETS).count() == counted
 

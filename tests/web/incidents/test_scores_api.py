@@ -41,16 +41,16 @@ def _ten_hours_later(settings: Settings, db: None) -> None:
 @pytest.fixture
 def stage() -> FailingDataset:
     """Three hours that were real, one hour that was a wrong test's, and something open since four hours."""
-    told = FailingDataset()
-    real = told.opened()
-    told.passes(Unit.objects.get(test__category=Category.CONSISTENCY), at=NOW + 3 * HOUR)
+    failing_dataset = FailingDataset()
+    real = failing_dataset.opened()
+    failing_dataset.passes(Unit.objects.get(test__category=Category.CONSISTENCY), at=NOW + 3 * HOUR)
     process_flips(now=NOW + 3 * HOUR)
-    wrong = told.opened(category=Category.DUPLICATES)
+    wrong = failing_dataset.opened(category=Category.DUPLICATES)
     force = {"resolution": "false_positive", "false_positive": "wrong_test", "why": "Fine.", "actor": "ana"}
     resolution.resolve_by_force(wrong.pk, **force, now=NOW + HOUR)
-    told.opened(category=Category.OTHERS, at=NOW + 6 * HOUR)
+    failing_dataset.opened(category=Category.OTHERS, at=NOW + 6 * HOUR)
     assert real.pk != wrong.pk
-    return told
+    return failing_dataset
 
 
 @pytest.fixture
@@ -68,28 +68,30 @@ def asked(client: Client, path: str, **params: Any) -> Any:
 
 
 def test_the_whole_and_its_groups(ana: Client) -> None:
-    told = asked(ana, "scores", by="category")
-    assert (told["tp"], told["fp"], told["precision"]) == (7 * 3600, 3600, 0.875)
-    assert (told["tp_incidents"], told["fp_incidents"], told["unsettled_incidents"]) == (2, 1, 1)
-    assert (told["incident_share"], told["quality"]) == (0.7, pytest.approx(0.3))
-    assert told["times"]["resolve"] | {"incidents": 1, "median": 3 * 3600.0, "waiting": 1} == told["times"]["resolve"]
-    groups = {one["name"]: one for one in told["groups"]}
+    scores = asked(ana, "scores", by="category")
+    assert (scores["tp"], scores["fp"], scores["precision"]) == (7 * 3600, 3600, 0.875)
+    assert (scores["tp_incidents"], scores["fp_incidents"], scores["unsettled_incidents"]) == (2, 1, 1)
+    assert (scores["incident_share"], scores["quality"]) == (0.7, pytest.approx(0.3))
+    assert (
+        scores["times"]["resolve"] | {"incidents": 1, "median": 3 * 3600.0, "waiting": 1} == scores["times"]["resolve"]
+    )
+    groups = {group["name"]: group for group in scores["groups"]}
     assert (groups["consistency"]["tp"], groups["duplicates"]["precision"]) == (3 * 3600, 0)
     assert groups["duplicates"]["queries"] is None
 
 
 @pytest.mark.parametrize(("by", "name"), [("team", "flight-ops"), ("tier", "1"), ("dataset", "flights")])
 def test_a_group_that_holds_everything_is_the_whole(ana: Client, by: str, name: str) -> None:
-    told = asked(ana, "scores", by=by)
-    (one,) = told["groups"]
-    assert one["name"] == name
-    assert {key: told[key] for key in one if key in told} == {key: one[key] for key in one if key in told}
+    scores = asked(ana, "scores", by=by)
+    (group,) = scores["groups"]
+    assert group["name"] == name
+    assert {key: scores[key] for key in group if key in scores} == {key: group[key] for key in group if key in scores}
 
 
 def test_groups_come_in_pages(ana: Client) -> None:
     first, second = (asked(ana, "scores", by="test", limit=2, offset=at) for at in (0, 2))
     assert (len(first["groups"]), len(second["groups"]), first["groups_count"]) == (2, 1, 3)
-    assert all(one["test"] and one["dataset"] == "flights" for one in first["groups"] + second["groups"])
+    assert all(group["test"] and group["dataset"] == "flights" for group in first["groups"] + second["groups"])
 
 
 def test_the_list_behind_a_number_is_what_was_counted(ana: Client) -> None:
@@ -101,10 +103,10 @@ def test_the_list_behind_a_number_is_what_was_counted(ana: Client) -> None:
 
 
 def test_tests_to_tune_are_told_with_the_reason(ana: Client) -> None:
-    (one,) = asked(ana, "scores/noisy-tests")
-    assert (one["dataset"], one["advice"], one["precision"]) == ("flights", "tune", 0)
-    assert one["because"] == "Its only incident was false: 1 wrong test"
-    assert one["false_positives"] == {"wrong_test": 1, "wrong_sla": 0, "planned_change": 0}
+    (noisy_test,) = asked(ana, "scores/noisy-tests")
+    assert (noisy_test["dataset"], noisy_test["advice"], noisy_test["precision"]) == ("flights", "tune", 0)
+    assert noisy_test["because"] == "Its only incident was false: 1 wrong test"
+    assert noisy_test["false_positives"] == {"wrong_test": 1, "wrong_sla": 0, "planned_change": 0}
 
 
 @pytest.mark.parametrize(
@@ -133,12 +135,12 @@ def test_each_link_of_the_page_lists_as_many_incidents_as_it_says(ana: Client) -
     links = [unescape(link) for link in re.findall(r'href="(/incidents\?behind=[^"]*)"', html)]
     assert links
     for link in links:
-        said = {name: values[0] for name, values in parse_qs(urlsplit(link).query).items()}
-        found = ana.get(link)
-        assert found.status_code == 200
-        n = asked(ana, "incidents", **said)["count"]
+        parameters = {name: values[0] for name, values in parse_qs(urlsplit(link).query).items()}
+        page = ana.get(link)
+        assert page.status_code == 200
+        n = asked(ana, "incidents", **parameters)["count"]
         assert n > 0
-        assert f"<h1>{n} incident" in found.content.decode(), link
+        assert f"<h1>{n} incident" in page.content.decode(), link
 
 
 def test_the_file_has_a_line_a_group(ana: Client) -> None:
@@ -174,13 +176,13 @@ def test_scores_on_the_command_line(stage: FailingDataset, capsys: pytest.Captur
 
 
 def failing(name: str, category: Category = Category.DUPLICATES, **fields: Any) -> tuple[Dataset, Incident]:
-    one = make.dataset(name, **fields)
-    unit = make.unit(make.quality_test(one, category), verdict="fail")  # type: ignore[arg-type]
-    return one, make.incident(one, category, unit, opened_at=LATER - HOUR)
+    dataset = make.dataset(name, **fields)
+    unit = make.unit(make.quality_test(dataset, category), verdict="fail")  # type: ignore[arg-type]
+    return dataset, make.incident(dataset, category, unit, opened_at=LATER - HOUR)
 
 
 def states(client: Client) -> dict[str, str]:
-    return {one["dataset"]: one["state"] for one in asked(client, "status")["results"]}
+    return {row["dataset"]: row["state"] for row in asked(client, "status")["results"]}
 
 
 def test_what_is_quiet_goes_by_its_name_everywhere(ana: Client) -> None:
@@ -191,8 +193,8 @@ def test_what_is_quiet_goes_by_its_name_everywhere(ana: Client) -> None:
     _, held = failing("held_back")
     make.message(held, MessageState.HELD, held_by=snoozed)
     wanted = {"loud": "fail", "settling": "grace", "sleeping": "snoozed", "held_back": "suppressed"}
-    told = states(ana)
-    assert {name: told[name] for name in wanted} == wanted
+    shown = states(ana)
+    assert {name: shown[name] for name in wanted} == wanted
     html = ana.get("/datasets").content.decode()
     for name, state in wanted.items():
         row = html.split(f'href="/datasets/{name}"')[1].split("</tbody>")[0]
@@ -204,29 +206,33 @@ def test_what_is_quiet_goes_by_its_name_everywhere(ana: Client) -> None:
 
 
 def test_one_snoozed_incident_does_not_hide_another_of_its_category(ana: Client) -> None:
-    one, _ = failing("flights_too")
-    test = make.quality_test(one, Category.DUPLICATES)
-    second = make.incident(one, Category.DUPLICATES, make.unit(test, verdict="fail"), opened_at=LATER)  # type: ignore[arg-type]
+    dataset, _ = failing("flights_too")
+    test = make.quality_test(dataset, Category.DUPLICATES)
+    second = make.incident(dataset, Category.DUPLICATES, make.unit(test, verdict="fail"), opened_at=LATER)  # type: ignore[arg-type]
     Incident.objects.filter(pk=second.pk).update(snoozed_until=LATER + DAY)
     assert states(ana)["flights_too"] == "fail"
 
 
 def test_a_confirmed_report_fails_what_its_tests_pass(ana: Client) -> None:
-    one = make.dataset("trusted")
-    make.unit(make.quality_test(one, Category.DUPLICATES))
-    told = make.incident(one, Category.DUPLICATES, reported=True, state=IncidentState.WAITING)
+    dataset = make.dataset("trusted")
+    make.unit(make.quality_test(dataset, Category.DUPLICATES))
+    reported = make.incident(dataset, Category.DUPLICATES, reported=True, state=IncidentState.WAITING)
     assert states(ana)["trusted"] == "reported"
-    Incident.objects.filter(pk=told.pk).update(state=IncidentState.ACKNOWLEDGED, acknowledged_at=LATER)
+    Incident.objects.filter(pk=reported.pk).update(state=IncidentState.ACKNOWLEDGED, acknowledged_at=LATER)
     assert states(ana)["trusted"] == "fail"
-    (cell,) = [one for one in health_of([one], now=LATER)[one.pk].categories if one.category == Category.DUPLICATES]
-    assert (cell.verdict, cell.incident and cell.incident.pk) == ("pass", told.pk)
+    (cell,) = [
+        health
+        for health in health_of([dataset], now=LATER)[dataset.pk].categories
+        if health.category == Category.DUPLICATES
+    ]
+    assert (cell.verdict, cell.incident and cell.incident.pk) == ("pass", reported.pk)
 
 
 def test_states_are_narrowed_and_come_worst_first(ana: Client) -> None:
     failing("loud", tier=4)
     make.unit(make.quality_test(make.dataset("quiet", tier=4)))
-    told = asked(ana, "status", tier=4)
-    assert [(one["dataset"], one["state"]) for one in told["results"]] == [("loud", "fail"), ("quiet", "pass")]
+    status = asked(ana, "status", tier=4)
+    assert [(row["dataset"], row["state"]) for row in status["results"]] == [("loud", "fail"), ("quiet", "pass")]
     assert asked(ana, "status", tier=4, state="pass")["count"] == 1
-    (cell,) = [one for one in told["results"][0]["categories"] if one["category"] == "duplicates"]
+    (cell,) = [category for category in status["results"][0]["categories"] if category["category"] == "duplicates"]
     assert (cell["state"], cell["verdict"], cell["not_passing"]) == ("fail", "fail", 1)

@@ -38,19 +38,21 @@ def test_scores_are_shares_of_time() -> None:
         wrong.pk, resolution="false_positive", false_positive="wrong_test", why="Fine.", actor="ana", now=NOW + HOUR
     )
     ana = factories.user("ana")
-    told = user_reports.file_report(stage.dataset, "others", DAY_BEFORE, text="Odd.", reporter=ana, now=NOW + 5 * HOUR)
-    actions.acknowledge(told.pk, actor=ana, now=NOW + 6 * HOUR)
-    user_reports.declare_fixed(told.pk, why="", actor=ana, now=NOW + 7 * HOUR)
-    found = scores_of(WINDOW, now=LATER)
-    assert (found.durations.precision, found.durations.recall) == (0.75, 0.6)
-    assert (found.incident_share, found.quality) == (0.5, 0.5)
-    assert [(score.dataset, score.quality) for score in found.datasets] == [("flights", 0.5)]
+    reported = user_reports.file_report(
+        stage.dataset, "others", DAY_BEFORE, text="Odd.", reporter=ana, now=NOW + 5 * HOUR
+    )
+    actions.acknowledge(reported.pk, actor=ana, now=NOW + 6 * HOUR)
+    user_reports.declare_fixed(reported.pk, why="", actor=ana, now=NOW + 7 * HOUR)
+    scores = scores_of(WINDOW, now=LATER)
+    assert (scores.durations.precision, scores.durations.recall) == (0.75, 0.6)
+    assert (scores.incident_share, scores.quality) == (0.5, 0.5)
+    assert [(score.dataset, score.quality) for score in scores.datasets] == [("flights", 0.5)]
 
 
 def test_what_is_open_counts_to_now_and_is_named() -> None:
     incident = FailingDataset().opened()
-    found = scores_of(WINDOW, now=LATER)
-    assert (found.durations.tp, found.unsettled) == (10 * HOUR, (incident.pk,))
+    scores = scores_of(WINDOW, now=LATER)
+    assert (scores.durations.tp, scores.unsettled) == (10 * HOUR, (incident.pk,))
 
 
 def test_questions_that_met_bad_data_count_once_a_request() -> None:
@@ -58,8 +60,8 @@ def test_questions_that_met_bad_data_count_once_a_request() -> None:
     live_for(stage, 3)
     for hours, request_id in ((1, "a"), (2, "a"), (5, "b")):
         gate.ask_gate(gate.CopyQuestion("flights", BAD_DAY, "etl", "dc2", request_id), now=NOW + hours * HOUR)
-    found = scores_of(WINDOW, now=LATER)
-    assert (found.queries.failed, found.queries.asked) == (1, 2)
+    scores = scores_of(WINDOW, now=LATER)
+    assert (scores.queries.failed, scores.queries.asked) == (1, 2)
 
 
 def test_a_job_that_asks_again_under_one_name_counts_in_every_window_that_it_asks_in() -> None:
@@ -67,11 +69,11 @@ def test_a_job_that_asks_again_under_one_name_counts_in_every_window_that_it_ask
     live_for(stage, 3)
     for hours in (1, 2, 5, 8):
         gate.ask_gate(gate.CopyQuestion("flights", BAD_DAY, "etl", "dc2", "the job"), now=NOW + hours * HOUR)
-    told = [
+    query_levels = [
         scores_of(Interval(NOW + a * HOUR, NOW + b * HOUR), now=LATER).queries
         for a, b in ((0, 3), (2, 6), (3, 9), (9, 10))
     ]
-    assert [(one.failed, one.asked) for one in told] == [(1, 1), (1, 1), (0, 1), (0, 0)]
+    assert [(level.failed, level.asked) for level in query_levels] == [(1, 1), (1, 1), (0, 1), (0, 0)]
 
 
 def test_a_grace_period_is_left_out() -> None:
@@ -92,8 +94,8 @@ def test_the_gate_on_the_command_line_ends_with_3_where_it_blocks(capsys: pytest
     incident = FailingDataset().opened()
     with pytest.raises(SystemExit) as ended:
         call_command("gate", "flights", "2026-11-16", "2026-11-17", dc="dc2", json=True)
-    said = json.loads(capsys.readouterr().out)
-    assert (ended.value.code, said["verdict"], said["incidents"]) == (3, "fail", [incident.pk])
+    reply = json.loads(capsys.readouterr().out)
+    assert (ended.value.code, reply["verdict"], reply["incidents"]) == (3, "fail", [incident.pk])
 
 
 def test_incidents_are_listed_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:

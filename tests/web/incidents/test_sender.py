@@ -51,14 +51,14 @@ def test_a_message_goes_to_the_team_and_says_what_since_when_and_where_to_look(s
     (message,) = mail.outbox
     incident = Incident.objects.get()
     assert message.to == ["ops@example.org"]
-    for said in (
+    for text in (
         "98.98%, needs > 99.9%",
         "Data: dc2: 2026-11-16",
         "Since: 2026-11-17 19:32 UTC",
         "Next rerun: 2026-11-17 19:37 UTC",
         f"/incidents/{incident.pk}",
     ):
-        assert said in message.body
+        assert text in message.body
     assert state() == ("sent", "")
 
 
@@ -123,10 +123,10 @@ def test_when_the_data_is_fresh_again_the_units_are_rerun_and_it_goes_out_if_the
     assert (message.state, message.why) == ("held", "waits for the rerun")
     again = Unit.objects.get(pk=failing.pk)
     assert (again.due_at, again.lane) == (NOW + HOUR, Lane.DUE)
-    told = IncidentEvent.objects.get(kind="message_released").text
+    text = IncidentEvent.objects.get(kind="message_released").text
     assert (
         f"held by #{late.spans.get().incident_id} from 2026-11-17 19:32 to 2026-11-17 20:32 UTC because flights@dc2 is stale"
-        in told
+        in text
     )
     stage.see(failing, Outcome.FAIL, at=NOW + HOUR + MINUTE)
     tell(NOW + HOUR + 2 * MINUTE)

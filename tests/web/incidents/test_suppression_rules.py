@@ -53,8 +53,11 @@ def test_a_rule_of_the_dataset_holds_as_freshness_does(stage: FailingDataset) ->
     tell(NOW)
     by = Incident.objects.get(category=Category.COMPLETENESS)
     assert state_of(Category.CONSISTENCY) == ("held", f"flights@dc2 fails in completeness: #{by.pk}")
-    said = IncidentEvent.objects.get(kind="suppressed")
-    assert (said.text, said.detail) == (f"by #{by.pk}: flights@dc2 fails in completeness: #{by.pk}", {"by": by.pk})
+    suppressed = IncidentEvent.objects.get(kind="suppressed")
+    assert (suppressed.text, suppressed.detail) == (
+        f"by #{by.pk}: flights@dc2 fails in completeness: #{by.pk}",
+        {"by": by.pk},
+    )
     stage.passes(missing, at=NOW + HOUR)
     stage.passes(other, at=NOW + HOUR + MINUTE)
     tell(NOW + HOUR + 2 * MINUTE)
@@ -167,11 +170,13 @@ def test_open_incidents_upstream_are_shown_the_nearest_first(stage: FailingDatas
     factories.edge(near, stage.dataset)
     factories.edge(far, near)
     factories.edge(stage.dataset, far)
-    for one in (far, near, unrelated, stage.dataset):
-        factories.incident(one, Category.FRESHNESS)
+    for dataset in (far, near, unrelated, stage.dataset):
+        factories.incident(dataset, Category.FRESHNESS)
     factories.incident(near, Category.OTHERS, resolved_at=NOW, state="resolved")
     factories.incident(near, Category.OTHERS, reported=True, state="waiting")
-    assert [(one.incident.dataset.name, one.steps) for one in open_upstream_incidents(stage.dataset)] == [
+    assert [
+        (upstream.incident.dataset.name, upstream.steps) for upstream in open_upstream_incidents(stage.dataset)
+    ] == [
         ("near", 1),
         ("far", 2),
     ]
@@ -188,12 +193,13 @@ def test_an_incident_says_over_the_api_by_which_it_is_suppressed_and_what_is_ope
     stage.fails()
     tell(NOW)
     by, held = (
-        Incident.objects.get(dataset=stage.dataset, category=one) for one in (Category.FRESHNESS, Category.CONSISTENCY)
+        Incident.objects.get(dataset=stage.dataset, category=category)
+        for category in (Category.FRESHNESS, Category.CONSISTENCY)
     )
     client = Client()
     client.force_login(factories.user())
-    said = client.get(f"/api/v1/incidents/{held.pk}").json()
-    assert (said["suppressed_by"], said["upstream"]) == (by.pk, [above.pk])
+    reply = client.get(f"/api/v1/incidents/{held.pk}").json()
+    assert (reply["suppressed_by"], reply["upstream"]) == (by.pk, [above.pk])
     assert client.get(f"/api/v1/incidents/{by.pk}").json()["suppressed_by"] is None
 
 

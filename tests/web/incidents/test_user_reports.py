@@ -35,10 +35,10 @@ def rui() -> User:
 
 
 def report(
-    stage: FailingDataset, by: User, over: Interval = BAD_DAY, *, now: datetime = NOW, **said: object
+    stage: FailingDataset, by: User, over: Interval = BAD_DAY, *, now: datetime = NOW, **fields: object
 ) -> Incident:
-    category = str(said.pop("category", "consistency"))
-    where = said.pop("where", None)
+    category = str(fields.pop("category", "consistency"))
+    where = fields.pop("where", None)
     copy = factories.copy_of(stage.dataset, str(where)) if where else None
     return user_reports.file_report(
         stage.dataset,
@@ -48,21 +48,21 @@ def report(
         reporter=by,
         now=now,
         copy=copy,
-        **said,  # type: ignore[arg-type]
+        **fields,  # type: ignore[arg-type]
     )
 
 
-def seen(told: Incident) -> tuple[str, int | None]:
-    told.refresh_from_db()
-    told.report.refresh_from_db()
-    return told.state, told.report.matched_incident_id
+def seen(reported: Incident) -> tuple[str, int | None]:
+    reported.refresh_from_db()
+    reported.report.refresh_from_db()
+    return reported.state, reported.report.matched_incident_id
 
 
 # Matching
 
 
 @pytest.mark.parametrize(
-    ("said", "state"),
+    ("fields", "state"),
     [
         ({}, "matched"),
         ({"where": "dc2"}, "matched"),
@@ -73,28 +73,28 @@ def seen(told: Incident) -> tuple[str, int | None]:
     ],
 )
 def test_it_is_explained_by_what_is_of_its_category_copy_and_data(
-    stage: FailingDataset, rui: User, said: dict[str, object], state: str
+    stage: FailingDataset, rui: User, fields: dict[str, object], state: str
 ) -> None:
     stage.opened()
-    assert seen(report(stage, rui, **said))[0] == state  # type: ignore[arg-type]
+    assert seen(report(stage, rui, **fields))[0] == state  # type: ignore[arg-type]
 
 
 def test_what_was_alive_when_it_was_seen_explains_it_and_ends_it(stage: FailingDataset, rui: User) -> None:
     incident = stage.opened()
     stage.passes(Unit.objects.get(), at=NOW + HOUR)
     process_flips(now=NOW + HOUR)
-    told = report(stage, rui, now=NOW + 3 * HOUR, occurred_at=NOW + 59 * MINUTE)
-    assert seen(told) == ("resolved", incident.pk)
-    assert (told.resolution, told.report.fixed_at) == ("auto", NOW + HOUR)
+    reported = report(stage, rui, now=NOW + 3 * HOUR, occurred_at=NOW + 59 * MINUTE)
+    assert seen(reported) == ("resolved", incident.pk)
+    assert (reported.resolution, reported.report.fixed_at) == ("auto", NOW + HOUR)
     late = report(stage, rui, now=NOW + 3 * HOUR, occurred_at=NOW + HOUR)
     assert seen(late) == ("waiting", None)
 
 
 def test_an_incident_that_opens_later_explains_it(stage: FailingDataset, rui: User) -> None:
-    told = report(stage, rui)
+    reported = report(stage, rui)
     other = report(stage, rui, DAY_BEFORE)
     incident = stage.opened(at=NOW + HOUR)
-    assert seen(told) == ("matched", incident.pk)
+    assert seen(reported) == ("matched", incident.pk)
     assert seen(other) == ("waiting", None)
     stage.fails(DAY_BEFORE, at=NOW + 2 * HOUR)
     process_flips(now=NOW + 2 * HOUR)
@@ -103,13 +103,13 @@ def test_an_incident_that_opens_later_explains_it(stage: FailingDataset, rui: Us
 
 def test_a_false_positive_explains_nothing_and_the_producers_are_asked_then(stage: FailingDataset, rui: User) -> None:
     incident = stage.opened()
-    told = report(stage, rui)
-    assert not Message.objects.filter(incident=told).exists()
+    reported = report(stage, rui)
+    assert not Message.objects.filter(incident=reported).exists()
     resolution.resolve_by_force(
         incident.pk, resolution="false_positive", false_positive="wrong_sla", why="No harm.", actor="b", now=NOW + HOUR
     )
-    assert seen(told) == ("waiting", None)
-    assert Message.objects.get(incident=told).occasion == "reported"
+    assert seen(reported) == ("waiting", None)
+    assert Message.objects.get(incident=reported).occasion == "reported"
     assert seen(report(stage, rui, now=NOW + HOUR, occurred_at=NOW))[0] == "waiting"
 
 
@@ -121,8 +121,8 @@ def test_what_is_reopened_explains_its_reports_again(stage: FailingDataset, rui:
         false.pk, resolution="false_positive", false_positive="wrong_test", why="Odd.", actor="b", now=NOW + HOUR
     )
     assert (seen(ended)[0], seen(unmatched)[0]) == ("resolved", "waiting")
-    for one in (accepted, false):
-        resolution.undo_resolution(one.pk, actor="b", now=NOW + 2 * HOUR)
+    for incident in (accepted, false):
+        resolution.undo_resolution(incident.pk, actor="b", now=NOW + 2 * HOUR)
     assert seen(ended) == ("matched", accepted.pk)
     assert seen(unmatched) == ("matched", false.pk)
     assert ended.report.fixed_at is None
@@ -131,37 +131,37 @@ def test_what_is_reopened_explains_its_reports_again(stage: FailingDataset, rui:
 def test_reports_follow_the_spans_of_a_split_and_a_merge(stage: FailingDataset, rui: User) -> None:
     stage.fails(DAY_BEFORE)
     incident = stage.opened()
-    told = report(stage, rui, DAY_BEFORE)
+    reported = report(stage, rui, DAY_BEFORE)
     made = merge_split.split_incident(incident.pk, [Unit.objects.get(start=DAY_BEFORE.start).pk], actor="ana", now=NOW)
-    assert seen(told) == ("matched", made.pk)
+    assert seen(reported) == ("matched", made.pk)
     merge_split.merge_incidents(incident.pk, made.pk, actor="ana", now=NOW)
-    assert seen(told) == ("matched", incident.pk)
+    assert seen(reported) == ("matched", incident.pk)
 
 
 # The producers' answer
 
 
 def test_an_acknowledged_report_ends_by_the_producers_word_only(stage: FailingDataset, rui: User) -> None:
-    told = report(stage, rui)
-    actions.acknowledge(told.pk, actor=rui, now=NOW)
+    reported = report(stage, rui)
+    actions.acknowledge(reported.pk, actor=rui, now=NOW)
     stage.opened(at=NOW + HOUR)
-    assert seen(told) == ("acknowledged", None)
+    assert seen(reported) == ("acknowledged", None)
 
 
 def test_who_insists_after_the_end_asks_the_producers_again(stage: FailingDataset, rui: User) -> None:
-    told = report(stage, rui)
-    actions.acknowledge(told.pk, actor=rui, now=NOW)
-    user_reports.declare_fixed(told.pk, why="Backfilled.", actor=rui, now=NOW + HOUR)
-    again = user_reports.dispute_report(told.pk, why="It is still odd.", actor=rui, now=NOW + 2 * HOUR)
+    reported = report(stage, rui)
+    actions.acknowledge(reported.pk, actor=rui, now=NOW)
+    user_reports.declare_fixed(reported.pk, why="Backfilled.", actor=rui, now=NOW + HOUR)
+    again = user_reports.dispute_report(reported.pk, why="It is still odd.", actor=rui, now=NOW + 2 * HOUR)
     assert (again.state, again.resolved_at, again.acknowledged_at) == ("waiting", None, None)
-    assert seen(told)[0] == "waiting"
-    assert told.report.fixed_at is None
+    assert seen(reported)[0] == "waiting"
+    assert reported.report.fixed_at is None
     with pytest.raises(Conflict, match="cannot dispute"):
-        user_reports.dispute_report(told.pk, why="And again.", actor=rui, now=NOW + 2 * HOUR)
+        user_reports.dispute_report(reported.pk, why="And again.", actor=rui, now=NOW + 2 * HOUR)
 
 
 def test_producers_are_reminded_ever_more_seldom_until_they_answer(stage: FailingDataset, rui: User) -> None:
-    told = report(stage, rui)  # of tier 1: after 2 h, then 4, 8, ... 72 at most
+    reported = report(stage, rui)  # of tier 1: after 2 h, then 4, 8, ... 72 at most
     asked_at, at = [], NOW
     while at < NOW + 20 * DAY:
         at += HOUR
@@ -169,18 +169,18 @@ def test_producers_are_reminded_ever_more_seldom_until_they_answer(stage: Failin
             asked_at.append((at - NOW) // HOUR)
     assert asked_at[:5] == [2, 6, 14, 30, 62]
     assert {later - sooner for sooner, later in pairwise(asked_at[6:])} == {72}
-    assert IncidentEvent.objects.filter(incident=told, kind="reminded").count() == len(asked_at)
-    assert "Reminder 1: nobody has" in Message.objects.filter(incident=told)[1].body
-    actions.acknowledge(told.pk, actor=rui, now=at)
+    assert IncidentEvent.objects.filter(incident=reported, kind="reminded").count() == len(asked_at)
+    assert "Reminder 1: nobody has" in Message.objects.filter(incident=reported)[1].body
+    actions.acknowledge(reported.pk, actor=rui, now=at)
     assert reminders.send_due_reminders(now=at + 10 * DAY) == 0
-    assert seen(told)[0] == "acknowledged"
-    assert told.report.remind_at is None
+    assert seen(reported)[0] == "acknowledged"
+    assert reported.report.remind_at is None
 
 
 def test_an_acknowledgement_that_is_taken_back_starts_the_reminders_again(stage: FailingDataset, rui: User) -> None:
-    told = report(stage, rui)
-    actions.acknowledge(told.pk, actor=rui, now=NOW)
-    assert actions.release(told.pk, actor=rui, now=NOW + HOUR).state == "waiting"
+    reported = report(stage, rui)
+    actions.acknowledge(reported.pk, actor=rui, now=NOW)
+    assert actions.release(reported.pk, actor=rui, now=NOW + HOUR).state == "waiting"
     assert reminders.send_due_reminders(now=NOW + HOUR + timedelta(minutes=119)) == 0
     assert reminders.send_due_reminders(now=NOW + 3 * HOUR) == 1
 

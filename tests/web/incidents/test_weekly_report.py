@@ -58,13 +58,13 @@ def test_it_says_what_is_missing_silent_and_gone(team: Team) -> None:
     weekly_report.send_due_reports(now=NOW)
     (message,) = mail.outbox
     assert message.subject == "[weekly report] flight-ops: 50% of 2 datasets covered, 1 silent, 1 gone"
-    said = message.body
-    assert "1 of 2 are tested as their metadata allows." in said
-    assert "- planes (tier 2): its tests are not made yet" in said
-    assert "- no duplicates test: no primary key: weather" in said
-    assert "- planes: Primary key in dc1: in error, said something last on 2026-11-08: the table is gone" in said
-    assert "- planes: since 2026-11-16 19:32 UTC; off-boarded on 2026-11-30 unless it comes back" in said
-    assert said.endswith("http://127.0.0.1:8000/coverage?team=flight-ops")
+    body = message.body
+    assert "1 of 2 are tested as their metadata allows." in body
+    assert "- planes (tier 2): its tests are not made yet" in body
+    assert "- no duplicates test: no primary key: weather" in body
+    assert "- planes: Primary key in dc1: in error, said something last on 2026-11-08: the table is gone" in body
+    assert "- planes: since 2026-11-16 19:32 UTC; off-boarded on 2026-11-30 unless it comes back" in body
+    assert body.endswith("http://127.0.0.1:8000/coverage?team=flight-ops")
 
 
 def test_it_waits_for_monday_morning(team: Team) -> None:

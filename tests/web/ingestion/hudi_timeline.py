@@ -48,8 +48,8 @@ def commit(
         for value, change in partitions.items()
     }
     extra = {"lakehub.run": run, "lakehub.checkpoint": checkpoint}
-    told = {name: json.dumps(value) for name, value in extra.items() if value is not None}
-    record = {"partitionToWriteStats": stats, "extraMetadata": told, "operationType": operation}
+    metadata = {name: json.dumps(value) for name, value in extra.items() if value is not None}
+    record = {"partitionToWriteStats": stats, "extraMetadata": metadata, "operationType": operation}
     with (meta / "timeline" / f"{instant}_{int(instant) + 500}.commit").open("wb") as file:
         fastavro.writer(file, _SCHEMA, [record])
 

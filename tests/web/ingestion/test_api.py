@@ -37,7 +37,7 @@ def test_a_backfill_is_asked_for_and_shown(on_call: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("asked", "code", "told"),
+    ("asked", "code", "message"),
     [
         ({"kind": "backfill"}, 422, "names `partitions`"),
         ({"kind": "backfil"}, 400, "not a valid choice"),
@@ -46,11 +46,11 @@ def test_a_backfill_is_asked_for_and_shown(on_call: Client) -> None:
     ],
 )
 def test_what_cannot_be_done_is_answered_in_words(
-    on_call: Client, asked: dict[str, object], code: int, told: str
+    on_call: Client, asked: dict[str, object], code: int, message: str
 ) -> None:
     answer = on_call.post(RUNS, asked, content_type="application/json")
     assert answer.status_code == code
-    assert told in answer.content.decode()
+    assert message in answer.content.decode()
     assert not JobRun.objects.exists()
 
 

@@ -63,13 +63,13 @@ def post(browser: Client, run: JobRun, what: str, **body: str) -> int:
 
 
 def test_the_api_says_what_it_waits_for(copy: DatasetCopy, run: JobRun) -> None:
-    (told,) = person(copy, Role.VIEWER).get("/api/v1/datasets/flights/runs").json()["results"]
-    assert (told["state"], told["due_at"], told["waits_since"]) == (
+    (row,) = person(copy, Role.VIEWER).get("/api/v1/datasets/flights/runs").json()["results"]
+    assert (row["state"], row["due_at"], row["waits_since"]) == (
         "waiting",
         "2026-11-17T19:41:00Z",
         "2026-11-17T19:31:00Z",
     )
-    (held,) = told["blocked_by"]
+    (held,) = row["blocked_by"]
     assert (held["dataset"], held["data_center"], held["reason"], held["incidents"]) == (
         "planes",
         "dc1",
@@ -108,9 +108,9 @@ def test_the_command_line_shows_and_starts_it(run: JobRun) -> None:
     out = StringIO()
     call_command("runs", "flights", stdout=out)
     call_command("runs", "flights", json=True, stdout=out)
-    line, told = out.getvalue().splitlines()
+    line, output = out.getvalue().splitlines()
     assert line.endswith("waiting   waits for planes@dc1: fail: sustained, #214; asks again at 19:41:00")
-    assert json.loads(told)["blocked_by"][0]["incidents"] == [214]
+    assert json.loads(output)["blocked_by"][0]["incidents"] == [214]
     with pytest.raises(CommandError, match="Say why"):
         call_command("start_run", run.pk, why=" ")
     call_command("start_run", run.pk, why="we drop these columns", stdout=out)

@@ -37,9 +37,9 @@ def test_a_commit_is_taken_in_once_with_the_partitions_it_touched(copy: DatasetC
 
 def test_two_processes_that_take_in_at_once_write_it_down_once(copy: DatasetCopy) -> None:
     hudi_timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)})
-    (found,) = Timeline(copy.uri).commits()
+    (commit,) = Timeline(copy.uri).commits()
     assert commits.record_new_commits(copy, now=NOW) != []
-    assert commits.record_commit(copy, found, now=NOW) is None
+    assert commits.record_commit(copy, commit, now=NOW) is None
     assert TouchedPartition.objects.count() == 1
 
 
@@ -135,11 +135,11 @@ def test_two_bad_ranges_are_two_findings(copy: DatasetCopy) -> None:
     hudi_timeline.commit(copy, THIRD, {"2026-11-16": (1, 0, 0)}, run=bad)
     hudi_timeline.commit(copy, FOURTH, {"2026-11-16": (1, 0, 0)}, run=bad)
     commits.record_new_commits(copy, now=NOW)
-    one, other = given.day("2026-11-15"), given.day("2026-11-16")
-    found = {(each.start, each.end): each.detail["commit"] for each in Finding.objects.all()}
-    assert found == {
-        (one.start, one.end): FIRST,
-        (one.start, other.end): SECOND,
+    first, other = given.day("2026-11-15"), given.day("2026-11-16")
+    commits_by_range = {(each.start, each.end): each.detail["commit"] for each in Finding.objects.all()}
+    assert commits_by_range == {
+        (first.start, first.end): FIRST,
+        (first.start, other.end): SECOND,
         (other.start, other.end): FOURTH,
     }
 

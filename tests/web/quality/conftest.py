@@ -50,10 +50,10 @@ class World:
         return QualityTest.objects.select_related("version").get(dataset=self.flights, key=key)
 
     def unit(self, key: str, day: str = "", where: str = "dc1") -> Unit:
-        found = Unit.objects.filter(test__dataset=self.flights, test__key=key, copy__data_center__name=where)
+        units = Unit.objects.filter(test__dataset=self.flights, test__key=key, copy__data_center__name=where)
         if day:
-            found = found.filter(start=factories.day(day).start)
-        return found.select_related("test__version", "test__dataset", "copy").get()
+            units = units.filter(start=factories.day(day).start)
+        return units.select_related("test__version", "test__dataset", "copy").get()
 
     def planned(self, now: datetime = NOW) -> World:
         """Tests generated, baseline started, nothing run."""
@@ -72,12 +72,12 @@ class World:
 
     def outcomes(self, key: str, where: str = "dc1") -> dict[str, str]:
         """The newest outcome by day."""
-        found = Result.objects.filter(
+        results = Result.objects.filter(
             unit__test__dataset=self.flights, unit__test__key=key, unit__copy__data_center__name=where
         )
         return {
             result.unit.start.astimezone(NEW_YORK).date().isoformat(): result.outcome
-            for result in found.select_related("unit").order_by("pk")
+            for result in results.select_related("unit").order_by("pk")
         }
 
 

@@ -118,7 +118,7 @@ def test_units_and_results_are_listed_in_few_queries(owner: Client, django_asser
         units = owner.get("/api/v1/datasets/flights/units?verdict=pass&dc=dc1&test=duplicates").json()["results"]
     assert len(units) == 3
     results = owner.get(f"/api/v1/units/{units[0]['id']}/results").json()["results"]
-    assert [(one["outcome"], one["trigger"]) for one in results] == [("pass", "baseline")]
+    assert [(row["outcome"], row["trigger"]) for row in results] == [("pass", "baseline")]
     assert owner.get("/api/v1/datasets/flights/units?verdict=good").status_code == 422
 
 

@@ -82,21 +82,21 @@ def tried(flights: Dataset, expression: str = "", **given: Any) -> BacktestRepor
     return run_backtest(flights, expression=expression, **{"now": NOW, "days": 30, **given})
 
 
-def failing(found: BacktestReport) -> dict[str, str]:
-    return {run.name: run.observed for copy in found.copies for run in copy.runs if run.outcome is Outcome.FAIL}
+def failing(backtest: BacktestReport) -> dict[str, str]:
+    return {run.name: run.observed for copy in backtest.copies for run in copy.runs if run.outcome is Outcome.FAIL}
 
 
 def test_it_says_how_often_it_would_have_paged(flights: Dataset, scans: list[Scan]) -> None:
-    found = tried(flights, "rows(this) > 900")
-    assert failing(found) == {"2026-10-20": "500", "2026-10-21": "400", "2026-11-03": "890"}
-    assert found.summary == "This would have paged you 2 times in 30 days."
-    first = found.pages[0]
+    backtest = tried(flights, "rows(this) > 900")
+    assert failing(backtest) == {"2026-10-20": "500", "2026-10-21": "400", "2026-11-03": "890"}
+    assert backtest.summary == "This would have paged you 2 times in 30 days."
+    first = backtest.pages[0]
     assert (first.first, first.last, first.at) == (
         "2026-10-20",
         "2026-10-21",
         day("2026-10-20").end + 2 * HOUR + HOUR / 2,
     )
-    assert len(found.copies[0].runs) == 30
+    assert len(backtest.copies[0].runs) == 30
     assert len(scans) == 1
 
 
@@ -142,9 +142,12 @@ def test_a_request_runs_so_many_queries_and_no_more(
     flights: Dataset, scans: list[Scan], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(run, "MAX_QUERIES", 3)
-    found = tried(flights, "query(this, 'SELECT count(*) FROM this') > 900", days=9)
-    assert (sum(one.kind == "query" for scan in scans for one in scan.measures), found.is_partial) == (3, True)
-    causes = [run.cause for run in found.copies[0].runs]
+    backtest = tried(flights, "query(this, 'SELECT count(*) FROM this') > 900", days=9)
+    assert (sum(measure.kind == "query" for scan in scans for measure in scan.measures), backtest.is_partial) == (
+        3,
+        True,
+    )
+    causes = [run.cause for run in backtest.copies[0].runs]
     assert sum("more queries than one request may run" in cause for cause in causes) == len(causes) - 3 == 2
 
 
@@ -171,8 +174,8 @@ def test_each_person_tries_one_at_a_time(flights: Dataset) -> None:
     with run.single_backtest_of("ann"):
         assert (status("ann"), status("bob")) == (409, 200)
         for page in ("/datasets/flights/tests/enough", "/onboarding/flights"):
-            said = clients["ann"].get(f"{page}?backtest=").content.decode()
-            assert "Another backtest of yours is running" in said
+            html = clients["ann"].get(f"{page}?backtest=").content.decode()
+            assert "Another backtest of yours is running" in html
     assert status("ann") == 200
 
 
@@ -189,8 +192,8 @@ def test_what_a_request_reads_takes_a_slot_as_the_claim_of_a_worker_does(flights
     assert asked() == (200, 200)
     with concurrency.scan_slots_held("duckdb", until=HOUR):
         assert asked() == (409, 409)
-        said = client.get("/datasets/flights/rules?propose=1").content.decode()
-        assert "Others are reading there just now (at most 1 at once on duckdb)" in said
+        html = client.get("/datasets/flights/rules?propose=1").content.decode()
+        assert "Others are reading there just now (at most 1 at once on duckdb)" in html
     assert asked() == (200, 200)
     assert claims.full_resources() == []
 
@@ -215,24 +218,24 @@ def test_an_anomaly_is_seen_without_the_days_that_are_known_to_be_bad(flights: D
 
 
 def test_a_day_of_which_there_is_nothing_alarms_nobody(flights: Dataset) -> None:
-    found = tried(flights, "rows(this) > 900", days=60)
+    backtest = tried(flights, "rows(this) > 900", days=60)
     # Monitored for 60 days, of which the lake has 40.
-    assert (len(found.copies[0].runs), found.copies[0].count(Outcome.NO_DATA)) == (60, 20)
-    assert len(found.pages) == 2
+    assert (len(backtest.copies[0].runs), backtest.copies[0].count(Outcome.NO_DATA)) == (60, 20)
+    assert len(backtest.pages) == 2
 
 
 def test_when_time_is_over_it_says_how_far_it_came(flights: Dataset) -> None:
-    found = tried(flights, "rows(this) > 900", budget=timedelta(0))
-    assert (found.is_partial, found.copies[0].runs) == (True, ())
-    assert "The 30 oldest partitions were not reached in time." in found.copies[0].notes
+    backtest = tried(flights, "rows(this) > 900", budget=timedelta(0))
+    assert (backtest.is_partial, backtest.copies[0].runs) == (True, ())
+    assert "The 30 oldest partitions were not reached in time." in backtest.copies[0].notes
     assert tried(flights, "rows(this) > 900", cancelled=lambda: True).is_partial
 
 
 def test_a_dimension_test_takes_a_scan_for_each_day_and_looks_at_the_time_between(
     flights: Dataset, scans: list[Scan]
 ) -> None:
-    found = tried(flights, "rows(this) > 900 with by=flight_date", days=6)
-    assert len(found.copies[0].runs) == len(scans) == 6
+    backtest = tried(flights, "rows(this) > 900 with by=flight_date", days=6)
+    assert len(backtest.copies[0].runs) == len(scans) == 6
 
 
 def commit(flights: Dataset, name: str, hours_after_its_end: float, count: int = 1004) -> None:
@@ -245,12 +248,12 @@ def test_freshness_is_replayed_from_the_commits(flights: Dataset, scans: list[Sc
     commit(flights, "2026-11-10", 0.5)
     for number in range(11, 17):
         commit(flights, f"2026-11-{number}", 7 if number == 13 else 1)
-    found = tried(flights, "freshness(this) < 2h")
-    assert failing(found) == {"2026-11-13": "7 h"}
-    (page,) = found.pages
+    backtest = tried(flights, "freshness(this) < 2h")
+    assert failing(backtest) == {"2026-11-13": "7 h"}
+    (page,) = backtest.pages
     end = day("2026-11-13").end
     assert (page.at, page.ended_at) == (end + 2 * HOUR + HOUR / 2, end + 7 * HOUR)
-    assert "partitions before the first commit" in found.copies[0].notes[1]
+    assert "partitions before the first commit" in backtest.copies[0].notes[1]
     # How many rows of ours there are; upstream cannot be read here.
     assert len([scan for scan in scans if "flights" in str(scan.target)]) <= 2
 
@@ -301,8 +304,8 @@ def test_the_arrivals_of_all_days_are_read_at_once(flights: Dataset) -> None:
     for number in range(20, 0, -1):
         commit(flights, (NOW - number * DAY).astimezone(NEW_YORK).date().isoformat(), 1 + number % 3 / 10)
     with CaptureQueriesContext(connection) as asked:
-        found = tried(flights, "deviation(delay(this), 2w) < 4", days=12)
-    assert found.copies[0].count(Outcome.PASS) >= 5
+        backtest = tried(flights, "deviation(delay(this), 2w) < 4", days=12)
+    assert backtest.copies[0].count(Outcome.PASS) >= 5
     assert len([query for query in asked if "ingestion_touchedpartition" in query["sql"]]) == 1
 
 
@@ -321,12 +324,12 @@ def test_what_is_wrong_is_refused_by_field(flights: Dataset) -> None:
 
 def test_over_rest_it_needs_the_right_to_rerun(flights: Dataset) -> None:
     address, client = "/api/v1/datasets/flights/backtest", Client()
-    said = {"expression": "rows(this) > 900", "days": 30}
+    draft = {"expression": "rows(this) > 900", "days": 30}
     person = factories.user("ann")
     client.force_login(person)
-    assert client.post(address, said, content_type="application/json").status_code == 403
+    assert client.post(address, draft, content_type="application/json").status_code == 403
     factories.member(person, flights.team, Role.ON_CALL)
-    answer = client.post(address, said, content_type="application/json").json()
+    answer = client.post(address, draft, content_type="application/json").json()
     assert answer["summary"] == "This would have paged you 2 times in 30 days."
     assert [page["first"] for page in answer["copies"][0]["pages"]] == ["2026-10-20", "2026-11-03"]
     assert answer["copies"][0]["runs"][0]["outcome"] == "pass"

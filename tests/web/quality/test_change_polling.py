@@ -112,8 +112,8 @@ def kept(request: pytest.FixtureRequest, tmp_path: Path) -> Kept:
 
 
 def units() -> dict[str, Unit]:
-    found = Unit.objects.filter(test__key="duplicates", latest_at__isnull=False)
-    return {name: unit for name in (*DAYS, TODAY) for unit in found.filter(start=day(name).start)}
+    duplicate_units = Unit.objects.filter(test__key="duplicates", latest_at__isnull=False)
+    return {name: unit for name in (*DAYS, TODAY) for unit in duplicate_units.filter(start=day(name).start)}
 
 
 def test_each_complete_partition_is_tested_and_the_newest_once_its_sla_has_passed(kept: Kept) -> None:

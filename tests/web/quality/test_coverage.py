@@ -39,14 +39,20 @@ def flights() -> Dataset:
 
 
 def why() -> tuple[str, ...]:
-    (one,) = coverage_of_tiers(now=NOW + MINUTE).uncovered
-    assert one.reasons == coverage_gaps(Dataset.objects.get(name=one.dataset))
-    return one.reasons
+    (uncovered,) = coverage_of_tiers(now=NOW + MINUTE).uncovered
+    assert uncovered.reasons == coverage_gaps(Dataset.objects.get(name=uncovered.dataset))
+    return uncovered.reasons
 
 
 def test_what_is_tested_as_its_metadata_allows_is_covered(flights: Dataset) -> None:
-    found = coverage_of_tiers(now=NOW)
-    assert (found.tiers, found.datasets, found.covered, found.share, found.is_whole) == ((0, 1), 1, 1, 1.0, True)
+    coverage = coverage_of_tiers(now=NOW)
+    assert (coverage.tiers, coverage.datasets, coverage.covered, coverage.share, coverage.is_whole) == (
+        (0, 1),
+        1,
+        1,
+        1.0,
+        True,
+    )
     assert coverage_gaps(flights) == ()
 
 
@@ -100,7 +106,7 @@ def _unmonitored(flights: Dataset) -> None:
 )
 def test_what_is_missing_is_named(flights: Dataset, spoil: Callable[[Dataset], None], says: str) -> None:
     spoil(flights)
-    assert any(says in one for one in why()), why()
+    assert any(says in reason for reason in why()), why()
 
 
 def test_it_takes_as_many_queries_for_many_datasets() -> None:
@@ -178,9 +184,9 @@ def test_the_api_says_it_too(flights: Dataset, client: Client, monkeypatch: pyte
     whole = client.get("/api/v1/coverage?tier=0").json()
     assert (whole["tiers"], whole["datasets"], whole["covered"], whole["share"]) == ([0], 1, 0, 0.0)
     assert whole["uncovered"][0]["dataset"] == "flights"
-    one = client.get("/api/v1/datasets/flights/coverage").json()
-    assert "Did you mean `sustain`?" in one["problem"]
-    assert (one["covered"], one["metadata_version"], one["made_for_version"]) == (False, 2, 2)
+    status = client.get("/api/v1/datasets/flights/coverage").json()
+    assert "Did you mean `sustain`?" in status["problem"]
+    assert (status["covered"], status["metadata_version"], status["made_for_version"]) == (False, 2, 2)
     assert client.get("/api/v1/coverage?tier=9").status_code == 422
     assert client.get("/api/v1/tiers").json()[2] | {"slas": {}} == {"tier": 2, "slas": {}}
 
@@ -188,9 +194,9 @@ def test_the_api_says_it_too(flights: Dataset, client: Client, monkeypatch: pyte
 def test_prometheus_has_it_by_tier(flights: Dataset, client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
     _lost(flights)
-    said = client.get("/metrics").content.decode()
-    assert 'lakehub_coverage{tier="0"} 0.0' in said
-    assert 'lakehub_coverage{tier="1"} 1.0' in said
+    metrics = client.get("/metrics").content.decode()
+    assert 'lakehub_coverage{tier="0"} 0.0' in metrics
+    assert 'lakehub_coverage{tier="1"} 1.0' in metrics
 
 
 def test_a_test_tells_what_changed_when_and_because_of_which_metadata(flights: Dataset, client: Client) -> None:

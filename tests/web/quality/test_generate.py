@@ -143,8 +143,8 @@ def test_what_is_wrong_is_refused_by_field(world: World, key: str, expression: s
 
 def test_a_test_that_a_person_wrote_is_not_taken_over(world: World) -> None:
     """As it may be called where it was written before the key was reserved."""
-    said = {"key": "tails", "title": "Mine", "expression": "rows(this) > 5", "actor": "ann"}
-    custom_tests.write_custom_test(world.flights, **said, now=NOW)
+    written = {"key": "tails", "title": "Mine", "expression": "rows(this) > 5", "actor": "ann"}
+    custom_tests.write_custom_test(world.flights, **written, now=NOW)
     QualityTest.objects.filter(key="tails").update(key="completeness")
     generate.generate_tests(world.flights, now=NOW)
     mine = world.test("completeness")
@@ -157,7 +157,7 @@ def test_a_test_that_a_person_wrote_is_not_taken_over(world: World) -> None:
     assert world.test("freshness").generated
 
     changed = custom_tests.write_custom_test(
-        world.flights, **{**said, "key": "completeness", "title": "Still mine"}, now=NOW
+        world.flights, **{**written, "key": "completeness", "title": "Still mine"}, now=NOW
     )
     custom_tests.retire_test(changed, now=NOW)
     generate.generate_tests(world.flights, now=NOW)
@@ -171,7 +171,7 @@ def test_one_dataset_is_described_without_the_columns_of_the_others(world: World
         factories.dataset(name, columns=columns)
     with CaptureQueriesContext(connection) as asked:
         scope = dataset_facts(world.flights).scope
-    of_datasets = [one["sql"] for one in asked if one["sql"].startswith('SELECT "catalog_dataset"')]
+    of_datasets = [query["sql"] for query in asked if query["sql"].startswith('SELECT "catalog_dataset"')]
     assert of_datasets
     assert not any('"columns"' in sql for sql in of_datasets)
     with CaptureQueriesContext(connection) as asked:

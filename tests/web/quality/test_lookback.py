@@ -122,8 +122,8 @@ def test_a_shift_on_a_table_without_partitions_is_an_error(world: World) -> None
     assert version is not None
     version.flattened = "gt(div(rows(this), rows(planes[-1d])), 0%)"
     version.save()
-    found = run_only(world, "duplicates", day=DAYS[1])["duplicates"]
-    assert (found.latest_outcome, found.detail["cause"]) == (
+    unit = run_only(world, "duplicates", day=DAYS[1])["duplicates"]
+    assert (unit.latest_outcome, unit.detail["cause"]) == (
         "error",
         "rows(planes[-1d]): this table has no partitions, so none is earlier than another",
     )
@@ -141,9 +141,9 @@ def test_a_dimension_test_names_the_groups_that_fail(world: World) -> None:
     hudi_tables.overwrite(world.table(), DAYS[1], doubled, column="flight_date", instant="20261117120000000")
     ask(world, "by-tail", "duplicates(this, id) < 5% with by=tailnum, least=60, most=3, dc=dc1")
     ask(world, "by-four", "duplicates(this, id) < 5% with by=tailnum, least=60")
-    found = run_only(world, "by-tail", "by-four", day=DAYS[1])
-    assert (found["by-tail"].latest_outcome, found["by-four"].latest_outcome) == ("pass", "fail")
-    assert found["by-tail"].detail["groups"] | {"failing": []} == {
+    units = run_only(world, "by-tail", "by-four", day=DAYS[1])
+    assert (units["by-tail"].latest_outcome, units["by-four"].latest_outcome) == ("pass", "fail")
+    assert units["by-tail"].detail["groups"] | {"failing": []} == {
         "by": "tailnum",
         "tested": 3,
         "failed": 0,
@@ -153,9 +153,9 @@ def test_a_dimension_test_names_the_groups_that_fail(world: World) -> None:
         "over_cap": 1,
         "failing": [],
     }
-    (failing,) = found["by-four"].detail["groups"]["failing"]
+    (failing,) = units["by-four"].detail["groups"]["failing"]
     assert (failing["name"], failing["rows"], failing["observed"]) == ("N4", 60, "98.33%")
-    assert (found["by-four"].detail["observed"], found["by-four"].detail["behind"]) == ("98.33%", "N4: 59 of 60")
+    assert (units["by-four"].detail["observed"], units["by-four"].detail["behind"]) == ("98.33%", "N4: 59 of 60")
 
 
 def test_what_no_commit_has_changed_is_not_measured_again(world: World, settings: Any) -> None:
@@ -163,8 +163,8 @@ def test_what_no_commit_has_changed_is_not_measured_again(world: World, settings
     first = run_only(world, "duplicates", day=DAYS[1])["duplicates"]
     again = run_only(world, "duplicates", "row_count@dc2", day=DAYS[1], now=NOW + MINUTE)
     assert "reused_from" not in first.detail
-    said = again["duplicates"].detail["reused_from"]
-    assert said == {"read_at": NOW.isoformat(), "instant": hudi_tables.INSTANT, "measures": 2, "of": 2}
+    reused = again["duplicates"].detail["reused_from"]
+    assert reused == {"read_at": NOW.isoformat(), "instant": hudi_tables.INSTANT, "measures": 2, "of": 2}
     assert (again["duplicates"].observed, again["duplicates"].tested_instant) == (first.observed, hudi_tables.INSTANT)
     # The rows here were counted for the duplicates; those of dc2 are counted now, and then known to dc2 too.
     assert again["row_count@dc2"].detail["reused_from"]["measures"] == 1
@@ -197,11 +197,11 @@ def test_the_records_that_are_missing_are_named(world: World) -> None:
     hudi_tables.overwrite(world.table(), DAYS[1], rows(DAYS[1], 997), column="flight_date", instant="20261117120000000")
     ask(world, "there", "matching(this, this@dc2) > 99.9%")
     ask(world, "source", "sampled(this, upstream) > 99.9%")
-    found = run_only(world, "there", "source", day=DAYS[1])
-    for unit in found.values():
+    units = run_only(world, "there", "source", day=DAYS[1])
+    for unit in units.values():
         assert (unit.latest_outcome, unit.detail["behind"]) == ("fail", "997 of 1,000")
         assert len(unit.detail["missing"]) == 3
-    assert found["there"].detail["bloom"]["bytes_moved"] > 0
+    assert units["there"].detail["bloom"]["bytes_moved"] > 0
 
 
 def test_a_version_that_names_its_data_center_leaves_the_others(world: World) -> None:

@@ -62,14 +62,14 @@ def test_an_answer_of_older_code_is_measured_anew(world: World, monkeypatch: pyt
 
 def test_the_answer_to_a_query_is_kept_unless_the_query_looks_at_the_clock(world: World) -> None:
     world.monitored()
-    said = {
+    queries = {
         "still": "SELECT count(*) FROM this",
         "moving": "SELECT count(*) FROM this WHERE current_date > DATE '2020-01-01'",
     }
-    for name, sql in said.items():
+    for name, sql in queries.items():
         business_metrics.set_metric(world.flights, business_metrics.MetricInput(name, sql, low=1), actor="ann", now=NOW)
     for minute in (0, 1):
-        found = {name: run(world, f"metric:{name}.bounds", minute) for name in said}
-    assert {name: unit.latest_outcome for name, unit in found.items()} == {"still": "pass", "moving": "pass"}
+        units = {name: run(world, f"metric:{name}.bounds", minute) for name in queries}
+    assert {name: unit.latest_outcome for name, unit in units.items()} == {"still": "pass", "moving": "pass"}
     # The other measure of both is how many rows there are.
-    assert {name: unit.detail["reused_from"]["measures"] for name, unit in found.items()} == {"still": 2, "moving": 1}
+    assert {name: unit.detail["reused_from"]["measures"] for name, unit in units.items()} == {"still": 2, "moving": 1}

@@ -65,7 +65,7 @@ def test_what_is_written_at_a_weekend_is_tested(world: World) -> None:
 
 
 def touch(world: World, *days: str) -> None:
-    factories.commit(world.copy(), NOW, touched=[day(one) for one in days]).touched.update(claimed_at=None)
+    factories.commit(world.copy(), NOW, touched=[day(day_name) for day_name in days]).touched.update(claimed_at=None)
 
 
 def test_a_weekend_that_holds_rows_at_the_baseline_is_tested(make_world: Callable[..., World]) -> None:

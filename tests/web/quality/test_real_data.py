@@ -65,7 +65,7 @@ def test_flights_name_planes_that_are_not_registered(tmp_path: Path) -> None:
         flights, key="planes", title="Known planes", expression=expression, actor="ann", now=NOW
     )
     worker.run_due_units(now=NOW + MINUTE, worker="test")
-    found = Unit.objects.filter(test__key="planes", latest_outcome__in=("pass", "fail")).order_by("start")
+    units = Unit.objects.filter(test__key="planes", latest_outcome__in=("pass", "fail")).order_by("start")
     # By hand in pandas: 92 of the 714 flights of 16 November 2013.
-    assert [(unit.latest_outcome, unit.detail["behind"]) for unit in found][1] == ("fail", "92 of 714")
-    assert found.count() == 3
+    assert [(unit.latest_outcome, unit.detail["behind"]) for unit in units][1] == ("fail", "92 of 714")
+    assert units.count() == 3

@@ -88,8 +88,8 @@ def test_a_commit_to_a_table_that_is_looked_into_retests_those_that_look(world: 
     commit = factories.commit(factories.copy_of(planes), NOW)
     TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=EVERYTHING.start, end=EVERYTHING.end, rows=1)
     assert retests.claim_touched_partitions(now=NOW + MINUTE) == len(DAYS)
-    assert {world.unit("tails", one).lane for one in DAYS} == {Lane.LATE}
-    assert {world.unit("tails", one, "dc2").due_at for one in DAYS} == {None}
+    assert {world.unit("tails", day_name).lane for day_name in DAYS} == {Lane.LATE}
+    assert {world.unit("tails", day_name, "dc2").due_at for day_name in DAYS} == {None}
     assert world.unit("duplicates", DAYS[1]).due_at is None
 
 

@@ -41,11 +41,11 @@ def owner(world: World) -> Client:
     return client
 
 
-def send(client: Client, address: str, expect: int = 201, **said: Any) -> dict[str, Any]:
-    answer = client.post(address, said, content_type="application/json")
+def send(client: Client, address: str, expect: int = 201, **fields: Any) -> dict[str, Any]:
+    answer = client.post(address, fields, content_type="application/json")
     assert answer.status_code == expect, answer.content
-    found: dict[str, Any] = answer.json()
-    return found
+    reply: dict[str, Any] = answer.json()
+    return reply
 
 
 def live(world: World) -> set[str]:
@@ -79,11 +79,11 @@ def test_a_rule_has_its_test_at_once_and_takes_it_along(world: World, owner: Cli
 def test_a_rule_that_is_switched_off_has_no_test(world: World, owner: Client) -> None:
     send(owner, RULES, **KNOWN, enabled=False)
     assert live(world) == set()
-    assert [one["enabled"] for one in owner.get(RULES).json()["results"]] == [False]
+    assert [rule["enabled"] for rule in owner.get(RULES).json()["results"]] == [False]
 
 
 @pytest.mark.parametrize(
-    ("said", "field", "why"),
+    ("fields", "field", "why"),
     [
         ({"kind": "nuls", "column": "tailnum"}, "kind", "There is no kind of rule `nuls`. Did you mean `nulls`?"),
         ({"kind": "nulls", "column": "tialnum"}, "column", "flights has no column `tialnum`. Did you mean `tailnum`?"),
@@ -98,9 +98,9 @@ def test_a_rule_that_is_switched_off_has_no_test(world: World, owner: Client) ->
     ],
 )
 def test_a_rule_that_makes_no_sense_is_refused_by_field(
-    world: World, owner: Client, said: dict[str, Any], field: str, why: str
+    world: World, owner: Client, fields: dict[str, Any], field: str, why: str
 ) -> None:
-    refused = send(owner, RULES, expect=422, **said)
+    refused = send(owner, RULES, expect=422, **fields)
     assert why in refused["error"]["fields"][field]
     assert not live(world)
 
@@ -126,7 +126,7 @@ def test_a_rule_whose_column_is_gone_is_listed_and_costs_no_other(world: World) 
     world.planned()
     for column in ("tailnum", "id"):
         rules.set_rule(world.flights, kind="nulls", column=column, actor="ann", now=NOW)
-    world.flights.columns = [one for one in world.flights.columns if one["name"] != "tailnum"]
+    world.flights.columns = [described for described in world.flights.columns if described["name"] != "tailnum"]
     world.flights.save()
     rules.regenerate(world.flights, now=NOW)
     assert "has no column `tailnum`" in GenerationStatus.objects.get(dataset=world.flights).problem
@@ -154,7 +154,7 @@ def test_a_metric_knows_what_it_reads(world: World, owner: Client) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "field", "why"),
+    ("fields", "field", "why"),
     [
         ({"name": "Flights a day"}, "name", "small letters"),
         ({"sql": "DELETE FROM this"}, "sql", "One SELECT is wanted, not DELETE"),
@@ -171,18 +171,18 @@ def test_a_metric_knows_what_it_reads(world: World, owner: Client) -> None:
     ],
 )
 def test_a_metric_that_makes_no_sense_is_refused_by_field(
-    world: World, owner: Client, said: dict[str, Any], field: str, why: str
+    world: World, owner: Client, fields: dict[str, Any], field: str, why: str
 ) -> None:
     factories.dataset("planes")
-    assert why in str(send(owner, METRICS, expect=422, **{**PUNCTUAL, **said})["error"]["fields"][field])
+    assert why in str(send(owner, METRICS, expect=422, **{**PUNCTUAL, **fields})["error"]["fields"][field])
 
 
 @pytest.mark.parametrize(("field", "bound"), [("low", math.nan), ("high", math.nan), ("high", math.inf)])
 def test_the_bounds_of_a_metric_are_finite(world: World, field: str, bound: float) -> None:
     """JSON has no such numbers, forms do."""
-    said = replace(business_metrics.MetricInput("late", "SELECT count(*) FROM this"), **{field: bound})
+    metric = replace(business_metrics.MetricInput("late", "SELECT count(*) FROM this"), **{field: bound})
     with pytest.raises(Refused) as caught:
-        business_metrics.set_metric(world.flights, said, actor="ann", now=NOW)
+        business_metrics.set_metric(world.flights, metric, actor="ann", now=NOW)
     assert "is no finite number" in caught.value.fields[field]
 
 
@@ -195,17 +195,19 @@ def test_a_metric_of_another_dataset_is_not_taken_over(world: World, owner: Clie
 def test_rules_are_proposed_from_the_last_complete_partition_in_one_scan(make_world: Callable[..., World]) -> None:
     world = make_world().monitored()
     rules.set_rule(world.flights, kind="nulls", column="id", actor="ann", now=NOW)
-    found = suggest_rules(world.flights, now=NOW)
-    assert (found.partition, found.rows, found.data_center) == ("2026-11-16", 1000, "dc1")
-    proposed = {(one.rule.kind, one.rule.column): one for one in found.suggestions}
+    proposal = suggest_rules(world.flights, now=NOW)
+    assert (proposal.partition, proposal.rows, proposal.data_center) == ("2026-11-16", 1000, "dc1")
+    proposed = {(suggestion.rule.kind, suggestion.rule.column): suggestion for suggestion in proposal.suggestions}
     assert ("nulls", "id") not in proposed
     assert proposed["accepted", "tailnum"].rule.parameters == {"values": [f"N{number}" for number in range(7)]}
     assert proposed["nulls", "tailnum"].evidence == "1,000 of 1,000"
-    assert {one.rule.column for one in found.suggestions} == {"tailnum"}, "flight_date says what was looked at"
+    assert {suggestion.rule.column for suggestion in proposal.suggestions} == {"tailnum"}, (
+        "flight_date says what was looked at"
+    )
     # One fused scan, and the values of two columns of texts.
-    assert found.scans <= 3
-    for one in found.suggestions:
-        rules.check_rule(world.flights, one.rule)
+    assert proposal.scans <= 3
+    for suggestion in proposal.suggestions:
+        rules.check_rule(world.flights, suggestion.rule)
 
 
 def test_few_other_tables_are_looked_into_and_neighbours_first(
@@ -219,8 +221,8 @@ def test_few_other_tables_are_looked_into_and_neighbours_first(
     LineageEdge.objects.create(upstream=other, downstream=world.flights)
     columns = [{"name": "tailnum", "type": "string"}]
     with django_assert_max_num_queries(3):
-        found = rule_suggestions._keyed_tables(here, TableBindings(here), columns)
-    assert [name.dataset for name in found] == ["other11", "other00", "other01", "other02", "other03"]
+        keyed = rule_suggestions._keyed_tables(here, TableBindings(here), columns)
+    assert [name.dataset for name in keyed] == ["other11", "other00", "other01", "other02", "other03"]
 
 
 def test_what_is_proposed_is_told_over_rest(world: World, owner: Client) -> None:

@@ -38,7 +38,7 @@ def planes(team: Team) -> Dataset:
 def test_skipped_types_of_test_say_what_is_missing_highest_tier_first(team: Team, planes: Dataset) -> None:
     Dataset.objects.filter(pk=planes.pk).update(primary_key=[])
     generate.generate_outdated(now=NOW)
-    skipped = {one.check: one for one in weekly_report(team, now=NOW).skipped}
+    skipped = {skipped_check.check: skipped_check for skipped_check in weekly_report(team, now=NOW).skipped}
     assert skipped["duplicates"] == SkippedTest("planes", 1, "duplicates", "no primary key")
     assert "row_count_cross_dc" not in skipped, "nobody is asked for another data center"
 
@@ -68,8 +68,10 @@ def test_a_test_in_error_for_a_week_is_told_once_for_all_its_ranges(team: Team) 
             test, over=factories.day(day), latest_outcome=Outcome.ERROR, detail={"cause": "no such file"}, **STALE
         )
     factories.unit(test, over=factories.day("2026-11-13"), verdict=Verdict.PASS)
-    (told,) = weekly_report(team, now=NOW).silent
-    assert told == SilentTest("flights", "duplicates", "Primary key", "dc1", "error", 2, NOW - 9 * DAY, "no such file")
+    (silent,) = weekly_report(team, now=NOW).silent
+    assert silent == SilentTest(
+        "flights", "duplicates", "Primary key", "dc1", "error", 2, NOW - 9 * DAY, "no such file"
+    )
 
 
 @pytest.mark.parametrize(
@@ -120,8 +122,8 @@ def test_another_team_s_datasets_are_not_told(team: Team) -> None:
 def test_the_api_gives_the_report_of_a_team(team: Team, planes: Dataset) -> None:
     client = Client()
     client.force_login(factories.user("ann"))
-    said = client.get("/api/v1/reports/weekly?team=flight-ops").json()
-    assert (said["team"], said["addresses"], said["datasets"]) == ("flight-ops", ["ops@example.org"], 1)
-    assert said["coverage"]["uncovered"][0]["dataset"] == "planes"
+    report = client.get("/api/v1/reports/weekly?team=flight-ops").json()
+    assert (report["team"], report["addresses"], report["datasets"]) == ("flight-ops", ["ops@example.org"], 1)
+    assert report["coverage"]["uncovered"][0]["dataset"] == "planes"
     missing = client.get("/api/v1/reports/weekly?team=flight-opps")
     assert (missing.status_code, "Did you mean `flight-ops`?" in missing.json()["error"]["message"]) == (404, True)

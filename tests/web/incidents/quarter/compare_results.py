@@ -25,14 +25,14 @@ def _of_kind(kind: str, machine: Sequence[Any], book: Sequence[Any]) -> Iterator
     if not only_machine and not only_book:
         return
     yield f"{kind}: {len(only_machine)} only in the machine, {len(only_book)} only in the book; the first:"
-    told = [("machine", one) for one in only_machine] + [("book", one) for one in only_book]
-    for who, one in sorted(told, key=lambda each: (each[1][0], str(each[1]), each[0]))[:SHOWN]:
-        yield f"  {who:8}{_shown(one)}"
+    differing = [("machine", item) for item in only_machine] + [("book", item) for item in only_book]
+    for who, item in sorted(differing, key=lambda each: (each[1][0], str(each[1]), each[0]))[:SHOWN]:
+        yield f"  {who:8}{_shown(item)}"
 
 
 def _without(these: Sequence[Any], others: Sequence[Any]) -> list[Any]:
     known = set(others)
-    return [one for one in these if one not in known]
+    return [item for item in these if item not in known]
 
 
 def _shown(value: Any) -> str:
@@ -42,7 +42,7 @@ def _shown(value: Any) -> str:
         return f"{value:%m-%d %H:%M}"
     if isinstance(value, tuple):
         names = getattr(value, "_fields", None)
-        parts = [_shown(one) for one in value]
-        said = [f"{name}={part}" for name, part in zip(names, parts, strict=True)] if names else parts
-        return ", ".join(said) if names else f"[{'; '.join(said)}]"
+        parts = [_shown(part_value) for part_value in value]
+        shown_parts = [f"{name}={part}" for name, part in zip(names, parts, strict=True)] if names else parts
+        return ", ".join(shown_parts) if names else f"[{'; '.join(shown_parts)}]"
     return str(value)

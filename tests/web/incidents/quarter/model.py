@@ -229,13 +229,17 @@ class ReferenceModel:
 
     def reported(self, act: Act, *states: str) -> list[ModelReport]:
         """The newest report, if it is in one of these states."""
-        mine = [told for told in self.cases.reports() if told.name[:2] == (act.dataset, act.said["category"])]
-        return [told for told in sorted(mine, key=lambda told: told.opened_at)[-1:] if told.state in states]
+        mine = [
+            reported for reported in self.cases.reports() if reported.name[:2] == (act.dataset, act.said["category"])
+        ]
+        return [
+            reported for reported in sorted(mine, key=lambda report: report.opened_at)[-1:] if reported.state in states
+        ]
 
     def report(self, act: Act, now: datetime) -> None:
-        said, name = act.said, Name(act.dataset, act.said["category"], "reported", 0)
-        told = ModelReport(name, now, center=said["center"], data=said["data"], since=said["since"])
-        self.cases.report(told, now)
+        fields, name = act.said, Name(act.dataset, act.said["category"], "reported", 0)
+        new_report = ModelReport(name, now, center=fields["center"], data=fields["data"], since=fields["since"])
+        self.cases.report(new_report, now)
 
     def acknowledge_report(self, act: Act, now: datetime) -> None:
         for case in self.reported(act, "waiting"):
@@ -270,7 +274,7 @@ class ReferenceModel:
 
     def record(self) -> QuarterResults:
         self.cases.number_anew()
-        replies = [said.reply() for said in self.replies]
+        replies = [cause.reply() for cause in self.replies]
         cases = sorted(map(told_of, self.cases.all))
         letters = sorted(letter.record() for letter in self.cases.letters)
         windows = model_scores.windows(self.story)

@@ -43,19 +43,21 @@ class ExpectedAnswer(NamedTuple):
 def answer(
     plan: DatasetPlan, act: Act, units: Mapping[Key, ModelUnit], cases: list[ModelIncident], now: datetime
 ) -> ExpectedAnswer:
-    said = list(all_said(plan, act.said["center"], act.said["data"], units, cases, now))
+    causes = list(all_said(plan, act.said["center"], act.said["data"], units, cases, now))
     grace = now < plan.begins + plan.grace
-    said = [excuse(one, plan) if grace and one.verdict in ("fail", "warn") else one for one in said]
-    blockers = [one for one in said if one.verdict in BLOCKING and not one.excused]
-    worst = min((one.verdict for one in said), key=WORST_FIRST.index)
-    named = [one.case for one in said if one.case is not None]
-    changes = [at for one in blockers for at in (one.change, one.eta if one.eta and one.eta > now else None) if at]
+    causes = [excuse(cause, plan) if grace and cause.verdict in ("fail", "warn") else cause for cause in causes]
+    blockers = [cause for cause in causes if cause.verdict in BLOCKING and not cause.excused]
+    worst = min((cause.verdict for cause in causes), key=WORST_FIRST.index)
+    named = [cause.case for cause in causes if cause.case is not None]
+    changes = [
+        at for cause in blockers for at in (cause.change, cause.eta if cause.eta and cause.eta > now else None) if at
+    ]
     retry = min(changes, default=now + NOTHING_KNOWN) if blockers else None
     return ExpectedAnswer(now, plan.name, worst, not blockers, named, retry)
 
 
-def excuse(one: ExpectedCause, plan: DatasetPlan) -> ExpectedCause:
-    return one if isinstance(one.case, ModelReport) else one._replace(excused=True)
+def excuse(cause: ExpectedCause, plan: DatasetPlan) -> ExpectedCause:
+    return cause if isinstance(cause.case, ModelReport) else cause._replace(excused=True)
 
 
 def all_said(
@@ -73,14 +75,14 @@ def all_said(
         is_finding = unit.key[0] == plan.name and unit.key.center == center and unit.test.category == "ingestion"
         if is_finding and meet((unit.key.start, unit.key.end), asked):
             yield of_unit(unit, cases, now)
-    for told in cases:
-        if isinstance(told, ModelReport) and told.name.dataset == plan.name and meet(told.data, asked):
-            yield from of_report(told, center)
+    for case in cases:
+        if isinstance(case, ModelReport) and case.name.dataset == plan.name and meet(case.data, asked):
+            yield from of_report(case, center)
 
 
-def of_report(told: ModelReport, center: str) -> Iterator[ExpectedCause]:
-    if told.center in (None, center) and told.state in ("reported", "waiting", "acknowledged"):
-        yield ExpectedCause("fail" if told.state == "acknowledged" else "warn", None, told, told.eta)
+def of_report(reported: ModelReport, center: str) -> Iterator[ExpectedCause]:
+    if reported.center in (None, center) and reported.state in ("reported", "waiting", "acknowledged"):
+        yield ExpectedCause("fail" if reported.state == "acknowledged" else "warn", None, reported, reported.eta)
 
 
 def of_test(

@@ -124,7 +124,7 @@ class ModelIncidents:
             return
         data = (unit.boundary, FOREVER) if unit.test.key == "freshness" and unit.boundary else unit.key[3:5]
         span = ModelSpan(unit, data, unit.streak()[0].at)
-        near = [case for case in opened if any(touch(grown(plan, one.data), data) for one in case.active())]
+        near = [case for case in opened if any(touch(grown(plan, other.data), data) for other in case.active())]
         back = [case for case in rivals if self.may_reopen(case, unit, now)]
         if near:
             case = near[0]
@@ -178,54 +178,56 @@ class ModelIncidents:
             case.state = "waiting"
             self.letter(case, "reported", now)
 
-    def match(self, told: ModelReport, now: datetime) -> bool:
+    def match(self, reported: ModelReport, now: datetime) -> bool:
         """The earliest open incident of its dataset and category that overlaps in range and life, else the latest."""
         rivals = [
-            case for case in self.of(*told.name[:2]) if case.how != "false_positive" and self.overlaps(case, told, now)
+            case
+            for case in self.of(*reported.name[:2])
+            if case.how != "false_positive" and self.overlaps(case, reported, now)
         ]
         opened = [case for case in rivals if case.resolved_at is None]
         over = sorted(
             (case for case in rivals if case.resolved_at is not None), key=lambda case: (case.resolved_at, case.name)
         )
-        found = opened[:1] or over[-1:]
-        for case in found:
-            told.state, told.matched = "matched", case
+        explaining = opened[:1] or over[-1:]
+        for case in explaining:
+            reported.state, reported.matched = "matched", case
             if case.resolved_at is not None:
-                self.ends_with(told, case, now)
-                told.fixed_at = case.resolved_at
-        return bool(found)
+                self.ends_with(reported, case, now)
+                reported.fixed_at = case.resolved_at
+        return bool(explaining)
 
     @staticmethod
-    def overlaps(case: ModelIncident, told: ModelReport, now: datetime) -> bool:
+    def overlaps(case: ModelIncident, reported: ModelReport, now: datetime) -> bool:
         return any(
-            told.center in (None, span.unit.key.center)
-            and meet(span.data, told.data)
+            reported.center in (None, span.unit.key.center)
+            and meet(span.data, reported.data)
             and span.began_at <= now
-            and (span.ended_at is None or span.ended_at > told.since)
+            and (span.ended_at is None or span.ended_at > reported.since)
             for span in case.spans
         )
 
     def match_waiting(self, case: ModelIncident, now: datetime) -> None:
-        for told in self.reports():
-            if told.state == "waiting" and told.name[:2] == case.name[:2]:
-                self.match(told, now)
+        for reported in self.reports():
+            if reported.state == "waiting" and reported.name[:2] == case.name[:2]:
+                self.match(reported, now)
 
     def rematch(self, other: ModelIncident, into: ModelIncident) -> None:
-        for told in self.reports():
-            if told.matched is other:
-                told.matched = into
+        for reported in self.reports():
+            if reported.matched is other:
+                reported.matched = into
 
     def reopened_by_hand(self, case: ModelIncident, now: datetime) -> None:
         """Who heard that it is over hears that it is not; reports that ended with it go on."""
         self.takes_back(case, "resolved", "reopened", now)
-        for told in self.reports():
-            if told.matched is case and told.state == "resolved":
-                told.state, told.resolved_at, told.how, told.fixed_at = "matched", None, "", None
+        for reported in self.reports():
+            if reported.matched is case and reported.state == "resolved":
+                reported.state, reported.resolved_at, reported.how, reported.fixed_at = "matched", None, "", None
         self.match_waiting(case, now)
 
-    def takes_back(self, case: ModelIncident, said: str, occasion: str, now: datetime) -> None:
+    def takes_back(self, case: ModelIncident, taken_back: str, occasion: str, now: datetime) -> None:
         """Who was told the one is told the other; who was not hears neither."""
-        mine = [letter for letter in self.letters if letter.case is case and letter.occasion == said]
+        mine = [letter for letter in self.letters if letter.case is case and letter.occasion == taken_back]
         if mine and mine[-1].fate == "sent":
             self.letter(case, occasion, now)
         elif mine and mine[-1].fate == "pending":
@@ -234,20 +236,20 @@ class ModelIncidents:
 
     def follow(self, case: ModelIncident, now: datetime) -> None:
         """A report ends with the incident that explains it, unless that was a false alarm."""
-        for told in self.reports():
-            if told.state == "matched" and told.matched is case:
+        for reported in self.reports():
+            if reported.state == "matched" and reported.matched is case:
                 if case.how != "false_positive":
-                    self.ends_with(told, case, now)
-                elif not self.match(told, now):
-                    told.state = "waiting"
-                    told.matched = None
-                    self.letter(told, "reported", now)
+                    self.ends_with(reported, case, now)
+                elif not self.match(reported, now):
+                    reported.state = "waiting"
+                    reported.matched = None
+                    self.letter(reported, "reported", now)
 
-    def ends_with(self, told: ModelReport, case: ModelIncident, now: datetime) -> None:
+    def ends_with(self, reported: ModelReport, case: ModelIncident, now: datetime) -> None:
         """Producers who were asked about it are told that they need not answer."""
-        told.state, told.resolved_at, told.how, told.fixed_at = "resolved", now, case.how, now
-        if any(letter.case is told for letter in self.letters):
-            self.letter(told, "resolved", now)
+        reported.state, reported.resolved_at, reported.how, reported.fixed_at = "resolved", now, case.how, now
+        if any(letter.case is reported for letter in self.letters):
+            self.letter(reported, "resolved", now)
 
     # Messages
 
@@ -263,13 +265,13 @@ class ModelIncidents:
                 self.send_opening(letter, now)
             else:
                 self.send_follow_up(letter, now)
-        self.unsent = [one for one in self.unsent if one.fate in ("pending", "held")]
+        self.unsent = [unsent for unsent in self.unsent if unsent.fate in ("pending", "held")]
         return looked_at
 
     def send_follow_up(self, letter: ModelMessage, now: datetime) -> None:
         """Who was told that it began is told how it goes on."""
         before = self.letters[: self.letters.index(letter)]
-        openings = [one for one in before if one.case is letter.case and one.occasion in OPENINGS]
+        openings = [earlier for earlier in before if earlier.case is letter.case and earlier.occasion in OPENINGS]
         fate = openings[-1].fate if openings else "sent"
         if fate == "sent":
             letter.fate, letter.sent_at = "sent", now
@@ -317,8 +319,8 @@ class ModelIncidents:
         return mine or (upstream and late.key.center in centers)
 
 
-def touch(one: Range, other: Range) -> bool:
-    return one[0] <= other[1] and other[0] <= one[1]
+def touch(first: Range, other: Range) -> bool:
+    return first[0] <= other[1] and other[0] <= first[1]
 
 
 def grown(plan: DatasetPlan, data: Range) -> Range:

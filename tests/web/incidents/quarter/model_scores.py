@@ -54,14 +54,14 @@ def tally(
         - true
     )
     missed: Minutes = set()
-    for told in mine:
-        if isinstance(told, ModelReport) and counts(told):
+    for reported in mine:
+        if isinstance(reported, ModelReport) and counts(reported):
             seen = (
                 case
                 for case in all_of_dataset
-                if is_true(case) and any(meet(one.data, told.data) for one in case.spans)
+                if is_true(case) and any(meet(span_of_case.data, reported.data) for span_of_case in case.spans)
             )
-            missed |= told_life(told, story.end) - lives(seen, story.end)
+            missed |= told_life(reported, story.end) - lives(seen, story.end)
     grace = span(plan.begins, plan.begins + plan.grace)
     return true - grace, false - grace, missed - grace
 
@@ -74,8 +74,10 @@ def questions(
     for act, at in asked:
         if not start <= at < end:
             continue
-        said = act.said
-        first.setdefault((said["consumer"], said["request"], act.dataset, said["center"], said["data"]), (act, at))
+        fields = act.said
+        first.setdefault(
+            (fields["consumer"], fields["request"], act.dataset, fields["center"], fields["data"]), (act, at)
+        )
     counted = first.values()
     failed = sum(any(met(case, act, at) for case in cases if case.name.dataset == act.dataset) for act, at in counted)
     return len(counted), failed
@@ -88,8 +90,10 @@ def met(case: ModelIncident, act: Act, at: datetime) -> bool:
             counts(case) and alive and case.center in (None, act.said["center"]) and meet(case.data, act.said["data"])
         )
     return is_true(case) and any(
-        one.alive(at) and one.unit.key.center == act.said["center"] and meet(one.data, act.said["data"])
-        for one in case.spans
+        span_of_case.alive(at)
+        and span_of_case.unit.key.center == act.said["center"]
+        and meet(span_of_case.data, act.said["data"])
+        for span_of_case in case.spans
     )
 
 
@@ -97,17 +101,22 @@ def is_true(case: ModelIncident) -> bool:
     return not isinstance(case, ModelReport) and case.how != "false_positive"
 
 
-def counts(told: ModelReport) -> bool:
+def counts(reported: ModelReport) -> bool:
     """A report that the producer acknowledged."""
-    return told.acknowledged and told.how != "rejected"
+    return reported.acknowledged and reported.how != "rejected"
 
 
 def lives(cases: Iterable[ModelIncident], now: datetime) -> Minutes:
-    return {minute for case in cases for one in case.spans for minute in span(one.began_at, one.ended_at or now)}
+    return {
+        minute
+        for case in cases
+        for span_of_case in case.spans
+        for minute in span(span_of_case.began_at, span_of_case.ended_at or now)
+    }
 
 
-def told_life(told: ModelReport, now: datetime) -> Minutes:
-    return span(told.since, told.fixed_at or now)
+def told_life(reported: ModelReport, now: datetime) -> Minutes:
+    return span(reported.since, reported.fixed_at or now)
 
 
 def span(start: datetime, end: datetime) -> Minutes:

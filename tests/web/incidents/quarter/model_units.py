@@ -52,12 +52,16 @@ class ModelUnit:
     # What is believed
 
     def last_pass(self) -> datetime | None:
-        return max((one.at for one in self.seen if one.outcome == "PASS"), default=None)
+        return max((observation.at for observation in self.seen if observation.outcome == "PASS"), default=None)
 
     def streak(self) -> list[Seen]:
         """The FAILs after the last PASS."""
         passed = self.last_pass()
-        return [one for one in self.seen if one.outcome == "FAIL" and (passed is None or one.at > passed)]
+        return [
+            observation
+            for observation in self.seen
+            if observation.outcome == "FAIL" and (passed is None or observation.at > passed)
+        ]
 
     def failing(self) -> bool:
         """Whether there are any; looked up when something is seen, not every minute."""

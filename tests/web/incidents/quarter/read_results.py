@@ -26,8 +26,8 @@ def read(machine: SystemUnderTest) -> QuarterResults:
         cases=sorted(cases(keys, names)),
         letters=sorted(letters(names)),
         replies=[
-            Reply(*one[:4], tuple(sorted(names[number] for number in one.incidents)), one.retry_at)
-            for one in machine.replies
+            Reply(*reply[:4], tuple(sorted(names[number] for number in reply.incidents)), reply.retry_at)
+            for reply in machine.replies
         ],
         scores=[score(machine, *window) for window in windows(machine.story)],
     )
@@ -89,14 +89,14 @@ def letters(names: dict[int, Name]) -> list[Letter]:
 
 
 def score(machine: SystemUnderTest, start: datetime, end: datetime) -> Score:
-    told = scores_of(Interval(start, end), now=machine.story.end)
-    durations, queries = told.durations, told.queries
+    scores = scores_of(Interval(start, end), now=machine.story.end)
+    durations, queries = scores.durations, scores.queries
     return Score(
         start,
         end,
-        *(one / MINUTE for one in (durations.tp, durations.fp, durations.fn)),
-        told.incident_share,
+        *(duration / MINUTE for duration in (durations.tp, durations.fp, durations.fn)),
+        scores.incident_share,
         queries.asked,
         queries.failed,
-        tuple((one.dataset, one.incident_share) for one in told.datasets),
+        tuple((level.dataset, level.incident_share) for level in scores.datasets),
     )

@@ -113,11 +113,11 @@ class DatasetPlan:
 
     def partitions(self, start: datetime, end: datetime) -> list[Range]:
         """Those that meet [start, end)."""
-        found, begin = [], self.floor(start)
+        spans, begin = [], self.floor(start)
         while begin < end:
-            found.append((begin, self.after(begin)))
+            spans.append((begin, self.after(begin)))
             begin = self.after(begin)
-        return found
+        return spans
 
     def _midnight(self, day: date) -> datetime:
         return datetime.combine(day, time(), self.zone).astimezone(UTC)
@@ -202,17 +202,19 @@ class Scenario:
 
     @cached_property
     def turns(self) -> list[datetime]:
-        said = [act.said["until"] for acts in self.acts.values() for act in acts if "until" in act.said]
+        chosen_ends = [act.said["until"] for acts in self.acts.values() for act in acts if "until" in act.said]
         plans = [at for plan in self.fleet.values() for at in (plan.begins, plan.begins + plan.grace)]
-        return sorted({*self.acts, *said, *plans, *(end for _, end in self.outages), self.end, self.end + MINUTE})
+        return sorted(
+            {*self.acts, *chosen_ends, *plans, *(end for _, end in self.outages), self.end, self.end + MINUTE}
+        )
 
     def workers_are_down(self, at: datetime) -> bool:
         return any(start <= at < end for start, end in self.outages)
 
     def outcome(self, key: Key, at: datetime) -> str:
         """What the test finds if it is run then."""
-        said = (trouble.says(key, at) for trouble in self.troubles[key.dataset, key.test])
-        planted = next((outcome for outcome in said if outcome is not None), None)
+        outcomes = (trouble.says(key, at) for trouble in self.troubles[key.dataset, key.test])
+        planted = next((outcome for outcome in outcomes if outcome is not None), None)
         if planted is not None or key.test != FRESHNESS.key:
             return planted or "PASS"
         plan = self.fleet[key.dataset]
@@ -221,7 +223,7 @@ class Scenario:
 
     def boundary(self, dataset: str, center: str, at: datetime) -> datetime:
         """c: before it the copy is complete."""
-        late = [one.boundary for one in self.late[dataset, center] if one.start <= at < one.end]
+        late = [period.boundary for period in self.late[dataset, center] if period.start <= at < period.end]
         return min([*late, self.fleet[dataset].floor(at)])
 
     def jitter(self, at: datetime) -> float:
@@ -229,8 +231,8 @@ class Scenario:
         return (((at - START) // MINUTE + self.seed * 7919) * 2654435761 % 2**32) / 2**32
 
 
-def meet(one: Range, other: Range) -> bool:
-    return one[0] < other[1] and other[0] < one[1]
+def meet(first: Range, other: Range) -> bool:
+    return first[0] < other[1] and other[0] < first[1]
 
 
 def whole_minute(at: datetime) -> datetime:

@@ -42,7 +42,9 @@ def write(seed: int, days: int = 90) -> Scenario:
         story.fleet[plan.name] = plan
     for plan in story.fleet.values():
         Author(story, plan, dice).write()
-    for trouble in dice.sample([one for mine in story.troubles.values() for one in mine if one.outcome == "FAIL"], 4):
+    for trouble in dice.sample(
+        [planted for mine in story.troubles.values() for planted in mine if planted.outcome == "FAIL"], 4
+    ):
         promise = story.fleet[trouble.dataset].promise
         start = trouble.start + promise.debounce + dice.randrange(2, max(3, promise.sustain // MINUTE // 2)) * MINUTE
         story.outages.append((start, start + min(3 * promise.sustain, 15 * HOUR)))
@@ -124,7 +126,7 @@ class Author:
         """It passes, and fails again within a day or so: a commit brings it back."""
         made = self.real(at, 4 * self.sustain)
         again = made.end + self.dice.choice([self.minutes(HOUR, 20 * HOUR), self.minutes(25 * HOUR, 40 * HOUR)])
-        test = next(one for one in self.plan.tests if one.key == made.test)
+        test = next(planned for planned in self.plan.tests if planned.key == made.test)
         self.trouble(test, made.center, again, again + 4 * self.sustain, "FAIL", made.data)
         self.commit(again, made.center, [made.data])
 
@@ -132,7 +134,7 @@ class Author:
         """The test could not run for a while, in the middle of a failure or on its own."""
         outcome = self.dice.choice(["ERROR", "NO_DATA", "SKIPPED"])
         made = self.real(at, self.minutes(self.sustain / 2, 3 * self.sustain), outcome)
-        test = next(one for one in self.plan.tests if one.key == made.test)
+        test = next(planned for planned in self.plan.tests if planned.key == made.test)
         if self.dice.random() < 0.6:
             self.trouble(test, made.center, made.start - HOUR, made.end + 4 * self.sustain, "FAIL", made.data)
 
@@ -166,7 +168,7 @@ class Author:
         """A person says that the alarm is wrong, or that it is true and stays; some take it back, some change the test."""
         lasts = min(8 * self.sustain, 5 * DAY)
         made = self.real(at, lasts)
-        test = next(one for one in self.plan.tests if one.key == made.test)
+        test = next(planned for planned in self.plan.tests if planned.key == made.test)
         when = at + min(self.minutes(2 * self.sustain, 3 * self.sustain), lasts)
         how = self.dice.choice(["false_positive", "accepted"])
         self.act(when, "resolve", category=test.category, how=how)
@@ -184,7 +186,7 @@ class Author:
     def handled(self, at: datetime) -> None:
         """People acknowledge, snooze, say when it will be over, and rerun."""
         made = self.real(at, self.minutes(2 * self.sustain, 8 * self.sustain))
-        category = next(one.category for one in self.plan.tests if one.key == made.test)
+        category = next(planned.category for planned in self.plan.tests if planned.key == made.test)
         for what in self.dice.sample(["acknowledge", "release", "snooze", "eta", "comment", "rerun"], 4):
             when = at + self.minutes(self.sustain, 4 * self.sustain)
             until = when + self.dice.randrange(1, 30) * HOUR
@@ -193,7 +195,7 @@ class Author:
 
     def combined(self, at: datetime) -> None:
         """Two holes far apart are two incidents; somebody merges them, and splits them again."""
-        test = self.dice.choice([one for one in self.plan.tests if not one.whole])
+        test = self.dice.choice([planned for planned in self.plan.tests if not planned.whole])
         center = self.dice.choice(self.plan.centers_of(test))
         holes = [self.older(at, ago) for ago in (1, 2, 6)]
         ends = at + 7 * self.sustain
@@ -210,7 +212,7 @@ class Author:
         center, hole = self.dice.choice(self.plan.centers), self.older(at, self.dice.randrange(1, 3))
         kind = self.dice.choice(["schema_incompatible", "job_failing"])
         ends = at + self.minutes(MINUTE, 20 * HOUR)
-        if any(one.test == f"finding:{kind}" for one in self.story.troubles[self.plan.name, f"finding:{kind}"]):
+        if any(planted.test == f"finding:{kind}" for planted in self.story.troubles[self.plan.name, f"finding:{kind}"]):
             return
         self.story.troubles[self.plan.name, f"finding:{kind}"].append(
             Trouble(self.plan.name, f"finding:{kind}", center, at, ends, "FAIL", hole)
@@ -223,7 +225,7 @@ class Author:
         category = self.any_test().category
         if self.dice.random() < 0.4:
             made = self.real(at, 4 * self.sustain)
-            category = next(one.category for one in self.plan.tests if one.key == made.test)
+            category = next(planned.category for planned in self.plan.tests if planned.key == made.test)
         when = at + self.minutes(MINUTE, 4 * self.sustain)
         center = self.dice.choice([None, *self.plan.centers])
         since = when - self.minutes(timedelta(), 10 * HOUR)
@@ -253,7 +255,7 @@ class Author:
         return self.dice.randrange(least // MINUTE, max(most // MINUTE, least // MINUTE + 1)) * MINUTE
 
     def any_test(self) -> TestPlan:
-        return self.dice.choice([one for one in self.plan.tests if one is not FRESHNESS])
+        return self.dice.choice([planned for planned in self.plan.tests if planned is not FRESHNESS])
 
     def newest(self, at: datetime, count: int, test: TestPlan) -> tuple[Range, datetime]:
         """The newest partitions that are due by then, and when the last of them was; of the whole: everything, now."""
@@ -288,6 +290,6 @@ class Author:
     def commit(self, at: datetime, center: str, touched: list[Range]) -> None:
         self.act(at, "commit", center=center, touched=touched)
 
-    def act(self, at: datetime, what: str, **said: Any) -> None:
+    def act(self, at: datetime, what: str, **fields: Any) -> None:
         if at <= self.story.end:
-            self.story.acts[at].append(Act(at, what, self.plan.name, said))
+            self.story.acts[at].append(Act(at, what, self.plan.name, fields))

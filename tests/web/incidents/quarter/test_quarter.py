@@ -33,27 +33,27 @@ def test_a_quarter_ends_as_the_book_says(seed: int, monkeypatch: pytest.MonkeyPa
     story = write(seed, DAYS)
     machine = SystemUnderTest(story, monkeypatch)
     machine.run()
-    found = read(machine)
+    results = read(machine)
     ranks = {key: number for number, key in keys_by_number().items()}
-    said = differences(found, ReferenceModel(story, machine.order, ranks).keep(), seed=seed)
-    assert not said, said
+    different = differences(results, ReferenceModel(story, machine.order, ranks).keep(), seed=seed)
+    assert not different, different
     if seed == FIRST and DAYS >= 90:
-        assert_much_happened(found)
+        assert_much_happened(results)
 
 
-def assert_much_happened(found: QuarterResults) -> None:
+def assert_much_happened(results: QuarterResults) -> None:
     """A quarter in which nothing happens proves nothing."""
-    ends, fates = Counter(case.how for case in found.cases), Counter(letter.fate for letter in found.letters)
+    ends, fates = Counter(case.how for case in results.cases), Counter(letter.fate for letter in results.letters)
     occasions, verdicts = (
-        Counter(letter.occasion for letter in found.letters),
-        Counter(one.verdict for one in found.replies),
+        Counter(letter.occasion for letter in results.letters),
+        Counter(reply.verdict for reply in results.replies),
     )
-    assert len(found.executions) > 2000
+    assert len(results.executions) > 2000
     assert {"auto", "manual_rerun", "false_positive", "accepted", "merged", "declared_fixed", "rejected"} <= set(ends)
     assert {"sent", "dropped"} <= set(fates)
     assert {"opened", "reopened", "resolved", "acknowledged", "reported"} <= set(occasions)
     assert {"pass", "warn", "fail", "unknown"} <= set(verdicts)
-    assert any(letter.suppressed_since and letter.sent_at for letter in found.letters)
-    assert any(letter.suppressed_since and letter.fate == "dropped" for letter in found.letters)
-    whole = found.scores[0]
+    assert any(letter.suppressed_since and letter.sent_at for letter in results.letters)
+    assert any(letter.suppressed_since and letter.fate == "dropped" for letter in results.letters)
+    whole = results.scores[0]
     assert min(whole.tp, whole.fp, whole.fn, whole.failed) > 0
