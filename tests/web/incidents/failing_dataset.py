@@ -28,7 +28,6 @@ class FailingDataset:
         self, *, copies: tuple[str, ...] = ("dc1", "dc2"), sustain: timedelta = timedelta(), **fields: Any
     ) -> None:
         self.dataset: Dataset = factories.dataset("flights", copies=copies, tier=1, **fields)
-        factories.feed(self.dataset)
         self.sustain = sustain
         self.tests: dict[str, QualityTest] = {}
 

@@ -24,7 +24,9 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def stage() -> FailingDataset:
-    return FailingDataset()
+    made = FailingDataset()
+    factories.feed(made.dataset)
+    return made
 
 
 @pytest.fixture
