@@ -8,9 +8,10 @@ import pyarrow as pa
 import pytest
 
 from ingestion.models import TouchedPartition
+from lakehub.catalog.metadata.tables import HudiCopy, SqlTable
 from lakehub.catalog.models import Dataset, DatasetCopy, FeedKind
 from quality.domain.language import Name
-from quality.engines.scans.targets import CannotRead, HudiCopy, SqlTable
+from quality.engines.scans.parts import CannotRead
 from quality.generation import generate
 from quality.measuring.measure import measure_units
 from quality.measuring.table_bindings import TableBindings
