@@ -64,4 +64,4 @@ def test_onboarding_from_it_says_so(gone: World, client: Client) -> None:
     factories.member(user, connection.team, Role.ADMIN)
     page = client.get("/onboarding", {"connection": "ops"})
     assert page.status_code == 200
-    assert "There is no storage `ledger`" in page.content.decode()
+    assert "There is no storage <code>ledger</code>" in page.content.decode()
