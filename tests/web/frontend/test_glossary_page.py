@@ -27,3 +27,7 @@ def test_names_in_backticks_are_code(page: Client) -> None:
 def test_the_keyboard_help_of_a_page_leads_to_it(page: Client) -> None:
     help_dialog = page.get("/incidents").content.decode().partition('<dialog id="help"')[2]
     assert f'href="{reverse("glossary")}"' in help_dialog
+
+
+def test_it_is_linked_from_the_account_for_those_who_have_no_keyboard(page: Client) -> None:
+    assert f'href="{reverse("glossary")}">Glossary</a>' in page.get(reverse("account")).content.decode()
