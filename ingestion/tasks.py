@@ -6,7 +6,7 @@ import os
 import random
 import socket
 from datetime import timedelta
-from functools import cache, partial
+from functools import cache
 from uuid import uuid4
 
 from celery import shared_task
@@ -17,7 +17,7 @@ from ingestion.launchers.configured import configured_launcher
 from ingestion.ports import input_gate
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, retention, run_worker
 from lakehub import wiring
-from lakehub.catalog.lineage import LINEAGE_SOURCES, daily, missing_tables
+from lakehub.catalog.lineage import daily, lineage_source, missing_tables
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 
@@ -56,9 +56,12 @@ def record_lake_commits() -> None:
 @shared_task
 def check_lineage() -> None:
     """Once a day: the newest lineage, and a look at the tables of all datasets."""
-    name = settings.LAKEHUB_LINEAGE
-    source = partial(LINEAGE_SOURCES.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
-    daily.run_daily_check(source, name=name, offboard_after=missing_tables.offboarding_delay(), now=wiring.clock.now())
+    daily.run_daily_check(
+        lineage_source(),
+        name=settings.LAKEHUB_LINEAGE,
+        offboard_after=missing_tables.offboarding_delay(),
+        now=wiring.clock.now(),
+    )
 
 
 @shared_task

@@ -209,7 +209,11 @@ LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", Fals
 LAKEHUB_PAGERDUTY_URL = env.text("LAKEHUB_PAGERDUTY_URL", "https://events.pagerduty.com/v2/enqueue")
 LAKEHUB_ENGINE_LIMITS = env.limits("LAKEHUB_ENGINE_LIMITS", "spark=1,sqlalchemy=4")
 LAKEHUB_CONNECTION_LIMIT = env.number("LAKEHUB_CONNECTION_LIMIT", 2, least=1)
-LAKEHUB_LINEAGE = env.choice("LAKEHUB_LINEAGE", "", ("", "file", "spark"))
+LAKEHUB_LINEAGE_SOURCES = {
+    "file": "lakehub.catalog.lineage.events:EventFolderSource",
+    "spark": "ingestion.spark_lineage:SparkLineageSource",
+}
+LAKEHUB_LINEAGE = env.choice("LAKEHUB_LINEAGE", "", ("", *LAKEHUB_LINEAGE_SOURCES))
 LAKEHUB_LINEAGE_URI = env.text("LAKEHUB_LINEAGE_URI")
 LAKEHUB_OFFBOARD_AFTER_DAYS = env.number("LAKEHUB_OFFBOARD_AFTER_DAYS", 14)
 LAKEHUB_WEEKLY_REPORT = env.flag("LAKEHUB_WEEKLY_REPORT", True)

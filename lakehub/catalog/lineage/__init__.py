@@ -1,7 +1,7 @@
 """Where lineage comes from: events in the form of OpenLineage, reduced to what the newest run of each job reads and writes.
 
-To add a source: a class that is made from a URI and has the method of `LineageSource`, one line in LINEAGE_SOURCES, one row in
-tests/spark/test_lineage.py, where all sources must say the same of the same events.
+To add a source: a class that is made from a URI and has the method of `LineageSource`, one line in LAKEHUB_LINEAGE_SOURCES
+(lakehub/settings.py), one row in tests/spark/test_lineage.py, where all sources must say the same of the same events.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Protocol
+
+from django.conf import settings
 
 from lakehub.kernel.registry import Registry
 
@@ -56,11 +59,8 @@ class LineageSource(Protocol):
         """What the runs of the last WINDOW_DAYS say. Raises LineageUnavailable."""
 
 
-LINEAGE_SOURCES: Registry[Callable[[str], LineageSource]] = Registry(
-    "lineage source",
-    {
-        "file": "lakehub.catalog.lineage.events:EventFolderSource",
-        "spark": "ingestion.spark_lineage:SparkLineageSource",
-    },
-)
-"""By the value of LAKEHUB_LINEAGE; each is made from LAKEHUB_LINEAGE_URI."""
+def lineage_source() -> Callable[[], LineageSource] | None:
+    """The one that LAKEHUB_LINEAGE names, made from LAKEHUB_LINEAGE_URI; None: lineage is not read."""
+    sources: Registry[Callable[[str], LineageSource]] = Registry("lineage source", settings.LAKEHUB_LINEAGE_SOURCES)
+    name = settings.LAKEHUB_LINEAGE
+    return partial(sources.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None

@@ -10,16 +10,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ingestion import tasks
 from lakehub.accounts.models import AuditEntry
-from lakehub.catalog.lineage import LINEAGE_SOURCES, LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
+from lakehub.catalog.lineage import LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
 from lakehub.catalog.lineage.events import EventFolderSource
 from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
 from lakehub.catalog.storages.sql import openlineage_address
 from lakehub.kernel.errors import Refused
+from lakehub.kernel.registry import Registry
 from tests import factories as make
 from tests.factories import DAY, HOUR, NOW
 from tests.lineage_events import event, table
@@ -297,7 +299,9 @@ def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monk
     assert LineageDay.objects.get().attempt == 1
 
 
-@pytest.mark.parametrize("source", list(LINEAGE_SOURCES))
+@pytest.mark.parametrize("source", list(settings.LAKEHUB_LINEAGE_SOURCES))
 def test_each_source_is_made_from_a_uri(source: str) -> None:
-    made: Callable[[str], object] = LINEAGE_SOURCES.get(source)
+    made: Callable[[str], object] = Registry[Callable[[str], object]](
+        "lineage source", settings.LAKEHUB_LINEAGE_SOURCES
+    ).get(source)
     assert hasattr(made("file:///nowhere"), "read")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import json
 from argparse import ArgumentParser
-from functools import partial
 from typing import Any
 
 from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
-from lakehub.catalog.lineage import LINEAGE_SOURCES, daily, missing_tables
+from lakehub.catalog.lineage import daily, lineage_source, missing_tables
 
 
 class Command(BaseCommand):
@@ -21,11 +20,9 @@ class Command(BaseCommand):
         parser.add_argument("--accept-loss", action="store_true", help="even where most of what was known is gone")
 
     def handle(self, *, accept_loss: bool, **options: Any) -> None:
-        name = settings.LAKEHUB_LINEAGE
-        source = partial(LINEAGE_SOURCES.get(name), settings.LAKEHUB_LINEAGE_URI) if name else None
         report, error = daily.run_check(
-            source,
-            name=name,
+            lineage_source(),
+            name=settings.LAKEHUB_LINEAGE,
             offboard_after=missing_tables.offboarding_delay(),
             accept_loss=accept_loss,
             now=wiring.clock.now(),
