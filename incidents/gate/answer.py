@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from incidents.domain.gate import evaluate
-from incidents.domain.gate.evaluate import CopyState, GateDecision, Policy
+from incidents.domain.gate.evaluate import GateDecision, Policy
 from incidents.gate import in_force, load_state, question_log
 from incidents.gate.copies import KnownCopy, RequestedRange, choose_copy, find_copies
 from incidents.models import GateQuestion
@@ -103,12 +103,3 @@ def question_to_row(reply: GateReply) -> GateQuestion:
         allowed=reply.answer.allowed,
         would_allow=reply.answer.would_allow,
     )
-
-
-# Finding what is asked about
-
-
-def copy_state(copy: DatasetCopy, data_range: Interval, *, now: datetime) -> CopyState:
-    """The gating tests of the copy with the units that meet `data_range`, and the reports about it."""
-    (state,) = load_state.copy_states([RequestedRange(KnownCopy(copy), data_range)], now=now)
-    return state

@@ -14,7 +14,6 @@ from lakehub.kernel.interval import FOREVER, Interval
 JOB_FAILING = "job_failing"
 ROWS_UNACCOUNTED = "rows_unaccounted"
 SCHEMA_INCOMPATIBLE = "schema_incompatible"
-FINDING_KINDS = (JOB_FAILING, ROWS_UNACCOUNTED, SCHEMA_INCOMPATIBLE)
 
 
 def raise_finding(

@@ -68,9 +68,6 @@ class DatasetListing:
     all: list[DatasetHealth]
     facets: list[Facet]
 
-    def in_state(self, *names: str) -> int:
-        return sum(health.state in names for health in self.all)
-
 
 def list_datasets(filters: DatasetFilters, my_teams: frozenset[int], *, now: datetime) -> DatasetListing:
     """Everything that is onboarded, its states, and what of it matches. Five queries."""

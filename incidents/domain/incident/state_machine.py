@@ -7,7 +7,6 @@ from enum import StrEnum
 from types import MappingProxyType
 
 from lakehub.kernel.errors import Conflict
-from lakehub.kernel.suggest import did_you_mean
 
 
 class IncidentState(StrEnum):
@@ -81,20 +80,6 @@ def next_state(state: IncidentState, move: Transition, *, reported: bool = False
 def allowed_transitions(state: IncidentState, *, reported: bool = False) -> tuple[Transition, ...]:
     """What can be done now."""
     return tuple(move for was, move in (REPORTED_TRANSITIONS if reported else DETECTED_TRANSITIONS) if was is state)
-
-
-def is_closed(state: IncidentState) -> bool:
-    return state is IncidentState.RESOLVED
-
-
-def transition_named(name: str) -> Transition:
-    """The move called `name`. Raises InvalidTransition with the nearest one."""
-    try:
-        return Transition(name)
-    except ValueError:
-        raise InvalidTransition(
-            f"There is no move `{name}`.{did_you_mean(name, [move.value for move in Transition])}"
-        ) from None
 
 
 # The table as a person reads it

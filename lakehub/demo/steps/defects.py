@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
-
 from incidents.models import Incident
 from lakehub.catalog.models import Dataset
 from lakehub.demo.play.settle import play_until_settled
@@ -16,7 +14,6 @@ TITLE = "The real defects of the real data"
 
 EXPRESSION = "unmatched(this.tailnum, planes.tailnum) / rows(this) < 25%"
 """Honest: two carriers put fleet numbers where tail numbers belong, and that will not change; more than that would be new."""
-WEATHER_SUSTAIN = timedelta(hours=2)
 
 
 def play(stage: StoryContext) -> None:

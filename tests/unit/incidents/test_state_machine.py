@@ -16,7 +16,6 @@ from incidents.domain.incident.state_machine import (
     as_mermaid,
     next_state,
     reachable_states,
-    transition_named,
 )
 
 TABLES = [(DETECTED_TRANSITIONS, False, IncidentState.OPEN), (REPORTED_TRANSITIONS, True, IncidentState.REPORTED)]
@@ -69,11 +68,6 @@ def test_a_refused_transition_names_those_that_there_are() -> None:
         next_state(IncidentState.RESOLVED, Transition.ACKNOWLEDGE)
     with pytest.raises(InvalidTransition, match="waiting is not one of its states"):
         next_state(IncidentState.WAITING, Transition.ACKNOWLEDGE)
-
-
-def test_an_unknown_transition_is_answered_with_the_nearest() -> None:
-    with pytest.raises(InvalidTransition, match=r"no move `aknowledge`\. Did you mean `acknowledge`\?"):
-        transition_named("aknowledge")
 
 
 def test_the_table_is_drawn_whole() -> None:

@@ -9,7 +9,8 @@ from typing import Any
 import pyarrow as pa
 
 from incidents.domain.gate.evaluate import PartitionTest
-from incidents.gate.answer import copy_state
+from incidents.gate import load_state
+from incidents.gate.answer import KnownCopy, RequestedRange
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import BEGINNING, Interval
@@ -233,7 +234,8 @@ def test_no_unit_waits_for_a_past_that_there_never_was(world: World) -> None:
     assert world.outcomes("yesterday") == dict.fromkeys(DAYS[1:], "pass")
     assert not Unit.objects.filter(latest_outcome="no_data").exists()
     assert coverage_gaps(world.flights) == (), "the first unit of each is planned long before"
-    asked = copy_state(world.copy(), factories.day(DAYS[0]), now=NOW).tests
+    (state,) = load_state.copy_states([RequestedRange(KnownCopy(world.copy()), factories.day(DAYS[0]))], now=NOW)
+    asked = state.tests
     since = {
         test.key: test.covers_from
         for test in asked
