@@ -21,7 +21,7 @@ SCREENS = (
     "rules",
     "scores",
     "team",
-    "test",
+    "quality_test",
 )
 
 urlpatterns = [path("", include(f"frontend.screens.{screen}.urls")) for screen in SCREENS]

@@ -13,7 +13,7 @@ from lakehub import wiring
 from lakehub.kernel.error_isolation import log_and_continue
 from quality.execution import ingestion_findings, retention, worker
 from quality.generation import generate
-from quality.planning import baseline, change_polling, retests
+from quality.planning import baseline, change_polling, touched_partitions
 from quality.state import reevaluation
 
 
@@ -34,7 +34,7 @@ def claim_changes() -> None:
     for part in (
         generate.generate_outdated,
         baseline.start_missing_baselines,
-        retests.claim_touched_partitions,
+        touched_partitions.claim_touched_partitions,
         ingestion_findings.observe_findings,
     ):
         with log_and_continue(part.__name__):

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from incidents.domain.gate import evaluate
-from incidents.domain.gate.evaluate import GateDecision, Policy
+from incidents.domain.gate import decide
+from incidents.domain.gate.decide import GateDecision, Policy
 from incidents.gate import in_force, load_state, question_log
 from incidents.gate.copies import KnownCopy, RequestedRange, choose_copy, find_copies
 from incidents.models import GateQuestion
@@ -82,9 +82,7 @@ def answer_questions(questions: Sequence[ResolvedQuestion], *, now: datetime) ->
     for resolved, state in zip(questions, load_state.copy_states(requested_ranges, now=now), strict=True):
         copy = resolved.known_copy.copy
         policy = in_force.policy_for(copy.dataset.tier, policies)
-        answer = evaluate.evaluate(
-            resolved.question.wanted, state, policy, now=now, overrides=overrides.get(copy.pk, ())
-        )
+        answer = decide.evaluate(resolved.question.wanted, state, policy, now=now, overrides=overrides.get(copy.pk, ()))
         replies.append(GateReply(resolved.question, copy, answer, policy, now))
     return replies
 

@@ -6,8 +6,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 
-from incidents.domain.gate import evaluate
-from incidents.domain.gate.evaluate import Override, Policy
+from incidents.domain.gate import decide
+from incidents.domain.gate.decide import Override, Policy
 from incidents.gate.copies import RequestedRange
 from incidents.models import GateOverride, GatePolicy
 from ingestion.ports import GATE_CONSUMER as INGESTION
@@ -19,7 +19,7 @@ _POLICIES = PreparedQuery(
 )
 
 
-_INTERNAL_JOBS_POLICY = Policy("Lakehub's own jobs, lenient", evaluate.LENIENT_BLOCKS)
+_INTERNAL_JOBS_POLICY = Policy("Lakehub's own jobs, lenient", decide.LENIENT_BLOCKS)
 """They look every few minutes: the partition that is going on is always unknown, and would block them for ever."""
 
 

@@ -14,8 +14,8 @@ from typing import Any, NamedTuple
 
 from django.db.models import FilteredRelation, Q, QuerySet
 
-from incidents.domain.gate import evaluate
-from incidents.domain.gate.evaluate import CopyState, GatingTest, ReportFacts, UnitState
+from incidents.domain.gate import decide
+from incidents.domain.gate.decide import CopyState, GatingTest, ReportFacts, UnitState
 from incidents.gate.copies import RequestedRange, partitions_seen_at
 from incidents.models import IncidentState, UserReport
 from lakehub.catalog.models import DatasetCopy
@@ -280,15 +280,15 @@ def _gating_test(test: _GatingTestRow, copy: DatasetCopy, units: Sequence[_Judge
     whole = next((unit for unit in units if unit.state.data == EVERYTHING), None)
     if test.category == Category.FRESHNESS:
         unit, complete_to = (whole.state, whole.complete_to) if whole else (None, None)
-        return evaluate.FreshnessTest(test.title, test.due_after, unit, complete_to)
+        return decide.FreshnessTest(test.title, test.due_after, unit, complete_to)
     states = tuple(unit.state for unit in units)
     if not test.planned:
-        return evaluate.FindingTest(test.title, test.category, states)
+        return decide.FindingTest(test.title, test.category, states)
     grain = copy.dataset.partition_grain
     if test.cadence is not None or whole or grain is Grain.NONE:
-        return evaluate.WholeTest(test.title, test.category, whole.state if whole else None)
+        return decide.WholeTest(test.title, test.category, whole.state if whole else None)
     monitored = copy.monitored_from or BEGINNING
     since = first_tested_for(test.flattened, monitored, grain, copy.dataset.partition_tz)
-    return evaluate.PartitionTest(
+    return decide.PartitionTest(
         test.title, test.category, test.due_after, states, since if since > monitored else BEGINNING
     )

@@ -8,7 +8,7 @@ from django.core.exceptions import ValidationError
 from django.db import models
 from django.db.models import F, Q
 
-from incidents.domain.gate import evaluate
+from incidents.domain.gate import decide
 from incidents.domain.gate.policy_vocabulary import blocks_problems
 from lakehub.accounts.models import SLUG
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy
@@ -61,8 +61,8 @@ class GatePolicy(models.Model):
     def blocking_verdicts(self) -> frozenset[str]:
         """What blocks, whether it is a preset or custom."""
         presets = {
-            PolicyPreset.STRICT.value: evaluate.STRICT_BLOCKS,
-            PolicyPreset.LENIENT.value: evaluate.LENIENT_BLOCKS,
+            PolicyPreset.STRICT.value: decide.STRICT_BLOCKS,
+            PolicyPreset.LENIENT.value: decide.LENIENT_BLOCKS,
         }
         return presets.get(self.preset, frozenset(self.blocks))
 

@@ -13,6 +13,7 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ingestion.domain.accounting import RowCounts
+from ingestion.domain.checkpoint import Checkpoint
 from ingestion.domain.schema import Schema
 from ingestion.sources import SOURCES, Source, SourceConfig
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
@@ -85,6 +86,16 @@ class Job:
             url, origin.object, origin.cursor_column, origin.overlap_s, origin.chunk_rows, origin.options
         )
         return SOURCES.get(origin.plugin)(config)
+
+    def require_checkpoint(self, timeline: Timeline) -> Checkpoint:
+        """Where the job goes on. Raises JobError, which says how to get one."""
+        checkpoint = timeline.checkpoint()
+        if checkpoint is None:
+            raise JobError(
+                f"The table at {timeline.uri} has no commit that carries a checkpoint: it was not loaded by a bootstrap, or that one is too long ago. "
+                "Bootstrap it (with `replace` where it has rows)."
+            )
+        return checkpoint
 
     def staging_uri(self) -> str:
         base = self.spec.staging_uri or f"{self.table.uri.rpartition('/')[0]}/.lakehub/staging"

@@ -12,7 +12,7 @@ from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.partitions import Grain, expanded_by_grain
 from quality.domain.language import THIS, Call, Expression, Literal, Name
 from quality.domain.language.tree.literals import display_amount, format_duration
-from quality.domain.timeliness.freshness import COMPLETE_SHARE
+from quality.domain.timeliness.lateness import COMPLETE_SHARE
 from quality.domain.value_types import ValueType
 
 _MIRRORED = {"gt": "lt", "ge": "le"}

@@ -17,8 +17,8 @@ from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from lakehub.catalog.models import DatasetCopy
-from quality.domain.fair_queue import QueuedCopy, fair_order
-from quality.domain.resource_limits import resource_limits
+from quality.domain.scheduling.fair_queue import QueuedCopy, fair_order
+from quality.domain.scheduling.resource_limits import resource_limits
 from quality.measuring import concurrency
 from quality.measuring.concurrency import UNLEASED, limits_of, take_slots
 from quality.models import ConcurrencySlot, CopyTurn, TeamTurn, Unit
@@ -50,7 +50,7 @@ def claim_due_units(*, now: datetime, worker: str, limit: int = CLAIM_BATCH) -> 
 
 
 class ClaimQueue:
-    """The copies with due units in the order of their turns, as one worker sees it. See `quality.domain.fair_queue`."""
+    """The copies with due units in the order of their turns, as one worker sees it. See `quality.domain.scheduling.fair_queue`."""
 
     def __init__(self, worker: str) -> None:
         self._worker = worker

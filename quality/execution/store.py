@@ -17,7 +17,7 @@ from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation.evaluate import Evaluation
 from quality.domain.measurement_codec import storable_json
 from quality.domain.parsed import is_parsable
-from quality.domain.verdicts.rerun_policy import RerunAt, next_rerun
+from quality.domain.scheduling import due_times
 from quality.domain.verdicts.unit_verdict import UnitFacts, observe
 from quality.execution.claims import Claim
 from quality.execution.evaluate import SEE_LOG, Execution, failed_execution
@@ -25,7 +25,6 @@ from quality.measuring import concurrency
 from quality.measuring.measure import CacheUse
 from quality.models import Flip, Lane, QualityTest, Result, Unit
 from quality.planning import units
-from quality.planning.retests import OVERDUE_AFTER
 from quality.state.unit_state import apply_facts, save_units, unit_facts
 
 logger = logging.getLogger(__name__)
@@ -199,7 +198,7 @@ def _reschedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) ->
     what was asked for meanwhile; whichever is first."""
     next_at, attempt = _rerun_or_cadence(row, facts, now=now)
     row.leased_by, row.leased_until, row.attempt = "", None, attempt
-    choices = [(next_at, Lane.DUE), (_retest_at(facts, now), Lane.LATE)]
+    choices = [(next_at, Lane.DUE), (due_times.retest_at(facts, now), Lane.LATE)]
     if (row.due_at, row.lane) != (claimed.due_at, claimed.lane):
         choices.append((row.due_at, Lane(row.lane)))
     first = min(((at, lane) for at, lane in choices if at is not None), default=None)
@@ -207,20 +206,10 @@ def _reschedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) ->
 
 
 def _rerun_or_cadence(row: Unit, facts: UnitFacts, *, now: datetime) -> tuple[datetime | None, int]:
-    """The rerun or the cadence, and how many reruns there were then."""
     version = row.test.version
     if version is None or row.test.retired_at is not None:
         return None, 0
     backoff = Backoff(version.rerun_base, version.rerun_cap)
-    decision = next_rerun(facts, reruns=row.attempt, backoff=backoff, jitter=random.random(), now=now)
-    regular = None if version.cadence is None else now + version.cadence
-    if isinstance(decision, RerunAt):
-        return (decision.at if regular is None else min(decision.at, regular)), row.attempt + 1
-    return regular, 0
-
-
-def _retest_at(facts: UnitFacts, read_at: datetime) -> datetime | None:
-    """Only a PASS settles what a commit touched; but a FAIL that has read the commit is rerun in its own rhythm."""
-    if facts.retest_due_at is None or facts.touched_at is None or facts.touched_at <= read_at:
-        return None
-    return max(read_at, facts.retest_due_at - OVERDUE_AFTER)
+    return due_times.rerun_or_cadence(
+        facts, reruns=row.attempt, cadence=version.cadence, backoff=backoff, jitter=random.random(), now=now
+    )

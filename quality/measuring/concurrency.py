@@ -16,7 +16,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from lakehub.kernel.errors import Conflict
-from quality.domain.resource_limits import resource_limits
+from quality.domain.scheduling.resource_limits import resource_limits
 from quality.models import ConcurrencySlot
 
 UNLEASED = Q(leased_until=None) | Q(leased_until__lt=Now())

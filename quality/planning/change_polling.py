@@ -25,7 +25,7 @@ from quality.engines.scans.scan import Limits, Scan
 from quality.measuring.table_bindings import TableBinding, TableBindings
 from quality.models import ChangePoll
 from quality.planning import units
-from quality.planning.retests import retest
+from quality.planning.touched_partitions import retest
 from quality.state.dataset_slas import slas_or_tier_defaults, unexpected_partitions
 from quality.state.populated_partitions import partitions_named
 

@@ -16,7 +16,7 @@ from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
 from lakehub.kernel.partitions import Grain, partitions_within
 from lakehub.processes.task_wakeup import wake_task
 from quality.models import ExternalRun, Lane, Unit
-from quality.planning import retests
+from quality.planning import touched_partitions
 from quality.state.waivers import request_rerun
 
 MAX_PARTITIONS = 1_000
@@ -59,7 +59,7 @@ def make_readers_due(copy: DatasetCopy, over: Interval, *, now: datetime) -> int
     """The tests that read this range of the copy are due at once, recent partitions in the lane of what is due, history
     behind it. A partition that is still going on is tested when it is over. The number of units.
     """
-    again = retests.retest(copy.pk, [(over.start, over.end)], now=now, pause=timedelta(), recent=Lane.DUE)
+    again = touched_partitions.retest(copy.pk, [(over.start, over.end)], now=now, pause=timedelta(), recent=Lane.DUE)
     return again + _make_first_runs_due(copy, over, now) + _make_whole_table_tests_due(copy, now)
 
 

@@ -13,6 +13,7 @@ from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import partition_at, partitions_within
 from quality.domain.generation.definitions import runs_in
 from quality.domain.language import parse
+from quality.domain.scheduling.due_times import first_due_at
 from quality.domain.timeliness.production_calendar import ProductionCalendar
 from quality.measuring.resources import resource_of
 from quality.models import Lane, QualityTest, Unit
@@ -85,7 +86,7 @@ def _expected_partitions(
 
 def _new_unit(test: QualityTest, copy: DatasetCopy, partition: Interval, on: str, *, now: datetime) -> Unit:
     assert test.version is not None
-    due_at = partition.end + test.version.due_after
+    due_at = first_due_at(partition, test.version.due_after)
     # History goes behind what is due now, so that a baseline starves nobody.
     lane = Lane.DUE if due_at > now - test.version.due_after else Lane.LATE
     return Unit(test=test, copy=copy, start=partition.start, end=partition.end, due_at=due_at, lane=lane, resource=on)

@@ -9,6 +9,7 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -28,6 +29,7 @@ from pyspark.sql.types import (
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.bloom.filters import MAX_BITS, SPARK, FilterShape, SparkBloomFilter, decode_filter, encode_filter
 from quality.domain.bloom.keys import NULL_PART, UnsupportedKeyType, hash_salt, sample_bound
+from quality.spark.executor_udfs import might_contain_key
 
 MAX_NAMED_KEYS = 100
 """So many missing keys are named."""
@@ -200,8 +202,7 @@ def contains_key(spark: SparkSession, filter_text: str, key: Column, hashed: Col
     key_filter = decode_filter(filter_text)
     if isinstance(key_filter, SparkBloomFilter):
         return might_contain(spark, F.lit(bytearray(key_filter.payload())), hashed)
-    there = F.udf(lambda key: bool(key_filter.might_contain([key.encode()])[0]), BooleanType(), useArrow=True)
-    return there(key)
+    return F.udf(partial(might_contain_key, key_filter), BooleanType(), useArrow=True)(key)
 
 
 def _java(spark: SparkSession) -> Any:

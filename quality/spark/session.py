@@ -5,7 +5,7 @@ from __future__ import annotations
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import open_session
-from quality.spark.bloom_functions import register_bloom_functions
+from quality.spark.sql_functions import register_bloom_functions
 
 
 def quality_session() -> SparkSession:

@@ -27,7 +27,7 @@ IN_QUOTES = re.compile(r'"([\w.]+)"')
 MESSAGE_TYPES = {"lakehub.digest.digest", "lakehub.test.test"}
 """Put together from what a message is about."""
 PLACEHOLDER = "NAME"
-MADE_ELSEWHERE = {".venv/bin", ".venv/bin/mkdocs", "deploy/containers/.env"}
+MADE_ELSEWHERE = {".cache/bench", ".venv/bin", ".venv/bin/mkdocs", "deploy/containers/.env"}
 MODELS = {f"{model._meta.app_label}.{model.__name__}" for model in apps.get_models()}
 
 

@@ -37,7 +37,7 @@ while claimed := line.claim(now=NOW, limit=10):
 PLANS = """
 from ingestion.models import TouchedPartition
 from quality.execution import claims
-from quality.planning import retests
+from quality.planning import touched_partitions
 from quality.state.reevaluation import reevaluate_due_units
 from tests.query_plans import plans_of
 from django.db import transaction

@@ -19,7 +19,7 @@ from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
 from lakehub.catalog.models import DataCenter, DatasetCopy
 from quality.models import Lane
-from quality.planning.retests import claim_touched_partitions
+from quality.planning.touched_partitions import claim_touched_partitions
 from tests import factories as given
 from tests.factories import MINUTE, NOW, day
 from tests.spark.order_shop import Orders

@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 from quality.domain.bloom.filters import FilterShape, PybloomFilter, SparkBloomFilter, decode_filter
 from quality.domain.bloom.keys import UnsupportedKeyType, encode_key, hash_keys
 from quality.spark.bloom import ProbedKeys, build_filter, first_keys, key_column, present_keys, probe_filter
-from quality.spark.bloom_functions import register_bloom_functions
+from quality.spark.sql_functions import register_bloom_functions
 from tests.contracts import test_cross_source as suite
 from tests.contracts.test_cross_source import ALL, DAY, SAMPLE, TENTH, flights, hudi, opened, records
 

@@ -10,7 +10,7 @@ from typing import Any
 from rest_framework import serializers
 
 from incidents.api.serializers.ranges import RangeSerializer
-from incidents.domain.gate.evaluate import Cause, Override
+from incidents.domain.gate.decide import Cause, Override
 from incidents.domain.gate.sql_reads import DIALECTS, MAX_SQL_LENGTH, TableReads
 from incidents.gate.answer import GateReply
 from lakehub.kernel.interval import Interval

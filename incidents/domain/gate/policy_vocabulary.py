@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from incidents.domain.gate import evaluate
+from incidents.domain.gate import decide
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.verdicts.unit_verdict import VerdictReason
@@ -12,14 +12,14 @@ from quality.domain.verdicts.unit_verdict import VerdictReason
 KNOWN_REASONS = sorted(
     {reason.value for reason in VerdictReason}
     | {
-        evaluate.UNMONITORED,
-        evaluate.NOT_DUE,
-        evaluate.NEVER_TESTED,
-        evaluate.NO_TESTS,
-        evaluate.NOT_EXPECTED,
-        evaluate.IN_GRACE,
-        evaluate.REPORTED,
-        evaluate.REPORT_WAITS,
+        decide.UNMONITORED,
+        decide.NOT_DUE,
+        decide.NEVER_TESTED,
+        decide.NO_TESTS,
+        decide.NOT_EXPECTED,
+        decide.IN_GRACE,
+        decide.REPORTED,
+        decide.REPORT_WAITS,
     }
 )
 """The words after the colon in `unknown:not_due`."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job
 from ingestion.spark.loading import write_path
-from ingestion.spark.loading.checkpoints import require_checkpoint
 from ingestion.spark.tables import hudi
 
 
@@ -13,7 +12,7 @@ def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
     if done := job.report_of_earlier_attempt(timeline):
         return done
-    checkpoint = require_checkpoint(timeline)
+    checkpoint = job.require_checkpoint(timeline)
     source = job.open_source()
     evolution = write_path.plan_schema(source, job.table, hudi.stored_schema(job.spark, job.table))
     only = {job.table.partition_column: job.spec.partitions} if job.table.partition_column else None

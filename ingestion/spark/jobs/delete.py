@@ -12,6 +12,7 @@ from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, schema_facts
 from ingestion.spark.loading import write_path
 from ingestion.spark.tables import hudi
+from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 
 _HASH_BUCKETS = 1_000_000
 
@@ -64,5 +65,5 @@ def _delete(job: Job, index: Index, doomed: DataFrame, rows: int) -> None:
             job.table,
             "delete",
             index.write_options(job.table) | options,
-            hudi.commit_metadata(run=run_mark, checkpoint=None),
+            commit_metadata(run=run_mark, checkpoint=None),
         )

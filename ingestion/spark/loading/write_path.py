@@ -22,6 +22,7 @@ from ingestion.spark.loading import staging
 from ingestion.spark.loading.fitting import FitRules
 from ingestion.spark.loading.row_fates import FateCounts, applied_rows, assign_fates, count_fates, stored_rows_of_batch
 from ingestion.spark.tables import error_table, hudi
+from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
@@ -173,7 +174,7 @@ def _write(
     options: Mapping[str, str],
 ) -> None:
     run = job.run_metadata(counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest)
-    marks = hudi.commit_metadata(run=run, checkpoint=plan.position)
+    marks = commit_metadata(run=run, checkpoint=plan.position)
     with job.phase("write"), sleep_inside_commit(job.spark) as failing:
         hudi.write_commit(frame, job.table, plan.operation, {**options, **failing}, marks)
 

@@ -9,6 +9,7 @@ from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.tables import hudi
+from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 
 _OPTIONS = {
     "hoodie.metadata.enable": "false",
@@ -38,5 +39,5 @@ def write_errors(spark: SparkSession, table: TableSpec, staged_uri: str, *, run_
         error_table_spec(table),
         "upsert",
         _OPTIONS,
-        hudi.commit_metadata(run={"run_id": run_id, "kind": "errors"}, checkpoint=None),
+        commit_metadata(run={"run_id": run_id, "kind": "errors"}, checkpoint=None),
     )

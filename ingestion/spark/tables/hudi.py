@@ -5,9 +5,7 @@ Why each option is as it is: docs/ingestion.md.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlsplit
 
 from pyarrow import fs
@@ -15,7 +13,8 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.tables.timeline import CHECKPOINT_KEY, METADATA_PREFIX, RUN_KEY, NotATable, Timeline, open_storage
+from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
+from ingestion.spark.tables.timeline import NotATable, Timeline, open_storage
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 2
 TABLE_VERSION = "9"
@@ -41,12 +40,6 @@ def write_commit(
     """One commit. `commit_metadata` travel in its metadata; `options` are the index's, and what the caller needs besides."""
     writer = frame.write.format("hudi").options(**table_options(table)).options(**options).options(**marks)
     writer.option("hoodie.datasource.write.operation", operation).mode("append").save(table.uri)
-
-
-def commit_metadata(*, run: Mapping[str, Any], checkpoint: Mapping[str, Any] | None) -> dict[str, str]:
-    """What a commit of ours carries: which run made it, and where the source stands after it."""
-    carried = {RUN_KEY: json.dumps(run, sort_keys=True)}
-    return carried if checkpoint is None else carried | {CHECKPOINT_KEY: json.dumps(checkpoint, sort_keys=True)}
 
 
 def table_options(table: TableSpec) -> dict[str, str]:

@@ -18,10 +18,9 @@ import fastavro
 from pyarrow import fs
 
 from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint
+from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 T = TypeVar("T")
-METADATA_PREFIX = "lakehub."
-CHECKPOINT_KEY, RUN_KEY = "lakehub.checkpoint", "lakehub.run"
 _WRITES = ("commit", "deltacommit", "replacecommit")
 _COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")

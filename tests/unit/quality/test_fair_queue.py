@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from quality.domain.fair_queue import QueuedCopy, fair_order
+from quality.domain.scheduling.fair_queue import QueuedCopy, fair_order
 
 DUE, LATE = 1, 2
 

@@ -13,8 +13,8 @@ from django.db import connection
 from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
-from frontend.screens.test import csv_export, queries
-from frontend.screens.test.csv_export import escape_formula
+from frontend.screens.quality_test import csv_export, queries
+from frontend.screens.quality_test.csv_export import escape_formula
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.models import Dataset
 from quality.models import Category, QualityTest, QualityTestVersion, Unit

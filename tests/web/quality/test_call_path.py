@@ -19,7 +19,7 @@ from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Team
 from quality.execution.worker import run_due_units
 from quality.models import Category, Flip, Unit
-from quality.planning.retests import claim_touched_partitions
+from quality.planning.touched_partitions import claim_touched_partitions
 from tests import factories, hudi_tables
 from tests.architecture.call_path import CallPath
 from tests.architecture.imports import ROOT

@@ -14,7 +14,7 @@ from quality.engines.scans.scan import Limits, Scan, ScanAnswers
 from quality.execution import ingestion_findings, worker
 from quality.generation import generate
 from quality.models import GenerationStatus, QualityTest, Unit
-from quality.planning import retests
+from quality.planning import touched_partitions
 from tests import factories, hudi_tables
 from tests.factories import MINUTE, NOW, day
 from tests.json_log import json_log
@@ -58,11 +58,11 @@ def test_an_engine_that_fails_costs_only_the_tests_of_its_copy(world: World, mon
 def test_a_copy_that_cannot_be_retested_holds_up_no_other(world: World, broken: Dataset) -> None:
     world.monitored()
     theirs, _ = touched(broken, DAYS[1]), touched(world.flights, DAYS[1])
-    assert retests.claim_touched_partitions(now=NOW + MINUTE) == 7
+    assert touched_partitions.claim_touched_partitions(now=NOW + MINUTE) == 7
     assert list(TouchedPartition.objects.filter(claimed_at=None)) == [theirs]
     assert world.unit("duplicates", DAYS[1]).touched_at == NOW + MINUTE
     Dataset.objects.filter(pk=broken.pk).update(overrides={})
-    retests.claim_touched_partitions(now=NOW + 2 * MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + 2 * MINUTE)
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
@@ -119,7 +119,7 @@ def test_overrides_that_cannot_be_read_leave_the_promises_of_the_tier(world: Wor
     type(world.flights).objects.update(overrides={"debounce": "soon"}, metadata_version=2)
     touched(world.flights, DAYS[1])
     found(world.flights)
-    assert retests.claim_touched_partitions(now=NOW + MINUTE) == 7
+    assert touched_partitions.claim_touched_partitions(now=NOW + MINUTE) == 7
     assert world.unit("duplicates", DAYS[1]).due_at == NOW + 3 * MINUTE
     assert ingestion_findings.observe_findings(now=NOW) == 1
     assert world.unit("finding:job_failing").verdict == "fail"

@@ -16,7 +16,7 @@ from quality.generation import generate
 from quality.measuring.measure import measure_units
 from quality.measuring.table_bindings import TableBindings
 from quality.models import QualityTest, SkippedCheck, Unit
-from quality.planning import baseline, retests
+from quality.planning import baseline, touched_partitions
 from tests import factories, hudi_tables
 from tests.factories import MINUTE, NOW, day
 from tests.web.quality.conftest import DAYS, World, rows
@@ -91,7 +91,7 @@ def test_a_commit_upstream_retests_what_is_compared_with_it(world: World, kind: 
     there, over = factories.copy_of(events), day(DAYS[1])
     commit = factories.commit(there, NOW)
     TouchedPartition.objects.create(commit=commit, copy=there, start=over.start, end=over.end, rows=1)
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     due = {name for name in DAYS if world.unit("completeness", name).due_at is not None}
     assert due == (set() if kind == FeedKind.CONNECTION else {DAYS[1]})
 

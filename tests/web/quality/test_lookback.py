@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from incidents.domain.gate.evaluate import PartitionTest
+from incidents.domain.gate.decide import PartitionTest
 from incidents.gate import load_state
 from incidents.gate.answer import KnownCopy, RequestedRange
 from ingestion.models import TouchedPartition
@@ -20,7 +20,7 @@ from quality.execution import retention
 from quality.generation import custom_tests, generate
 from quality.generation.coverage import coverage_gaps
 from quality.models import CachedMeasurement, Lane, Unit
-from quality.planning import retests
+from quality.planning import touched_partitions
 from tests import factories, hudi_tables
 from tests.factories import NOW
 from tests.web.quality.conftest import DAYS, TODAY, World, rows
@@ -102,7 +102,7 @@ def test_a_commit_retests_the_partitions_that_look_back_to_it(world: World) -> N
     commit = factories.commit(world.copy("dc1"), NOW)
     there = factories.day(DAYS[1])
     TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=there.start, end=there.end, rows=1)
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     late = {
         key: [day for day in (*DAYS, TODAY) if world.unit(key, day, where).due_at == NOW + 3 * MINUTE]
         for key, where in (("yesterday", "dc1"), ("named", "dc1"), ("named", "dc2"), ("there", "dc2"), ("usual", "dc1"))
@@ -215,7 +215,7 @@ def test_a_version_that_names_its_data_center_leaves_the_others(world: World) ->
     assert {world.unit("few", day, "dc2").waiver for day in DAYS} == {"false_positive"}
     span, commit = factories.day(DAYS[1]), factories.commit(world.copy("dc2"), NOW)
     TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=span.start, end=span.end, rows=1)
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     assert {world.unit("few", day, "dc2").due_at for day in DAYS} == {None}
     assert {world.unit("few", day, "dc1").due_at for day in DAYS} == {NOW}
 
@@ -266,7 +266,7 @@ def test_a_version_that_looks_back_leaves_the_first_partitions(world: World) -> 
     assert days(world, "waits") == [*DAYS[1:], TODAY]
     span, commit = factories.day(DAYS[0]), factories.commit(world.copy("dc1"), NOW)
     TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=span.start, end=span.end, rows=1)
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     ask(world, "fails", f"{back} and rows(this) > 1")
     assert world.unit("fails", DAYS[0]).due_at is None
     assert world.unit("fails", DAYS[0]).waiver == "false_positive"

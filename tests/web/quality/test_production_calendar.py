@@ -13,7 +13,7 @@ from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import Interval
 from quality.generation import generate
 from quality.models import GenerationStatus, Unit
-from quality.planning import retests, units
+from quality.planning import touched_partitions, units
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NEW_YORK, NOW, day
 from tests.web.quality.conftest import World
@@ -57,7 +57,7 @@ def test_what_is_written_at_a_weekend_is_tested(world: World) -> None:
     commit = factories.commit(world.copy(), NOW)
     span = day(SUNDAY)
     TouchedPartition.objects.create(commit=commit, copy=world.copy(), start=span.start, end=span.end, rows=1)
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     assert planned() == ["Sun 15", "Mon 16", "Tue 17"]
     assert verdict(SUNDAY, SUNDAY)[0] == "unknown"
     world.run(NOW + MINUTE)
@@ -79,7 +79,7 @@ def test_a_weekend_that_holds_rows_at_the_baseline_is_tested(make_world: Callabl
 def test_what_was_claimed_before_it_was_monitored_is_tested(world: World) -> None:
     generate.generate_tests(world.flights, now=NOW)
     touch(world, SATURDAY, SUNDAY)
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     assert planned() == []
     DatasetCopy.objects.update(monitored_from=day(SUNDAY).start)
     units.plan_units(world.test("duplicates"), now=NOW)
@@ -101,7 +101,7 @@ def test_a_change_of_the_calendar_keeps_what_holds_rows(make_world: Callable[...
 def test_rows_far_ahead_of_time_do_not_end_the_planning(world: World) -> None:
     world.monitored()
     touch(world, "2027-01-02")
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     for night in range(1, 3):
         world.run(day("2026-11-16").end + night * DAY + 3 * HOUR)
     assert planned() == ["Mon 16", "Tue 17", "Wed 18", "Thu 19", "Sat 02"]

@@ -16,7 +16,7 @@ from quality.domain.language.function_support.arguments import check_argument_co
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Ask, Measure, Reach
 from quality.domain.language.tree.nodes import Argument
 from quality.domain.language.values import EvaluationContext, Known, Value, error, no_data
-from quality.domain.timeliness.freshness import (
+from quality.domain.timeliness.lateness import (
     COMPLETE_SHARE,
     complete_until,
     complete_until_latest,

@@ -36,7 +36,7 @@ from quality.domain.language import flattened, parse
 from quality.execution import ingestion_findings, store, worker
 from quality.execution.evaluate import Execution
 from quality.models import Category, Lane, QualityTest, Unit
-from quality.planning import retests, retired_units, units
+from quality.planning import retired_units, touched_partitions, units
 from quality.state import reevaluation, waivers
 from tests import factories
 from tests.web.incidents.quarter.scenario import (
@@ -114,7 +114,7 @@ class SystemUnderTest:
             if act.what != "ask":
                 self.do(act, now)
         if acts:
-            retests.claim_touched_partitions(now=now)
+            touched_partitions.claim_touched_partitions(now=now)
             ingestion_findings.observe_findings(now=now)
         if not self.story.workers_are_down(now):
             self.run_due(now)

@@ -7,7 +7,7 @@ from django.urls import reverse
 from django.views.decorators.http import require_POST
 
 from frontend.components.quality_test_rows import units_worth_rerunning
-from frontend.screens.test.views import find_test
+from frontend.screens.quality_test.views import find_test
 from frontend.ui import words
 from frontend.ui.form_actions import perform_action
 from incidents.record.health import live_units

@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.gate.evaluate import (
+from incidents.domain.gate.decide import (
     DEFAULT_RETRY_AFTER,
     CopyState,
     FindingTest,

@@ -16,7 +16,7 @@ from quality.domain.evaluation.evaluate import Evaluation, asks_of_expression, e
 from quality.domain.language import parse
 from quality.domain.language.measures import Answer
 from quality.domain.language.values import EvaluationContext
-from quality.domain.timeliness.freshness import complete_until, complete_until_latest, lateness
+from quality.domain.timeliness.lateness import complete_until, complete_until_latest, lateness
 from quality.domain.timeliness.production_calendar import parse_calendar
 
 NEW_YORK = ZoneInfo("America/New_York")

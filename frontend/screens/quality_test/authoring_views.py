@@ -12,10 +12,10 @@ from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import find_dataset
 from frontend.results.backtest_panel import BacktestPanel, backtest_panel
-from frontend.screens.test import authoring_form
-from frontend.screens.test.authoring_form import QualityTestForm
-from frontend.screens.test.expression_check import check_expression
-from frontend.screens.test.views import find_test
+from frontend.screens.quality_test import authoring_form
+from frontend.screens.quality_test.authoring_form import QualityTestForm
+from frontend.screens.quality_test.expression_check import check_expression
+from frontend.screens.quality_test.views import find_test
 from frontend.ui.form_actions import actor_of
 from lakehub import wiring
 from lakehub.accounts.audit import audit_log
@@ -63,7 +63,7 @@ def expression_fragment(request: HttpRequest, name: str) -> HttpResponse:
     text = request.POST.get("expression", "").strip()
     return render(
         request,
-        "screens/test/templates/expression_check.html",
+        "screens/quality_test/templates/expression_check.html",
         {"checked": check_expression(find_dataset(name), text) if text else None},
     )
 
@@ -106,7 +106,9 @@ def _form_page(
         "examples": _examples_for(dataset),
         "tried": _backtest(request, dataset, draft),
     }
-    return render(request, "screens/test/templates/authoring.html", context, status=422 if draft.errors else 200)
+    return render(
+        request, "screens/quality_test/templates/authoring.html", context, status=422 if draft.errors else 200
+    )
 
 
 def _backtest(request: HttpRequest, dataset: Dataset, draft: QualityTestForm) -> BacktestPanel | None:

@@ -14,9 +14,9 @@ from frontend.components.quality_test_rows import QualityTestRow, rows_of_tests
 from frontend.results import history_plot
 from frontend.results.backtest_panel import BacktestPanel, backtest_panel
 from frontend.results.reasons import partition_label_of
-from frontend.screens.test import queries
-from frontend.screens.test.csv_export import results_as_csv
-from frontend.screens.test.expression_check import measures_and_parameters
+from frontend.screens.quality_test import queries
+from frontend.screens.quality_test.csv_export import results_as_csv
+from frontend.screens.quality_test.expression_check import measures_and_parameters
 from frontend.ui.form_actions import actor_of
 from frontend.ui.whole_numbers import parse_whole_number
 from incidents.domain.incident.health import worst_state
@@ -58,7 +58,7 @@ def quality_test_page(request: HttpRequest, name: str, key: str) -> HttpResponse
         **(may := _rights(request, dataset, test)),
         "tried": _backtest(request, dataset, key, now) if may["may_run"] and "backtest" in request.GET else None,
     }
-    return render(request, "screens/test/templates/page.html", context)
+    return render(request, "screens/quality_test/templates/page.html", context)
 
 
 def _backtest(request: HttpRequest, dataset: Dataset, key: str, now: datetime) -> BacktestPanel:

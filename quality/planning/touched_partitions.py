@@ -12,6 +12,7 @@ from ingestion.models import TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.interval import Interval
+from quality.domain.scheduling.due_times import OVERDUE_AFTER
 from quality.domain.verdicts.unit_verdict import touch
 from quality.models import Lane, Unit
 from quality.planning import units as units_of
@@ -20,8 +21,6 @@ from quality.state.dataset_slas import slas_or_tier_defaults, unexpected_partiti
 from quality.state.unit_state import apply_facts, save_units, unit_facts
 
 CLAIM_BATCH = 500
-OVERDUE_AFTER = timedelta(minutes=10)
-"""A retest that did not happen so long after it was due makes the verdict UNKNOWN."""
 
 
 def claim_touched_partitions(*, now: datetime) -> int:

@@ -12,7 +12,7 @@ from lakehub.kernel.interval import EVERYTHING
 from quality.execution import claims, ingestion_findings, worker
 from quality.generation import custom_tests
 from quality.models import Category, Flip, Lane, QualityTest, Result, Unit
-from quality.planning import retests, units
+from quality.planning import touched_partitions, units
 from quality.planning.dependents import dependent_units
 from quality.state import reevaluation
 from tests import factories, hudi_tables
@@ -32,7 +32,7 @@ def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None
     world.monitored()
     touch(world, DAYS[1])
     # Of its own copy five, and of the other copy the two that compare themselves with it.
-    assert retests.claim_touched_partitions(now=NOW + MINUTE) == 7
+    assert touched_partitions.claim_touched_partitions(now=NOW + MINUTE) == 7
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
     world.run(NOW + 3 * MINUTE)
@@ -44,7 +44,7 @@ def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None
 def test_a_commit_makes_the_other_copies_compare_again(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1], where="dc2")
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     assert world.unit("row_count@dc2", DAYS[1], "dc1").due_at == NOW + 2 * MINUTE
     assert world.unit("duplicates", DAYS[1], "dc1").due_at is None
 
@@ -56,7 +56,7 @@ def test_a_commit_during_a_run_is_not_forgotten(world: World) -> None:
     claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
     touch(world, DAYS[1])
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     worker.execute_claim(claimed, now=NOW)
     unit.refresh_from_db()
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
@@ -68,7 +68,7 @@ def test_a_commit_during_the_first_run_is_not_forgotten_either(world: World) -> 
     claimed = claims.claim_due_units(now=NOW, worker="a")
     assert claimed is not None
     touch(world, DAYS[1])
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     worker.execute_claim(claimed, now=NOW)
     unit = world.unit("duplicates", DAYS[1])
     assert unit.latest_outcome == "pass"
@@ -87,7 +87,7 @@ def test_a_commit_to_a_table_that_is_looked_into_retests_those_that_look(world: 
     world.monitored()
     commit = factories.commit(factories.copy_of(planes), NOW)
     TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=EVERYTHING.start, end=EVERYTHING.end, rows=1)
-    assert retests.claim_touched_partitions(now=NOW + MINUTE) == len(DAYS)
+    assert touched_partitions.claim_touched_partitions(now=NOW + MINUTE) == len(DAYS)
     assert {world.unit("tails", day_name).lane for day_name in DAYS} == {Lane.LATE}
     assert {world.unit("tails", day_name, "dc2").due_at for day_name in DAYS} == {None}
     assert world.unit("duplicates", DAYS[1]).due_at is None
@@ -117,7 +117,7 @@ def test_a_failure_that_has_read_the_commit_is_rerun_in_its_own_rhythm(world: Wo
         world.table("dc1"), DAYS[1], rows(DAYS[1], 1000, doubled=9), column="flight_date", instant="20261117120000000"
     )
     touch(world, DAYS[1])
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     world.run(NOW + 2 * MINUTE)
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.latest_outcome, unit.results.count()) == ("fail", 2)
@@ -129,21 +129,24 @@ def test_more_commits_share_one_retest(world: World) -> None:
     world.monitored()
     for minute in range(3):
         touch(world, DAYS[1])
-        retests.claim_touched_partitions(now=NOW + minute * MINUTE)
+        touched_partitions.claim_touched_partitions(now=NOW + minute * MINUTE)
     assert world.unit("duplicates", DAYS[1]).due_at == NOW + 2 * MINUTE
 
 
 def test_a_touched_row_is_claimed_once(world: World) -> None:
     world.monitored()
     touch(world, DAYS[0], DAYS[1])
-    assert (retests.claim_touched_partitions(now=NOW), retests.claim_touched_partitions(now=NOW)) == (14, 0)
+    assert (
+        touched_partitions.claim_touched_partitions(now=NOW),
+        touched_partitions.claim_touched_partitions(now=NOW),
+    ) == (14, 0)
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
 def test_a_partition_that_is_not_due_yet_waits_for_its_own_time(world: World) -> None:
     world.monitored()
     touch(world, "2026-11-17")
-    assert retests.claim_touched_partitions(now=NOW) == 0
+    assert touched_partitions.claim_touched_partitions(now=NOW) == 0
     assert world.unit("duplicates", "2026-11-17").due_at == day("2026-11-17").end + 2 * HOUR
 
 
@@ -152,7 +155,7 @@ def test_a_failing_unit_does_not_wait_for_its_backoff_once_its_data_changed(worl
     unit = world.unit("duplicates", DAYS[1])
     Unit.objects.filter(pk=unit.pk).update(due_at=NOW + 30 * MINUTE)
     touch(world, DAYS[1])
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     assert world.unit("duplicates", DAYS[1]).due_at == NOW + 2 * MINUTE
 
 
@@ -161,14 +164,14 @@ def test_a_failing_unit_keeps_its_earlier_rerun(world: World) -> None:
     soon = NOW + timedelta(seconds=30)
     Unit.objects.filter(pk=world.unit("duplicates", DAYS[1]).pk).update(due_at=soon)
     touch(world, DAYS[1])
-    retests.claim_touched_partitions(now=NOW)
+    touched_partitions.claim_touched_partitions(now=NOW)
     assert world.unit("duplicates", DAYS[1]).due_at == soon
 
 
 def test_a_retest_that_does_not_come_makes_the_verdict_unknown(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1])
-    retests.claim_touched_partitions(now=NOW + MINUTE)
+    touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     assert world.unit("duplicates", DAYS[1]).verdict == "pass"
     assert reevaluation.reevaluate_due_units(now=NOW + 13 * MINUTE) == 7
     unit = world.unit("duplicates", DAYS[1])
@@ -185,7 +188,7 @@ def test_a_test_without_a_pass_for_two_cadences_is_unknown(world: World) -> None
 @pytest.mark.django_db
 def test_judging_and_claiming_use_their_indexes() -> None:
     assert "unit_judge" in plans_of(lambda: reevaluation.reevaluate_due_units(now=NOW))[0]
-    assert "touched_unclaimed" in plans_of(lambda: retests.claim_touched_partitions(now=NOW))[0]
+    assert "touched_unclaimed" in plans_of(lambda: touched_partitions.claim_touched_partitions(now=NOW))[0]
     raised, cleared = plans_of(lambda: ingestion_findings.observe_findings(now=NOW))
     assert "finding_raise_unclaimed" in raised
     assert "finding_clear_unclaimed" in cleared
@@ -193,7 +196,7 @@ def test_judging_and_claiming_use_their_indexes() -> None:
 
 def test_finding_what_a_commit_touched_never_goes_through_all_units(world: World) -> None:
     touch(world.monitored(), DAYS[1])
-    for plan in plans_of(lambda: retests.claim_touched_partitions(now=NOW)):
+    for plan in plans_of(lambda: touched_partitions.claim_touched_partitions(now=NOW)):
         assert "Seq Scan on quality_unit" not in plan
         assert "SCAN quality_unit" not in plan
         assert "SCAN quality_test" not in plan
@@ -259,6 +262,6 @@ def test_what_ingestion_did_not_find_has_no_unit(world: World) -> None:
     ingestion_findings.observe_findings(now=NOW)
     test = QualityTest.objects.get(key="finding:rows_not_accounted_for")
     units.plan_units(test, now=NOW + DAY)
-    retests.retest(world.copy().pk, [(day(DAYS[0]).start, day(DAYS[2]).end)], now=NOW + DAY)
+    touched_partitions.retest(world.copy().pk, [(day(DAYS[0]).start, day(DAYS[2]).end)], now=NOW + DAY)
     assert not test.planned
     assert [(unit.start, unit.due_at) for unit in test.units.all()] == [(day(DAYS[1]).start, None)]

@@ -2,7 +2,8 @@
 
 The verdict over a range Q is the worst over the copy's gating tests and the partitions that meet Q, so that widening Q
 never improves it and the verdict of a union is the worst of its parts. A policy turns (verdict, reason) into allow or
-block. Nothing here enumerates partitions: what has not been tested is found as the gaps between the units there are.
+block. A test whose last result has become too old arrives as UNKNOWN with the reason `stale` (quality.domain.verdicts), and each
+policy says whether that blocks. Nothing here enumerates partitions: what has not been tested is found as the gaps between the units there are.
 """
 
 from __future__ import annotations

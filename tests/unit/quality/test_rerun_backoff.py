@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.domain.verdicts.rerun_policy import NoRerun, RerunAt, RerunReason, next_rerun
+from quality.domain.scheduling.rerun_backoff import NoRerun, RerunAt, RerunReason, next_rerun
 from quality.domain.verdicts.unit_verdict import UnitFacts, Waiver, judge, observe, waive
 
 START = datetime(2026, 11, 16, tzinfo=UTC)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.screens.test import actions, authoring_views, views
+from frontend.screens.quality_test import actions, authoring_views, views
 
 urlpatterns = [
     path("datasets/<str:name>/new-test", authoring_views.new_test, name="dataset-test-new"),
