@@ -1,4 +1,7 @@
-"""The only Python of ours that runs on Spark's executors: everything else there is Spark's own expressions, put together by the driver."""
+"""The only Python of ours that Spark's executors call, with the filters of `quality.domain.bloom` that it is given.
+
+Everything else there is Spark's own expressions, put together by the driver.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How loud an alert is: a template by urgency and category, and what a person set in its place.
+"""How loud an alert is, and which addresses of a team take it: a template by urgency and category, and what a person set instead.
 
 `urgency` is what a tier promises (page, message, mail; quality.domain.slas), which a dataset may override.
 """
