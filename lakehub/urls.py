@@ -7,6 +7,7 @@ from django.urls import URLPattern, URLResolver, include, path
 from drf_spectacular.views import SpectacularAPIView
 
 from lakehub import health
+from lakehub import plugin_checks as plugin_checks  # registers itself
 from lakehub.http.openapi import SCHEMA_RENDERERS, CachedSchemaGenerator
 
 api: list[URLPattern | URLResolver] = [

@@ -46,6 +46,8 @@ class DeliveryError(Exception):
 class Channel(ABC):
     takes_digests: ClassVar[bool] = True
     """False: a message opens or closes something there, so a list of several would do neither."""
+    reaches_people: ClassVar[bool] = True
+    """False: nobody is told by it."""
 
     @abstractmethod
     def check(self, address: str) -> None:

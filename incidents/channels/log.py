@@ -13,6 +13,8 @@ logger = logging.getLogger("lakehub.messages")
 class Log(Channel):
     """`address` is a word that the line starts with."""
 
+    reaches_people = False
+
     def check(self, address: str) -> None:
         """Every word will do."""
 

@@ -26,6 +26,10 @@ _ZIPPED_PATHS = (
     "lakehub/environment.py",
     "lakehub/logs.py",
     "lakehub/kernel",
+    # What a source from outside the tree shares with its storage.
+    "lakehub/catalog/__init__.py",
+    "lakehub/catalog/metadata",
+    "lakehub/catalog/storages",
     "ingestion/__init__.py",
     "ingestion/domain",
     "ingestion/sources",

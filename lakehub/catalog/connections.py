@@ -14,7 +14,7 @@ from lakehub.catalog.models import Connection
 from lakehub.catalog.storages import STORAGES
 from lakehub.catalog.validation import Problems, find_by_name, save_validated
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.suggest import did_you_mean
+from lakehub.kernel.registry import UnknownPlugin
 
 
 def add_connection(
@@ -26,11 +26,13 @@ def add_connection(
     """
     problems = Problems()
     owner = find_by_name(problems, "team", Team, team)
-    if plugin not in STORAGES:
-        problems.add("plugin", f"There is no source `{plugin}`.{did_you_mean(plugin, STORAGES)}")
+    try:
+        storage_class = STORAGES.get(plugin)
+    except UnknownPlugin as unknown:
+        problems.add("plugin", str(unknown))
     problems.raise_if_any()
     assert owner is not None  # a missing one is a problem
-    storage = STORAGES.get(plugin)(url)
+    storage = storage_class(url)
     refuse_guarded_location(storage.location(), by_operator=by_operator)
     try:
         storage.tables(1)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Generic, TypeVar
@@ -14,6 +15,10 @@ T = TypeVar("T")
 
 class UnknownPlugin(LookupError):
     """No plug-in has that name."""
+
+
+class UnusablePlugin(UnknownPlugin):
+    """A plug-in of an installed package cannot be loaded: it is as if there were none."""
 
 
 class DuplicatePlugin(RuntimeError):
@@ -40,13 +45,42 @@ class Registry(Generic[T]):
         return name in self._entries
 
     def get(self, name: str) -> T:
+        """Raises UnknownPlugin where there is none, or UnusablePlugin where a package brings one that cannot be loaded."""
+        if name not in self._entries:
+            raise UnknownPlugin(f"There is no {self.kind} `{name}`.{did_you_mean(name, self._entries)}")
+        target = self._entries[name]
+        module, _, attribute = target.partition(":")
         try:
-            module, attribute = self._entries[name].split(":")
-        except KeyError:
-            raise UnknownPlugin(f"There is no {self.kind} `{name}`.{did_you_mean(name, self._entries)}") from None
-        plugin: Any = getattr(import_module(module), attribute)
+            plugin: Any = getattr(import_module(module), attribute)
+        except Exception as problem:
+            if name in self._own:
+                raise
+            raise UnusablePlugin(
+                f"The {self.kind} `{name}` (`{target}`) of an installed package cannot be loaded "
+                f"({type(problem).__name__}: {problem}): mend or uninstall the package."
+            ) from problem
         implementation: T = plugin
         return implementation
+
+    def usable(self) -> Iterator[tuple[str, T]]:
+        """All by name, without those of installed packages that cannot be loaded."""
+        for name in self:
+            with suppress(UnusablePlugin):
+                yield name, self.get(name)
+
+    def problems(self) -> list[str]:
+        """Why plug-ins of installed packages cannot be used."""
+        try:
+            names = list(self)
+        except DuplicatePlugin as problem:
+            return [str(problem)]
+        reasons = []
+        for name in names:
+            try:
+                self.get(name)
+            except UnusablePlugin as problem:
+                reasons.append(str(problem))
+        return reasons
 
     @property
     def _entries(self) -> dict[str, str]:
@@ -60,7 +94,7 @@ class Registry(Generic[T]):
             if entry.name in self._own or installed.get(entry.name, entry.value) != entry.value:
                 package = entry.dist.name if entry.dist else "An installed package"
                 raise DuplicatePlugin(
-                    f"{package} brings a {self.kind} `{entry.name}` (`{entry.value}`), but there is one already: "
+                    f"{package} brings the {self.kind} `{entry.name}` (`{entry.value}`), but there is one already: "
                     f"`{(self._own | installed)[entry.name]}`. Rename it in its entry points of the group `{self.group}`."
                 )
             installed[entry.name] = entry.value

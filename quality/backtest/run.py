@@ -7,7 +7,7 @@ are used again, and what is measured of many partitions is one scan.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from itertools import islice
 
@@ -24,10 +24,10 @@ from quality.domain.generation.definitions import runs_in
 from quality.domain.language import flattened, readable
 from quality.domain.language.type_checker import window_function_calls
 from quality.domain.language.values import EvaluationContext
-from quality.engines import ENGINES
+from quality.engines.scans.parts import CannotRead
 from quality.measuring import concurrency
 from quality.measuring.measure import measure_units
-from quality.measuring.resources import resource_of
+from quality.measuring.resources import refuse_background_engines, resources_of, scarcest
 from quality.measuring.scan_planner import QueryBudget
 from quality.state.baseline_exclusions import confirmed_bad_ranges
 
@@ -63,19 +63,10 @@ def run_backtest(
     if not 1 <= days <= MAX_DAYS:
         raise Refused.for_fields({"days": f"{days} days cannot be tried: give 1 to {MAX_DAYS}."})
     draft = draft_of(dataset, expression, test)
-    engine = draft.expression.parameters.engine
-    if budget is not None and engine is not None and not ENGINES.get(engine).fits_requests:
-        raise Refused.for_fields(
-            {"expression": f"No request starts {engine}: try it by `manage.py backtest`, or on another engine."}
-        )
     clock = _Deadline(budget, cancelled)
     copies = []
     for copy in _copies(dataset, draft, data_center):
-        with (
-            nullcontext()
-            if budget is None
-            else concurrency.scan_slots_held(resource_of(draft.expression, copy), until=_SLOT_LEASE)
-        ):
+        with nullcontext() if budget is None else _slots_in_request(draft, copy):
             copies.append(_backtest_copy(draft, copy, days, clock, now=now))
     return BacktestReport(
         dataset=dataset.name,
@@ -88,6 +79,15 @@ def run_backtest(
         duration=clock.budget.spent,
         is_partial=clock.is_over,
     )
+
+
+def _slots_in_request(draft: BacktestDraft, copy: DatasetCopy) -> AbstractContextManager[None]:
+    resources = resources_of(draft.expression, copy)
+    try:
+        refuse_background_engines(resources)
+    except CannotRead as slow:
+        raise Refused.for_fields({"expression": f"{slow}."}) from slow
+    return concurrency.scan_slots_held(scarcest(resources), until=_SLOT_LEASE)
 
 
 @contextmanager

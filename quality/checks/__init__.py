@@ -7,11 +7,14 @@ tests/contracts/test_checks.py and its section to docs/checks.md. From outside t
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from typing import Protocol
 
 from lakehub.kernel.registry import Registry
-from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.generation.definitions import DatasetFacts, Definition, FailedCheck, InapplicableCheck
+
+log = logging.getLogger(__name__)
 
 
 class Check(Protocol):
@@ -46,13 +49,17 @@ CHECKS: Registry[Check] = Registry(
 def is_reserved_key(key: str) -> bool:
     """The keys of generated tests, those that there may be one day too: no test that a person writes is called so."""
     name = key.partition("@")[0]
-    reserved_keys = [reserved_key for check in CHECKS for reserved_key in CHECKS.get(check).keys]
+    reserved_keys = [reserved_key for _, check in CHECKS.usable() for reserved_key in check.keys]
     return name in {*CHECKS, *reserved_keys} or key.startswith(
         tuple(reserved_key for reserved_key in reserved_keys if reserved_key.endswith(":"))
     )
 
 
-def all_definitions(dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck]:
-    """What all the checks make of a dataset."""
+def all_definitions(dataset: DatasetFacts) -> Iterator[Definition | InapplicableCheck | FailedCheck]:
+    """What all the checks make of a dataset. One that fails stops no other."""
     for name in CHECKS:
-        yield from CHECKS.get(name).definitions(dataset)
+        try:
+            yield from list(CHECKS.get(name).definitions(dataset))
+        except Exception as problem:
+            log.exception("The check %s failed for %s", name, dataset.name)
+            yield FailedCheck(name, f"the check failed ({type(problem).__name__}): see the log")

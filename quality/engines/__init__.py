@@ -62,15 +62,17 @@ ENGINES: Registry[type[Engine]] = Registry(
     },
     group="lakehub.engines",
 )
-"""The first that reads a table is its usual one."""
+"""The first that reads a table is its usual one, where the table names none."""
 
 
 def engine_for(table: StoredTable, asked_for: str | None = None) -> str:
     """The name of the engine that is asked for, where it reads such tables; else of the usual one. Raises CannotRead."""
-    names = [asked_for] if asked_for and asked_for in ENGINES else []
-    names.extend(ENGINES)
-    for name in names:
-        if isinstance(table, ENGINES.get(name).reads):
+    if asked_for and asked_for in ENGINES and isinstance(table, ENGINES.get(asked_for).reads):
+        return asked_for
+    if table.usual_engine:
+        return table.usual_engine
+    for name, engine in ENGINES.usable():
+        if isinstance(table, engine.reads):
             return name
     raise CannotRead(f"No engine reads {table}: install the package that brings one.")
 

@@ -12,7 +12,7 @@ from lakehub.catalog.models import Dataset
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.error_isolation import log_and_continue
 from quality.checks import all_definitions
-from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
+from quality.domain.generation.definitions import DatasetFacts, Definition, FailedCheck, InapplicableCheck
 from quality.domain.language import ExpressionError, Parameters, parse
 from quality.domain.slas import BadOverride
 from quality.generation.custom_tests import retire_tests
@@ -101,9 +101,11 @@ def generate_tests(dataset: Dataset, among: CatalogContext | None = None, *, now
         )
         if was != _stored_calendar(dataset):
             units.replan_dataset(dataset, now=now)
+        failed = {failed.check: failed.reason for failed in definitions if isinstance(failed, FailedCheck)}
         kept_keys = [*problems, *(test.key for test in tests)]
         gone = dataset.tests.filter(generated=True, planned=True, retired_at=None).exclude(key__in=kept_keys)
-        retire_tests(gone, now=now)
+        retire_tests(gone.exclude(check_name__in=failed), now=now)
+        problems |= failed
         _save_skipped_checks(
             dataset, [definition for definition in definitions if isinstance(definition, InapplicableCheck)]
         )

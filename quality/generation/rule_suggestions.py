@@ -24,7 +24,7 @@ from quality.engines import engine_for, run_scan
 from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
 from quality.measuring import concurrency
-from quality.measuring.resources import resource_of_table
+from quality.measuring.resources import refuse_background_engines, resource_of_table
 from quality.measuring.table_bindings import TableBinding, TableBindings
 from quality.models import Unit
 from quality.state.dataset_slas import dataset_slas
@@ -64,7 +64,8 @@ def suggest_rules(dataset: Dataset, *, data_center: str = "", now: datetime) -> 
     try:
         place = places.binding_of(Name(THIS))
         tables = _keyed_tables(copy, places, columns)
-        with concurrency.scan_slots_held(resource_of_table(place), until=2 * LIMITS.timeout):
+        refuse_background_engines([resource := resource_of_table(place)])
+        with concurrency.scan_slots_held(resource, until=2 * LIMITS.timeout):
             scan_answers = _scan(place, partition, _measures(columns, tables), tables)
             counted = _value_counts(place, partition, columns, scan_answers)
     except CannotRead as problem:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from math import inf
 
 from django.conf import settings
@@ -17,7 +17,24 @@ from quality.measuring.table_bindings import TableBinding, TableBindings
 
 def resource_of(expression: Expression, copy: DatasetCopy) -> str:
     """The scarcest engine that the test needs on this copy, and the connection where it reads a database: `spark`, `sqlalchemy:ops`."""
-    return min(_resources(expression, TableBindings(copy)), key=_scarcity, default="")
+    return scarcest(resources_of(expression, copy))
+
+
+def resources_of(expression: Expression, copy: DatasetCopy) -> list[str]:
+    """All of them; without what cannot be read, whose result will say so."""
+    return list(_resources(expression, TableBindings(copy)))
+
+
+def scarcest(resources: Iterable[str]) -> str:
+    return min(resources, key=_scarcity, default="")
+
+
+def refuse_background_engines(resources: Iterable[str]) -> None:
+    """Raises CannotRead for an engine that is not started while somebody waits."""
+    for resource in resources:
+        engine = resource.partition(":")[0]
+        if not ENGINES.get(engine).fits_requests:
+            raise CannotRead(f"No request starts {engine}: try it by `manage.py backtest`, or on another engine")
 
 
 def _scarcity(resource: str) -> tuple[float, bool]:
@@ -38,5 +55,5 @@ def _resources(expression: Expression, places: TableBindings) -> Iterator[str]:
 def resource_of_table(place: TableBinding, asked_for: str | None = None) -> str:
     """What reading there takes, by the engine that is asked for or by the usual one. Raises CannotRead where none reads it."""
     engine = engine_for(place.target, asked_for)
-    by_connection = ENGINES.get(engine).limited_by_connection and place.connection
+    by_connection = place.connection and ENGINES.get(engine).limited_by_connection
     return f"{engine}:{place.connection}" if by_connection else engine

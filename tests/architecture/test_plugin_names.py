@@ -11,9 +11,11 @@ import pytest
 
 from tests.architecture.imports import PACKAGES, ROOT
 
-NAME_FIELDS = ("check_name", "check")
+NAME_FIELDS = ("channel", "check", "check_name", "engine", "plugin")
 """Attributes, variables and lookups that hold the name of a plug-in."""
-LOOKUP = re.compile(r"(^|__)check_name(__|$)")
+REGISTRIES = ("CHANNELS", "CHECKS", "ENGINES", "SOURCES", "STORAGES")
+"""Whether a name is in them is what a user is told."""
+LOOKUP = re.compile(r"__plugin(__|$)|(^|__)check_name(__|$)")
 """A query's condition. Not `check="finding"`: so a plug-in says its own name."""
 IN_TEMPLATE = re.compile(rf"\b({'|'.join(NAME_FIELDS)})\s*(?:==|!=|\bin\b|\bnot\s+in\b)\s*[\"']")
 
@@ -41,7 +43,8 @@ def _is_text(node: ast.AST) -> bool:
         return any(_is_text(element) for element in node.elts)
     if isinstance(node, ast.Constant):
         return isinstance(node.value, str) and bool(node.value)
-    return getattr(node, "attr", getattr(node, "id", "")).strip("_").isupper()
+    name = getattr(node, "attr", getattr(node, "id", ""))
+    return name.strip("_").isupper() and name not in REGISTRIES
 
 
 def _files(pattern: str) -> Iterator[tuple[str, Path]]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -76,6 +78,28 @@ def test_the_code_is_packed_once_and_without_django(tmp_path: Path) -> None:
     wanted = {"ingestion/spark/__main__.py", "lakehub/kernel/failpoint.py", "ingestion/sources/sql/source.py"}
     assert wanted | {"lakehub/logs.py"} <= set(names)
     assert not any("models" in name or "settings" in name for name in names)
+
+
+def test_a_source_from_outside_the_tree_runs_from_the_zip(tmp_path: Path) -> None:
+    """The zip comes first on the path and hides an installed Lakehub: what such a source shares with its storage is in it."""
+    outside = Path(__file__).resolve().parents[1] / "toy_package"
+    (tmp_path / "payments.ledger").write_text("id:long|payer:string\n1|ann\n2|bob\n")
+    program = (
+        "import lakehub, sys; assert '.zip' in lakehub.__file__, lakehub.__file__\n"
+        "from ingestion.sources import SourceConfig; from lakehub_ledger.source import LedgerSource\n"
+        f"source = LedgerSource(SourceConfig({tmp_path.as_uri()!r}, 'payments'))\n"
+        "print(sum(chunk.rows for chunk in source.snapshot().chunks), 'django' in sys.modules)"
+    )
+    path = f"{build_code_zip(tmp_path)}:{outside}"
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": path},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout, ended.returncode) == ("2 False\n", 0), ended.stderr
 
 
 def test_a_warm_session_is_renewed_when_it_is_worn(orders: Orders, tmp_path: Path) -> None:

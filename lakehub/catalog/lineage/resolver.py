@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from lakehub.catalog.lineage import TableName
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
-from lakehub.catalog.storages import STORAGES
+from lakehub.catalog.storages import Storage
 
 OWN_NAMESPACE = "lakehub"
 """The namespace whose names are datasets."""
@@ -16,8 +19,7 @@ class Resolver:
     """Made from the catalog once, for many names. The namespace may be a connection's own name, or OpenLineage's for it."""
 
     def __init__(self) -> None:
-        installed = Connection.objects.filter(plugin__in=list(STORAGES)).order_by("name")
-        self._storages = [(connection, connection.storage) for connection in installed]
+        self._storages = list(_usable_storages())
         live = Dataset.objects.filter(offboarded_at=None)
         self._by_name = {dataset.name: dataset for dataset in live}
         feeds = Feed.objects.filter(dataset__in=live, connection__isnull=False).values_list(
@@ -46,6 +48,12 @@ class Resolver:
             return self._in_lake[table_name.name.rstrip("/")]
         connection, table = self.table(table_name)
         return None if connection is None else self._fed.get((connection.pk, table))
+
+
+def _usable_storages() -> Iterator[tuple[Connection, Storage]]:
+    for connection in Connection.objects.order_by("name"):
+        with suppress(MetadataUnavailable):  # whoever reads there says so
+            yield connection, connection.storage
 
 
 def _path_of_uri(uri: str) -> str:

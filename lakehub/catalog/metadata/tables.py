@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 
 @dataclass(frozen=True)
@@ -12,11 +13,15 @@ class StoredTable:
     Equal tables are one: what is measured of them is planned and kept by the table.
     """
 
+    usual_engine: ClassVar[str] = ""
+    """Known without a look at the engines, whose libraries are large. Empty: the first that reads it."""
+
 
 @dataclass(frozen=True)
 class HudiCopy(StoredTable):
     """A Hudi table; `uri` such as file:///lake/dc1/flights."""
 
+    usual_engine = "duckdb"
     uri: str
 
 
@@ -24,6 +29,7 @@ class HudiCopy(StoredTable):
 class SqlTable(StoredTable):
     """A table of a database; `url` is SQLAlchemy's and may hold a password, so it is not shown."""
 
+    usual_engine = "sqlalchemy"
     url: str = field(repr=False)
     table: str = ""
 
@@ -32,5 +38,6 @@ class SqlTable(StoredTable):
 class Files(StoredTable):
     """Files of one format below a glob: csv, jsonl, parquet or avro."""
 
+    usual_engine = "duckdb"
     glob: str
     format: str

@@ -16,7 +16,7 @@ from urllib.parse import unquote, urlsplit
 
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.metadata.tables import StoredTable
-from lakehub.kernel.registry import Registry
+from lakehub.kernel.registry import Registry, UnknownPlugin
 
 
 @dataclass(frozen=True)
@@ -92,13 +92,19 @@ STORAGES: Registry[type[Storage]] = Registry(
 """By the plug-in name of a connection."""
 
 
-def is_lake(plugin: str) -> bool:
-    """Whether tables of this storage have commits; none that is not installed (any more)."""
-    return plugin in STORAGES and STORAGES.get(plugin).is_lake
+def is_lake(plugin: str | None) -> bool:
+    """Whether tables of this storage have commits; not of one that is not installed (any more), or of no connection."""
+    try:
+        return plugin is not None and STORAGES.get(plugin).is_lake
+    except UnknownPlugin:
+        return False
 
 
 def table_hint(plugin: str) -> str:
-    return STORAGES.get(plugin).table_hint if plugin in STORAGES else ""
+    try:
+        return STORAGES.get(plugin).table_hint
+    except UnknownPlugin:
+        return ""
 
 
 def local_path(url: str) -> Path:

@@ -76,6 +76,14 @@ class InapplicableCheck:
     """Its owners could say or do what is missing. False: the dataset is just so, and nobody is asked."""
 
 
+@dataclass(frozen=True)
+class FailedCheck:
+    """A check that could not say anything: what it made before stays."""
+
+    check: str
+    reason: str
+
+
 def runs_in(expression: Expression, data_center: str) -> bool:
     """A test that compares with a data center has nothing to say about that one's own copy; `dc` names the only one."""
     if expression.parameters.dc not in (None, data_center):

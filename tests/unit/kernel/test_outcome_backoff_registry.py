@@ -88,7 +88,7 @@ def test_a_name_that_is_taken_is_refused_with_the_package_that_takes_it(
     plugins: Registry[type] = Registry(
         "collection", {"ordered": "collections:OrderedDict"}, group="lakehub.collections"
     )
-    with pytest.raises(DuplicatePlugin, match=r"^bag brings a collection `ordered` .* `collections:OrderedDict`"):
+    with pytest.raises(DuplicatePlugin, match=r"^bag brings the collection `ordered` .* `collections:OrderedDict`"):
         plugins.get("ordered")
 
 
