@@ -10,9 +10,7 @@ import pytest
 from tests.architecture.imports import PACKAGES, ROOT
 
 EMPTY_NAMES = {"one", "found", "said", "told"}
-CLEAN_TESTS = ("tests/architecture", "tests/docs", "tests/e2e", "tests/web/accounts", "tests/web/frontend")
-"""Other tests follow folder by folder."""
-FOLDERS = (*PACKAGES, "lakehub_client", "bench", *CLEAN_TESTS)
+FOLDERS = (*PACKAGES, "lakehub_client", "bench", "tests")
 
 
 def empty_names(source: str) -> Iterator[str]:

@@ -165,12 +165,12 @@ def _told(place: Place, value: Any) -> Any:
 
 
 def _typed(answers: Any) -> dict[str, tuple[str, Any]]:
-    return {str(one): (type(answer).__name__, answer) for one, answer in answers.items()}
+    return {str(asked): (type(answer).__name__, answer) for asked, answer in answers.items()}
 
 
 def the_answers_are_the_same_in_value_and_type(place: Place) -> None:
     for number, part in enumerate((WholeTable(), OnePartition(PART, "p1"))):
-        expected = {one: _told(place, values[number]) for one, values in {**COUNTS, **VALUES}.items()}
+        expected = {asked: _told(place, values[number]) for asked, values in {**COUNTS, **VALUES}.items()}
         assert _typed(place.measured(*ALL, part=part).answers) == _typed(expected)
 
 
@@ -179,14 +179,14 @@ def a_part_that_is_not_there_has_nothing(place: Place) -> None:
 
 
 def each_part_is_answered_in_one_go(place: Place) -> None:
-    found = place.measured(*ALL, part=EachPartition(PART)).answers
-    for one, (_, first) in {**COUNTS, **VALUES}.items():
-        assert (set(found[one]), found[one]["p1"]) == ({"p1", "p2"}, _told(place, first))
+    answers = place.measured(*ALL, part=EachPartition(PART)).answers
+    for asked, (_, first) in {**COUNTS, **VALUES}.items():
+        assert (set(answers[asked]), answers[asked]["p1"]) == ({"p1", "p2"}, _told(place, first))
 
 
 def however_many_measures_are_one_scan(place: Place) -> None:
     # Keys are no state that merges: Spark counts them beside the scan.
-    states = [one for one in ALL if one.kind != "distinct"]
+    states = [asked for asked in ALL if asked.kind != "distinct"]
     assert [place.measured(*states[:count]).scan_count for count in (2, 20, len(states))] == [1, 1, 1]
 
 
@@ -199,8 +199,8 @@ def numbers_have_the_same_bins(place: Place) -> None:
 
 def numbers_at_the_bounds_have_the_same_bins(place: Place) -> None:
     x = measure("frequencies", "x")
-    found = place.engine.measure(Scan(place.numbers, (x,)), Limits()).answers[x]
-    assert found == Counter(bin_name(bin_of(row["x"])) for row in NUMBERS)
+    bins = place.engine.measure(Scan(place.numbers, (x,)), Limits()).answers[x]
+    assert bins == Counter(bin_name(bin_of(row["x"])) for row in NUMBERS)
 
 
 def other_values_are_their_own_bins(place: Place) -> None:
@@ -221,25 +221,25 @@ def groups_are_named_alike(place: Place) -> None:
         "word": {row["word"]: 1 for row in TABLE},
     }
     for by, groups in expected.items():
-        found = place.measured(ROWS, group_by=by)
-        assert (found.answers[ROWS], found.group_count) == (groups, len(groups))
+        measured = place.measured(ROWS, group_by=by)
+        assert (measured.answers[ROWS], measured.group_count) == (groups, len(groups))
 
 
 def every_measure_is_answered_by_group(place: Place) -> None:
     measures = (ROWS, measure("sum", "price"), measure("mismatched", "word", values=("A+",)), UNMATCHED)
-    found = place.measured(*measures, group_by="ok", part=OnePartition(PART, "p1"))
-    assert list(found.answers.values()) == [
+    measured = place.measured(*measures, group_by="ok", part=OnePartition(PART, "p1"))
+    assert list(measured.answers.values()) == [
         {"true": 1, "false": 1, None: 2},
         {"true": Decimal("0.1"), "false": Decimal("0.2"), None: Decimal(10)},
         {"true": 0, "false": 1, None: 0},
         {"true": 0, "false": 1, None: 0},
     ]
-    assert found.scan_count == 1
+    assert measured.scan_count == 1
 
 
 def of_many_groups_the_largest_are_answered(place: Place) -> None:
-    found = place.measured(ROWS, group_by="price", max_groups=1)
-    assert (found.answers[ROWS], found.group_count) == ({"0.1": 3, None: 1}, 5)
+    measured = place.measured(ROWS, group_by="price", max_groups=1)
+    assert (measured.answers[ROWS], measured.group_count) == ({"0.1": 3, None: 1}, 5)
 
 
 def more_groups_than_an_engine_may_hand_over_are_refused(place: Place) -> None:
@@ -263,10 +263,10 @@ def a_bad_measure_costs_only_itself(place: Place) -> None:
         Measure("unmatched", ("word",), WORDS, ("wrod",)): "There is no column `wrod`. Did you mean `word`?",
         measure("nonsense", "word"): "nonsense is not measured here",
     }
-    found = place.measured(ROWS, *bad)
-    assert (found.answers[ROWS], found.scan_count) == (7, 1)
-    for one, why in bad.items():
-        failed = found.answers[one]
+    measured = place.measured(ROWS, *bad)
+    assert (measured.answers[ROWS], measured.scan_count) == (7, 1)
+    for refused, why in bad.items():
+        failed = measured.answers[refused]
         assert isinstance(failed, Failed)
         assert why in failed.cause
 
@@ -303,18 +303,18 @@ def a_query_that_is_wrong_says_so(place: Place) -> None:
         "SELECT count(*) FROM other": "may not read `other`",
     }
     asked = _queries(*wrong)
-    found = place.measured(*asked, ROWS).answers
-    assert found[ROWS] == 7
-    for one, why in zip(asked, wrong.values(), strict=True):
-        failed = found[one]
-        assert isinstance(failed, Failed), one
+    answers = place.measured(*asked, ROWS).answers
+    assert answers[ROWS] == 7
+    for query, why in zip(asked, wrong.values(), strict=True):
+        failed = answers[query]
+        assert isinstance(failed, Failed), query
         assert why in failed.cause
     assert isinstance(place.answer(asked[0], EachPartition(PART)), Failed)
 
 
 def a_query_that_does_more_than_read_is_refused(place: Place) -> None:
-    for one, failed in place.measured(*_queries(*ESCAPES)).answers.items():
-        assert isinstance(failed, Failed), one
+    for query, failed in place.measured(*_queries(*ESCAPES)).answers.items():
+        assert isinstance(failed, Failed), query
         assert failed.cause.startswith(("The query", "The function", "One SELECT", "WITH", "The name")), failed.cause
 
 

@@ -83,7 +83,7 @@ def test_a_socket_may_say_where_it_is() -> None:
 
 def test_what_goes_to_where_a_socket_is_connected_is_not_looked_at_again() -> None:
     """One end of a pair has no address: as a connection to the Internet, which was looked at when it was made."""
-    assert notify("one, other = socket.socketpair()\none.sendmsg([b'x'])\nassert other.recv(1) == b'x'") == "sent"
+    assert notify("near, far = socket.socketpair()\nnear.sendmsg([b'x'])\nassert far.recv(1) == b'x'") == "sent"
 
 
 @pytest.mark.parametrize(

@@ -34,7 +34,7 @@ FIELDS: dict[str, Any] = {
 def files(tmp_path: Path) -> Files:
     """A file for each part; the second lacks a column."""
     for part, fields in (("p1", FIELDS), ("p2", {name: kind for name, kind in FIELDS.items() if name != "ok"})):
-        schema = {"type": "record", "name": "row", "fields": [_field(*one) for one in fields.items()]}
+        schema = {"type": "record", "name": "row", "fields": [_field(*field) for field in fields.items()]}
         with (tmp_path / f"{part}.avro").open("wb") as file:
             fastavro.writer(file, fastavro.parse_schema(schema), [row for row in TABLE if row[PART] == part])
     return Files(f"{tmp_path.as_uri()}/*.avro", "avro")
@@ -46,9 +46,9 @@ def _field(name: str, kind: Any) -> dict[str, Any]:
 
 def test_the_answers_are_those_of_the_other_formats(files: Files) -> None:
     known = {**COUNTS, **VALUES}
-    asked = tuple(one for one in known if set(one.columns) <= set(FIELDS) and one != UNMATCHED)
+    asked = tuple(measure for measure in known if set(measure.columns) <= set(FIELDS) and measure != UNMATCHED)
     measured = DuckDbEngine().measure(Scan(files, asked, OnePartition(PART, "p1")), Limits())
-    assert measured.answers == {one: known[one][1] for one in asked}
+    assert measured.answers == {measure: known[measure][1] for measure in asked}
 
 
 def test_a_column_that_one_file_lacks_is_null_there(files: Files) -> None:

@@ -84,8 +84,8 @@ Make = Callable[[Path, pd.DataFrame], tuple[str, StoredTable]]
 
 @pytest.fixture(params=SIDES, ids=lambda make: make.__name__)
 def make(request: pytest.FixtureRequest) -> Make:
-    found: Make = request.param
-    return found
+    maker: Make = request.param
+    return maker
 
 
 def opened(make: Make, folder: Path, frame: pd.DataFrame, day: str = DAY, key: tuple[str, ...] = KEY) -> Endpoint:
@@ -95,8 +95,8 @@ def opened(make: Make, folder: Path, frame: pd.DataFrame, day: str = DAY, key: t
 
 def records(frame: pd.DataFrame) -> list[dict[str, str]]:
     hours = frame["time_hour"].dt.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    said = frame[list(KEY)].assign(time_hour=hours).astype(str).to_dict("records")
-    return sorted(said, key=str)
+    rows = frame[list(KEY)].assign(time_hour=hours).astype(str).to_dict("records")
+    return sorted(rows, key=str)
 
 
 def test_exactly_the_records_that_are_missing_here_are_named(make: Make, tmp_path: Path) -> None:
@@ -104,12 +104,12 @@ def test_exactly_the_records_that_are_missing_here_are_named(make: Make, tmp_pat
     lost = whole[whole["flight_date"] == DAY].iloc[[3, 70, 512]]
     doubled = pd.concat([whole.drop(lost.index), whole.iloc[[5, 9]]])
     here, there = opened(make, tmp_path / "here", doubled), opened(hudi, tmp_path / "there", whole)
-    found = matching(ALL, here, there)
-    assert not isinstance(found, Failed)
-    assert (found["keys"], found["matching"]) == (714, 711)
-    assert sorted(found["missing"], key=str) == records(lost)
+    answer = matching(ALL, here, there)
+    assert not isinstance(answer, Failed)
+    assert (answer["keys"], answer["matching"]) == (714, 711)
+    assert sorted(answer["missing"], key=str) == records(lost)
     # The other way: nothing is missing there; the doubled rows are rows of keys that it has.
-    assert (found["report"]["keys_here"], found["report"]["missing_there"]) == (713, 0)
+    assert (answer["report"]["keys_here"], answer["report"]["missing_there"]) == (713, 0)
     assert matching(ALL, there, here)["matching"] == 713
 
 
@@ -118,10 +118,10 @@ def test_a_key_that_was_changed_is_missing_and_is_one_too_many(make: Make, tmp_p
     changed = whole.copy()
     changed.loc[7, "flight"] += 10_000
     here, there = opened(make, tmp_path / "here", changed), opened(make, tmp_path / "there", whole)
-    found, back = matching(ALL, here, there), matching(ALL, there, here)
-    assert found["missing"] == records(whole.iloc[[7]])
+    forth, back = matching(ALL, here, there), matching(ALL, there, here)
+    assert forth["missing"] == records(whole.iloc[[7]])
     assert back["missing"] == records(changed.iloc[[7]])
-    assert found["report"]["missing_there"] == 1
+    assert forth["report"]["missing_there"] == 1
 
 
 def test_a_value_that_was_changed_is_found_where_it_belongs_to_the_key(tmp_path: Path) -> None:
@@ -155,16 +155,16 @@ def test_a_small_table_is_compared_whole_and_a_large_one_by_the_same_tenth_on_bo
         opened(hudi, tmp_path / "here", many.sample(frac=1, random_state=1)),
         opened(hudi, tmp_path / "there", many),
     )
-    found = matching(TENTH, here, there)
-    assert 2_600 < found["keys"] == found["matching"] == found["report"]["keys_here"] < 3_100
+    answer = matching(TENTH, here, there)
+    assert 2_600 < answer["keys"] == answer["matching"] == answer["report"]["keys_here"] < 3_100
 
 
 def test_at_most_a_hundred_are_named_and_all_are_counted(make: Make, tmp_path: Path) -> None:
     whole = flights()
     here, there = opened(make, tmp_path / "here", whole.iloc[300:]), opened(make, tmp_path / "there", whole)
-    found = matching(ALL, here, there)
-    assert found["keys"] - found["matching"] == 300
-    assert len(found["missing"]) == 100
+    answer = matching(ALL, here, there)
+    assert answer["keys"] - answer["matching"] == 300
+    assert len(answer["missing"]) == 100
 
 
 @pytest.mark.parametrize("measure", [matching, sampled])
@@ -174,29 +174,29 @@ def test_of_an_empty_or_absent_day_there_is_no_data(measure: Any, make: Make, tm
         opened(make, tmp_path / "here", whole, "2013-11-18"),
         opened(make, tmp_path / "there", whole, "2013-11-18"),
     )
-    found = measure(ALL if measure is matching else SAMPLE, here, there, salt="")
-    assert isinstance(found, Failed)
-    assert found.outcome is Outcome.NO_DATA
+    answer = measure(ALL if measure is matching else SAMPLE, here, there, salt="")
+    assert isinstance(answer, Failed)
+    assert answer.outcome is Outcome.NO_DATA
 
 
 def test_a_sample_of_upstream_is_looked_up_and_what_is_missing_is_named(make: Make, tmp_path: Path) -> None:
     whole = flights()
     here, upstream = opened(hudi, tmp_path / "here", whole.iloc[100:]), opened(make, tmp_path / "there", whole)
-    found = sampled(SAMPLE, here, upstream, salt=DAY)
-    missing = len(found["missing"])
-    assert (found["keys"], found["matching"]) == (200, 200 - missing)
+    answer = sampled(SAMPLE, here, upstream, salt=DAY)
+    missing = len(answer["missing"])
+    assert (answer["keys"], answer["matching"]) == (200, 200 - missing)
     assert 10 < missing < 50
-    assert {str(one) for one in found["missing"]} < {str(one) for one in records(whole.iloc[:100])}
-    assert sampled(SAMPLE, here, upstream, salt=DAY) == found
+    assert {str(record) for record in answer["missing"]} < {str(record) for record in records(whole.iloc[:100])}
+    assert sampled(SAMPLE, here, upstream, salt=DAY) == answer
     everything = sampled(Measure("sampled", KEY, values=(1_000,)), here, upstream, salt=DAY)
     assert (everything["keys"], everything["matching"]) == (714, 614)
 
 
 def test_the_sample_does_not_depend_on_the_order_of_rows(make: Make, tmp_path: Path) -> None:
     whole = flights()
-    one, other = opened(make, tmp_path / "one", whole), opened(make, tmp_path / "other", whole[::-1])
-    assert set(one.sample(50, DAY)) == set(other.sample(50, DAY))
-    assert set(one.sample(50, DAY)) != set(one.sample(50, NEXT))
+    in_order, other = opened(make, tmp_path / "one", whole), opened(make, tmp_path / "other", whole[::-1])
+    assert set(in_order.sample(50, DAY)) == set(other.sample(50, DAY))
+    assert set(in_order.sample(50, DAY)) != set(in_order.sample(50, NEXT))
 
 
 def test_every_side_writes_the_same_key_alike(make: Make, tmp_path: Path) -> None:

@@ -125,9 +125,9 @@ def test_it_measures_a_part(place: Place, part: Part, expected: dict[Measure, ob
 
 
 def test_it_measures_each_partition_in_one_go(place: Place) -> None:
-    found = place.answers(EachPartition(DAY), *MEASURES)
+    answers = place.answers(EachPartition(DAY), *MEASURES)
     for measure in MEASURES:
-        days = found[measure]
+        days = answers[measure]
         # A database leaves out the days for which there is nothing to count.
         assert days.get("2026-11-15", 0) == FIRST_DAY[measure]
         assert days.get("2026-11-16", 0) == SECOND_DAY[measure]
@@ -146,22 +146,22 @@ def test_a_time_is_utc_or_has_no_zone(place: Place) -> None:
 
 def test_a_column_that_is_not_there_costs_only_its_own_measure(place: Place) -> None:
     wrong = Measure("nulls", ("tialnum",))
-    found = place.answers(WholeTable(), ROWS, wrong)
-    assert found[ROWS] == 6
-    assert found[wrong] == Failed(Outcome.ERROR, "There is no column `tialnum`. Did you mean `tailnum`?")
+    answers = place.answers(WholeTable(), ROWS, wrong)
+    assert answers[ROWS] == 6
+    assert answers[wrong] == Failed(Outcome.ERROR, "There is no column `tialnum`. Did you mean `tailnum`?")
 
 
 def test_a_sum_of_texts_costs_only_itself(place: Place) -> None:
     texts = Measure("sum", ("tailnum",))
-    found = place.answers(WholeTable(), ROWS, texts, SUM, MOST)
-    assert (found[ROWS], found[SUM], found[MOST]) == (6, 13.5, 4.0)
-    assert found[texts].outcome is Outcome.ERROR
+    answers = place.answers(WholeTable(), ROWS, texts, SUM, MOST)
+    assert (answers[ROWS], answers[SUM], answers[MOST]) == (6, 13.5, 4.0)
+    assert answers[texts].outcome is Outcome.ERROR
 
 
 def test_a_lookup_into_a_column_that_is_not_there_costs_only_itself(place: Place) -> None:
     wrong = Measure("unmatched", ("tailnum",), PLANES_NAME, ("tail",))
-    found = place.answers(WholeTable(), ROWS, wrong)
-    assert (found[ROWS], found[wrong].outcome) == (6, Outcome.ERROR)
+    answers = place.answers(WholeTable(), ROWS, wrong)
+    assert (answers[ROWS], answers[wrong].outcome) == (6, Outcome.ERROR)
 
 
 def test_a_target_that_is_not_there_says_so(place: Place) -> None:
@@ -176,8 +176,8 @@ def test_all_the_measures_of_a_part_are_one_scan(place: Place) -> None:
 
 def test_names_are_quoted(place: Place) -> None:
     hostile = Measure("nulls", ('x") FROM flights; DROP TABLE flights; --',))
-    found = place.answers(WholeTable(), hostile, ROWS)
-    assert (found[hostile].outcome, found[ROWS]) == (Outcome.ERROR, 6)
+    answers = place.answers(WholeTable(), hostile, ROWS)
+    assert (answers[hostile].outcome, answers[ROWS]) == (Outcome.ERROR, 6)
 
 
 def test_values_are_bound(place: Place) -> None:

@@ -80,7 +80,7 @@ def test_nobody_is_led_elsewhere(receiver: Receiver, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("said", "asked"),
+    ("header", "asked"),
     [
         ("120", timedelta(seconds=120)),
         ("Tue, 17 Nov 2026 19:40:00 GMT", timedelta(minutes=8)),
@@ -92,8 +92,8 @@ def test_nobody_is_led_elsewhere(receiver: Receiver, name: str) -> None:
         ("", None),
     ],
 )
-def test_how_long_the_other_side_asks_to_wait_is_understood(said: str, asked: timedelta | None) -> None:
-    assert http_client.parse_retry_after(said, now=NOW) == asked
+def test_how_long_the_other_side_asks_to_wait_is_understood(header: str, asked: timedelta | None) -> None:
+    assert http_client.parse_retry_after(header, now=NOW) == asked
 
 
 @pytest.mark.parametrize("name", ["webhook", "slack", "pagerduty"])

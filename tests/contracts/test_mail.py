@@ -23,12 +23,12 @@ def test_mail_has_one_line_of_subject_and_an_id_that_shows_a_note_that_comes_twi
 
 
 def test_an_incident_is_one_thread(mailbox: Mailbox) -> None:
-    told = [
+    notes = [
         NOTE,
         replace(NOTE, id=9, occasion="acknowledged", previous_ids=(7,)),
         replace(NOTE, id=12, occasion="resolved", previous_ids=(7, 9)),
     ]
-    for note in told:
+    for note in notes:
         CHANNELS.get("email")().send(note, "ops@example.org", now=NOW)
     first, second, third = (message for _, message in mailbox.got)
     assert second["In-Reply-To"] == second["References"] == first["Message-ID"]

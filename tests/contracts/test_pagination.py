@@ -20,26 +20,26 @@ def test_an_incident_is_one_alert_from_trigger_to_resolve(receiver: Receiver) ->
     for number, occasion in enumerate(("opened", "worse", "acknowledged", "resolved"), start=7):
         page(replace(NOTE, id=number, occasion=occasion))
     events = receiver.posted()
-    assert [one["event_action"] for one in events] == ["trigger", "trigger", "acknowledge", "resolve"]
-    assert {one["dedup_key"] for one in events} == {"lakehub:127.0.0.1:8000:incident-214"}
-    assert {one["routing_key"] for one in events} == {ROUTING_KEY}
+    assert [event["event_action"] for event in events] == ["trigger", "trigger", "acknowledge", "resolve"]
+    assert {event["dedup_key"] for event in events} == {"lakehub:127.0.0.1:8000:incident-214"}
+    assert {event["routing_key"] for event in events} == {ROUTING_KEY}
 
 
 def test_one_that_nobody_has_any_more_notifies_again(receiver: Receiver) -> None:
     for number, occasion in enumerate(("opened", "acknowledged", "released"), start=7):
         page(replace(NOTE, id=number, occasion=occasion))
-    assert [one["event_action"] for one in receiver.posted()] == ["trigger", "acknowledge", "resolve", "trigger"]
+    assert [event["event_action"] for event in receiver.posted()] == ["trigger", "acknowledge", "resolve", "trigger"]
 
 
 def test_what_is_over_by_the_time_it_is_said_to_be_released_stays_over(receiver: Receiver) -> None:
     page(replace(NOTE, occasion="released", facts=FACTS | {"state": "resolved"}))
-    assert [one["event_action"] for one in receiver.posted()] == ["resolve"]
+    assert [event["event_action"] for event in receiver.posted()] == ["resolve"]
 
 
 def test_another_incident_is_another_alert(receiver: Receiver) -> None:
     page(NOTE)
     page(replace(NOTE, thread="incident-215"))
-    assert len({one["dedup_key"] for one in receiver.posted()}) == 2
+    assert len({event["dedup_key"] for event in receiver.posted()}) == 2
 
 
 def test_an_alert_says_what_where_how_bad_and_where_to_look(receiver: Receiver) -> None:
@@ -65,7 +65,7 @@ def test_a_list_of_incidents_is_no_alert(receiver: Receiver) -> None:
 
 def test_a_trial_is_taken_back_at_once(receiver: Receiver) -> None:
     page(replace(NOTE, occasion="test"))
-    assert [one["event_action"] for one in receiver.posted()] == ["trigger", "resolve"]
+    assert [event["event_action"] for event in receiver.posted()] == ["trigger", "resolve"]
 
 
 def test_what_pagerduty_does_not_like_is_said(receiver: Receiver) -> None:
@@ -80,11 +80,11 @@ def test_what_pagerduty_does_not_like_is_said(receiver: Receiver) -> None:
 
 def test_slack_gets_blocks_and_a_text_for_notifications(receiver: Receiver) -> None:
     CHANNELS.get("slack")().send(NOTE, receiver.url, now=NOW)
-    (said,) = receiver.posted()
-    assert said["text"] == "[opened] flights: rows\nare missing"
-    assert [block["type"] for block in said["blocks"]] == ["header", "section", "section", "actions"]
-    assert {"type": "mrkdwn", "text": "*Dataset*\nflights"} in said["blocks"][1]["fields"]
-    assert said["blocks"][3]["elements"][0]["url"] == FACTS["url"]
+    (message,) = receiver.posted()
+    assert message["text"] == "[opened] flights: rows\nare missing"
+    assert [block["type"] for block in message["blocks"]] == ["header", "section", "section", "actions"]
+    assert {"type": "mrkdwn", "text": "*Dataset*\nflights"} in message["blocks"][1]["fields"]
+    assert message["blocks"][3]["elements"][0]["url"] == FACTS["url"]
 
 
 def test_nothing_in_a_note_calls_a_whole_channel(receiver: Receiver) -> None:

@@ -91,7 +91,11 @@ FACTS = DatasetFacts(
 @cache
 def generated() -> dict[str, str]:
     """The tests of the dataset by key, as the checks make them."""
-    return {one.key: one.expression for one in all_definitions(FACTS) if isinstance(one, Definition)}
+    return {
+        definition.key: definition.expression
+        for definition in all_definitions(FACTS)
+        if isinstance(definition, Definition)
+    }
 
 
 # The world
@@ -280,7 +284,7 @@ def test_row_counts_do_not_see_what_was_lost_and_doubled_and_the_filter_names_it
     named = judged(dc2, generated()["bloom@dc1"], MONDAY).two_sided_answer
     assert named is not None
     lost = on(MONDAY).iloc[:5]
-    assert {(one["carrier"], int(one["flight"])) for one in named["missing"]} == set(
+    assert {(record["carrier"], int(record["flight"])) for record in named["missing"]} == set(
         zip(lost.carrier, lost.flight, strict=True)
     )
     lacking = replace(
@@ -345,8 +349,8 @@ def test_a_metric_is_good_on_a_good_day(world: World) -> None:
     [("bounds", SATURDAY, "510"), ("week_over_week", SATURDAY, "28.57%"), ("agreement", TUESDAY, "2.01%")],
 )
 def test_a_metric_is_bad_on_a_bad_day(world: World, standard: str, day: str, observed: str) -> None:
-    found = judged(world, generated()[METRIC.key(standard)], day)
-    assert (found.outcome, found.observed_text) == (Outcome.FAIL, observed)
+    evaluation = judged(world, generated()[METRIC.key(standard)], day)
+    assert (evaluation.outcome, evaluation.observed_text) == (Outcome.FAIL, observed)
 
 
 def test_a_metric_that_is_out_of_the_ordinary(world: World) -> None:

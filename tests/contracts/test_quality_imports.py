@@ -8,9 +8,9 @@ import sys
 IMPORT_EACH_FIRST = """
 import importlib, pkgutil, sys
 import quality.checks, quality.domain
-names = [found.name for package in (quality.domain, quality.checks) for found in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
+names = [module.name for package in (quality.domain, quality.checks) for module in pkgutil.walk_packages(package.__path__, package.__name__ + ".")]
 for name in names:
-    for loaded in [one for one in sys.modules if one.startswith(("quality.domain", "quality.checks"))]:
+    for loaded in [name for name in sys.modules if name.startswith(("quality.domain", "quality.checks"))]:
         del sys.modules[loaded]
     importlib.import_module(name)
 print(len(names))

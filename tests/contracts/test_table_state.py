@@ -77,5 +77,5 @@ def test_an_absent_partition_is_empty_whatever_the_newest_file_says_of_the_colum
     untyped = pa.table({"id": pa.array([], pa.null()), DAY: pa.array([], pa.null())})
     hudi_tables.commit(table, {"2026-11-20": untyped}, column=DAY, instant="20261117120000000")
     assert read_snapshot(table.as_uri(), column=DAY, value=ABSENT.value).slices == ()
-    found = run_scan("duckdb", Scan(HudiCopy(table.as_uri()), (ROWS,), ABSENT), Limits())
-    assert found.answers[ROWS] == 0
+    measured = run_scan("duckdb", Scan(HudiCopy(table.as_uri()), (ROWS,), ABSENT), Limits())
+    assert measured.answers[ROWS] == 0

@@ -50,10 +50,10 @@ for task in ("build", "finished"):
     dag.clear(task_ids=[task])
 with create_session() as session:
     (run,) = session.query(DagRun).filter_by(dag_id=dag.dag_id).all()
-    told = run.get_task_instance("finished", session=session)
-    told.refresh_from_task(dag.get_task("finished"))
-    told.run(ignore_all_deps=True, session=session)
-    print("told:", told.state)
+    finished = run.get_task_instance("finished", session=session)
+    finished.refresh_from_task(dag.get_task("finished"))
+    finished.run(ignore_all_deps=True, session=session)
+    print("finished:", finished.state)
 """
 """What clearing the tasks on Airflow's page does, and the scheduler after that."""
 
@@ -155,7 +155,7 @@ def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
     assert list(asked) == [("flights", "etl"), ("weather", "etl")]
     # The data is repaired by clearing the tasks and running them again: Airflow's run is the same, what it wrote is not.
     delays.update(due_at=NOW + HOUR)
-    assert printed(airflow, env, AGAIN) == "told: success"
+    assert printed(airflow, env, AGAIN) == "finished: success"
     assert ExternalRun.objects.count() == 2
     assert delays.get().due_at == NOW
 

@@ -48,8 +48,8 @@ def at_once(*calls):
             connection.close()
 
     threads = [Thread(target=run, args=pair) for pair in enumerate(calls)]
-    [one.start() for one in threads]
-    [one.join(60) for one in threads]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
     return answers
 
 
@@ -62,28 +62,28 @@ def take_back():
         return retract(incident, "resolved", why="reopened")
 
 
-told = {"digests": [], "recalled": [], "cycles": [], "made": []}
+outcomes = {"digests": [], "recalled": [], "cycles": [], "made": []}
 for _ in range(6):
     Digest.objects.all().delete()
     Message.objects.all().delete()
     for _ in range(5):
         factories.message(incident, "collected", route=route)
-    said = at_once(*[lambda: digests.write_due_digests(now=NOW)] * 3)
+    answers = at_once(*[lambda: digests.write_due_digests(now=NOW)] * 3)
     listed = Message.objects.exclude(digest=None).count()
-    told["digests"].append([said, Digest.objects.count(), listed])
+    outcomes["digests"].append([answers, Digest.objects.count(), listed])
     Message.objects.all().delete()
     for number in range(20):
         factories.message(incident, "collected", route=route, occasion="resolved", address=f"{number}@example.org")
-    said = at_once(lambda: digests.write_due_digests(now=NOW), take_back)
+    answers = at_once(lambda: digests.write_due_digests(now=NOW), take_back)
     listed = Message.objects.exclude(digest=None)
-    told["recalled"].append([said, listed.count(), Message.objects.filter(state="dropped", digest=None).count()])
+    outcomes["recalled"].append([answers, listed.count(), Message.objects.filter(state="dropped", digest=None).count()])
     suppression_rules.reset_suppression(flights, actor="ana", now=NOW)
-    said = at_once(put("completeness", "duplicates"), put("duplicates", "others"), put("others", "completeness"))
-    told["cycles"].append([said, cycle_in(suppression_pairs(flights))])
+    answers = at_once(put("completeness", "duplicates"), put("duplicates", "others"), put("others", "completeness"))
+    outcomes["cycles"].append([answers, cycle_in(suppression_pairs(flights))])
     Alert.objects.all().delete()
-    said = at_once(*[lambda: generate.generate_outdated_alerts(now=NOW)] * 3)
-    told["made"].append([said, Alert.objects.count()])
-print(json.dumps(told))
+    answers = at_once(*[lambda: generate.generate_outdated_alerts(now=NOW)] * 3)
+    outcomes["made"].append([answers, Alert.objects.count()])
+print(json.dumps(outcomes))
 """
 
 

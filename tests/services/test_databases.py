@@ -93,16 +93,16 @@ def slow(server: tuple[str, str, str]) -> SqlTable:
 
 def test_a_slow_scan_is_cut_by_the_database(slow: SqlTable) -> None:
     filled = Measure("maximum", ("slept",))
-    found = SqlAlchemyEngine().measure(Scan(slow, (ROWS, filled)), Limits(timeout=timedelta(milliseconds=200)))
-    assert found.answers[filled] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
-    assert found.scan_count == 1  # what took too long is not tried again in halves
+    measured = SqlAlchemyEngine().measure(Scan(slow, (ROWS, filled)), Limits(timeout=timedelta(milliseconds=200)))
+    assert measured.answers[filled] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+    assert measured.scan_count == 1  # what took too long is not tried again in halves
     assert not _sleeping(slow)
 
 
 def test_a_slow_query_of_a_person_is_cut_by_the_database(slow: SqlTable) -> None:
     query = measure("query", values=("SELECT count(slept) FROM this",))
-    found = SqlAlchemyEngine().measure(Scan(slow, (query,)), Limits(timeout=timedelta(milliseconds=200)))
-    assert found.answers[query] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+    measured = SqlAlchemyEngine().measure(Scan(slow, (query,)), Limits(timeout=timedelta(milliseconds=200)))
+    assert measured.answers[query] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
 
 
 def _sleeping(table: SqlTable) -> int:
@@ -122,10 +122,10 @@ def _without_bounds(connection: sa.Connection) -> DatabaseDialect:
 def test_what_a_database_does_not_stop_by_itself_is_cancelled(slow: SqlTable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("quality.engines.backends.database_dialects.DatabaseDialect.for_connection", _without_bounds)
     monkeypatch.setattr("quality.engines.backends.database_connection._CANCEL_AFTER", timedelta())
-    found = SqlAlchemyEngine().measure(
+    measured = SqlAlchemyEngine().measure(
         Scan(slow, (measure("maximum", "slept"),)), Limits(timeout=timedelta(milliseconds=200))
     )
-    assert list(found.answers.values()) == [Failed(Outcome.ERROR, "the scan took longer than its timeout")]
+    assert list(measured.answers.values()) == [Failed(Outcome.ERROR, "the scan took longer than its timeout")]
     assert not _sleeping(slow)
 
 

@@ -90,7 +90,7 @@ def test_a_change_shows_in_the_next_answer_of_every_process_and_a_stop_loses_no_
 ) -> None:
     client, process = served
     database = tmp_path / "lakehub.db"
-    said = []
+    verdicts = []
     for change in ("", "mend", "break"):
         if change:
             with sqlite3.connect(database) as rows:
@@ -98,8 +98,8 @@ def test_a_change_shows_in_the_next_answer_of_every_process_and_a_stop_loses_no_
                     "UPDATE quality_unit SET waiver = ? WHERE detail LIKE '%975 of 985%'", [CHANGES[change]]
                 )
                 assert changed.rowcount == 1
-        said.append([client.gate(FLIGHTS, request_id=f"run {change} {number}").verdict for number in range(EACH)])
-    assert said == [["fail"] * EACH, ["pass"] * EACH, ["fail"] * EACH], json.dumps(said)
+        verdicts.append([client.gate(FLIGHTS, request_id=f"run {change} {number}").verdict for number in range(EACH)])
+    assert verdicts == [["fail"] * EACH, ["pass"] * EACH, ["fail"] * EACH], json.dumps(verdicts)
     process.send_signal(signal.SIGTERM)
     process.wait(60)
     with sqlite3.connect(database) as rows:

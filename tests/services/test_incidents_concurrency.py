@@ -69,7 +69,7 @@ from tests.web.incidents.failing_dataset import FailingDataset
 setup_test_environment()
 call_command("migrate", run_syncdb=True, verbosity=0)
 wiring.clock.now = lambda: NOW
-TOLD = {}
+OUTCOMES = {}
 stage = FailingDataset()
 bases = iter(range(400))
 ana, ben = (factories.user(name) for name in ("ana", "ben"))
@@ -100,15 +100,15 @@ def at_once(*calls):
         finally:
             connection.close()
     threads = [Thread(target=run, args=pair) for pair in enumerate(calls)]
-    [one.start() for one in threads]
-    [one.join(60) for one in threads]
+    [thread.start() for thread in threads]
+    [thread.join(60) for thread in threads]
     return answers
 
 def post(person, path, **body):
     def call():
         answer = browsers[person].post(f"/api/v1/incidents/{path}", json.dumps(body), content_type="application/json")
-        said = answer.json()
-        return [answer.status_code, said.get("error", {}).get("message", said.get("state"))]
+        reply = answer.json()
+        return [answer.status_code, reply.get("error", {}).get("message", reply.get("state"))]
     return call
 
 def somebody_waits_for_me():
@@ -141,7 +141,7 @@ def is_sound():
     failing = set(Unit.objects.filter(verdict="fail").values_list("pk", flat=True))
     active = list(Span.objects.filter(ended_at=None).values_list("unit", flat=True))
     closed = Span.objects.filter(ended_at=None, incident__resolved_at__isnull=False).count()
-    empty = [one.pk for one in Incident.objects.filter(resolved_at=None, reported=False) if not one.spans.filter(ended_at=None)]
+    empty = [incident.pk for incident in Incident.objects.filter(resolved_at=None, reported=False) if not incident.spans.filter(ended_at=None)]
     return len(active) == len(set(active)) and set(active) == failing and not closed and not empty
 """
 RACE = """
@@ -150,10 +150,10 @@ def race():
 
 answers = []
 for _ in range(ROUNDS):
-    said = race()
+    answer = race()
     process_flips(now=NOW + HOUR)
-    answers.append([said, is_sound()])
-TOLD[{name!r}] = answers
+    answers.append([answer, is_sound()])
+OUTCOMES[{name!r}] = answers
 """
 ROUNDS = 6
 FORCE = 'resolution="accepted", why="x"'
@@ -191,7 +191,7 @@ def start(database: str, home: Path, script: str) -> subprocess.Popen[str]:
     )
 
 
-def said(processes: list[subprocess.Popen[str]]) -> list[str]:
+def outputs(processes: list[subprocess.Popen[str]]) -> list[str]:
     answers = []
     for process in processes:
         out, err = process.communicate(timeout=300)
@@ -213,16 +213,16 @@ ONE_INCIDENT = {
     "two ask for a backfill": ("backfill", "revision=0", "backfill", "revision=0"),
 }
 TWO_INCIDENTS = {
-    "merged into each other": ("one, 'merge', other=other", "other, 'merge', other=one"),
-    "merged while it is resolved": ("one, 'merge', other=other", f"other, 'resolve', {FORCE}"),
-    "merged into what is resolved": ("one, 'merge', other=other", f"one, 'resolve', {FORCE}, revision=0"),
+    "merged into each other": ("first, 'merge', other=second", "second, 'merge', other=first"),
+    "merged while it is resolved": ("first, 'merge', other=second", f"second, 'resolve', {FORCE}"),
+    "merged into what is resolved": ("first, 'merge', other=second", f"first, 'resolve', {FORCE}, revision=0"),
 }
 ONE = """
 number = opened().pk
 return at_once(post(ana, f"{{number}}/{0}", {1}), post(ben, f"{{number}}/{2}", {3}))
 """
 TWO = """
-one, other = opened().pk, opened().pk
+first, second = opened().pk, opened().pk
 to = lambda person, number, action, **body: post(person, f"{{number}}/{{action}}", **body)
 return at_once(to(ana, {0}), to(ben, {1}))
 """
@@ -231,29 +231,29 @@ OTHERS = {
 over = far()
 number = opened(over).pk
 stage.passes(Unit.objects.get(start=over.start), at=NOW + HOUR)
-said = at_once(post(ana, f"{{number}}/resolve", {FORCE}), lambda: process_flips(now=NOW + HOUR))
-return [said, IncidentEvent.objects.filter(incident=number, kind="resolved").count()]
+results = at_once(post(ana, f"{{number}}/resolve", {FORCE}), lambda: process_flips(now=NOW + HOUR))
+return [results, IncidentEvent.objects.filter(incident=number, kind="resolved").count()]
 """,
     "an undo and a change": """
 number = opened().pk
 bulk = apply_to_many([number], BulkRequest("acknowledge"), actor=ana, now=NOW).bulk.pk
-back = lambda: [one.code for one in undo_bulk_action(bulk, actor=ana, now=NOW).skipped]
-said = at_once(back, post(ben, f"{number}/annotate", revision=1, backfill="needed"))
-return [*said, Incident.objects.filter(pk=number).values_list("state", "backfill").get()]
+back = lambda: [skipped.code for skipped in undo_bulk_action(bulk, actor=ana, now=NOW).skipped]
+results = at_once(back, post(ben, f"{number}/annotate", revision=1, backfill="needed"))
+return [*results, Incident.objects.filter(pk=number).values_list("state", "backfill").get()]
 """,
     "a change in the middle of a bulk": """
 number = opened().pk
 change = post(ben, f"{number}/annotate", backfill="needed")
 (code, _), made = in_the_middle_of_bulk(BulkRequest("assign", assignee="ben"), number, change)
-kept = [one.code for one in undo_bulk_action(made, actor=ana, now=NOW).skipped]
+kept = [skipped.code for skipped in undo_bulk_action(made, actor=ana, now=NOW).skipped]
 return [code, kept, Incident.objects.values_list("assignee__username", "backfill").get(pk=number)]
 """,
     "a report and what explains it": """
 over = far()
 stage.fails(over)
 tell = lambda: user_reports.file_report(stage.dataset, "consistency", over, text="Odd.", reporter=ben, now=NOW).pk
-told, taken = at_once(tell, lambda: process_flips(now=NOW))
-return [told, taken, Incident.objects.get(pk=told).state]
+report, taken = at_once(tell, lambda: process_flips(now=NOW))
+return [report, taken, Incident.objects.get(pk=report).state]
 """,
 }
 BODIES = (
@@ -269,7 +269,9 @@ def races(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> Iter
     script = f"ROUNDS = {ROUNDS}\n" + RACES
     script += "".join(RACE.format(name=name, body=indent(body, "    ")) for name, body in BODIES.items())
     with fresh_database(postgresql_url) as url:
-        yield json.loads(said([start(url, tmp_path_factory.mktemp("races"), script + "print(json.dumps(TOLD))")])[0])
+        yield json.loads(
+            outputs([start(url, tmp_path_factory.mktemp("races"), script + "print(json.dumps(OUTCOMES))")])[0]
+        )
 
 
 @pytest.mark.parametrize("name", ONE_INCIDENT)
@@ -317,9 +319,9 @@ def test_a_report_and_the_incident_that_explains_it_find_each_other(races: dict[
 
 
 def test_workers_at_once_make_one_incident_and_of_people_at_once_one_has_it(database: str, tmp_path: Path) -> None:
-    said([start(database, tmp_path, MANY_FAIL)])
-    said([start(database, tmp_path, TAKE_IN) for _ in range(3)])
-    answers = said([start(database, tmp_path, ACKNOWLEDGE.format(name=name)) for name in ("ana", "ben", "cyd")])
+    outputs([start(database, tmp_path, MANY_FAIL)])
+    outputs([start(database, tmp_path, TAKE_IN) for _ in range(3)])
+    answers = outputs([start(database, tmp_path, ACKNOWLEDGE.format(name=name)) for name in ("ana", "ben", "cyd")])
     assert answers.count("mine") == 1
     assert sum("was faster: acknowledged" in answer for answer in answers) == 2
-    assert said([start(database, tmp_path, COUNT)]) == ["1 28 1\n1"]
+    assert outputs([start(database, tmp_path, COUNT)]) == ["1 28 1\n1"]

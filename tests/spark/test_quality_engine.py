@@ -72,15 +72,15 @@ def test_times_are_utc_wherever_the_process_lives(table: engine_answers.Place, m
 
 def test_the_jobs_do_not_grow_with_the_measures(spark: SparkSession, table: engine_answers.Place) -> None:
     # A lookup is a join, with a job of its own; keys are counted in queries of their own.
-    plain = tuple(one for one in engine_answers.ALL if one.other is None and one.kind != "distinct")
+    plain = tuple(measure for measure in engine_answers.ALL if measure.other is None and measure.kind != "distinct")
     jobs = [_jobs_of(spark, table, plain[:count]) for count in (1, 20, len(plain))]
     assert len(plain) > 20
     assert len(set(jobs)) == 1
 
 
 def test_keys_are_counted_beside_the_one_scan_and_said_to_be(table: engine_answers.Place) -> None:
-    keys = [one for one in engine_answers.ALL if one.kind == "distinct"]
-    others = [one for one in engine_answers.ALL if one.kind == "nulls"]
+    keys = [measure for measure in engine_answers.ALL if measure.kind == "distinct"]
+    others = [measure for measure in engine_answers.ALL if measure.kind == "nulls"]
     assert [table.measured(*some).scan_count for some in (others, keys[:1], [*others, *keys])] == [1, 1, 1 + len(keys)]
 
 
@@ -94,8 +94,8 @@ def test_a_scan_that_takes_too_long_is_cancelled(table: engine_answers.Place) ->
     slow = engine_answers.measure(
         "query", values=("SELECT count(*) FROM " + ", ".join(f"this t{n}" for n in range(11)),)
     )
-    found = table.answer(slow, limits=Limits(timeout=timedelta(milliseconds=300)))
-    assert found == Failed(Outcome.ERROR, "the scan took longer than its timeout")
+    answer = table.answer(slow, limits=Limits(timeout=timedelta(milliseconds=300)))
+    assert answer == Failed(Outcome.ERROR, "the scan took longer than its timeout")
 
 
 def _jobs(spark: SparkSession) -> int:
@@ -123,13 +123,13 @@ def test_both_engines_of_the_lake_agree_on_tables_that_spark_wrote(spark: SparkS
     uri = (tmp_path / "written").as_uri()
     _write(spark, uri, [(n, f"2026-11-{15 + n % 2}", float(n) if n % 3 else None) for n in range(60)])
     measures = (ROWS, Measure("distinct", ("id",)), Measure("sum", ("delay",)), Measure("nulls", ("delay",)))
-    found = [
+    by_engine = [
         engine.measure(Scan(HudiCopy(uri), measures, EachPartition(DAY)), Limits())
         for engine in (DuckDbEngine(), SparkEngine(lambda: spark))
     ]
-    assert found[0].answers == found[1].answers
-    assert found[0].answers[ROWS] == {"2026-11-15": 30, "2026-11-16": 30}
-    assert found[0].instant == found[1].instant != ""
+    assert by_engine[0].answers == by_engine[1].answers
+    assert by_engine[0].answers[ROWS] == {"2026-11-15": 30, "2026-11-16": 30}
+    assert by_engine[0].instant == by_engine[1].instant != ""
 
 
 def test_a_table_with_log_files_is_measured_by_spark_as_the_other_engine_says(

@@ -105,12 +105,12 @@ def test_passwords_and_tokens_are_left_out(log_format: str) -> None:
 
 
 def test_an_address_without_a_password_is_left_as_it_is() -> None:
-    said = (
+    message = (
         "http://127.0.0.1:8000/a@b and https://lakehub.a-very-long-label-of-an-example.org: see 12:30 mail@example.org"
     )
     with log_in("text") as (logger, out):
-        logger.info(said)
-    assert said in out.getvalue()
+        logger.info(message)
+    assert message in out.getvalue()
 
 
 def test_of_what_a_library_adds_to_a_record_only_known_fields_are_shown() -> None:

@@ -121,7 +121,7 @@ def test_the_api_answers(flights: Dataset, kind: FeedKind, client: Client) -> No
     def status_of(answer: Any) -> int:
         return int(answer.status_code)
 
-    assert [found["name"] for found in client.get("/api/v1/datasets").json()["results"]] == ["flights"]
+    assert [listed["name"] for listed in client.get("/api/v1/datasets").json()["results"]] == ["flights"]
     assert status_of(client.get(address)) == 200
     assert status_of(client.patch(address, {"paused": True}, content_type="application/json")) == 200
     assert status_of(client.delete(address)) == 204

@@ -39,8 +39,8 @@ class FailingDataset:
     def unit(self, over: Interval = BAD_DAY, where: str = "dc2", category: Category = Category.CONSISTENCY) -> Unit:
         """A unit that passed an hour before NOW."""
         copy, test = factories.copy_of(self.dataset, where), self.test(category)
-        found = Unit.objects.filter(test=test, copy=copy, start=over.start, end=over.end).first()
-        return found or factories.unit(test, copy, over)
+        existing = Unit.objects.filter(test=test, copy=copy, start=over.start, end=over.end).first()
+        return existing or factories.unit(test, copy, over)
 
     def see(self, unit: Unit, outcome: Outcome, *, at: datetime = NOW, trigger: str = "rerun", **seen: Any) -> Unit:
         """One more result, and what it does to the verdict. Nobody is told: `process_flips` does that."""

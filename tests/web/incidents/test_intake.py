@@ -75,12 +75,12 @@ def test_categories_do_not_mix() -> None:
 
 def test_a_pass_ends_the_span_and_the_last_one_resolves_the_incident() -> None:
     stage = FailingDataset()
-    one, other = stage.fails(), stage.fails(DAY_BEFORE)
+    unit, other = stage.fails(), stage.fails(DAY_BEFORE)
     process_flips(now=NOW)
-    stage.passes(one, at=NOW + HOUR)
+    stage.passes(unit, at=NOW + HOUR)
     process_flips(now=NOW + HOUR + MINUTE)
     incident = Incident.objects.get()
-    assert (incident.state, incident.spans.get(unit=one).ended_at) == ("open", NOW + HOUR)
+    assert (incident.state, incident.spans.get(unit=unit).ended_at) == ("open", NOW + HOUR)
     stage.passes(other, at=NOW + 2 * HOUR)
     process_flips(now=NOW + 2 * HOUR)
     incident.refresh_from_db()

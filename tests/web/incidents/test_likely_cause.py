@@ -60,10 +60,10 @@ def test_an_open_incident_upstream_over_the_same_data(flights: Dataset) -> None:
     weather = make.dataset("weather")
     make.edge(weather, flights)
     upstream = failing(weather)
-    found = cause(failing(flights))
-    assert found.kind == CauseKind.UPSTREAM
-    assert f"incident #{upstream.pk} of weather, since 2026-11-17 16:32 UTC" in found.text
-    assert found.link == f"/incidents/{upstream.pk}"
+    likely = cause(failing(flights))
+    assert likely.kind == CauseKind.UPSTREAM
+    assert f"incident #{upstream.pk} of weather, since 2026-11-17 16:32 UTC" in likely.text
+    assert likely.link == f"/incidents/{upstream.pk}"
 
 
 def test_also_one_that_is_further_up(flights: Dataset) -> None:
@@ -98,9 +98,9 @@ def test_what_upstream_cannot_have_caused_it(flights: Dataset, why: str) -> None
 def test_an_incompatible_schema_before_a_job_that_fails_of_it(flights: Dataset) -> None:
     raised(flights, JOB_FAILING, BEGAN_AT, "The incremental was given up")
     raised(flights, SCHEMA_INCOMPATIBLE, BEGAN_AT - MINUTE, "column `dep_time` is text now")
-    found = cause(failing(flights))
-    assert (found.kind, found.link) == (CauseKind.SCHEMA_CHANGE, "/datasets/flights/ingestion")
-    assert found.text == "schema change at 2026-11-17 16:31 UTC: column `dep_time` is text now"
+    likely = cause(failing(flights))
+    assert (likely.kind, likely.link) == (CauseKind.SCHEMA_CHANGE, "/datasets/flights/ingestion")
+    assert likely.text == "schema change at 2026-11-17 16:31 UTC: column `dep_time` is text now"
 
 
 def test_what_was_cleared_before_the_last_pass_is_past(flights: Dataset) -> None:
@@ -114,9 +114,9 @@ def test_a_run_that_failed_since_the_last_pass(flights: Dataset) -> None:
     copy = make.copy_of(flights)
     at = BEGAN_AT - MINUTE
     run = make.run(copy, state=JobState.FAILED, started_at=at, ended_at=at + MINUTE, error="no such\nhost", attempt=3)
-    found = cause(failing(flights))
-    assert found.kind == CauseKind.JOB_FAILED
-    assert found.text == f"job failed: {run.kind} of flights@dc1 at 2026-11-17 16:31 UTC: no such host"
+    likely = cause(failing(flights))
+    assert likely.kind == CauseKind.JOB_FAILED
+    assert likely.text == f"job failed: {run.kind} of flights@dc1 at 2026-11-17 16:31 UTC: no such host"
 
 
 @pytest.mark.parametrize("category", [Category.DUPLICATES, Category.OTHERS])
@@ -131,9 +131,9 @@ def test_columns_that_changed_since_the_last_pass(flights: Dataset) -> None:
     incident = failing(flights, Category.OTHERS)
     assert cause(incident).kind == CauseKind.UNKNOWN
     audit_log.record("lakehub", "schema", "dataset:flights", now=PASSED_AT + HOUR)
-    found = cause(incident)
-    assert (found.kind, found.link) == (CauseKind.SCHEMA_CHANGE, "/datasets/flights/settings")
-    assert "the columns of flights changed, seen at 2026-11-17 14:32 UTC" in found.text
+    likely = cause(incident)
+    assert (likely.kind, likely.link) == (CauseKind.SCHEMA_CHANGE, "/datasets/flights/settings")
+    assert "the columns of flights changed, seen at 2026-11-17 14:32 UTC" in likely.text
 
 
 def test_a_run_that_is_late(flights: Dataset) -> None:
@@ -179,14 +179,14 @@ def test_a_test_that_was_changed(flights: Dataset) -> None:
         because="ana says so",
     )
     test.save(update_fields=["version"])
-    found = cause(incident)
-    assert (found.kind, found.link) == (CauseKind.TEST_CHANGED, f"/datasets/flights/tests/{test.key}")
-    assert found.text.endswith("is version 2 since 2026-11-17 16:31 UTC, because ana says so")
+    likely = cause(incident)
+    assert (likely.kind, likely.link) == (CauseKind.TEST_CHANGED, f"/datasets/flights/tests/{test.key}")
+    assert likely.text.endswith("is version 2 since 2026-11-17 16:31 UTC, because ana says so")
 
 
 def test_what_a_person_reported_has_no_cause_that_could_be_seen(flights: Dataset) -> None:
-    found = cause(make.incident(flights, reported=True))
-    assert (found.kind, found.text) == (CauseKind.UNKNOWN, "not known: a person saw it, no test did")
+    likely = cause(make.incident(flights, reported=True))
+    assert (likely.kind, likely.text) == (CauseKind.UNKNOWN, "not known: a person saw it, no test did")
 
 
 def test_the_page_and_the_api_say_it(flights: Dataset, client: Client) -> None:
@@ -197,8 +197,8 @@ def test_the_page_and_the_api_say_it(flights: Dataset, client: Client) -> None:
     shown = client.get(f"/incidents/{incident.pk}").content.decode()
     assert f"Likely cause: upstream: {upstream.title}" in shown
     assert f'<a href="/incidents/{upstream.pk}">Look at it</a>' in shown
-    said = client.get(f"/api/v1/incidents/{incident.pk}").json()["likely_cause"]
-    assert (said["kind"], said["link"]) == ("upstream", f"/incidents/{upstream.pk}")
+    likely = client.get(f"/api/v1/incidents/{incident.pk}").json()["likely_cause"]
+    assert (likely["kind"], likely["link"]) == ("upstream", f"/incidents/{upstream.pk}")
 
 
 def test_queries_do_not_grow(flights: Dataset, django_assert_num_queries: DjangoAssertNumQueries) -> None:

@@ -39,7 +39,7 @@ def stage() -> FailingDataset:
 
 
 @pytest.fixture
-def told(stage: FailingDataset) -> list[Message]:
+def messages(stage: FailingDataset) -> list[Message]:
     """Of an incident with something wrong upstream: opened, worse, acknowledged, resolved."""
     weather = factories.dataset("weather", copies=("dc2",))
     factories.edge(weather, stage.dataset)
@@ -51,17 +51,17 @@ def told(stage: FailingDataset) -> list[Message]:
     process_flips(now=NOW + MINUTE)
     incident = Incident.objects.get(dataset=stage.dataset)
     actions.acknowledge(incident.pk, actor=factories.user("ana"), now=NOW + 2 * MINUTE)
-    for one in (failing, other):
-        stage.passes(one, at=NOW + HOUR)
+    for recovered in (failing, other):
+        stage.passes(recovered, at=NOW + HOUR)
     process_flips(now=NOW + HOUR)
     return list(Message.objects.filter(incident=incident).order_by("pk"))
 
 
-def test_it_says_what_where_since_when_why_and_where_to_look(told: list[Message]) -> None:
-    assert {message.occasion for message in told} >= {"opened", "acknowledged", "resolved"}
+def test_it_says_what_where_since_when_why_and_where_to_look(messages: list[Message]) -> None:
+    assert {message.occasion for message in messages} >= {"opened", "acknowledged", "resolved"}
     upstream = Incident.objects.get(dataset__name="weather")
-    for message in told:
-        for said in (
+    for message in messages:
+        for line in (
             "Dataset: flights, tier 1, team flight-ops",
             "Category: cross-dc consistency, severity ",
             "Observed: dc2 2026-11-1",
@@ -70,12 +70,12 @@ def test_it_says_what_where_since_when_why_and_where_to_look(told: list[Message]
             f"Likely cause: upstream: weather: late (incident #{upstream.pk} of weather",
             f"/incidents/{message.incident_id}",
         ):
-            assert said in message.body, message.occasion
-    assert "98.98% (975 of 985), needs > 99.9%" in told[0].body
+            assert line in message.body, message.occasion
+    assert "98.98% (975 of 985), needs > 99.9%" in messages[0].body
 
 
-def test_programs_get_the_same(told: list[Message]) -> None:
-    for message in told:
+def test_programs_get_the_same(messages: list[Message]) -> None:
+    for message in messages:
         facts = message.facts
         for name in (
             "dataset",
@@ -93,9 +93,9 @@ def test_programs_get_the_same(told: list[Message]) -> None:
         assert (facts["id"], facts["cause_kind"]) == (message.incident_id, "upstream")
 
 
-def test_the_links_in_it_work(told: list[Message], client: Client, settings: Settings) -> None:
+def test_the_links_in_it_work(messages: list[Message], client: Client, settings: Settings) -> None:
     client.force_login(factories.user("reader"))
-    for message in told:
+    for message in messages:
         links = re.findall(re.escape(settings.LAKEHUB_BASE_URL) + r"(/\S+)", message.body)
         assert len(links) == 2
         for link in links:
@@ -133,8 +133,8 @@ def test_words_for_every_occasion_give_way_to_those_for_one(stage: FailingDatase
             changed_by="ana",
         )
     incident = stage.opened()
-    said = build_content(incident, [], NOT_DETECTED, Severity.LOW)
-    assert [said.render(occasion).subject for occasion in ("opened", "resolved")] == [
+    content = build_content(incident, [], NOT_DETECTED, Severity.LOW)
+    assert [content.render(occasion).subject for occasion in ("opened", "resolved")] == [
         "<> opened",
         "<resolved> resolved",
     ]
@@ -158,9 +158,9 @@ def test_words_that_were_stored_and_are_no_variables_stay_words(stage: FailingDa
 def test_what_a_person_says_is_no_template(stage: FailingDataset) -> None:
     incident = stage.opened()
     hostile = "{{ 7 * 7 }} {dataset}\nState: resolved"
-    said = build_content(incident, [], NOT_DETECTED, Severity.LOW, actor="{link}", text=hostile)
-    assert "By: {link}" in said.render("commented").body
-    assert "Why: {{ 7 * 7 }} {dataset} State: resolved" in said.render("commented").body
+    content = build_content(incident, [], NOT_DETECTED, Severity.LOW, actor="{link}", text=hostile)
+    assert "By: {link}" in content.render("commented").body
+    assert "Why: {{ 7 * 7 }} {dataset} State: resolved" in content.render("commented").body
 
 
 def test_one_thread_an_incident_over_smtp(stage: FailingDataset, settings: Settings) -> None:
@@ -189,10 +189,10 @@ def test_each_attempt_is_in_the_log(stage: FailingDataset, monkeypatch: pytest.M
     answers = iter([DeliveryError("hooks.example.org answered 503.", status="503"), "202"])
 
     def answer(self: Webhook, note: Notification, address: str, **_: object) -> str:
-        said = next(answers)
-        if isinstance(said, DeliveryError):
-            raise said
-        return said
+        reply = next(answers)
+        if isinstance(reply, DeliveryError):
+            raise reply
+        return reply
 
     monkeypatch.setattr(Webhook, "send", answer)
     message = stage.opened().messages.get()
@@ -201,16 +201,16 @@ def test_each_attempt_is_in_the_log(stage: FailingDataset, monkeypatch: pytest.M
     second, first = Delivery.objects.filter(message=message)
     assert (first.ok, first.status, first.error) == (False, "503", "hooks.example.org answered 503.")
     assert (second.ok, second.status, second.error, second.at) == (True, "202", "", NOW + HOUR)
-    assert {one.address for one in (first, second)} == {"hooks.example.org"}
+    assert {delivery.address for delivery in (first, second)} == {"hooks.example.org"}
     client = Client()
     client.force_login(factories.user("reader"))
     assert (
         f"2 attempts, the last: 202 in {second.ms} ms"
         in client.get(f"/incidents/{message.incident_id}").content.decode()
     )
-    (said,) = client.get(f"/api/v1/incidents/{message.incident_id}").json()["messages"]
-    assert [one["status"] for one in said["deliveries"]] == ["202", "503"]
-    assert said["address"] == "hooks.example.org"
+    (listed,) = client.get(f"/api/v1/incidents/{message.incident_id}").json()["messages"]
+    assert [delivery["status"] for delivery in listed["deliveries"]] == ["202", "503"]
+    assert listed["address"] == "hooks.example.org"
 
 
 def test_a_receiver_that_asks_for_time_gets_it(stage: FailingDataset, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -51,8 +51,8 @@ def receiver(settings: Settings) -> Iterator[Receiver]:
         yield kept
 
 
-def put(client: Client, where: str = OPENED, **said: str) -> tuple[int, dict[str, object]]:
-    answer = client.put(where, said, content_type="application/json")
+def put(client: Client, where: str = OPENED, **fields: str) -> tuple[int, dict[str, object]]:
+    answer = client.put(where, fields, content_type="application/json")
     return answer.status_code, answer.json()
 
 
@@ -60,40 +60,40 @@ def put(client: Client, where: str = OPENED, **said: str) -> tuple[int, dict[str
 
 
 def test_a_team_starts_with_our_words(owner: Client) -> None:
-    said = owner.get(WORDS).json()
-    assert [one["occasion"] for one in said] == list(templates.OCCASIONS)
-    assert {(one["subject"], one["own"]) for one in said} == {(DEFAULT_SUBJECT, False)}
+    messages = owner.get(WORDS).json()
+    assert [message["occasion"] for message in messages] == list(templates.OCCASIONS)
+    assert {(message["subject"], message["own"]) for message in messages} == {(DEFAULT_SUBJECT, False)}
 
 
 def test_words_are_set_count_and_are_taken_back(owner: Client) -> None:
-    status, said = put(owner, subject="{dataset}: {title}", body="{title}\r\n{link}")
-    assert (status, said["own"], said["changed_by"], said["body"]) == (200, True, "owner", "{title}\n{link}")
+    status, answer = put(owner, subject="{dataset}: {title}", body="{title}\r\n{link}")
+    assert (status, answer["own"], answer["changed_by"], answer["body"]) == (200, True, "owner", "{title}\n{link}")
     assert FailingDataset().opened().messages.get().subject.startswith("flights: flights: ")
     assert owner.delete(OPENED).status_code == 204
     assert owner.get(OPENED).json()["own"] is False
     assert owner.delete(OPENED).status_code == 404
-    assert [one.action for one in AuditEntry.objects.order_by("pk")] == ["set message", "reset message"]
+    assert [entry.action for entry in AuditEntry.objects.order_by("pk")] == ["set message", "reset message"]
 
 
 def test_words_for_the_others_count_where_there_are_none(owner: Client) -> None:
     put(owner, f"{WORDS}/others", subject="{occasion} {dataset}")
     put(owner, OPENED, subject="it began")
-    by_occasion = {one["occasion"]: one["subject"] for one in owner.get(WORDS).json()}
+    by_occasion = {message["occasion"]: message["subject"] for message in owner.get(WORDS).json()}
     assert (by_occasion["opened"], by_occasion["resolved"]) == ("it began", "{occasion} {dataset}")
 
 
 @pytest.mark.parametrize("field", ["subject", "body"])
 @pytest.mark.parametrize("hostile", HOSTILE)
 def test_what_is_no_variable_is_refused(owner: Client, field: str, hostile: str) -> None:
-    status, said = put(owner, **{field: f"about {hostile}"})
+    status, answer = put(owner, **{field: f"about {hostile}"})
     assert status == 422
-    assert field in said["error"]["fields"]  # type: ignore[index]
+    assert field in answer["error"]["fields"]  # type: ignore[index]
     assert not MessageTemplate.objects.exists()
 
 
 def test_a_slip_is_answered_with_the_nearest_name(owner: Client) -> None:
-    _, said = put(owner, subject="{datset} fails")
-    assert said["error"]["fields"]["subject"] == "There is no `{datset}`. Did you mean `dataset`?"  # type: ignore[index]
+    _, answer = put(owner, subject="{datset} fails")
+    assert answer["error"]["fields"]["subject"] == "There is no `{datset}`. Did you mean `dataset`?"  # type: ignore[index]
 
 
 def test_a_subject_is_one_line(owner: Client) -> None:
@@ -101,17 +101,17 @@ def test_a_subject_is_one_line(owner: Client) -> None:
 
 
 def test_an_occasion_that_is_none_is_answered_with_the_nearest(owner: Client) -> None:
-    status, said = put(owner, f"{WORDS}/resolvd", subject="x")
-    assert (status, said["error"]["message"]) == (404, "There is no occasion `resolvd`. Did you mean `resolved`?")  # type: ignore[index]
+    status, answer = put(owner, f"{WORDS}/resolvd", subject="x")
+    assert (status, answer["error"]["message"]) == (404, "There is no occasion `resolvd`. Did you mean `resolved`?")  # type: ignore[index]
     assert owner.get("/api/v1/teams/flight-opps/messages").status_code == 404
 
 
 def test_a_preview_reads_of_the_latest_incident_and_changes_nothing(owner: Client) -> None:
-    said = {"subject": "{dataset} #{number}", "body": "{title}"}
-    example = owner.post(f"{OPENED}/preview", said, content_type="application/json").json()
+    template = {"subject": "{dataset} #{number}", "body": "{title}"}
+    example = owner.post(f"{OPENED}/preview", template, content_type="application/json").json()
     assert (example["subject"], example["incident"]) == ("flights #214", None)
     incident = FailingDataset().opened()
-    real = owner.post(f"{OPENED}/preview", said, content_type="application/json").json()
+    real = owner.post(f"{OPENED}/preview", template, content_type="application/json").json()
     assert (real["subject"], real["incident"]) == (f"flights #{incident.pk}", incident.pk)
     assert "Likely cause: " in real["body"]
     assert not MessageTemplate.objects.exists()
@@ -124,7 +124,7 @@ def test_the_example_has_every_variable() -> None:
 
 
 def test_variables_are_listed(owner: Client) -> None:
-    assert {one["name"] for one in owner.get("/api/v1/message-variables").json()} == set(VARIABLES)
+    assert {variable["name"] for variable in owner.get("/api/v1/message-variables").json()} == set(VARIABLES)
 
 
 @pytest.mark.parametrize("role", [Role.VIEWER, Role.ON_CALL])
@@ -133,8 +133,8 @@ def test_words_and_trials_are_for_owners(role: Role) -> None:
     assert client.get(WORDS).status_code == 200
     assert put(client, subject="x")[0] == 403
     assert client.delete(OPENED).status_code == 403
-    said = {"channel": "email", "address": "ops@example.org"}
-    assert client.post(TRIAL, said, content_type="application/json").status_code == 403
+    trial = {"channel": "email", "address": "ops@example.org"}
+    assert client.post(TRIAL, trial, content_type="application/json").status_code == 403
     assert mail.outbox == []
 
 
@@ -142,10 +142,10 @@ def test_words_and_trials_are_for_owners(role: Role) -> None:
 
 
 def test_a_trial_says_whether_it_arrived(owner: Client, receiver: Receiver) -> None:
-    said = {"channel": "webhook", "address": receiver.url}
-    good = owner.post(TRIAL, said, content_type="application/json").json()
+    trial = {"channel": "webhook", "address": receiver.url}
+    good = owner.post(TRIAL, trial, content_type="application/json").json()
     receiver.status = 503
-    bad = owner.post(TRIAL, said, content_type="application/json").json()
+    bad = owner.post(TRIAL, trial, content_type="application/json").json()
     assert (good["ok"], good["status"], good["occasion"], good["address"]) == (True, "200", "test", "127.0.0.1")
     assert (bad["ok"], bad["status"], bad["error"]) == (False, "503", "127.0.0.1 answered 503.")
     assert receiver.posted()[0]["type"] == "lakehub.test.test"
@@ -155,8 +155,8 @@ def test_a_trial_says_whether_it_arrived(owner: Client, receiver: Receiver) -> N
 
 def test_a_trial_of_a_route_needs_no_address(owner: Client, receiver: Receiver) -> None:
     route = Route.objects.create(team=factories.team(), channel="slack", address=receiver.url)
-    said = owner.post(f"/api/v1/teams/flight-ops/routes/{route.pk}/test").json()
-    assert (said["ok"], said["channel"]) == (True, "slack")
+    delivery = owner.post(f"/api/v1/teams/flight-ops/routes/{route.pk}/test").json()
+    assert (delivery["ok"], delivery["channel"]) == (True, "slack")
     assert owner.post(f"/api/v1/teams/flight-ops/routes/{route.pk + 1}/test").status_code == 404
 
 
@@ -178,8 +178,13 @@ def test_the_log_is_the_teams_and_can_be_narrowed(owner: Client) -> None:
     send_due_messages(now=NOW)
     other = factories.team("others")
     Delivery.objects.create(team=other, occasion="test", channel="log", address="x", at=NOW, ok=True, ms=1)
-    (one,) = owner.get(LOG).json()["results"]
-    assert (one["incident"], one["ok"], one["status"], one["address"]) == (incident.pk, True, "250", "ops@example.org")
+    (delivery,) = owner.get(LOG).json()["results"]
+    assert (delivery["incident"], delivery["ok"], delivery["status"], delivery["address"]) == (
+        incident.pk,
+        True,
+        "250",
+        "ops@example.org",
+    )
     assert owner.get(LOG, {"incident": incident.pk, "ok": "1"}).json()["count"] == 1
     assert owner.get(LOG, {"ok": "0"}).json()["count"] == 0
     assert owner.get(LOG, {"ok": "yes"}).status_code == 422

@@ -129,9 +129,9 @@ def test_a_message_that_a_sender_takes_at_that_moment_is_not_rewritten(
     stage.opened()
     before, letter = Message.objects.get().body, MessageContent.render
 
-    def taken(said: MessageContent, occasion: str) -> RenderedMessage:
+    def taken(content: MessageContent, occasion: str) -> RenderedMessage:
         Message.objects.filter(occasion="opened").update(leased_until=Now() + sender.LEASE)
-        return letter(said, occasion)
+        return letter(content, occasion)
 
     monkeypatch.setattr(MessageContent, "render", taken)
     stage.fails(DAY_BEFORE, at=NOW + MINUTE)
@@ -291,12 +291,12 @@ def test_each_end_can_be_asked_for_over_the_api(stage: FailingDataset) -> None:
     client = Client()
     client.force_login(person)
     where = f"/api/v1/incidents/{incident.pk}/snooze"
-    for body, said in (
+    for body, text in (
         ({"until_worse": True}, "until it gets worse"),
         ({"failures": 3}, "for 3 more failures"),
     ):
         assert client.post(where, body, content_type="application/json").status_code == 200
-        assert IncidentEvent.objects.filter(kind="snoozed").latest("pk").text == said
+        assert IncidentEvent.objects.filter(kind="snoozed").latest("pk").text == text
     assert client.post(where, {"failures": 0}, content_type="application/json").status_code == 400
     refused = client.post(where, {"until": None}, content_type="application/json")
     assert (refused.status_code, list(refused.json()["error"]["fields"])) == (422, ["until"])

@@ -38,12 +38,14 @@ class FakeGate:
         self, inputs: Sequence[JobInput], *, consumer: str, request_id: str, now: datetime
     ) -> list[InputDecision]:
         self.asked.append((list(inputs), consumer, request_id))
-        return [self._answer(one) for one in inputs]
+        return [self._answer(job_input) for job_input in inputs]
 
-    def _answer(self, one: JobInput) -> InputDecision:
-        if one.dataset not in self.blocked:
-            return InputDecision(one, True, "pass")
-        return InputDecision(one, False, "fail", "fail: sustained", self.blocked[one.dataset], self.retry_at)
+    def _answer(self, job_input: JobInput) -> InputDecision:
+        if job_input.dataset not in self.blocked:
+            return InputDecision(job_input, True, "pass")
+        return InputDecision(
+            job_input, False, "fail", "fail: sustained", self.blocked[job_input.dataset], self.retry_at
+        )
 
 
 @pytest.fixture
@@ -183,7 +185,7 @@ def test_all_inputs_are_asked_about_in_one_go_under_the_name_of_the_run(
 
 def wanted(copy: DatasetCopy, gate: FakeGate, worker: Worker, run: JobRun) -> list[tuple[str, Interval]]:
     run_worker.run_next(worker)
-    return [(one.dataset, one.data_range) for one in gate.asked[0][0]]
+    return [(job_input.dataset, job_input.data_range) for job_input in gate.asked[0][0]]
 
 
 def test_the_range_is_what_the_run_reads(copy: DatasetCopy, gate: FakeGate, worker: Worker) -> None:
@@ -243,7 +245,9 @@ def test_the_inputs_are_those_of_the_lake_here_unless_the_feed_names_them(
         JobRun.objects.all().delete()
         ask(copy)
         run_worker.run_next(worker)
-        assert [str(one) for question in gate.asked for one in question[0]] == [f"{name}@dc1" for name in asked]
+        assert [str(job_input) for question in gate.asked for job_input in question[0]] == [
+            f"{name}@dc1" for name in asked
+        ]
 
 
 def test_an_input_that_is_not_there_fails_the_run_by_name(

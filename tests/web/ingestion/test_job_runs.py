@@ -101,7 +101,7 @@ def test_a_second_incremental_waits_for_nothing(copy: DatasetCopy) -> None:
 
 
 @pytest.mark.parametrize(
-    ("kind", "params", "told"),
+    ("kind", "params", "message"),
     [
         ("backfil", {}, "no job of the kind `backfil`. Did you mean `backfill`?"),
         ("backfill", {}, "names `partitions` where the dataset has them"),
@@ -111,10 +111,10 @@ def test_a_second_incremental_waits_for_nothing(copy: DatasetCopy) -> None:
         ("bootstrap", {"replce": True}, "Did you mean `replace`?"),
     ],
 )
-def test_what_makes_no_sense_is_refused(copy: DatasetCopy, kind: str, params: dict[str, object], told: str) -> None:
+def test_what_makes_no_sense_is_refused(copy: DatasetCopy, kind: str, params: dict[str, object], message: str) -> None:
     with pytest.raises(Refused) as refused:
         ask(copy, kind, **params)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
     assert not JobRun.objects.exists()
 
 

@@ -35,7 +35,7 @@ def test_a_unit_is_claimed_once() -> None:
     unit = due_unit()
     first, second = claims.claim_due_units(now=NOW, worker="a"), claims.claim_due_units(now=NOW, worker="b")
     assert first is not None
-    assert [one.pk for one in first.units] == [unit.pk]
+    assert [claimed.pk for claimed in first.units] == [unit.pk]
     assert second is None
 
 
@@ -45,14 +45,14 @@ def test_a_dead_worker_s_units_are_claimed_again() -> None:
     Unit.objects.update(leased_until=datetime(2000, 1, 1, tzinfo=NOW.tzinfo))
     again = claims.claim_due_units(now=NOW, worker="b")
     assert again is not None
-    assert [one.pk for one in again.units] == [unit.pk]
+    assert [claimed.pk for claimed in again.units] == [unit.pk]
 
 
 def test_what_was_asked_for_goes_first_and_late_data_last() -> None:
     late, regular, asked = due_unit(NOW - DAY, Lane.LATE), due_unit(NOW - HOUR), due_unit(NOW, Lane.REQUESTED)
     order = []
     while claimed := claims.claim_due_units(now=NOW, worker="a"):
-        order += [one.pk for one in claimed.units]
+        order += [unit.pk for unit in claimed.units]
     assert order == [asked.pk, regular.pk, late.pk]
 
 

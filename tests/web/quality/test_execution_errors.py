@@ -92,8 +92,10 @@ def test_a_result_that_cannot_be_stored(others: World, monkeypatch: pytest.Monke
     unit = broken(others, "rows(this) > 1")
     monkeypatch.setattr(
         "quality.execution.store.result_detail",
-        lambda found, reused: (
-            {"x": {1, 2}} if found.formula == "rows(this) > 1" and not found.cause else result_detail(found, reused)
+        lambda evaluation, reused: (
+            {"x": {1, 2}}
+            if evaluation.formula == "rows(this) > 1" and not evaluation.cause
+            else result_detail(evaluation, reused)
         ),
     )
     others.run(NOW)

@@ -98,9 +98,9 @@ def test_a_partition_that_waits_for_its_sla_is_tested_at_once(tool: Client, dupl
     answer = tell(tool, link="https://airflow.example/runs/814")
     assert answer.status_code == 201
     assert due(unit) == (NOW, Lane.DUE)
-    said = answer.json()
-    assert (said["made_due"], said["data_center"], said["told_by"], said["via"]) == (1, "dc1", "ines", "airflow")
-    assert said["start"] == "2026-11-16T05:00:00Z"
+    shown = answer.json()
+    assert (shown["made_due"], shown["data_center"], shown["told_by"], shown["via"]) == (1, "dc1", "ines", "airflow")
+    assert shown["start"] == "2026-11-16T05:00:00Z"
 
 
 def test_history_goes_behind_what_is_due(tool: Client, duplicates: QualityTest) -> None:
@@ -233,8 +233,8 @@ def hook(ines: User, flights: Dataset) -> PipelineHook:
     return PipelineHook.objects.get(key=made.json()["key"])
 
 
-def send(hook: PipelineHook, *, secret: str = "", at: Any = NOW, said: dict[str, str] | None = None) -> Any:
-    body, timestamp = json.dumps(said or BODY).encode(), str(int(at.timestamp()))
+def send(hook: PipelineHook, *, secret: str = "", at: Any = NOW, report: dict[str, str] | None = None) -> Any:
+    body, timestamp = json.dumps(report or BODY).encode(), str(int(at.timestamp()))
     signed = sign_body(secret or hook.secret, timestamp, body)
     return Client().post(
         f"{HOOKS}/{hook.key}/finished",
@@ -275,9 +275,9 @@ def test_nothing_is_parsed_before_the_signature_holds(hook: PipelineHook) -> Non
 
 def test_a_hook_tells_of_its_dataset_only(hook: PipelineHook) -> None:
     make.dataset("planes")
-    assert send(hook, said=BODY | {"dataset": "planes"}).status_code == 403
+    assert send(hook, report=BODY | {"dataset": "planes"}).status_code == 403
     make.dataset("fares", team=make.team("pricing"))
-    assert send(hook, said=BODY | {"dataset": "fares"}).status_code == 403
+    assert send(hook, report=BODY | {"dataset": "fares"}).status_code == 403
 
 
 def test_a_hook_of_a_team_tells_of_all_its_datasets(ines: User, flights: Dataset) -> None:
@@ -286,7 +286,7 @@ def test_a_hook_of_a_team_tells_of_all_its_datasets(ines: User, flights: Dataset
     browser.force_login(ines)
     made = browser.post(HOOKS, {"name": "nifi", "team": "flight-ops"}, content_type="application/json").json()
     hook = PipelineHook.objects.get(key=made["key"])
-    assert [send(hook, said=BODY | {"dataset": name}).status_code for name in ("flights", "planes")] == [201, 201]
+    assert [send(hook, report=BODY | {"dataset": name}).status_code for name in ("flights", "planes")] == [201, 201]
 
 
 def test_what_its_maker_may_no_longer_do_it_may_not(hook: PipelineHook, ines: User) -> None:
@@ -308,8 +308,8 @@ def test_the_secret_is_shown_once_and_a_hook_revoked_for_good(hook: PipelineHook
     assert browser.delete(f"{HOOKS}/{hook.key}").status_code == 204
     assert send(hook).status_code == 401
     assert browser.delete(f"{HOOKS}/{hook.key}").status_code == 404
-    said = AuditEntry.objects.filter(subject=f"hook:{hook.key}").values_list("action", flat=True)
-    assert sorted(said) == ["make pipeline hook", "revoke pipeline hook"]
+    actions = AuditEntry.objects.filter(subject=f"hook:{hook.key}").values_list("action", flat=True)
+    assert sorted(actions) == ["make pipeline hook", "revoke pipeline hook"]
     assert hook.secret not in json.dumps(list(AuditEntry.objects.values_list("detail", flat=True)))
 
 
@@ -319,8 +319,8 @@ def test_only_who_onboards_makes_hooks(flights: Dataset, ines: User) -> None:
     browser = Client()
     for person, whole, lacking in ((oncall, 403, 403), (ines, 201, 422)):
         browser.force_login(person)
-        said = {"name": "nifi", "dataset": "flights"}
-        assert browser.post(HOOKS, said, content_type="application/json").status_code == whole
+        fields = {"name": "nifi", "dataset": "flights"}
+        assert browser.post(HOOKS, fields, content_type="application/json").status_code == whole
         assert browser.post(HOOKS, {"name": "nifi"}, content_type="application/json").status_code == lacking
 
 

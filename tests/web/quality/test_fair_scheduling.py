@@ -57,7 +57,7 @@ def claim_repeatedly(line: ClaimQueue, most: int, limit: int = 200) -> Iterator[
 
 
 def served(line: ClaimQueue, most: int, limit: int = 200) -> list[str]:
-    return [one.units[0].copy.dataset.name for one in claim_repeatedly(line, most, limit)]
+    return [claim.units[0].copy.dataset.name for claim in claim_repeatedly(line, most, limit)]
 
 
 def test_a_flood_of_late_partitions_keeps_tier_0_waiting_for_one_claim_only() -> None:
@@ -101,9 +101,9 @@ def test_workers_share_one_line() -> None:
 
 
 def test_a_claim_takes_from_a_later_lane_what_is_tested_on_the_same_range() -> None:
-    one = a_test(name="flights")
-    due(one, 1, Lane.DUE)
-    due(factories.test(one.dataset, expression="gt(rows(this), 1)", cadence=None), 3, Lane.LATE)
+    test = a_test(name="flights")
+    due(test, 1, Lane.DUE)
+    due(factories.test(test.dataset, expression="gt(rows(this), 1)", cadence=None), 3, Lane.LATE)
     first, second = claim_repeatedly(ClaimQueue("a"), 2)
     assert [unit.lane for unit in first.units] == [Lane.DUE, Lane.LATE]
     assert len({unit.start for unit in first.units}) == 1
@@ -192,8 +192,8 @@ def test_a_unit_knows_the_scarcest_thing_that_it_uses(world: World) -> None:
     written = "rows(this) > 0 with engine=spark"
     custom_tests.write_custom_test(world.flights, key="big", title="Big", expression=written, actor="ann", now=NOW)
     world.planned()
-    found = {key: set(Unit.objects.filter(test__key=key).values_list("resource", flat=True)) for key in KEYS}
-    assert found == {
+    resources = {key: set(Unit.objects.filter(test__key=key).values_list("resource", flat=True)) for key in KEYS}
+    assert resources == {
         "freshness": {"sqlalchemy:ops"},
         "completeness": {"sqlalchemy:ops"},
         "duplicates": {"duckdb"},

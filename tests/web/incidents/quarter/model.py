@@ -103,7 +103,7 @@ class ReferenceModel:
 
     def commit(self, act: Act, now: datetime) -> None:
         """Into some partitions of a copy: its own tests read them, and those that compare another copy with it."""
-        plan, center, touched = self.story.fleet[act.dataset], act.said["center"], act.said["touched"]
+        plan, center, touched = self.story.fleet[act.dataset], act.details["center"], act.details["touched"]
         for unit in list(self.units.values()):
             reads = unit.key.center == center or (unit.test.compares and center == "dc1")
             if (
@@ -120,8 +120,8 @@ class ReferenceModel:
         self.find(act, now, "PASS")
 
     def find(self, act: Act, now: datetime, outcome: str) -> None:
-        test = TestPlan(f"finding:{act.said['kind']}", "ingestion")
-        key = Key(act.dataset, test.key, act.said["center"], *act.said["data"])
+        test = TestPlan(f"finding:{act.details['kind']}", "ingestion")
+        key = Key(act.dataset, test.key, act.details["center"], *act.details["data"])
         unit = self.units.setdefault(key, ModelUnit(key, self.story.fleet[act.dataset], test))
         self.executions.append(Execution(now, key, outcome, False))
         unit.observe(outcome, now)
@@ -129,7 +129,7 @@ class ReferenceModel:
 
     def new_version(self, act: Act, now: datetime) -> None:
         """What was waived counts again, and all that was ever run is run again."""
-        mine = [unit for unit in self.units.values() if unit.key[:2] == (act.dataset, act.said["test"])]
+        mine = [unit for unit in self.units.values() if unit.key[:2] == (act.dataset, act.details["test"])]
         for unit in sorted(mine, key=lambda unit: self.rank.get(unit.key, 0)):
             if unit.waiver:
                 unit.lift()
@@ -139,28 +139,28 @@ class ReferenceModel:
 
     def run_now(self, act: Act, now: datetime) -> None:
         """A pipeline has finished: its test is due at once."""
-        unit = self.units.get(Key(act.dataset, act.said["test"], act.said["center"], *EVER))
+        unit = self.units.get(Key(act.dataset, act.details["test"], act.details["center"], *EVER))
         if unit is not None:
             unit.ask(now, by_hand=False)
 
     # What people do to incidents
 
     def opened(self, act: Act) -> list[ModelIncident]:
-        return self.cases.opened(act.dataset, act.said["category"])
+        return self.cases.opened(act.dataset, act.details["category"])
 
     def resolve(self, act: Act, now: datetime) -> None:
         for case in self.opened(act)[:1]:
             for span in case.active():
                 span.ended_at = max(now, span.began_at)
-                span.unit.waive(act.said["how"], now)
+                span.unit.waive(act.details["how"], now)
                 span.unit.fails = False
-            case.state, case.how, case.resolved_at, case.snoozed_until = "resolved", act.said["how"], now, None
+            case.state, case.how, case.resolved_at, case.snoozed_until = "resolved", act.details["how"], now, None
             self.cases.letter(case, "resolved", now)
             self.cases.follow(case, now)
 
     def reopen(self, act: Act, now: datetime) -> None:
         """What was waived with the newest forced resolution and still fails goes on as if it had never been resolved."""
-        forced = [case for case in self.cases.of(act.dataset, act.said["category"]) if case.how in FORCED]
+        forced = [case for case in self.cases.of(act.dataset, act.details["category"]) if case.how in FORCED]
         for case in forced[-1:]:
             waived = {span.unit for span in case.spans if span.unit.waiver}
             failing = [unit for unit in waived if unit.failing() and unit.verdict_unwaived(now) == "fail"]
@@ -211,11 +211,11 @@ class ReferenceModel:
 
     def snooze(self, act: Act, now: datetime) -> None:
         for case in self.opened(act)[:1]:
-            case.snoozed_until = act.said["until"]
+            case.snoozed_until = act.details["until"]
 
     def eta(self, act: Act, now: datetime) -> None:
         for case in self.opened(act)[:1]:
-            case.eta = act.said["until"]
+            case.eta = act.details["until"]
 
     def comment(self, act: Act, now: datetime) -> None:
         """Words change nothing."""
@@ -230,14 +230,14 @@ class ReferenceModel:
     def reported(self, act: Act, *states: str) -> list[ModelReport]:
         """The newest report, if it is in one of these states."""
         mine = [
-            reported for reported in self.cases.reports() if reported.name[:2] == (act.dataset, act.said["category"])
+            reported for reported in self.cases.reports() if reported.name[:2] == (act.dataset, act.details["category"])
         ]
         return [
             reported for reported in sorted(mine, key=lambda report: report.opened_at)[-1:] if reported.state in states
         ]
 
     def report(self, act: Act, now: datetime) -> None:
-        fields, name = act.said, Name(act.dataset, act.said["category"], "reported", 0)
+        fields, name = act.details, Name(act.dataset, act.details["category"], "reported", 0)
         new_report = ModelReport(name, now, center=fields["center"], data=fields["data"], since=fields["since"])
         self.cases.report(new_report, now)
 

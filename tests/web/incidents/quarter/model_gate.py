@@ -43,7 +43,7 @@ class ExpectedAnswer(NamedTuple):
 def answer(
     plan: DatasetPlan, act: Act, units: Mapping[Key, ModelUnit], cases: list[ModelIncident], now: datetime
 ) -> ExpectedAnswer:
-    causes = list(all_said(plan, act.said["center"], act.said["data"], units, cases, now))
+    causes = list(all_said(plan, act.details["center"], act.details["data"], units, cases, now))
     grace = now < plan.begins + plan.grace
     causes = [excuse(cause, plan) if grace and cause.verdict in ("fail", "warn") else cause for cause in causes]
     blockers = [cause for cause in causes if cause.verdict in BLOCKING and not cause.excused]

@@ -74,7 +74,7 @@ def questions(
     for act, at in asked:
         if not start <= at < end:
             continue
-        fields = act.said
+        fields = act.details
         first.setdefault(
             (fields["consumer"], fields["request"], act.dataset, fields["center"], fields["data"]), (act, at)
         )
@@ -87,12 +87,15 @@ def met(case: ModelIncident, act: Act, at: datetime) -> bool:
     if isinstance(case, ModelReport):
         alive = case.since <= at and (case.fixed_at is None or at < case.fixed_at)
         return (
-            counts(case) and alive and case.center in (None, act.said["center"]) and meet(case.data, act.said["data"])
+            counts(case)
+            and alive
+            and case.center in (None, act.details["center"])
+            and meet(case.data, act.details["data"])
         )
     return is_true(case) and any(
         span_of_case.alive(at)
-        and span_of_case.unit.key.center == act.said["center"]
-        and meet(span_of_case.data, act.said["data"])
+        and span_of_case.unit.key.center == act.details["center"]
+        and meet(span_of_case.data, act.details["data"])
         for span_of_case in case.spans
     )
 

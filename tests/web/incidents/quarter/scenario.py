@@ -167,12 +167,12 @@ class Late(NamedTuple):
 
 
 class Act(NamedTuple):
-    """Somebody or something does this at that minute; what it is about is said by the rest."""
+    """Somebody or something does this at that minute; what it is about is in the details."""
 
     at: datetime
     what: str
     dataset: str
-    said: dict[str, Any]
+    details: dict[str, Any]
 
 
 @dataclass
@@ -202,7 +202,7 @@ class Scenario:
 
     @cached_property
     def turns(self) -> list[datetime]:
-        chosen_ends = [act.said["until"] for acts in self.acts.values() for act in acts if "until" in act.said]
+        chosen_ends = [act.details["until"] for acts in self.acts.values() for act in acts if "until" in act.details]
         plans = [at for plan in self.fleet.values() for at in (plan.begins, plan.begins + plan.grace)]
         return sorted(
             {*self.acts, *chosen_ends, *plans, *(end for _, end in self.outages), self.end, self.end + MINUTE}

@@ -179,19 +179,19 @@ class SystemUnderTest:
     def commit(self, act: Act, now: datetime) -> None:
         copy = self.copy(act)
         made = factories.commit(copy, now)
-        for start, end in dict.fromkeys(act.said["touched"]):
+        for start, end in dict.fromkeys(act.details["touched"]):
             TouchedPartition.objects.create(commit=made, copy=copy, start=start, end=end, rows=1)
 
     def finding_raised(self, act: Act, now: datetime) -> None:
-        start, end = act.said["data"]
-        Finding.objects.create(copy=self.copy(act), kind=act.said["kind"], start=start, end=end, raised_at=now)
+        start, end = act.details["data"]
+        Finding.objects.create(copy=self.copy(act), kind=act.details["kind"], start=start, end=end, raised_at=now)
 
     def finding_cleared(self, act: Act, now: datetime) -> None:
-        Finding.objects.filter(copy=self.copy(act), kind=act.said["kind"], cleared_at=None).update(cleared_at=now)
+        Finding.objects.filter(copy=self.copy(act), kind=act.details["kind"], cleared_at=None).update(cleared_at=now)
 
     def new_version(self, act: Act, now: datetime) -> None:
         test = QualityTest.objects.select_related("version", "dataset").get(
-            dataset__name=act.dataset, key=act.said["test"]
+            dataset__name=act.dataset, key=act.details["test"]
         )
         version = test.version
         assert version is not None
@@ -202,11 +202,11 @@ class SystemUnderTest:
         retired_units.reset_units_for_new_version(test, now=now)
 
     def run_now(self, act: Act, now: datetime) -> None:
-        mine = Unit.objects.filter(copy=self.copy(act), test__key=act.said["test"])
+        mine = Unit.objects.filter(copy=self.copy(act), test__key=act.details["test"])
         waivers.request_rerun(list(mine.values_list("pk", flat=True)), now=now, lane=Lane.DUE)
 
     def resolve(self, act: Act, now: datetime) -> None:
-        how = act.said["how"]
+        how = act.details["how"]
         kind = "wrong_test" if how == "false_positive" else ""
         for number in self.opened(act)[:1]:
             resolution.resolve_by_force(
@@ -239,11 +239,11 @@ class SystemUnderTest:
 
     def snooze(self, act: Act, now: datetime) -> None:
         for number in self.opened(act)[:1]:
-            actions.snooze(number, act.said["until"], actor=self.ana, now=now)
+            actions.snooze(number, act.details["until"], actor=self.ana, now=now)
 
     def eta(self, act: Act, now: datetime) -> None:
         for number in self.opened(act)[:1]:
-            actions.annotate(number, {"eta": act.said["until"]}, actor=self.ana, now=now)
+            actions.annotate(number, {"eta": act.details["until"]}, actor=self.ana, now=now)
 
     def comment(self, act: Act, now: datetime) -> None:
         for number in self.opened(act)[:1]:
@@ -257,13 +257,13 @@ class SystemUnderTest:
         dataset = Dataset.objects.get(name=act.dataset)
         user_reports.file_report(
             dataset,
-            act.said["category"],
-            Interval(*act.said["data"]),
+            act.details["category"],
+            Interval(*act.details["data"]),
             text="It looks wrong.",
             reporter=self.ana,
             now=now,
-            copy=self.copy(act) if act.said["center"] else None,
-            occurred_at=act.said["since"],
+            copy=self.copy(act) if act.details["center"] else None,
+            occurred_at=act.details["since"],
         )
 
     def acknowledge_report(self, act: Act, now: datetime) -> None:
@@ -286,9 +286,9 @@ class SystemUnderTest:
         """The producer does not answer."""
 
     def ask(self, act: Act, now: datetime) -> None:
-        said = act.said
+        details = act.details
         question = gate.CopyQuestion(
-            act.dataset, Interval(*said["data"]), said["consumer"], said["center"], said["request"]
+            act.dataset, Interval(*details["data"]), details["consumer"], details["center"], details["request"]
         )
         answer = gate.ask_gate(question, now=now).answer
         numbers = frozenset(cause.incident for cause in answer.causes if cause.incident is not None)
@@ -297,10 +297,10 @@ class SystemUnderTest:
     # What acts are about
 
     def copy(self, act: Act) -> DatasetCopy:
-        return DatasetCopy.objects.get(dataset__name=act.dataset, data_center__name=act.said["center"])
+        return DatasetCopy.objects.get(dataset__name=act.dataset, data_center__name=act.details["center"])
 
     def about(self, act: Act, among: Any) -> list[int]:
-        mine = among.filter(dataset__name=act.dataset, category=act.said["category"])
+        mine = among.filter(dataset__name=act.dataset, category=act.details["category"])
         return list(mine.order_by("opened_at", "pk").values_list("pk", flat=True))
 
     def opened(self, act: Act) -> list[int]:
