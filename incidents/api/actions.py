@@ -13,7 +13,7 @@ from rest_framework.views import APIView
 
 from incidents.api.incidents import incident_response
 from incidents.api.request_parsing import current_user, validated_body
-from incidents.api.serializers import actions as shapes
+from incidents.api.serializers import actions as serializers
 from incidents.api.serializers.incidents import IncidentDetailSerializer
 from incidents.lifecycle import actions, backfills, merge_split, resolution, user_reports
 from incidents.record import transitions
@@ -27,7 +27,7 @@ class Action(APIView):
 
     scopes: ClassVar = {"POST": "incidents:write"}
     right: ClassVar[str]
-    body: ClassVar[type[Serializer[Any]]] = shapes.ActionSerializer
+    body: ClassVar[type[Serializer[Any]]] = serializers.ActionSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         raise NotImplementedError
@@ -61,7 +61,7 @@ class Annotate(Action):
     """What is known of recovery and cause."""
 
     right = "annotate"
-    body = shapes.AnnotateSerializer
+    body = serializers.AnnotateSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         changes = {name: validated_data[name] for name in actions.ANNOTATION_FIELDS if name in validated_data}
@@ -77,7 +77,7 @@ class Annotate(Action):
 
 class Comment(Action):
     right = "annotate"
-    body = shapes.CommentSerializer
+    body = serializers.CommentSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return actions.comment(number, validated_data["text"], actor=actor, now=now)
@@ -85,7 +85,7 @@ class Comment(Action):
 
 class Assign(Action):
     right = "acknowledge"
-    body = shapes.AssignSerializer
+    body = serializers.AssignSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return actions.assign(
@@ -97,7 +97,7 @@ class Snooze(Action):
     """Holds the messages; verdict and gate stay."""
 
     right = "acknowledge"
-    body = shapes.SnoozeSerializer
+    body = serializers.SnoozeSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         ends = {"until_worse": validated_data["until_worse"], "failures": validated_data["failures"]}
@@ -128,7 +128,7 @@ class Resolve(Action):
     """By force, as false_positive or accepted; a report as declared_fixed."""
 
     right = "resolve"
-    body = shapes.ResolveSerializer
+    body = serializers.ResolveSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         if validated_data["resolution"] == "declared_fixed":
@@ -150,7 +150,7 @@ class Reopen(Action):
     """Takes a forced resolution back."""
 
     right = "resolve"
-    body = shapes.ReasonSerializer
+    body = serializers.ReasonSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return resolution.undo_resolution(
@@ -166,7 +166,7 @@ class Reject(Action):
     """A report: nothing is wrong."""
 
     right = "resolve"
-    body = shapes.ReasonSerializer
+    body = serializers.ReasonSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return user_reports.reject_report(
@@ -178,7 +178,7 @@ class Backfill(Action):
     """Asks for a job that repairs what is affected, and links it."""
 
     right = "rerun"
-    body = shapes.BackfillSerializer
+    body = serializers.BackfillSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         name, where = actor.get_username(), validated_data["data_center"]
@@ -191,7 +191,7 @@ class Merge(Action):
     """Moves the spans of another incident here."""
 
     right = "resolve"
-    body = shapes.MergeSerializer
+    body = serializers.MergeSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return merge_split.merge_incidents(
@@ -207,7 +207,7 @@ class Split(Action):
     """Moves the spans of some units to an incident of their own."""
 
     right = "resolve"
-    body = shapes.SplitSerializer
+    body = serializers.SplitSerializer
 
     def act(self, number: int, validated_data: dict[str, Any], actor: User, now: datetime) -> object:
         return merge_split.split_incident(
@@ -224,9 +224,9 @@ class Dispute(APIView):
 
     scopes: ClassVar = {"POST": "incidents:write"}
 
-    @extend_schema(request=shapes.ReasonSerializer, responses=IncidentDetailSerializer)
+    @extend_schema(request=serializers.ReasonSerializer, responses=IncidentDetailSerializer)
     def post(self, request: Request, number: int) -> Response:
-        validated_data = validated_body(shapes.ReasonSerializer, request)
+        validated_data = validated_body(serializers.ReasonSerializer, request)
         user_reports.dispute_report(
             number,
             why=validated_data["why"],

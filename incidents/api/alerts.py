@@ -12,7 +12,7 @@ from rest_framework.views import APIView
 
 from incidents.alerts import coverage, generate, overview, suppression_rules
 from incidents.api.request_parsing import current_user, validated_body
-from incidents.api.serializers import alerts as shapes
+from incidents.api.serializers import alerts as serializers
 from incidents.domain.alerting.suppression import DEFAULT_PAIRS, SuppressionPair
 from incidents.notifications import routes
 from incidents.notifications.send_conditions import suppression_pairs
@@ -33,23 +33,23 @@ SCOPES: dict[str, str] = {"GET": "incidents:read"} | dict.fromkeys(("POST", "PUT
 class Alerts(APIView):
     scopes = SCOPES
 
-    @extend_schema(responses=shapes.AlertSerializer(many=True))
+    @extend_schema(responses=serializers.AlertSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """The alerts of a dataset, one a category: how loud, who is told, held by what."""
-        return Response(shapes.AlertSerializer(overview.alert_overviews_of(live_dataset(name)), many=True).data)
+        return Response(serializers.AlertSerializer(overview.alert_overviews_of(live_dataset(name)), many=True).data)
 
 
 class AlertDetail(APIView):
     scopes = SCOPES
 
-    @extend_schema(request=shapes.AlertOverrideSerializer, responses=shapes.AlertSerializer)
+    @extend_schema(request=serializers.AlertOverrideSerializer, responses=serializers.AlertSerializer)
     def put(self, request: Request, name: str, category: str) -> Response:
         """Sets what counts in place of the template; it stays when the alerts are made anew."""
         dataset = _dataset_to_change(request, name)
-        validated_data = validated_body(shapes.AlertOverrideSerializer, request)
+        validated_data = validated_body(serializers.AlertOverrideSerializer, request)
         return self._override(request, dataset, category, validated_data)
 
-    @extend_schema(request=None, responses=shapes.AlertSerializer)
+    @extend_schema(request=None, responses=serializers.AlertSerializer)
     def delete(self, request: Request, name: str, category: str) -> Response:
         """The template counts again."""
         return self._override(request, _dataset_to_change(request, name), category, {})
@@ -62,28 +62,28 @@ class AlertDetail(APIView):
             for alert_overview in overview.alert_overviews_of(dataset)
             if alert_overview.alert.category == category
         )
-        return Response(shapes.AlertSerializer(changed).data)
+        return Response(serializers.AlertSerializer(changed).data)
 
 
 class Suppression(APIView):
     scopes = SCOPES
 
-    @extend_schema(responses=shapes.SuppressionSerializer)
+    @extend_schema(responses=serializers.SuppressionSerializer)
     def get(self, request: Request, name: str) -> Response:
         """Which category holds the messages of which other one."""
         return _pairs_response(suppression_pairs(live_dataset(name)))
 
-    @extend_schema(request=shapes.PutSuppressionSerializer, responses=shapes.SuppressionSerializer)
+    @extend_schema(request=serializers.PutSuppressionSerializer, responses=serializers.SuppressionSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Adds a pair, or takes one of the default away. A cycle is refused, and named."""
         dataset = _dataset_to_change(request, name)
-        validated_data = validated_body(shapes.PutSuppressionSerializer, request)
+        validated_data = validated_body(serializers.PutSuppressionSerializer, request)
         actor = current_user(request).get_username()
         return _pairs_response(
             suppression_rules.set_suppression(dataset, **validated_data, actor=actor, now=wiring.clock.now())
         )
 
-    @extend_schema(request=None, responses=shapes.SuppressionSerializer)
+    @extend_schema(request=None, responses=serializers.SuppressionSerializer)
     def delete(self, request: Request, name: str) -> Response:
         """The default counts again: freshness holds all others."""
         dataset = _dataset_to_change(request, name)
@@ -97,47 +97,49 @@ class Suppression(APIView):
 class UpstreamIncidents(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
-    @extend_schema(responses=shapes.UpstreamIncidentSerializer(many=True))
+    @extend_schema(responses=serializers.UpstreamIncidentSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """Open incidents of what the dataset is made from, the nearest first."""
-        return Response(shapes.UpstreamIncidentSerializer(open_upstream_incidents(live_dataset(name)), many=True).data)
+        return Response(
+            serializers.UpstreamIncidentSerializer(open_upstream_incidents(live_dataset(name)), many=True).data
+        )
 
 
 class Routes(APIView):
     scopes = SCOPES
 
-    @extend_schema(responses=shapes.RouteSerializer(many=True))
+    @extend_schema(responses=serializers.RouteSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """Where the team hears of its incidents. None: at its e-mail address and webhook."""
         team = routes.team_named(name)
-        return Response(shapes.RouteSerializer(team.routes.order_by("pk"), many=True).data)
+        return Response(serializers.RouteSerializer(team.routes.order_by("pk"), many=True).data)
 
-    @extend_schema(request=shapes.PutRouteSerializer, responses={201: shapes.RouteSerializer})
+    @extend_schema(request=serializers.PutRouteSerializer, responses={201: serializers.RouteSerializer})
     def post(self, request: Request, name: str) -> Response:
         """A new route. From the first one on, only routes are told."""
         team = _team_to_change(request, name)
-        validated_data = validated_body(shapes.PutRouteSerializer, request)
+        validated_data = validated_body(serializers.PutRouteSerializer, request)
         route = routes.set_route(
             team, validated_data, actor=current_user(request).get_username(), now=wiring.clock.now()
         )
-        return Response(shapes.RouteSerializer(route).data, status.HTTP_201_CREATED)
+        return Response(serializers.RouteSerializer(route).data, status.HTTP_201_CREATED)
 
 
 class RouteDetail(APIView):
     scopes = SCOPES
 
-    @extend_schema(responses=shapes.RouteSerializer)
+    @extend_schema(responses=serializers.RouteSerializer)
     def get(self, request: Request, name: str, number: int) -> Response:
-        return Response(shapes.RouteSerializer(routes.route_of(routes.team_named(name), number)).data)
+        return Response(serializers.RouteSerializer(routes.route_of(routes.team_named(name), number)).data)
 
-    @extend_schema(request=shapes.ChangeRouteSerializer, responses=shapes.RouteSerializer)
+    @extend_schema(request=serializers.ChangeRouteSerializer, responses=serializers.RouteSerializer)
     def patch(self, request: Request, name: str, number: int) -> Response:
         """Changes what is said of it."""
         team = _team_to_change(request, name)
-        validated_data = validated_body(shapes.ChangeRouteSerializer, request)
+        validated_data = validated_body(serializers.ChangeRouteSerializer, request)
         actor = current_user(request).get_username()
         route = routes.set_route(team, validated_data, actor=actor, now=wiring.clock.now(), number=number)
-        return Response(shapes.RouteSerializer(route).data)
+        return Response(serializers.RouteSerializer(route).data)
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, name: str, number: int) -> Response:
@@ -178,4 +180,4 @@ def _team_to_change(request: Request, name: str) -> Team:
 
 def _pairs_response(pairs: frozenset[SuppressionPair]) -> Response:
     suppression = {"pairs": sorted(pairs), "is_default": pairs == DEFAULT_PAIRS}
-    return Response(shapes.SuppressionSerializer(suppression).data)
+    return Response(serializers.SuppressionSerializer(suppression).data)

@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from incidents.api.request_parsing import current_user, validated_body
-from incidents.api.serializers import gate as shapes
+from incidents.api.serializers import gate as serializers
 from incidents.api.throttling import GateThrottle, charge, charge_reading
 from incidents.gate import answer as gate
 from incidents.gate import copies
@@ -49,7 +49,7 @@ class Gate(APIView):
             OpenApiParameter("dc", str, description="The data center; the token's, if not given."),
             OpenApiParameter("request_id", str, description="Names the job or query: it is counted once."),
         ],
-        responses=shapes.AnswerSerializer,
+        responses=serializers.AnswerSerializer,
     )
     def get(self, request: Request) -> Response:
         """Verdict, reasons, allow or block by the policy of the token's consumer, and when to ask again."""
@@ -57,19 +57,19 @@ class Gate(APIView):
         if not question["dataset"]:
             raise Refused.for_fields({"dataset": "Say which `dataset`."})
         (reply,) = ask_all(request, [question], request.query_params.get("request_id", ""), now=wiring.clock.now())
-        return Response(shapes.answer_to_json(reply))
+        return Response(serializers.answer_to_json(reply))
 
-    @extend_schema(request=shapes.InputsSerializer, responses=shapes.AnswersSerializer)
+    @extend_schema(request=serializers.InputsSerializer, responses=serializers.AnswersSerializer)
     def post(self, request: Request) -> Response:
         """All the inputs of a job at once: allowed where each of them is."""
-        validated_data = validated_body(shapes.InputsSerializer, request)
+        validated_data = validated_body(serializers.InputsSerializer, request)
         if len(validated_data["inputs"]) > MAX_INPUTS:
             raise Refused(
                 f"{len(validated_data['inputs'])} inputs are too many for one question: ask for {MAX_INPUTS} at most."
             )
         charge(request, len(validated_data["inputs"]) - 1)
         replies = ask_all(request, validated_data["inputs"], validated_data["request_id"], now=wiring.clock.now())
-        return Response(shapes.answers_to_json(replies))
+        return Response(serializers.answers_to_json(replies))
 
 
 class QueryGate(APIView):
@@ -78,10 +78,10 @@ class QueryGate(APIView):
     scopes: ClassVar = {"POST": "gate:read"}
     throttle_classes = (GateThrottle,)
 
-    @extend_schema(request=shapes.QuerySerializer, responses=shapes.QueryAnswersSerializer)
+    @extend_schema(request=serializers.QuerySerializer, responses=serializers.QueryAnswersSerializer)
     def post(self, request: Request) -> Response:
         """A table that nothing bounds by a constant is asked for as a whole, and the answer says so."""
-        validated_data, now = validated_body(shapes.QuerySerializer, request), wiring.clock.now()
+        validated_data, now = validated_body(serializers.QuerySerializer, request), wiring.clock.now()
         charge_reading(request, validated_data["sql"])
         derived = gate_sql.questions_of_query(
             validated_data["sql"],
@@ -94,8 +94,8 @@ class QueryGate(APIView):
             request_id=validated_data["request_id"],
         )
         charge(request, len(derived.asked) - 1)
-        reads = [shapes.reads_to_json(table_reads) for table_reads in derived.reads]
-        body = shapes.answers_to_json(answer_and_log(derived.asked, now=now))
+        reads = [serializers.reads_to_json(table_reads) for table_reads in derived.reads]
+        body = serializers.answers_to_json(answer_and_log(derived.asked, now=now))
         return Response({**body, "reads": reads, "left_out": derived.skipped_tables})
 
 
@@ -112,7 +112,7 @@ class MetricGate(APIView):
             OpenApiParameter("dc", str, description="The data center; the token's, if not given."),
             OpenApiParameter("request_id", str),
         ],
-        responses=shapes.MetricAnswersSerializer,
+        responses=serializers.MetricAnswersSerializer,
     )
     def get(self, request: Request, name: str) -> Response:
         """The worst over the datasets that it reads and its own tests."""
@@ -124,7 +124,7 @@ class MetricGate(APIView):
         ]
         charge(request, len(inputs) - 1)
         replies = ask_all(request, inputs, request.query_params.get("request_id", ""), now=now, metric=metric)
-        return Response({"metric": metric.name, **shapes.answers_to_json(replies)})
+        return Response({"metric": metric.name, **serializers.answers_to_json(replies)})
 
 
 def _live_inputs(metric: Metric) -> list[str]:

@@ -12,7 +12,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from incidents.api.request_parsing import current_user, validated_body
-from incidents.api.serializers import gate_decisions as shapes
+from incidents.api.serializers import gate_decisions as serializers
 from incidents.gate import copies, overrides
 from incidents.gate import policies as gate_policies
 from incidents.models import GateOverride, GatePolicy
@@ -29,17 +29,17 @@ class Policies(ListAPIView[GatePolicy]):
 
     scopes: ClassVar = {"GET": "gate:read", "PUT": "gate:write", "DELETE": "gate:write"}
     queryset = GatePolicy.objects.order_by("consumer", "tier")
-    serializer_class = shapes.PolicySerializer
+    serializer_class = serializers.PolicySerializer
 
-    @extend_schema(request=shapes.SetPolicySerializer, responses=shapes.PolicySerializer)
+    @extend_schema(request=serializers.SetPolicySerializer, responses=serializers.PolicySerializer)
     def put(self, request: Request) -> Response:
         """Sets the policy of a consumer for a tier. Admins of the team that holds the consumer."""
         actor, now = current_user(request), wiring.clock.now()
         gate_policies.require_policy_right(actor, field_of_body(request, "consumer"), now=now)
-        validated_data = validated_body(shapes.SetPolicySerializer, request)
+        validated_data = validated_body(serializers.SetPolicySerializer, request)
         gate_policies.require_policy_right(actor, validated_data["consumer"], now=now)
         row = gate_policies.set_policy(**validated_data, actor=actor, now=now)
-        return Response(shapes.PolicySerializer(row).data)
+        return Response(serializers.PolicySerializer(row).data)
 
     @extend_schema(
         parameters=[
@@ -68,7 +68,7 @@ class Overrides(ListAPIView[GateOverride]):
     """Ranges that people let be read in spite of the verdict."""
 
     scopes: ClassVar = {"GET": "gate:read", "POST": "gate:write"}
-    serializer_class = shapes.OverrideSerializer
+    serializer_class = serializers.OverrideSerializer
     queryset = GateOverride.objects.none()
 
     def get_queryset(self):  # type: ignore[no-untyped-def]  # the stub's return type names a private class
@@ -90,12 +90,12 @@ class Overrides(ListAPIView[GateOverride]):
         """Those in force, newest first."""
         return super().get(request)
 
-    @extend_schema(request=shapes.NewOverrideSerializer, responses={201: shapes.OverrideSerializer})
+    @extend_schema(request=serializers.NewOverrideSerializer, responses={201: serializers.OverrideSerializer})
     def post(self, request: Request) -> Response:
         """Lets a range be read until a time, with a reason. Owners, on-call and admins of the dataset's team; audited."""
         require_on_named_dataset(request, "override")
         validated_data, actor, now = (
-            validated_body(shapes.NewOverrideSerializer, request),
+            validated_body(serializers.NewOverrideSerializer, request),
             current_user(request),
             wiring.clock.now(),
         )
@@ -111,7 +111,7 @@ class Overrides(ListAPIView[GateOverride]):
             actor=actor,
             now=now,
         )
-        shown = shapes.OverrideSerializer(override, context={"now": now})
+        shown = serializers.OverrideSerializer(override, context={"now": now})
         return Response(shown.data, status=status.HTTP_201_CREATED)
 
 
@@ -120,9 +120,9 @@ class EndOverride(APIView):
 
     scopes: ClassVar = {"POST": "gate:write"}
 
-    @extend_schema(request=None, responses=shapes.OverrideSerializer)
+    @extend_schema(request=None, responses=serializers.OverrideSerializer)
     def post(self, request: Request, number: int) -> Response:
         actor, now = current_user(request), wiring.clock.now()
         require(actor, "override", overrides.override_by_number(number).dataset.team)
         override = overrides.end_override(number, actor=actor, now=now)
-        return Response(shapes.OverrideSerializer(override, context={"now": now}).data)
+        return Response(serializers.OverrideSerializer(override, context={"now": now}).data)

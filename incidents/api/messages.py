@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from incidents.api.request_parsing import checked_choice, current_user, validated_body
-from incidents.api.serializers import messages as shapes
+from incidents.api.serializers import messages as serializers
 from incidents.channels import CHANNELS
 from incidents.domain.alerting.message_template import VARIABLES
 from incidents.models import Delivery
@@ -29,27 +29,27 @@ SCOPES: dict[str, str] = {"GET": "incidents:read"} | dict.fromkeys(("POST", "PUT
 class MessageTemplates(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
-    @extend_schema(responses=shapes.WordsSerializer(many=True))
+    @extend_schema(responses=serializers.WordsSerializer(many=True))
     def get(self, request: Request, name: str) -> Response:
         """What the team's messages say, one an occasion."""
-        return Response(shapes.WordsSerializer(templates.templates_of(routes.team_named(name)), many=True).data)
+        return Response(serializers.WordsSerializer(templates.templates_of(routes.team_named(name)), many=True).data)
 
 
 class MessageTemplateDetail(APIView):
     scopes = SCOPES
 
-    @extend_schema(responses=shapes.WordsSerializer)
+    @extend_schema(responses=serializers.WordsSerializer)
     def get(self, request: Request, name: str, occasion: str) -> Response:
-        return Response(shapes.WordsSerializer(templates.template_of(routes.team_named(name), occasion)).data)
+        return Response(serializers.WordsSerializer(templates.template_of(routes.team_named(name), occasion)).data)
 
-    @extend_schema(request=shapes.PutWordsSerializer, responses=shapes.WordsSerializer)
+    @extend_schema(request=serializers.PutWordsSerializer, responses=serializers.WordsSerializer)
     def put(self, request: Request, name: str, occasion: str) -> Response:
         """Sets the words. A name in braces that is no variable is refused."""
-        team, validated_data = _team_to_change(request, name), validated_body(shapes.PutWordsSerializer, request)
+        team, validated_data = _team_to_change(request, name), validated_body(serializers.PutWordsSerializer, request)
         template_text = templates.set_template(
             team, occasion, **validated_data, actor=current_user(request).get_username(), now=wiring.clock.now()
         )
-        return Response(shapes.WordsSerializer(template_text).data)
+        return Response(serializers.WordsSerializer(template_text).data)
 
     @extend_schema(request=None, responses={204: None})
     def delete(self, request: Request, name: str, occasion: str) -> Response:
@@ -62,31 +62,31 @@ class MessageTemplateDetail(APIView):
 class MessageTemplatePreview(APIView):
     scopes: ClassVar = {"POST": "incidents:read"}
 
-    @extend_schema(request=shapes.PutWordsSerializer, responses=shapes.PreviewSerializer)
+    @extend_schema(request=serializers.PutWordsSerializer, responses=serializers.PreviewSerializer)
     def post(self, request: Request, name: str, occasion: str) -> Response:
         """How these words would read of the team's latest incident. Nothing is changed or sent."""
-        team, validated_data = routes.team_named(name), validated_body(shapes.PutWordsSerializer, request)
+        team, validated_data = routes.team_named(name), validated_body(serializers.PutWordsSerializer, request)
         preview = templates.preview_template(team, occasion, **validated_data, now=wiring.clock.now())
-        return Response(shapes.PreviewSerializer(preview).data)
+        return Response(serializers.PreviewSerializer(preview).data)
 
 
 class MessageVariables(APIView):
     scopes: ClassVar = {"GET": "incidents:read"}
 
-    @extend_schema(responses=shapes.VariableSerializer(many=True))
+    @extend_schema(responses=serializers.VariableSerializer(many=True))
     def get(self, request: Request) -> Response:
         """What may stand in braces in the words of a message."""
         rows = [{"name": name, "what": description} for name, description in VARIABLES.items()]
-        return Response(shapes.VariableSerializer(rows, many=True).data)
+        return Response(serializers.VariableSerializer(rows, many=True).data)
 
 
 class ChannelTest(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=shapes.TrialSerializer, responses=shapes.DeliverySerializer)
+    @extend_schema(request=serializers.TrialSerializer, responses=serializers.DeliverySerializer)
     def post(self, request: Request, name: str) -> Response:
         """Sends a word to an address and says whether it arrived."""
-        team, validated_data = _team_to_change(request, name), validated_body(shapes.TrialSerializer, request)
+        team, validated_data = _team_to_change(request, name), validated_body(serializers.TrialSerializer, request)
         checked_choice("channel", validated_data["channel"], list(CHANNELS))
         return _send_test(request, team, validated_data["channel"], validated_data["address"])
 
@@ -94,7 +94,7 @@ class ChannelTest(APIView):
 class RouteTest(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=None, responses=shapes.DeliverySerializer)
+    @extend_schema(request=None, responses=serializers.DeliverySerializer)
     def post(self, request: Request, name: str, number: int) -> Response:
         """Sends a word over a route and says whether it arrived."""
         team = _team_to_change(request, name)
@@ -106,7 +106,7 @@ class Deliveries(ListAPIView[Delivery]):
     """How messages went, newest first; `incident` and `ok` (0 or 1) narrow the list."""
 
     scopes: ClassVar = {"GET": "incidents:read"}
-    serializer_class = shapes.DeliverySerializer
+    serializer_class = serializers.DeliverySerializer
     queryset = Delivery.objects.none()
 
     def get_queryset(self) -> QuerySet[Delivery]:
@@ -122,7 +122,7 @@ class Deliveries(ListAPIView[Delivery]):
 
     @extend_schema(
         parameters=[OpenApiParameter("incident", int), OpenApiParameter("ok", str, enum=["0", "1"])],
-        responses=shapes.DeliverySerializer(many=True),
+        responses=serializers.DeliverySerializer(many=True),
     )
     def get(self, request: Request, *args: Any, **kwargs: Any) -> Response:
         return super().get(request, *args, **kwargs)
@@ -131,7 +131,7 @@ class Deliveries(ListAPIView[Delivery]):
 def _send_test(request: Request, team: Team, channel: str, address: str) -> Response:
     actor, now = current_user(request).get_username(), wiring.clock.now()
     return Response(
-        shapes.DeliverySerializer(sender.send_test_message(channel, address, team=team, actor=actor, now=now)).data
+        serializers.DeliverySerializer(sender.send_test_message(channel, address, team=team, actor=actor, now=now)).data
     )
 
 

@@ -9,7 +9,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from incidents.api.serializers import scores as shapes
+from incidents.api.serializers import scores as serializers
 from incidents.api.serializers.ranges import RangeSerializer
 from incidents.scores.noisy_tests import noisy_tests
 from incidents.scores.response_times import response_times_of
@@ -52,7 +52,7 @@ class WindowScores(APIView):
             OpenApiParameter("limit", int, description="Groups of a page."),
             OpenApiParameter("offset", int),
         ],
-        responses={200: shapes.ScoresSerializer, 503: BUSY},
+        responses={200: serializers.ScoresSerializer, 503: BUSY},
     )
     def get(self, request: Request) -> Response:
         """Precision, recall, data-level and query-level scores of `[from, to)`, and how long it took to react."""
@@ -67,14 +67,14 @@ class WindowScores(APIView):
         page: list[Score] = list(shown or ())
         whole = scores.whole
         return {
-            **shapes.ScoreSerializer(whole).data,
+            **serializers.ScoreSerializer(whole).data,
             "window": RangeSerializer(scores.window).data,
-            "unsettled": whole.unsettled[: shapes.MAX_NAMED],
-            "times": shapes.ReactionsSerializer(response_times_of(scores.window, scores.scope)).data,
+            "unsettled": whole.unsettled[: serializers.MAX_NAMED],
+            "times": serializers.ReactionsSerializer(response_times_of(scores.window, scores.scope)).data,
             "by": by,
             "groups_count": len(groups),
             "groups": [
-                shapes.GroupSerializer(group).data for group in (with_test_names(page) if by == "test" else page)
+                serializers.GroupSerializer(group).data for group in (with_test_names(page) if by == "test" else page)
             ],
         }
 
@@ -84,12 +84,12 @@ class NoisyTests(APIView):
 
     scopes: ClassVar = {"GET": "incidents:read"}
 
-    @extend_schema(parameters=[*WINDOW, *SCOPE], responses={200: shapes.NoisySerializer(many=True), 503: BUSY})
+    @extend_schema(parameters=[*WINDOW, *SCOPE], responses={200: serializers.NoisySerializer(many=True), 503: BUSY})
     def get(self, request: Request) -> Response:
         """Those whose incidents were false positives in `[from, to)`, the most false time first, 200 at most."""
         with exclusive_computation():
             return Response(
-                [shapes.NoisySerializer(noisy_test).data for noisy_test in noisy_tests(requested_scores(request))]
+                [serializers.NoisySerializer(noisy_test).data for noisy_test in noisy_tests(requested_scores(request))]
             )
 
 

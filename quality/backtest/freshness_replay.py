@@ -24,7 +24,7 @@ from quality.measuring.scan_planner import QueryBudget
 
 
 def replay_freshness(
-    draft: BacktestDraft, copy: DatasetCopy, days: int, allowance: QueryBudget, *, now: datetime
+    draft: BacktestDraft, copy: DatasetCopy, days: int, budget: QueryBudget, *, now: datetime
 ) -> CopyBacktest:
     """From when the commits came: the data as it is today is all there."""
     limit, first = freshness_limit(draft.expression), first_commit(copy)
@@ -37,7 +37,7 @@ def replay_freshness(
     since = touched_partitions_known_since(copy, first, now=now)
     replayable = [partition for partition in after_first if since is None or partition.start >= since]
     named = [(partition, copy.dataset.partition_label(partition)) for partition in replayable]
-    expected = _expected_rows(draft, copy, replayable, allowance, now=now)
+    expected = _expected_rows(draft, copy, replayable, budget, now=now)
     runs = tuple(late_runs(named, partition_arrivals(copy, replayable), expected, limit, now=now))
     alerts = simulate_lateness_alerts(runs, sustain=draft.sustain, now=now)
     before, forgotten = len(everything) - len(after_first), len(after_first) - len(replayable)
@@ -46,12 +46,12 @@ def replay_freshness(
 
 
 def _expected_rows(
-    draft: BacktestDraft, copy: DatasetCopy, partitions: Sequence[Interval], allowance: QueryBudget, *, now: datetime
+    draft: BacktestDraft, copy: DatasetCopy, partitions: Sequence[Interval], budget: QueryBudget, *, now: datetime
 ) -> dict[str, int]:
     """How many rows each partition has today; upstream, where the test goes by it and it can be read."""
     by_upstream = any(len(call.args) == 2 for call in function_calls(draft.expression))
-    own = _count_rows(draft, copy, partitions, "this", allowance, now=now)
-    return own | _count_rows(draft, copy, partitions, "upstream", allowance, now=now) if by_upstream else own
+    own = _count_rows(draft, copy, partitions, "this", budget, now=now)
+    return own | _count_rows(draft, copy, partitions, "upstream", budget, now=now) if by_upstream else own
 
 
 def _count_rows(
@@ -59,14 +59,14 @@ def _count_rows(
     copy: DatasetCopy,
     partitions: Sequence[Interval],
     table: str,
-    allowance: QueryBudget,
+    budget: QueryBudget,
     *,
     now: datetime,
 ) -> dict[str, int]:
     """One scan of all partitions, or none where they have not changed."""
     counting = replace(draft, expression=parse(f"rows({table}) >= 0"))
     units = [counting.unit(copy, partition, number) for number, partition in enumerate(partitions, start=1)]
-    answers = measure_units(copy, units, allowance, now=now)
+    answers = measure_units(copy, units, budget, now=now)
     counted = [next(iter(answers[unit.pk].by_ask.values())) for unit in units]
     labels = [copy.dataset.partition_label(partition) for partition in partitions]
     return {label: rows for label, rows in zip(labels, counted, strict=True) if isinstance(rows, int)}

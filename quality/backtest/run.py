@@ -147,10 +147,10 @@ _TODAY_NOTE = "Judged by the data as it is today: what came late, or was repaire
 
 
 def _replay_partitions(
-    draft: BacktestDraft, copy: DatasetCopy, partitions: Sequence[Interval], allowance: QueryBudget, *, now: datetime
+    draft: BacktestDraft, copy: DatasetCopy, partitions: Sequence[Interval], query_budget: QueryBudget, *, now: datetime
 ) -> Iterator[PastRun]:
     units = [draft.unit(copy, partition, number) for number, partition in enumerate(partitions, start=1)]
-    answers = measure_units(copy, units, allowance, now=now)
+    answers = measure_units(copy, units, query_budget, now=now)
     excluded = confirmed_bad_ranges(copy) if any(window_function_calls(draft.expression)) else ()
     dataset = copy.dataset
     for unit, partition in zip(units, partitions, strict=True):
@@ -192,11 +192,11 @@ def _number(evaluation: Evaluation) -> float | None:
 
 
 def _backtest_whole_table(
-    draft: BacktestDraft, copy: DatasetCopy, allowance: QueryBudget, *, now: datetime
+    draft: BacktestDraft, copy: DatasetCopy, query_budget: QueryBudget, *, now: datetime
 ) -> CopyBacktest:
     """The past of a table that has no partitions is gone: it is tried once, as it is."""
     unit = draft.unit(copy, EVERYTHING, 1)
-    answers = measure_units(copy, [unit], allowance, now=now)[unit.pk]
+    answers = measure_units(copy, [unit], query_budget, now=now)[unit.pk]
     moment = EvaluationContext(now, draft.facts.grain, copy.dataset.zone, copy.monitored_from)
     evaluation = evaluate(draft.expression, answers.by_ask, moment, groups=answers.groups)
     run = _past_run(EVERYTHING, "the whole table", now, evaluation)

@@ -25,7 +25,7 @@ _MAX_ATTEMPTS = 3
 
 
 @dataclass(frozen=True)
-class Side:
+class EndpointChoice:
     """A part of a table, and the engine that reads its keys."""
 
     engine: str
@@ -34,7 +34,7 @@ class Side:
 
 
 def run_cross_source(
-    measure: Measure, here: Side, there: Side, partition: Interval, limits: Limits
+    measure: Measure, here: EndpointChoice, there: EndpointChoice, partition: Interval, limits: Limits
 ) -> Mapping[str, Any] | Failed:
     """What the exchange of the measure's kind answers, never an exception."""
     try:
@@ -51,7 +51,7 @@ def run_cross_source(
 
 
 def _attempt(
-    measure: Measure, here: Side, there: Side, partition: Interval, limits: Limits
+    measure: Measure, here: EndpointChoice, there: EndpointChoice, partition: Interval, limits: Limits
 ) -> Mapping[str, Any] | Failed:
     endpoint_here, endpoint_there = (
         ENGINES.get(side.engine)().endpoint(side.table, side.part, measure.columns, limits) for side in (here, there)

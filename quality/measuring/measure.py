@@ -48,7 +48,7 @@ class UnitAnswers:
 
 
 def measure_units(
-    copy: DatasetCopy, units: Sequence[Unit], allowance: QueryBudget = UNLIMITED, *, now: datetime
+    copy: DatasetCopy, units: Sequence[Unit], budget: QueryBudget = UNLIMITED, *, now: datetime
 ) -> dict[int, UnitAnswers]:
     """The answers for each unit by its id. What cannot be read is a Failed among them, never an exception."""
     sources = resolve_sources(copy, units, now=now)
@@ -61,7 +61,7 @@ def measure_units(
         )
     )
     cache = MeasurementCache(requests)
-    measured = run_requests((request for request in requests if request not in cache.hits), allowance)
+    measured = run_requests((request for request in requests if request not in cache.hits), budget)
     with log_and_continue("keeping what was measured"), transaction.atomic():
         cache.store(measured, now=now)
     answers = {**measured, **cache.hits}

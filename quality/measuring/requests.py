@@ -14,7 +14,7 @@ from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import EVERYTHING, Interval
 from quality.cross_source.methods import METHODS
-from quality.cross_source.run import Side
+from quality.cross_source.run import EndpointChoice
 from quality.domain.evaluation.groups import GROUP_SIZES, max_groups_of
 from quality.domain.language import Expression, Name
 from quality.domain.language.measures import Answer, Ask, Measure, Reach
@@ -64,8 +64,8 @@ class TwoSidedRequest:
     """A measure that needs two places, one after the other (quality.cross_source.methods)."""
 
     measure: Measure
-    here: Side
-    there: Side
+    here: EndpointChoice
+    there: EndpointChoice
     partition: Interval
     timeout: timedelta
 
@@ -134,7 +134,9 @@ def build_request(expression: Expression, ask: Ask, tested: Interval, places: Ta
     if ask.measure.kind in METHODS:
         assert ask.measure.other is not None
         here, there = (
-            Side(engine_for(side.target, given.engine), side.target, side.part(Reach.PARTITION, rows.partition))
+            EndpointChoice(
+                engine_for(side.target, given.engine), side.target, side.part(Reach.PARTITION, rows.partition)
+            )
             for side in (rows.table, places.binding_of(ask.measure.other))
         )
         return TwoSidedRequest(ask.measure, here, there, rows.partition, timeout)

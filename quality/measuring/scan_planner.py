@@ -72,25 +72,23 @@ _ScanKey: TypeAlias = tuple[ScanTable, str, int]
 """What one pass over a part may share: the table, the column that it is grouped by, and how many groups."""
 
 
-def run_requests(
-    requests: Iterable[AnyRequest], allowance: QueryBudget = UNLIMITED
-) -> dict[AnyRequest, MeasuredAnswer]:
+def run_requests(requests: Iterable[AnyRequest], budget: QueryBudget = UNLIMITED) -> dict[AnyRequest, MeasuredAnswer]:
     """An answer for each; what cannot be read, or is not allowed any more, is a Failed among them, never an exception."""
     passes: dict[_ScanKey, list[MeasureRequest]] = defaultdict(list)
     answers: dict[AnyRequest, MeasuredAnswer] = {}
     for request in requests:
         if isinstance(request, TwoSidedRequest):
-            answers[request] = _run_two_sided(request, allowance)
+            answers[request] = _run_two_sided(request, budget)
         else:
             passes[request.table, request.group_by, request.max_groups].append(request)
     for key, scan_requests in passes.items():
-        answers.update(_run_scans(key, scan_requests, allowance))
+        answers.update(_run_scans(key, scan_requests, budget))
     return answers
 
 
-def _run_two_sided(request: TwoSidedRequest, allowance: QueryBudget) -> MeasuredAnswer:
+def _run_two_sided(request: TwoSidedRequest, budget: QueryBudget) -> MeasuredAnswer:
     try:
-        limits = Limits(timeout=allowance.take_timeout(request.timeout, [request.measure]))
+        limits = Limits(timeout=budget.take_timeout(request.timeout, [request.measure]))
     except CannotRead as failed:
         return MeasuredAnswer(error(str(failed)))
     answer = run_cross_source(request.measure, request.here, request.there, request.partition, limits)
@@ -98,14 +96,14 @@ def _run_two_sided(request: TwoSidedRequest, allowance: QueryBudget) -> Measured
 
 
 def _run_scans(
-    key: _ScanKey, requests: Sequence[MeasureRequest], allowance: QueryBudget
+    key: _ScanKey, requests: Sequence[MeasureRequest], budget: QueryBudget
 ) -> Iterator[tuple[MeasureRequest, MeasuredAnswer]]:
     table, by, most = key
     parts = _by_part(requests, by)
-    for part, sharing in _separate_queries(parts) if allowance.is_bounded else parts:
+    for part, sharing in _separate_queries(parts) if budget.is_bounded else parts:
         measures = tuple(dict.fromkeys(request.measure for request in sharing))
         tables = {name: target for request in sharing for name, target in request.other_tables}
-        measured = _run_scan(table, Scan(table.target, measures, part, tables, by, most), allowance)
+        measured = _run_scan(table, Scan(table.target, measures, part, tables, by, most), budget)
         yield from ((request, _answer_for(request, part, measured)) for request in sharing)
 
 
@@ -141,9 +139,9 @@ def _separate_queries(
             yield part, rest
 
 
-def _run_scan(table: ScanTable, scan: Scan, allowance: QueryBudget) -> ScanAnswers | CannotRead:
+def _run_scan(table: ScanTable, scan: Scan, budget: QueryBudget) -> ScanAnswers | CannotRead:
     try:
-        return run_scan(table.engine, scan, Limits(timeout=allowance.take_timeout(table.timeout, scan.measures)))
+        return run_scan(table.engine, scan, Limits(timeout=budget.take_timeout(table.timeout, scan.measures)))
     except CannotRead as failed:
         return failed
 

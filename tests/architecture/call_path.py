@@ -1,6 +1,6 @@
 """Which files the product passes through, in the order in which their functions are called first, and how often it comes back.
 
-Counted are the use cases: entry points, runs, planning, measuring, execution, incidents, messages, channels. Left out are the
+Counted are the use cases: runs, planning, measuring, execution, incidents, messages, channels; not the tasks, which call one each. Left out are the
 words that all of it shares and a reader knows by then (`kernel`, `domain`, `models` with the fields that they are made of, `db`),
 and comprehensions and lambdas, which are part of the function around them; and the call that wakes another process: it hands
 nothing over and decides nothing, because the next stage finds its work in the database, woken or not. So are lines of the log.
