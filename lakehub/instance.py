@@ -11,10 +11,12 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from lakehub.environment import database
 from lakehub.setup.locations import home_folder
 
 DEFAULT_BROKER = "filesystem://"
-KEY_FILES = {"LAKEHUB_SECRET_KEY": "secret_key", "LAKEHUB_ENCRYPTION_KEY": "encryption_key"}
+ENCRYPTION_KEY = "LAKEHUB_ENCRYPTION_KEY"
+KEY_FILES = {"LAKEHUB_SECRET_KEY": "secret_key", ENCRYPTION_KEY: "encryption_key"}
 """The file of each key that is not given as a variable."""
 
 
@@ -22,10 +24,12 @@ class UnusableInstance(RuntimeError):
     """The instance's folder cannot be made or read. The message names the path and says what to do."""
 
 
-def prepare_instance(environ: Mapping[str, str] = os.environ) -> Path:
+def prepare_instance(environ: Mapping[str, str] = os.environ, *, will_migrate: bool = False) -> Path:
     """Make the folders and keys that are missing, and return the folder. Safe in several processes at once.
 
-    What is there stays as it is. Raises UnusableInstance.
+    What is there stays as it is. The encryption key is made for a new database only: an SQLite file that is not there yet,
+    or a server's database without Lakehub's tables, and there only by who makes these next (`will_migrate`).
+    Raises UnusableInstance, and InvalidSetting for a LAKEHUB_DATABASE_URL that cannot be used.
     """
     home = home_folder(environ)
     folders = [home, home / "static"]
@@ -35,6 +39,8 @@ def prepare_instance(environ: Mapping[str, str] = os.environ) -> Path:
         _make_folder(folder)
     for variable in KEY_FILES:
         if not read_key(variable, home, environ):
+            if variable == ENCRYPTION_KEY:
+                _refuse_used_database(home, environ, will_migrate)
             _make_key(variable, home)
     return home
 
@@ -58,8 +64,8 @@ def read_key(variable: str, home: Path, environ: Mapping[str, str] = os.environ)
         ) from problem
     if not key:
         raise UnusableInstance(
-            f"The key {file} is empty. Restore it from a backup, or set {variable}; without a backup delete the file, "
-            "and a new key is made, which cannot read what was encrypted with the old one."
+            f"The key {file} is empty. Restore it from a backup, or set {variable}; "
+            "a new one cannot read what was encrypted with the old one."
         )
     return key
 
@@ -77,6 +83,37 @@ def _make_folder(folder: Path) -> None:
             f"The folder {folder} cannot be made: {problem.strerror}. "
             "Set LAKEHUB_HOME to a folder that this user may write to."
         ) from problem
+
+
+def _refuse_used_database(home: Path, environ: Mapping[str, str], will_migrate: bool) -> None:
+    """Raises UnusableInstance where the database was, or may have been, encrypted with a key that is not here."""
+    url = environ.get("LAKEHUB_DATABASE_URL", f"sqlite:///{home / 'lakehub.db'}")
+    if url.startswith("sqlite"):
+        file = Path(str(database(url)["NAME"]))
+        # Another process may have made both since the key was looked for.
+        used = f"The database {file} is there" if file.is_file() and not read_key(ENCRYPTION_KEY, home, environ) else ""
+        first = ""
+    else:
+        used = _why_server_is_used(url) if will_migrate else "LAKEHUB_DATABASE_URL names a server"
+        first = " On a new database run `lakehub migrate` first, on one host: it makes the key, for you to copy to the others."
+    if used:
+        raise UnusableInstance(
+            f"{used}, but not the key {home / KEY_FILES[ENCRYPTION_KEY]} that it was encrypted with. Restore the file from a backup "
+            f"or from another host, or set {ENCRYPTION_KEY}; another key could not read what is encrypted.{first}"
+        )
+
+
+def _why_server_is_used(url: str) -> str:
+    """Empty where the server's database has none of Lakehub's tables."""
+    import psycopg
+
+    database(url)
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            row = connection.execute("SELECT to_regclass('django_migrations')").fetchone()
+    except psycopg.Error as problem:
+        return f"The database of LAKEHUB_DATABASE_URL does not say whether it is new ({type(problem).__name__})"
+    return "The database of LAKEHUB_DATABASE_URL has tables" if row and row[0] else ""
 
 
 def _make_key(variable: str, home: Path) -> None:
