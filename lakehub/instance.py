@@ -88,18 +88,17 @@ def _make_folder(folder: Path) -> None:
 def _refuse_used_database(home: Path, environ: Mapping[str, str], will_migrate: bool) -> None:
     """Raises UnusableInstance where the database was, or may have been, encrypted with a key that is not here."""
     url = environ.get("LAKEHUB_DATABASE_URL", f"sqlite:///{home / 'lakehub.db'}")
-    if url.startswith("sqlite"):
-        file = Path(str(database(url)["NAME"]))
-        # Another process may have made both since the key was looked for.
-        used = f"The database {file} is there" if file.is_file() and not read_key(ENCRYPTION_KEY, home, environ) else ""
-        first = ""
-    else:
-        used = _why_server_is_used(url) if will_migrate else "LAKEHUB_DATABASE_URL names a server"
-        first = " On a new database run `lakehub migrate` first, on one host: it makes the key, for you to copy to the others."
-    if used:
+    file, why = Path(str(database(url)["NAME"])), ""
+    if not url.startswith("sqlite"):
+        why = _why_server_is_used(url) if will_migrate else "where `lakehub migrate` of a new database makes it"
+        why = why and f"LAKEHUB_DATABASE_URL names a server, {why}"
+    # Another process may have made both since the key was looked for.
+    elif file.is_file() and not read_key(ENCRYPTION_KEY, home, environ):
+        why = f"The database {file} may have been encrypted with it"
+    if why:
         raise UnusableInstance(
-            f"{used}, but not the key {home / KEY_FILES[ENCRYPTION_KEY]} that it was encrypted with. Restore the file from a backup "
-            f"or from another host, or set {ENCRYPTION_KEY}; another key could not read what is encrypted.{first}"
+            f"The key {home / KEY_FILES[ENCRYPTION_KEY]} is missing. {why}. Restore the file from a backup or from another host, "
+            f"or set {ENCRYPTION_KEY}; another key cannot read what is encrypted."
         )
 
 
@@ -107,13 +106,12 @@ def _why_server_is_used(url: str) -> str:
     """Empty where the server's database has none of Lakehub's tables."""
     import psycopg
 
-    database(url)
     try:
         with psycopg.connect(url, connect_timeout=10) as connection:
             row = connection.execute("SELECT to_regclass('django_migrations')").fetchone()
-    except psycopg.Error as problem:
-        return f"The database of LAKEHUB_DATABASE_URL does not say whether it is new ({type(problem).__name__})"
-    return "The database of LAKEHUB_DATABASE_URL has tables" if row and row[0] else ""
+    except psycopg.OperationalError as problem:
+        return f"which does not say whether its database is new: {str(problem).splitlines()[0]}"
+    return "and its database has tables of Lakehub, which may have been encrypted with it" if row and row[0] else ""
 
 
 def _make_key(variable: str, home: Path) -> None:
