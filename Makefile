@@ -9,7 +9,7 @@ PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := $(VENV)/bin/python
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test dev up check docs architecture wheel airflow bench-peers format clean
+.PHONY: help setup demo test dev up check docs architecture wheel wheel-demo airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -57,6 +57,12 @@ wheel: $(VENV)/.installed ## the package, in dist
 	@$(PY) -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation --wheel-dir dist .
 	@rm -rf build lakehub.egg-info
 	@ls dist/*.whl
+
+wheel-demo: wheel ## the demo from the package alone, in an empty environment that is removed: about five minutes
+	@empty=$$(mktemp -d /tmp/lakehub-wheel-demo-XXXXXX); trap 'rm -rf "$$empty"' EXIT; \
+	$(PYTHON) -m venv "$$empty/environment"; \
+	"$$empty/environment/bin/python" -m pip install --quiet --disable-pip-version-check --no-compile dist/*.whl; \
+	cd "$$empty"; env -u PYTHONPATH environment/bin/lakehub demo --no-serve
 
 airflow: ## Airflow in an environment of its own, for the test of our DAG; about a minute, once
 	@PYTHON=$(PYTHON) deploy/airflow/install

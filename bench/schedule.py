@@ -82,7 +82,7 @@ def instance(database: str, *, settings: str = "lakehub.settings") -> Iterator[P
         from django.core.management import call_command
         from django.db import connections
 
-        prepare_instance()
+        prepare_instance(will_migrate=True)
         django.setup()
         call_command("migrate", verbosity=0)
         yield home

@@ -11,10 +11,12 @@ import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
+from lakehub.environment import database
 from lakehub.setup.locations import home_folder
 
 DEFAULT_BROKER = "filesystem://"
-KEY_FILES = {"LAKEHUB_SECRET_KEY": "secret_key", "LAKEHUB_ENCRYPTION_KEY": "encryption_key"}
+ENCRYPTION_KEY = "LAKEHUB_ENCRYPTION_KEY"
+KEY_FILES = {"LAKEHUB_SECRET_KEY": "secret_key", ENCRYPTION_KEY: "encryption_key"}
 """The file of each key that is not given as a variable."""
 
 
@@ -22,10 +24,12 @@ class UnusableInstance(RuntimeError):
     """The instance's folder cannot be made or read. The message names the path and says what to do."""
 
 
-def prepare_instance(environ: Mapping[str, str] = os.environ) -> Path:
+def prepare_instance(environ: Mapping[str, str] = os.environ, *, will_migrate: bool = False) -> Path:
     """Make the folders and keys that are missing, and return the folder. Safe in several processes at once.
 
-    What is there stays as it is. Raises UnusableInstance.
+    What is there stays as it is. The encryption key is made for a new database only: an SQLite file that is not there yet,
+    or a server's database without Lakehub's tables, and there only by who makes these next (`will_migrate`).
+    Raises UnusableInstance, and InvalidSetting for a LAKEHUB_DATABASE_URL that cannot be used.
     """
     home = home_folder(environ)
     folders = [home, home / "static"]
@@ -35,6 +39,8 @@ def prepare_instance(environ: Mapping[str, str] = os.environ) -> Path:
         _make_folder(folder)
     for variable in KEY_FILES:
         if not read_key(variable, home, environ):
+            if variable == ENCRYPTION_KEY:
+                _refuse_used_database(home, environ, will_migrate)
             _make_key(variable, home)
     return home
 
@@ -58,8 +64,8 @@ def read_key(variable: str, home: Path, environ: Mapping[str, str] = os.environ)
         ) from problem
     if not key:
         raise UnusableInstance(
-            f"The key {file} is empty. Restore it from a backup, or set {variable}; without a backup delete the file, "
-            "and a new key is made, which cannot read what was encrypted with the old one."
+            f"The key {file} is empty. Restore it from a backup, or set {variable}; "
+            "a new one cannot read what was encrypted with the old one."
         )
     return key
 
@@ -77,6 +83,35 @@ def _make_folder(folder: Path) -> None:
             f"The folder {folder} cannot be made: {problem.strerror}. "
             "Set LAKEHUB_HOME to a folder that this user may write to."
         ) from problem
+
+
+def _refuse_used_database(home: Path, environ: Mapping[str, str], will_migrate: bool) -> None:
+    """Raises UnusableInstance where the database was, or may have been, encrypted with a key that is not here."""
+    url = environ.get("LAKEHUB_DATABASE_URL", f"sqlite:///{home / 'lakehub.db'}")
+    file, why = Path(str(database(url)["NAME"])), ""
+    if not url.startswith("sqlite"):
+        why = _why_server_is_used(url) if will_migrate else "where `lakehub migrate` of a new database makes it"
+        why = why and f"LAKEHUB_DATABASE_URL names a server, {why}"
+    # Another process may have made both since the key was looked for.
+    elif file.is_file() and not read_key(ENCRYPTION_KEY, home, environ):
+        why = f"The database {file} may have been encrypted with it"
+    if why:
+        raise UnusableInstance(
+            f"The key {home / KEY_FILES[ENCRYPTION_KEY]} is missing. {why}. Restore the file from a backup or from another host, "
+            f"or set {ENCRYPTION_KEY}; another key cannot read what is encrypted."
+        )
+
+
+def _why_server_is_used(url: str) -> str:
+    """Empty where the server's database has none of Lakehub's tables."""
+    import psycopg
+
+    try:
+        with psycopg.connect(url, connect_timeout=10) as connection:
+            row = connection.execute("SELECT to_regclass('django_migrations')").fetchone()
+    except psycopg.OperationalError as problem:
+        return f"which does not say whether its database is new: {str(problem).splitlines()[0]}"
+    return "and its database has tables of Lakehub, which may have been encrypted with it" if row and row[0] else ""
 
 
 def _make_key(variable: str, home: Path) -> None:

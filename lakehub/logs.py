@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging.config
 import re
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from textwrap import indent
 from typing import Any
@@ -25,8 +26,20 @@ EXTRA_FIELDS = ("status_code", "message_id", "incident")
 """Of what modules and libraries pass as `extra`; a request or a task's arguments may hold what is secret."""
 _QUIET_LOGGERS = ("py4j", "celery.worker.strategy", "celery.app.trace", "celery.beat")
 """Log each call, or each task, at INFO."""
-_URL_PASSWORD = re.compile(r"(?<=://)([^\s:/@]*):[^\s/]+(?=@)")
+_URL = re.compile(r"://(\S+)")
+"""The rest of the word in one match: a long line takes no longer than its length, whatever is in it."""
+_SECRET_NAME = re.compile(r"(?:password|passwd|pwd|secret|token|sig|signature|api[_-]?key)$", re.IGNORECASE)
+_SECRET_VALUE = re.compile(
+    # `password=`, `access_token =`, `"secret": `; then what is quoted, and all up to white space or `&`.
+    r"""((?:password|passwd|pwd|secret|token|sig|signature|api[_-]?key)(?:\s*=\s*|['"]\s*:\s*))"""
+    r"""(?:'(?:[^'\\]|\\.)*'|"(?:[^"\\]|\\.)*")?(?:[^\s&\\]|\\.)*""",
+    re.IGNORECASE | re.DOTALL,
+)
+_SLACK_PATH = re.compile(r"(hooks\.slack(?:-gov)?\.com(?::\d+)?/|/services/(?=T\w*/B\w*/))\S+", re.IGNORECASE)
+"""The path of a webhook is its secret; an error of the HTTP client shows it without the host."""
 _TOKEN = re.compile(r"\b(lh_[0-9a-f]{8})\.[\w-]{20,}")
+_DEPTH = 5
+"""So deep are containers looked into; what lies deeper is shown as text."""
 _ESCAPES = {number: repr(chr(number))[1:-1] for number in (*range(32), *range(127, 160), 0x2028, 0x2029)}
 """What ends a line, or moves the cursor of who reads it."""
 
@@ -86,11 +99,36 @@ def _add_record_fields(_logger: Any, _method: str, event: EventDict) -> EventDic
 
 def _hide_credentials(_logger: Any, _method: str, event: EventDict) -> EventDict:
     """A net below: whoever logs an address leaves its secrets out (`lakehub.kernel.addresses`); what a driver raises may not."""
-    return {name: _without_credentials(value) if isinstance(value, str) else value for name, value in event.items()}
+    return {name: _masked(name, value) for name, value in event.items()}
+
+
+def _masked(name: object, value: Any, depth: int = _DEPTH) -> Any:
+    """What a field, or a key of a mapping, may show."""
+    if value is not None and isinstance(name, str) and _SECRET_NAME.search(name):
+        return "***"
+    if value is None or isinstance(value, bool | int | float):
+        return value
+    if isinstance(value, Mapping) and depth:
+        return {_without_credentials(str(key)): _masked(key, inner, depth - 1) for key, inner in value.items()}
+    if isinstance(value, list | tuple) and depth:
+        return [_masked("", inner, depth - 1) for inner in value]
+    return _without_credentials(str(value))
 
 
 def _without_credentials(text: str) -> str:
-    return _TOKEN.sub(r"\1.***", _URL_PASSWORD.sub(r"\1:***", text))
+    text = _URL.sub(_mask_user_information, _SLACK_PATH.sub(r"\1***", text))
+    return _TOKEN.sub(r"\1.***", _SECRET_VALUE.sub(r"\1***", text))
+
+
+def _mask_user_information(url: re.Match[str]) -> str:
+    """Up to the last `@`: a password that nobody has quoted may hold any sign. So may a value in the query: then all is masked."""
+    information, at, rest = url[1].rpartition("@")
+    if not at:
+        return url[0]
+    if _SECRET_VALUE.search(information):
+        return "://***"
+    user, colon, _ = information.partition(":")
+    return f"://{user}:***@{rest}" if colon and "/" not in user else f"://***@{rest}"
 
 
 def _render_text(_logger: Any, _method: str, event: EventDict) -> str:

@@ -11,6 +11,7 @@ import django_stubs_ext
 
 from lakehub import environment as env
 from lakehub import instance, logs
+from lakehub.installed_apps import INSTALLED_APPS as INSTALLED_APPS
 from lakehub.setup import locations
 
 # Django's generic classes (ModelAdmin[Dataset]) can be written with their type at run time too.
@@ -26,25 +27,6 @@ LAKEHUB_ENCRYPTION_KEY = instance.read_key("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOM
 ALLOWED_HOSTS = env.words("LAKEHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("LAKEHUB_TRUSTED_ORIGINS")
 LAKEHUB_BASE_URL = env.text("LAKEHUB_BASE_URL", "http://127.0.0.1:8000")
-
-INSTALLED_APPS = [
-    "django.contrib.admin",
-    "django.contrib.auth",
-    "django.contrib.contenttypes",
-    "django.contrib.sessions",
-    "django.contrib.messages",
-    "django.contrib.staticfiles",
-    "rest_framework",
-    "drf_spectacular",
-    "lakehub.clock",
-    "lakehub.accounts",
-    "lakehub.catalog",
-    "ingestion",
-    "quality",
-    "incidents",
-    "frontend",
-    "lakehub",
-]
 
 MIDDLEWARE = [
     "lakehub.http.request_id.RequestIdMiddleware",

@@ -11,6 +11,10 @@ if "LAKEHUB_HOME" not in os.environ:
     os.environ["LAKEHUB_HOME"] = tempfile.mkdtemp(prefix="lakehub-tests-")
     atexit.register(shutil.rmtree, os.environ["LAKEHUB_HOME"], ignore_errors=True)
 
+if "LAKEHUB_DATABASE_URL" in os.environ:
+    # Processes of one test share a database and have folders of their own.
+    os.environ.setdefault("LAKEHUB_ENCRYPTION_KEY", "of the tests")
+
 from lakehub.instance import prepare_instance
 
 prepare_instance()

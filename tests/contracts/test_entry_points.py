@@ -8,7 +8,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from django.core.management import get_commands
 
+from lakehub.cli import is_command
 from lakehub.instance import KEY_FILES
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -51,6 +53,23 @@ def test_an_import_makes_no_file_and_connects_to_nothing(tmp_path: Path, program
 def test_a_command_that_only_explains_makes_no_instance(tmp_path: Path, words: tuple[str, ...]) -> None:
     assert run(tmp_path, str(PROJECT / "manage.py"), *words).returncode == 0
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_unknown_command_makes_no_instance(tmp_path: Path) -> None:
+    assert "Unknown command: 'hlep'" in run(tmp_path, str(PROJECT / "manage.py"), "hlep", check=False).stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_command_line_knows_every_command() -> None:
+    assert [name for name in get_commands() if not is_command(name)] == []
+
+
+def test_a_command_does_not_replace_the_key_of_a_database(tmp_path: Path) -> None:
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "lakehub.db").touch()
+    ended = run(tmp_path, str(PROJECT / "manage.py"), "check", check=False)
+    assert (ended.returncode, len(ended.stderr.splitlines())) == (1, 1)
+    assert not (tmp_path / "home" / "encryption_key").exists()
 
 
 def test_a_command_that_works_makes_its_instance(tmp_path: Path) -> None:

@@ -16,6 +16,7 @@ import psycopg
 import pytest
 
 from lakehub.demo.instance import free_address
+from lakehub.instance import UnusableInstance, prepare_instance
 from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.polling import wait_until
 
@@ -92,3 +93,14 @@ def test_the_same_processes_run_on_postgresql_and_redis(tmp_path: Path, database
         wait_for(lambda: answers(url, "/ready"), log)
         wait_for(lambda: says(log, "worker started", "beat started"), log)
     assert not says(log, "Traceback")
+
+
+def test_a_server_has_the_key_of_the_host_that_migrated_it(tmp_path: Path, database: str) -> None:
+    first, second = ({"LAKEHUB_HOME": str(tmp_path / name), "LAKEHUB_DATABASE_URL": database} for name in ("1", "2"))
+    prepare_instance(first, will_migrate=True)
+    with psycopg.connect(database) as connection:
+        connection.execute("CREATE TABLE django_migrations ()")
+    prepare_instance(first, will_migrate=True)
+    with pytest.raises(UnusableInstance, match="has tables of Lakehub"):
+        prepare_instance(second, will_migrate=True)
+    assert [path.parent.name for path in tmp_path.glob("*/encryption_key")] == ["1"]

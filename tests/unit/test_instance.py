@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import stat
 from concurrent.futures import ProcessPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
+from unittest.mock import MagicMock
 
 import pytest
 
@@ -57,6 +59,44 @@ def _start(home: str) -> tuple[str, ...]:
 def test_a_key_is_not_there_before_it_is_made(tmp_path: Path) -> None:
     assert read_key("LAKEHUB_SECRET_KEY", tmp_path / "none", {}) == ""
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", [{}, {"LAKEHUB_DATABASE_URL": "sqlite:///{}/lakehub.db"}])
+def test_no_encryption_key_is_made_beside_a_database(tmp_path: Path, given: dict[str, str]) -> None:
+    named = {name: value.format(tmp_path) for name, value in given.items()}
+    (tmp_path / "lakehub.db").touch()
+    with pytest.raises(
+        UnusableInstance, match=r"/encryption_key is missing\. .*lakehub\.db .* or set LAKEHUB_ENCRYPTION_KEY"
+    ):
+        prepare_instance(environ(tmp_path, **named))
+    assert not (tmp_path / "encryption_key").exists()
+    prepare_instance(environ(tmp_path, LAKEHUB_ENCRYPTION_KEY="restored", **named))
+
+
+@pytest.mark.parametrize(
+    ("will_migrate", "why"),
+    [(False, "where `lakehub migrate` of a new database makes it"), (True, "does not say whether")],
+)
+def test_no_encryption_key_is_made_for_a_server_that_may_have_one(tmp_path: Path, will_migrate: bool, why: str) -> None:
+    """Nothing listens on this port: whether its database is new is not known."""
+    server = environ(tmp_path, LAKEHUB_DATABASE_URL="postgresql://u:hush@127.0.0.1:1/x")
+    with pytest.raises(UnusableInstance, match=r"encryption_key is missing\. LAKEHUB_DATABASE_URL ") as refused:
+        prepare_instance(server, will_migrate=will_migrate)
+    assert why in str(refused.value)
+    assert "hush" not in str(refused.value)
+    assert not (tmp_path / "encryption_key").exists()
+
+
+@pytest.mark.parametrize(("used", "made"), [(False, True), (True, False)])
+def test_who_migrates_a_server_makes_the_key_of_a_new_database_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, used: bool, made: bool
+) -> None:
+    server = MagicMock()
+    server.__enter__.return_value.execute.return_value.fetchone.return_value = ("django_migrations" if used else None,)
+    monkeypatch.setattr("psycopg.connect", lambda *_, **__: server)
+    with nullcontext() if made else pytest.raises(UnusableInstance, match="has tables of Lakehub"):
+        prepare_instance(environ(tmp_path, LAKEHUB_DATABASE_URL="postgresql://db/lakehub"), will_migrate=True)
+    assert (tmp_path / "encryption_key").exists() == made
 
 
 def test_an_empty_key_is_not_replaced(tmp_path: Path) -> None:

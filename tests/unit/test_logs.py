@@ -7,11 +7,14 @@ import json
 import logging
 import logging.config
 import re
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 from structlog.contextvars import bound_contextvars
 
 from lakehub.environment import InvalidSetting
@@ -104,13 +107,75 @@ def test_passwords_and_tokens_are_left_out(log_format: str) -> None:
         assert shown in out.getvalue()
 
 
-def test_an_address_without_a_password_is_left_as_it_is() -> None:
-    message = (
-        "http://127.0.0.1:8000/a@b and https://lakehub.a-very-long-label-of-an-example.org: see 12:30 mail@example.org"
+FORMS = (
+    "postgresql://u:{}@db/x",
+    "://:{}@db",
+    "https://example.org/hook?password={}",
+    "https://example.org/?a=b&access_token={}&c=d",
+    "password={} host=db",
+    "PASSWD = {}",
+    "client_secret={}",
+    "https://{}@host",
+    "https://hooks.slack.com/services/{}",
+    "POST /services/T0/B0/{} failed",
+)
+SIGNS = st.text(
+    st.characters(codec="utf-8", exclude_characters="&:").filter(lambda sign: not sign.isspace()), max_size=20
+)
+
+
+@given(form=st.sampled_from(FORMS), signs=SIGNS, log_format=st.sampled_from(["text", "json"]))
+@example(form=FORMS[0], signs="/", log_format="text")
+@example(form=FORMS[0], signs="token=", log_format="text")
+@example(form=FORMS[2], signs="@", log_format="text")
+@example(form=FORMS[4], signs="'", log_format="text")
+def test_a_secret_never_comes_out(form: str, signs: str, log_format: str) -> None:
+    secret = form.format(f"hush{signs}hush")
+    with log_in(log_format) as (logger, out), bound_contextvars(deep={"list": [secret, (secret,)], secret: {secret}}):
+        log_failure(logger, secret)
+        logger.info("before %s after", secret)
+    assert "hush" not in out.getvalue()
+    assert "before " in out.getvalue()
+    assert log_format == "text" or [json.loads(line) for line in out.getvalue().splitlines()]
+
+
+@given(log_format=st.sampled_from(["text", "json"]), signs=st.text(max_size=20))
+def test_what_a_mapping_calls_secret_never_comes_out(log_format: str, signs: str) -> None:
+    options = {"user": "ops", "db_password": f"hush{signs}hush", "auth": [{"Token": ["hush"]}], "sig": 907}
+    with log_in(log_format) as (logger, out), bound_contextvars(options=options, api_key="hush"):
+        logger.info("%s", options)
+    assert "hush" not in out.getvalue()
+    assert "'sig': 907" not in out.getvalue().replace('"', "'").partition("options")[2]
+    assert "ops" in out.getvalue()
+
+
+@pytest.mark.parametrize(
+    "hostile", ["://", "://@", "password='", "token=\\", "/services/T", "sig ", "://a:", "lh_0123abcd."]
+)
+def test_a_long_line_is_masked_in_the_time_of_its_length(hostile: str) -> None:
+    started = time.process_time()
+    with log_in("text") as (logger, _):
+        logger.info(hostile * 30_000)
+    assert time.process_time() - started < 2
+
+
+def test_what_goes_round_is_shown() -> None:
+    loop: dict[str, Any] = {"password": "hush"}
+    loop["loop"] = loop
+    with log_in("json") as (logger, out), bound_contextvars(loop=loop):
+        logger.info("round")
+    assert "hush" not in out.getvalue()
+    assert json.loads(out.getvalue())["message"] == "round"
+
+
+def test_what_is_no_secret_is_left_as_it_is() -> None:
+    harmless = (
+        "http://127.0.0.1:8000/a and https://lakehub.a-very-long-label-of-an-example.org: see 12:30 mail@example.org, "
+        "3 tokens, the token of 12 = 3 * 4, no password: design=new, https://hooks.slack.com is down"
     )
     with log_in("text") as (logger, out):
-        logger.info(message)
-    assert message in out.getvalue()
+        logger.info(harmless)
+    assert harmless in out.getvalue()
 
 
 def test_of_what_a_library_adds_to_a_record_only_known_fields_are_shown() -> None:

@@ -30,7 +30,7 @@ def datasets(request: HttpRequest) -> HttpResponse:
     context = {
         "now": now,
         "filters": filters,
-        "found": listing,
+        "listing": listing,
         "page": page,
         "rows": dataset_rows(list(page.object_list), now=now),
         "categories": [category.label.capitalize() for category in Category],

@@ -38,7 +38,7 @@ def gate(request: HttpRequest) -> HttpResponse:
     values = {name: request.GET.get(name, "").strip() for name in QUERY_FIELDS}
     context: dict[str, Any] = {
         **_sidebar_context(request),
-        "said": values,
+        "entered": values,
         "datasets": Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True),
     }
     if values["dataset"]:
@@ -55,7 +55,7 @@ def ask_with_sql(request: HttpRequest) -> HttpResponse:
     """The same for all that a query reads."""
     values = {name: request.POST.get(name, "").strip() for name in ("sql", "dialect", "dc")}
     values["dialect"] = values["dialect"] or "ansi"
-    context: dict[str, Any] = {**_sidebar_context(request), "said": values, "dialects": DIALECTS}
+    context: dict[str, Any] = {**_sidebar_context(request), "entered": values, "dialects": DIALECTS}
     wait_s = 0
     if request.method == "POST":
         try:
@@ -145,7 +145,7 @@ def _answer_context(request: HttpRequest, values: dict[str, str]) -> dict[str, A
     return {
         "dataset": dataset,
         "centers": centers,
-        "said": local,
+        "entered": local,
         "shown": shown,
         "calls": [(answer.data_center, _api_call(data_range, answer), _api_body(answer)) for answer in shown],
     }

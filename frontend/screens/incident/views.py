@@ -33,7 +33,7 @@ def incident_page(request: HttpRequest, pk: int) -> HttpResponse:
     context = {
         "now": now,
         "incident": incident,
-        "told": detail,
+        "detail": detail,
         "life": query.lifecycle_steps(detail),
         "cause": likely_cause(incident, now=now, spans=detail.spans),
         "plot": query.incident_plot(detail, runs, now=now),

@@ -31,7 +31,7 @@ def incidents_behind_score(request: HttpRequest) -> HttpResponse:
     context |= {
         "window": window,
         "scope": scope,
-        "said": DRILLDOWN_NUMBERS[number],
+        "description": DRILLDOWN_NUMBERS[number],
         "kind": FalsePositive(kind).replace("_", " ") if kind in list(FalsePositive) else kind,
         "page": page,
         "rows": incident_query.incident_rows(list(page.object_list), now=now),

@@ -67,7 +67,7 @@ def _parse_since(text: str) -> datetime | None:
 
 def _form_page(request: HttpRequest, values: dict[str, str], errors: dict[str, str] | None = None) -> HttpResponse:
     context: dict[str, Any] = {
-        "said": values,
+        "entered": values,
         "errors": errors or {},
         "categories": Category.choices,
         "data_centers": DataCenter.objects.values_list("name", flat=True),

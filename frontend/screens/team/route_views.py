@@ -88,7 +88,7 @@ def _routes_page(request: HttpRequest, team: Team, form: RouteForm) -> HttpRespo
         "now": wiring.clock.now(),
         "team": team,
         "rows": rows,
-        "told": [
+        "recipients": [
             (recipient.channel, redacted_address(recipient.channel, recipient.address)) for recipient in recipients
         ],
         "form": form,
