@@ -27,12 +27,12 @@ def add_connection(
     problems = Problems()
     owner = find_by_name(problems, "team", Team, team)
     if plugin not in STORAGES:
-        problems.add("plugin", f"There is no source `{plugin}`.{did_you_mean(plugin, STORAGES)}")
+        problems.add("plugin", f"There is no storage `{plugin}`.{did_you_mean(plugin, STORAGES)}")
     problems.raise_if_any()
     assert owner is not None  # a missing one is a problem
-    storage = STORAGES.get(plugin)(url)
-    refuse_guarded_location(storage.location(), by_operator=by_operator)
     try:
+        storage = STORAGES.get(plugin)(url)
+        refuse_guarded_location(storage.location(), by_operator=by_operator, reads_lakes=storage.is_lake)
         storage.tables(1)
     except MetadataUnavailable as error:
         raise Refused.for_fields({"url": str(error)}) from error
