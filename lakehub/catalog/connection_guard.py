@@ -1,30 +1,58 @@
 """What a connection may reach. A source is read with Lakehub's own rights, so it must not lead to what those guard.
 
 Files and SQLite databases of this machine: only below the folders that the operator names in LAKEHUB_SOURCE_ROOTS. The
-operator's own command may name any path. Lakehub's own database, keys and lakes are never a source.
+operator's own command may name any path. For both, Lakehub's own data is never a source, nor is a folder above or below it:
+its database, keys, broker, jobs, static files and staging, and the lakes of the data centers. Two things are the operator's alone:
+
+- another file in LAKEHUB_HOME, where the demonstration keeps the database that it plays;
+- a lake of Lakehub's own by a storage that reads lakes (`hudi`): tables there that others write are monitored so.
+
+A path is judged as the system follows it and as text, `..` cut away: drivers differ in that. It is judged when the connection
+is made; who may write below such a folder later may put a link there.
 """
 
 from __future__ import annotations
 
+import os
+import socket
+from ipaddress import ip_address
 from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 from django.db import connection as own
 
+from lakehub.catalog.models import DataCenter
 from lakehub.catalog.storages import LocalPath, Location, ServerDatabase
 from lakehub.kernel.errors import Refused
 
-_GUARDED_FILES = ("secret_key", "encryption_key", "broker", "static")
+_OWN_FOLDERS = ("broker", "gate-rate", "jobs", "static", "staging")
+_OWN_FILES = ("secret_key", "encryption_key", "beat", "lakehub.db")
+"""And what lies beside them under a longer name: a journal, a draft."""
+_POSTGRESQL_PORT = "5432"
 
 
-def refuse_guarded_location(location: Location | None, *, by_operator: bool) -> None:
-    """Raises Refused. `by_operator`: said by somebody who can read this machine's files anyway."""
-    if isinstance(location, ServerDatabase) and _is_own_database(location):
-        raise Refused.for_fields({"url": "This is Lakehub's own database: it is no source."})
-    if not isinstance(location, LocalPath):
-        return
-    path = location.path.resolve()
-    if _is_guarded_path(path, folder=location.is_folder):
+def refuse_guarded_location(location: Location, *, by_operator: bool, reads_lakes: bool) -> None:
+    """Raises Refused. `by_operator`: said by somebody who can read this machine's files anyway. `reads_lakes`: the storage does."""
+    if isinstance(location, ServerDatabase):
+        if _is_own_database(location):
+            raise Refused.for_fields({"url": "This is Lakehub's own database: it is no source."})
+    elif isinstance(location, LocalPath):
+        for path in {location.path.resolve(), Path(os.path.normpath(location.path)).resolve()}:
+            _refuse_guarded_path(path, location.is_folder, by_operator=by_operator, reads_lakes=reads_lakes)
+    elif not by_operator:
+        raise Refused.for_fields(
+            {"url": f"{location.reason} The operator makes other connections, with `manage.py connect`."}
+        )
+
+
+def _refuse_guarded_path(path: Path, is_folder: bool, *, by_operator: bool, reads_lakes: bool) -> None:
+    guarded = _own_paths()
+    if not by_operator:
+        guarded.append(settings.LAKEHUB_HOME.resolve())
+    if not (by_operator and reads_lakes):
+        guarded += _own_lakes()
+    if _is_beside_own_file(path) or any(_overlap(path, is_folder, place) for place in guarded):
         raise Refused.for_fields({"url": f"{path} holds Lakehub's own data: it is no source."})
     if not by_operator and not any(path.is_relative_to(root) for root in settings.LAKEHUB_SOURCE_ROOTS):
         raise Refused.for_fields(
@@ -35,25 +63,54 @@ def refuse_guarded_location(location: Location | None, *, by_operator: bool) -> 
         )
 
 
-def _is_guarded_path(path: Path, *, folder: bool) -> bool:
-    home = settings.LAKEHUB_HOME
-    guarded = [home / name for name in _GUARDED_FILES]
+def _overlap(path: Path, is_folder: bool, guarded: Path) -> bool:
+    return path.is_relative_to(guarded) or (is_folder and guarded.is_relative_to(path))
+
+
+def _own_files() -> list[Path]:
+    files = [settings.LAKEHUB_HOME / name for name in _OWN_FILES]
     if own.vendor == "sqlite":
-        guarded.append(Path(str(own.settings_dict["NAME"])).resolve())
-    if folder:
-        return any(guarded_path.is_relative_to(path) for guarded_path in guarded)
-    return any(
-        path.is_relative_to(guarded_path)
-        or (path.name.startswith(guarded_path.name) and path.parent == guarded_path.parent)
-        for guarded_path in guarded
-    )
+        files.append(Path(str(own.settings_dict["NAME"])))
+    return [file.resolve() for file in files]
+
+
+def _own_paths() -> list[Path]:
+    folders = [settings.LAKEHUB_HOME / name for name in _OWN_FOLDERS]
+    return [*_own_files(), *(folder.resolve() for folder in (*folders, settings.LAKEHUB_STAGING))]
+
+
+def _is_beside_own_file(path: Path) -> bool:
+    return any(path.parent == file.parent and path.name.lstrip(".").startswith(file.name) for file in _own_files())
+
+
+def _own_lakes() -> list[Path]:
+    """Those of this machine."""
+    uris = map(urlsplit, DataCenter.objects.values_list("lake_uri", flat=True))
+    return [Path(unquote(parts.path)).resolve() for parts in uris if parts.scheme == "file"]
 
 
 def _is_own_database(database: ServerDatabase) -> bool:
     """The same database of the same server, whoever asks."""
     if own.vendor == "sqlite":
         return False
-    own_settings = own.settings_dict
-    return database == ServerDatabase(
-        own_settings["HOST"] or "", str(own_settings["PORT"] or ""), str(own_settings["NAME"])
+    parameters = own.get_connection_params()  # as the driver gets them: also what the URL says behind its `?`
+    hosts = str(parameters.get("hostaddr") or parameters.get("host") or "").split(",")
+    ports = str(parameters.get("port") or _POSTGRESQL_PORT).split(",")
+    return (
+        database.name == str(parameters.get("dbname") or parameters.get("user"))
+        and (database.port or _POSTGRESQL_PORT) in ports
+        and any(_addresses(database.host) & _addresses(host) for host in hosts)
     )
+
+
+def _addresses(host: str) -> set[str]:
+    """Under which a server of that name may be asked for; one for all ways to say this machine."""
+    name = host.lower().rstrip(".")
+    if name in ("", "localhost") or name.startswith(("/", "@")):  # a socket
+        return {"localhost"}
+    try:
+        infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
+    except (OSError, UnicodeError):
+        return {name}
+    ips = {ip_address(str(info[4][0]).partition("%")[0]) for info in infos}
+    return {name} | {"localhost" if ip.is_loopback or ip.is_unspecified else str(ip) for ip in ips}

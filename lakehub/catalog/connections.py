@@ -32,9 +32,9 @@ def add_connection(
         problems.add("plugin", str(unknown))
     problems.raise_if_any()
     assert owner is not None  # a missing one is a problem
-    storage = storage_class(url)
-    refuse_guarded_location(storage.location(), by_operator=by_operator)
     try:
+        storage = storage_class(url)
+        refuse_guarded_location(storage.location(), by_operator=by_operator, reads_lakes=storage.is_lake)
         storage.tables(1)
     except MetadataUnavailable as error:
         raise Refused.for_fields({"url": str(error)}) from error

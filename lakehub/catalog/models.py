@@ -74,9 +74,9 @@ class Dataset(models.Model):
     tier = models.PositiveSmallIntegerField(validators=[MaxValueValidator(5)])
     kind = models.CharField(max_length=20, choices=DatasetKind.choices)
     ingested = models.BooleanField(default=True)
-    """False: monitored where it lies; its metadata is read by a plug-in."""
+    """False: monitored where it lies; its storage reads its metadata."""
     columns = models.JSONField(default=list)
-    """[{name, type, nullable}] as the metadata plug-in last saw them."""
+    """[{name, type, nullable}] as the storage last saw them."""
     primary_key = models.JSONField(default=list, blank=True)
     """Columns that ought to be unique: what the duplicates test counts. Empty: unknown."""
     record_key = models.JSONField(default=list, blank=True)
@@ -183,7 +183,7 @@ class Feed(models.Model):
         constraints: ClassVar = [
             models.CheckConstraint(
                 condition=Q(kind=FeedKind.CONNECTION, connection__isnull=False)
-                | (~Q(kind=FeedKind.CONNECTION) & Q(connection__isnull=True)),
+                | Q(kind__in=(FeedKind.CHANGELOG, FeedKind.PIPELINE), connection__isnull=True),
                 name="feed_of_kind_connection_has_one",
             )
         ]

@@ -7,7 +7,10 @@ from urllib.parse import urlsplit
 
 
 def redacted_url(url: str) -> str:
-    """The URL without password, query and fragment, where secrets may be; `this URL` where it does not parse."""
+    """The URL without password, query and fragment, where secrets may be; `this URL` where it does not parse.
+
+    An `@` behind the host ends a password with a `/`, `?` or `#` in it, which parsers cut there: all of it is left out.
+    """
     try:
         parts = urlsplit(url)
         user, password = parts.username, parts.password
@@ -15,6 +18,8 @@ def redacted_url(url: str) -> str:
         return "this URL (which does not parse)"
     if not parts.scheme:
         return "this URL (which has no scheme)"
+    if "@" in parts.path + parts.query + parts.fragment:
+        return f"{parts.scheme}://…"
     host = parts.netloc.rpartition("@")[2]
     who = f"{user or ''}{':***' if password is not None else ''}@" if "@" in parts.netloc else ""
     return f"{parts.scheme}://{who}{host}{parts.path}{'?…' if parts.query else ''}"

@@ -12,9 +12,14 @@ import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+import sqlalchemy as sa
 
+from lakehub.catalog.connection_guard import refuse_guarded_location
 from lakehub.catalog.metadata import ColumnType, KeyEvidence, MetadataUnavailable, NoSuchTable
-from lakehub.catalog.storages import STORAGES, Storage
+from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
+from lakehub.catalog.storages import STORAGES, LocalPath, Location, ServerDatabase, Storage, UncertainLocation
+from lakehub.kernel.errors import Refused
+from tests.hudi_tables import hudi_table
 
 ROWS = [
     {"tailnum": "N1", "seats": 55, "speed": 1.5},
@@ -58,7 +63,12 @@ def avro(folder: Path) -> tuple[str, str, str]:
     return "files", folder.as_uri(), "*.avro"
 
 
-@pytest.fixture(params=[sql, csv_files, json_lines, parquet, avro], ids=lambda made: made.__name__)
+def hudi(folder: Path) -> tuple[str, str, str]:
+    hudi_table(folder / "planes", {None: pa.Table.from_pylist(ROWS)})
+    return "hudi", folder.as_uri(), "planes"
+
+
+@pytest.fixture(params=[sql, csv_files, json_lines, parquet, avro, hudi], ids=lambda made: made.__name__)
 def at(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Storage, str]:
     make: Callable[[Path], tuple[str, str, str]] = request.param
     plugin, url, table = make(tmp_path)
@@ -112,3 +122,166 @@ def test_a_folder_that_is_not_a_hudi_table_is_said_to_be_none(tmp_path: Path) ->
     (tmp_path / "flights").mkdir()
     with pytest.raises(NoSuchTable, match="flights is not a Hudi table"):
         STORAGES.get("hudi")(tmp_path.as_uri()).describe("flights")
+
+
+PG = "postgresql+psycopg://u:hunter2@db/ops"
+WHERE: list[tuple[str, str, str, Location, StoredTable, tuple[str, str], str]] = [
+    (
+        "sql",
+        PG,
+        "planes",
+        ServerDatabase("db", "5432", "ops"),
+        SqlTable(PG, "planes"),
+        ("postgres://db:5432", "ops.public.planes"),
+        "planes",
+    ),
+    (
+        "sql",
+        "mysql+pymysql://DB:3307/ops",
+        "planes",
+        ServerDatabase("db", "3307", "ops"),
+        SqlTable("mysql+pymysql://DB:3307/ops", "planes"),
+        ("mysql://db:3307", "ops.planes"),
+        "planes",
+    ),
+    (
+        "sql",
+        "sqlite:////data/%23/ops.db",
+        "planes",
+        LocalPath(Path("/data/#/ops.db"), is_folder=False),
+        SqlTable("sqlite:////data/%23/ops.db", "planes"),
+        ("file", "/data/#/ops.db"),
+        "",  # OpenLineage has no name for it
+    ),
+    (
+        "files",
+        "file:///data/a%20b",
+        "planes/*.csv",
+        LocalPath(Path("/data/a b")),
+        Files("file:///data/a%20b/planes/*.csv", "csv"),
+        ("file", "/data/a b/planes"),
+        "planes",
+    ),
+    (
+        "hudi",
+        "file:///lake/dc1/",
+        "planes",
+        LocalPath(Path("/lake/dc1")),
+        HudiCopy("file:///lake/dc1/planes"),
+        ("file", "/lake/dc1/planes"),
+        "planes",
+    ),
+]
+
+
+def test_each_storage_says_where_it_is() -> None:
+    assert {plugin for plugin, *_ in WHERE} == set(STORAGES)
+
+
+@pytest.mark.parametrize(("plugin", "url", "table", "location", "stored", "named", "found"), WHERE)
+def test_where_it_is_and_how_its_table_is_read_and_named(
+    plugin: str,
+    url: str,
+    table: str,
+    location: Location,
+    stored: StoredTable,
+    named: tuple[str, str],
+    found: str,
+) -> None:
+    storage = STORAGES.get(plugin)(url)
+    assert storage.location() == location
+    assert storage.table(table) == stored
+    assert storage.table_in_lineage(*named) == found
+    assert storage.table_in_lineage("kafka", named[1]) == ""
+    assert storage.table_in_lineage(named[0], "/elsewhere/planes") == ""
+
+
+def test_a_storage_that_does_not_say_where_it_is_cannot_be_made() -> None:
+    assert "location" in Storage.__abstractmethods__
+
+
+@pytest.mark.parametrize(
+    ("plugin", "url"),
+    [
+        ("sql", "hunter2"),
+        ("sql", "postgresql://u:p@hunter2:x@h/x"),
+        ("sql", "postgresql://u:p@hunter2@h/x"),
+        ("sql", "postgresql://u:p@hunter2/w@h/x"),
+        ("sql", "sqlite://"),
+        ("sql", "sqlite:///:memory:"),
+        ("sql", "sqlite:///relative.db"),
+        ("sql", "sqlite:///file:/data/ops.db?uri=true"),
+        ("sql", "sqlite:////data/ops.db?mode=rwc"),
+        ("sql", "sqlite:////data/ops.db%00x"),
+        ("sql", "sqlite://host//data/ops.db"),
+        ("sql", "sqlite+aiosqlite:////data/ops.db"),
+        ("sql", "sqlite+pysqlcipher://:hunter2@//data/ops.db"),
+        ("sql", "SQLITE:////data/ops.db"),
+        ("sql", "duckdb:////data/ops.duckdb"),
+        ("sql", "duckdb://host//data/ops.duckdb"),
+        ("sql", "access+pyodbc:///?odbc_connect=x"),
+        ("sql", "mysql+pyodbc://u:hunter2@dsn/x"),
+        ("sql", "postgresql:///x"),
+        ("sql", "postgresql://h"),
+        ("sql", "postgresql:///x?host=127.0.0.1"),
+        ("sql", "postgresql://h/x?host=127.0.0.1"),
+        ("sql", "postgresql://h/x?hostaddr=127.0.0.1"),
+        ("sql", "postgresql://h/x?service=own"),
+        ("sql", "postgresql://h/x?dbname=lakehub"),
+        ("sql", "postgresql://h/x?port=5432"),
+        ("sql", "postgresql://h/x?passfile=/etc/passwd"),
+        ("sql", "postgresql://h/x?sslmode=require&sslmode=disable"),
+        ("sql", "postgresql://h/x?plugin=x"),
+        ("sql", "postgresql://h/host%3D127.0.0.1"),
+        ("sql", "postgresql://h/postgresql:%2F%2F127.0.0.1"),
+        ("sql", "postgresql://h1,127.0.0.1/x"),
+        ("sql", "postgresql://h1:1,127.0.0.1:2/x"),
+        ("sql", "postgresql://%2Ftmp/x"),
+        ("sql", "postgresql://h:99999/x"),
+        ("sql", "postgresql://h:0x/x"),
+        ("sql", "mysql+pymysql://h/x?unix_socket=/run/mysql"),
+        ("sql", "mysql+pymysql://h/x?local_infile=1"),
+        ("sql", "mysql+pymysql://h/x?read_default_file=/etc/my.cnf"),
+        ("sql", "bigquery://project/x?credentials_path=/etc/passwd"),
+        ("files", "/data"),
+        ("files", "file:data"),
+        ("files", "file://[hunter2"),
+        ("files", "file://host/data"),
+        ("files", "file:///data#/../../home"),
+        ("files", "file:///data?/../../home"),
+        ("files", "file:///data#"),
+        ("files", "file:///da\tta"),
+        ("files", "file:///data%00"),
+        ("files", "s3://bucket/data"),
+        ("hudi", "s3a://key:hunter2@bucket/lake"),
+    ],
+)
+def test_a_url_of_which_it_is_not_certain_where_it_leads_is_refused(plugin: str, url: str) -> None:
+    """To everybody but the operator, who may go where drivers lead; what does not parse to the operator too."""
+    try:
+        location = STORAGES.get(plugin)(url).location()
+    except MetadataUnavailable as unavailable:
+        why, cause = str(unavailable), unavailable.__cause__
+    else:
+        assert isinstance(location, UncertainLocation)
+        why, cause = location.reason, None
+        refuse_guarded_location(location, by_operator=True, reads_lakes=False)
+        with pytest.raises(Refused, match="The operator makes other connections"):
+            refuse_guarded_location(location, by_operator=False, reads_lakes=False)
+    assert "hunter2" not in why
+    assert cause is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "sqlite:////allowed/#/../../home/lakehub.db",
+        "sqlite:////allowed/;x?",
+        "sqlite+pysqlite:////allowed/a%2F..%2Fb",
+        "sqlite:////a@b/c",
+    ],
+)
+def test_the_path_of_a_database_is_the_one_that_sqlalchemy_opens(url: str) -> None:
+    place = STORAGES.get("sql")(url).location()
+    assert isinstance(place, LocalPath)
+    assert str(place.path) == sa.make_url(url).database

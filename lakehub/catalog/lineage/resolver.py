@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from lakehub.catalog.lineage import TableName
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
-from lakehub.catalog.storages import Storage
 
 OWN_NAMESPACE = "lakehub"
 """The namespace whose names are datasets."""
@@ -19,7 +16,7 @@ class Resolver:
     """Made from the catalog once, for many names. The namespace may be a connection's own name, or OpenLineage's for it."""
 
     def __init__(self) -> None:
-        self._storages = list(_usable_storages())
+        self._connections = list(Connection.objects.order_by("name"))
         live = Dataset.objects.filter(offboarded_at=None)
         self._by_name = {dataset.name: dataset for dataset in live}
         feeds = Feed.objects.filter(dataset__in=live, connection__isnull=False).values_list(
@@ -31,13 +28,8 @@ class Resolver:
 
     def table(self, table_name: TableName) -> tuple[Connection | None, str]:
         """The connection that reads it, and what it calls it."""
-        for connection, storage in self._storages:
-            object_name = (
-                table_name.name
-                if table_name.namespace == connection.name
-                else storage.table_in_lineage(table_name.namespace, table_name.name)
-            )
-            if object_name:
+        for connection in self._connections:
+            if object_name := _object_name(connection, table_name):
                 return connection, object_name
         return None, ""
 
@@ -50,10 +42,14 @@ class Resolver:
         return None if connection is None else self._fed.get((connection.pk, table))
 
 
-def _usable_storages() -> Iterator[tuple[Connection, Storage]]:
-    for connection in Connection.objects.order_by("name"):
-        with suppress(MetadataUnavailable):  # whoever reads there says so
-            yield connection, connection.storage
+def _object_name(connection: Connection, table_name: TableName) -> str:
+    """Empty also where it is not certain where the connection leads: it is found by its own name only."""
+    if table_name.namespace == connection.name:
+        return table_name.name
+    try:
+        return connection.storage.table_in_lineage(table_name.namespace, table_name.name)
+    except MetadataUnavailable:
+        return ""
 
 
 def _path_of_uri(uri: str) -> str:

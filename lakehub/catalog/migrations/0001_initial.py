@@ -179,7 +179,7 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='feed',
-            constraint=models.CheckConstraint(condition=models.Q(models.Q(('connection__isnull', False), ('kind', 'connection')), models.Q(models.Q(('kind', 'connection'), _negated=True), ('connection__isnull', True)), _connector='OR'), name='feed_of_kind_connection_has_one'),
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('connection__isnull', False), ('kind', 'connection')), models.Q(('connection__isnull', True), ('kind__in', ('changelog', 'pipeline'))), _connector='OR'), name='feed_of_kind_connection_has_one'),
         ),
         migrations.AddConstraint(
             model_name='graceperiod',

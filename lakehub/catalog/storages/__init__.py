@@ -14,7 +14,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from lakehub.catalog.metadata import KeyEvidence, TableMetadata
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, TableMetadata
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.registry import Registry, UnknownPlugin
 
@@ -29,14 +29,21 @@ class LocalPath:
 
 @dataclass(frozen=True)
 class ServerDatabase:
-    """A database of a server."""
+    """A database of a server, or what else a server keeps; `port` is empty where the URL leaves it to the driver."""
 
     host: str
     port: str
     name: str
 
 
-Location: TypeAlias = LocalPath | ServerDatabase
+@dataclass(frozen=True)
+class UncertainLocation:
+    """Somewhere: the URL may lead elsewhere than it seems. `reason` is for people."""
+
+    reason: str
+
+
+Location: TypeAlias = LocalPath | ServerDatabase | UncertainLocation
 """Where a URL leads, for whoever guards what may be read."""
 
 
@@ -67,12 +74,18 @@ class Storage(ABC):
     def table(self, table: str) -> StoredTable:
         """In the form in which an engine reads it; nothing is looked up."""
 
-    def location(self) -> Location | None:
-        """Where the URL leads; None where that is neither this machine nor a server that keeps databases."""
-        return None
+    @abstractmethod
+    def location(self) -> Location:
+        """Where the URL leads, by the same reading of it by which data is read there: the guard of connections asks.
+
+        Raises MetadataUnavailable where that is not certain; nothing of a password is in its message.
+        """
 
     def table_in_lineage(self, namespace: str, name: str) -> str:
-        """What this storage calls the table that OpenLineage names so; empty where it is none of this URL."""
+        """What this storage calls the table that OpenLineage names so; empty where it is none of this URL.
+
+        Raises MetadataUnavailable as `location` does.
+        """
         place = self.location()
         if namespace != "file" or not isinstance(place, LocalPath):
             return ""
@@ -107,6 +120,22 @@ def table_hint(plugin: str) -> str:
         return ""
 
 
-def local_path(url: str) -> Path:
-    """The path of a URL such as file:///data."""
-    return Path(unquote(urlsplit(url).path))
+def local_path(url: str, scheme: str = "file") -> Path:
+    """The path of a URL such as file:///data. Raises MetadataUnavailable for any other form, which others may read otherwise."""
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        parts = urlsplit("")
+    path = unquote(parts.path)
+    if (
+        parts.scheme != scheme
+        or parts.netloc
+        or "#" in url
+        or "?" in url
+        or not path.startswith("/")
+        or not (url + path).isprintable()
+    ):
+        raise MetadataUnavailable(
+            f"The URL is not that of a folder of this machine. Write {scheme}:///data; in a name %23 for # and %3F for ?."
+        )
+    return Path(path)

@@ -45,10 +45,6 @@ class FilesStorage(Storage):
 
     table_hint = "or a pattern such as orders/*.parquet"
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self._folder = local_path(url)
-
     def tables(self, limit: int) -> Sequence[str]:
         """One glob for each ending in each folder."""
         looked_at = islice(self._folder.glob("**/*"), MAX_FILES)
@@ -68,6 +64,10 @@ class FilesStorage(Storage):
 
     def location(self) -> LocalPath:
         return LocalPath(self._folder)
+
+    @property
+    def _folder(self) -> Path:
+        return local_path(self.url)
 
     def _files(self, table: str) -> tuple[list[Path], str]:
         if not self._folder.is_dir():

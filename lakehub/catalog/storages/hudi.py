@@ -20,10 +20,6 @@ class HudiStorage(Storage):
 
     is_lake = True
 
-    def __init__(self, url: str) -> None:
-        super().__init__(url)
-        self._root = local_path(url)
-
     def tables(self, limit: int) -> Sequence[str]:
         return sorted(folder.name for folder in self._root.glob("*") if (folder / _PROPERTIES_FILE).is_file())[:limit]
 
@@ -42,6 +38,10 @@ class HudiStorage(Storage):
 
     def location(self) -> LocalPath:
         return LocalPath(self._root)
+
+    @property
+    def _root(self) -> Path:
+        return local_path(self.url)
 
     def _slices(self, table: str) -> list[Path]:
         folder = self._root / table

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote, urlsplit
 
 import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
@@ -21,7 +20,8 @@ from lakehub.catalog.metadata import (
     TableMetadata,
 )
 from lakehub.catalog.metadata.tables import SqlTable
-from lakehub.catalog.storages import LocalPath, Location, ServerDatabase, Storage
+from lakehub.catalog.storages import Location, Storage
+from lakehub.catalog.storages.sql_urls import database_location, openlineage_address, parse_url
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 
@@ -35,10 +35,6 @@ _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.LargeBinary, ColumnType.BINARY),
     (sa.String, ColumnType.STRING),
 )
-
-
-_OPENLINEAGE_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql"}
-_PORTS = {"postgres": 5432, "mysql": 3306}
 
 
 class SqlStorage(Storage):
@@ -79,10 +75,7 @@ class SqlStorage(Storage):
         return SqlTable(self.url, table)
 
     def location(self) -> Location:
-        parts = urlsplit(self.url)
-        if parts.scheme.partition("+")[0] == "sqlite":
-            return LocalPath(Path(unquote(parts.path.removeprefix("/"))), is_folder=False)
-        return ServerDatabase(parts.hostname or "", str(parts.port or ""), parts.path.strip("/"))
+        return database_location(self.url)
 
     def table_in_lineage(self, namespace: str, name: str) -> str:
         server, database = openlineage_address(self.url)
@@ -94,9 +87,7 @@ class SqlStorage(Storage):
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
         try:
-            url = sa.make_url(self.url)
-            engine = sa.create_engine(url, poolclass=sa.NullPool, **_read_only_options(url))
-            with engine.connect() as connection:
+            with self._open() as connection:
                 yield connection
         except (NoSuchModuleError, ImportError) as error:
             raise MetadataUnavailable(f"This kind of database has no driver here: {error}.") from None
@@ -106,16 +97,15 @@ class SqlStorage(Storage):
                 f"The database at {redacted_url(self.url)} cannot be read: {cause}. Check its URL, and that it is up."
             ) from error
 
-
-def openlineage_address(url: str) -> tuple[str, str]:
-    """(`postgres://host:5432`, `database`): OpenLineage's name for a server. Empty for a database without one."""
-    parts = urlsplit(url)
-    kind = parts.scheme.partition("+")[0]
-    scheme = _OPENLINEAGE_SCHEMES.get(kind, kind)
-    if not parts.hostname:
-        return "", ""
-    port = parts.port or _PORTS.get(scheme)
-    return f"{scheme}://{parts.hostname}{f':{port}' if port else ''}", parts.path.strip("/")
+    def _open(self) -> sa.Connection:
+        url = parse_url(self.url)
+        try:
+            return sa.create_engine(url, poolclass=sa.NullPool, **_read_only_options(url)).connect()
+        except (ValueError, TypeError, LookupError, AttributeError) as error:  # what drivers raise for a bad parameter
+            raise MetadataUnavailable(
+                f"The driver does not understand {redacted_url(self.url)} ({type(error).__name__}). "
+                "Check the parameters behind its `?`."
+            ) from None
 
 
 def _read_only_options(url: sa.URL) -> dict[str, object]:

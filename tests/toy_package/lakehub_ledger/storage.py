@@ -22,7 +22,7 @@ class LedgerStorage(Storage):
     table_hint = "the name of a ledger without its ending"
 
     def tables(self, limit: int) -> Sequence[str]:
-        return sorted(file.stem for file in local_path(self.url).glob("*.ledger"))[:limit]
+        return sorted(file.stem for file in local_path(self.url, "ledger").glob("*.ledger"))[:limit]
 
     def describe(self, table: str) -> TableMetadata:
         columns = columns_of(self.table(table))
@@ -33,10 +33,10 @@ class LedgerStorage(Storage):
         return KeyEvidence(len(keys), len(set(keys)), 0)
 
     def table(self, table: str) -> LedgerTable:
-        return LedgerTable(local_path(self.url) / f"{table}.ledger")
+        return LedgerTable(local_path(self.url, "ledger") / f"{table}.ledger")
 
     def location(self) -> LocalPath:
-        return LocalPath(local_path(self.url))
+        return LocalPath(local_path(self.url, "ledger"))
 
 
 def columns_of(table: LedgerTable) -> dict[str, str]:

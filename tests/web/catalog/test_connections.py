@@ -11,8 +11,10 @@ from django.core.exceptions import ImproperlyConfigured
 from django.db import connection as own
 
 from lakehub.catalog import connections
+from lakehub.catalog.connection_guard import refuse_guarded_location
 from lakehub.catalog.encrypted_fields import encrypt_text, keyed_digest
 from lakehub.catalog.models import Connection
+from lakehub.catalog.storages.sql import SqlStorage
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 
@@ -63,6 +65,121 @@ def test_lakehubs_own_database_is_no_source(settings: Any, tmp_path: Path, monke
     for file in ("lakehub.db", "lakehub.db-wal", "x/../lakehub.db"):
         with pytest.raises(Refused, match="own data"):
             connect(f"sqlite:///{tmp_path / file}", by_operator=True)
+
+
+def test_a_hash_in_the_path_does_not_hide_where_it_leads(file: Path, settings: Any) -> None:
+    settings.LAKEHUB_SOURCE_ROOTS = [file.parent / "allowed"]
+    (file.parent / "allowed" / "#").mkdir(parents=True)
+    with pytest.raises(Refused, match="not below a folder"):
+        connect(f"sqlite:///{file.parent}/allowed/#/../../ops.db")
+
+
+def test_a_link_is_followed_and_a_path_is_read_as_text_too(file: Path, settings: Any) -> None:
+    """`link/..` is above what the link leads to for the system, and above the link for what reads a path as text."""
+    allowed, deep = file.parent / "allowed", file.parent / "allowed" / "a" / "b"
+    deep.mkdir(parents=True)
+    (allowed / "ops.db").symlink_to(file)
+    (file.parent / "link").symlink_to(deep)
+    (allowed / "a" / "ops.db").write_bytes(file.read_bytes())
+    settings.LAKEHUB_SOURCE_ROOTS = [allowed]
+    for path in (allowed / "ops.db", file.parent / "link" / ".." / "ops.db"):
+        with pytest.raises(Refused, match="not below a folder"):
+            connect(f"sqlite:///{path}")
+
+
+OWN_FOLDERS = ["broker", "broker/queue", "gate-rate", "jobs", "static", "staging"]
+
+
+@pytest.mark.parametrize("folder", OWN_FOLDERS)
+@pytest.mark.parametrize("plugin", ["files", "hudi"])
+def test_what_lies_below_lakehubs_own_folders_is_no_source(folder: str, plugin: str, settings: Any) -> None:
+    with pytest.raises(Refused, match="own data"):
+        connect((settings.LAKEHUB_HOME / folder / "below").as_uri(), plugin=plugin, by_operator=True)
+
+
+def test_the_home_is_the_operators_but_for_what_is_lakehubs_own(settings: Any, tmp_path: Path, file: Path) -> None:
+    settings.LAKEHUB_HOME = tmp_path
+    settings.LAKEHUB_SOURCE_ROOTS = [tmp_path]
+    with pytest.raises(Refused, match="own data"):
+        connect(f"sqlite:///{file}")
+    for name in ("beat.db", "secret_key", ".encryption_key.12.ab", "lakehub.db-journal", "jobs/x.db"):
+        with pytest.raises(Refused, match="own data"):
+            connect(f"sqlite:///{tmp_path / name}", by_operator=True)
+    assert connect(f"sqlite:///{file}", by_operator=True).pk
+
+
+@pytest.mark.parametrize("place", ["", "flights", ".."])
+def test_a_lake_of_lakehubs_own_is_monitored_by_the_operators_word_only(
+    place: str, tmp_path: Path, settings: Any
+) -> None:
+    settings.LAKEHUB_SOURCE_ROOTS = [tmp_path]
+    lake = tmp_path / "lakes" / "dc1"
+    (lake / "flights").mkdir(parents=True)
+    make.data_center("dc0", "s3a://lake/dc0")
+    make.data_center("dc1", lake.as_uri())
+    url = (lake / place).resolve().as_uri()
+    for plugin, by_operator in (("files", True), ("files", False), ("hudi", False)):
+        with pytest.raises(Refused, match="own data"):
+            connect(url, plugin=plugin, by_operator=by_operator)
+    assert connect(url, plugin="hudi", by_operator=True).pk
+
+
+def test_a_lake_of_somebody_else_is_monitored(tmp_path: Path, settings: Any) -> None:
+    settings.LAKEHUB_SOURCE_ROOTS = [tmp_path]
+    make.data_center("dc1", (tmp_path / "lakes").as_uri())
+    (tmp_path / "theirs").mkdir()
+    assert connect((tmp_path / "theirs").as_uri(), plugin="hudi").pk
+
+
+def on_postgresql(monkeypatch: pytest.MonkeyPatch, **parameters: str) -> None:
+    monkeypatch.setattr(own, "vendor", "postgresql")
+    monkeypatch.setattr(own, "get_connection_params", lambda: parameters)
+
+
+@pytest.mark.parametrize("own_host", ["", "localhost", "127.0.0.1", "::1", "/run/postgresql", "db.invalid,localhost"])
+@pytest.mark.parametrize("host", ["localhost", "LOCALHOST.", "127.0.0.1", "127.1", "[::1]", "127.0.0.2", "0.0.0.0"])
+@pytest.mark.parametrize("own_port", ["", "5432"])
+def test_lakehubs_own_database_is_known_under_each_name(
+    host: str, own_host: str, own_port: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parameters = {"dbname": "lakehub", "host": own_host, "port": own_port}
+    location = [SqlStorage(f"postgresql://u@{host}{port}/lakehub").location() for port in ("", ":5432")]
+    with monkeypatch.context() as patch:
+        on_postgresql(patch, **parameters)
+        for place in location:
+            with pytest.raises(Refused, match="own database"):
+                refuse_guarded_location(place, by_operator=True, reads_lakes=False)
+
+
+@pytest.mark.parametrize("address", ["localhost:5433/lakehub", "localhost/ops", "db.invalid/lakehub"])
+def test_another_database_of_this_machine_is_a_source(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    location = SqlStorage(f"postgresql://u@{address}").location()
+    with monkeypatch.context() as patch:
+        on_postgresql(patch, dbname="lakehub", host="localhost", port="")
+        refuse_guarded_location(location, by_operator=False, reads_lakes=False)
+
+
+@pytest.mark.parametrize(
+    ("plugin", "url"),
+    [
+        ("sql", "postgresql+psycopg://u:pa/ss@127.0.0.1:1/x"),
+        ("sql", "postgresql+psycopg://u:pa#ss@127.0.0.1:1/x"),
+        ("sql", "postgresql+psycopg://u:pa?ss@127.0.0.1:1/x"),
+        ("sql", "postgresql+psycopg://u:1@pa:ss@127.0.0.1:1/x"),
+        ("sql", "postgresql+psycopg://u:1@pa@ss@127.0.0.1:1/x"),
+        ("sql", "postgresql+psycopg://u:1@pa/ss@127.0.0.1:1/x"),
+        ("sql", "mysql+pymysql://u:pa/ss@127.0.0.1:1/x?connect_timeout=pa"),
+        ("sql", "mysql+pymysql://u:pa/ss@127.0.0.1:1/x?charset=pa"),
+        ("files", "file://[pa"),
+        ("hudi", "file://pa:ss@host:port/"),
+    ],
+)
+def test_a_url_that_does_not_parse_is_refused_without_its_password(plugin: str, url: str) -> None:
+    with pytest.raises(Refused) as caught:
+        connect(url, plugin=plugin, by_operator=True)
+    assert list(caught.value.fields) == ["url"]
+    for part in ("pa/", "pa#", "pa?", "pa:", "pa@", "`pa", "'pa", '"pa', "ss@", "ss:", "[pa"):
+        assert part not in str(caught.value)
 
 
 def test_an_unknown_plugin_and_a_driver_that_is_not_there_are_told() -> None:

@@ -19,7 +19,7 @@ from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.lineage import LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
 from lakehub.catalog.lineage.events import EventFolderSource
 from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
-from lakehub.catalog.storages.sql import openlineage_address
+from lakehub.catalog.storages.sql_urls import openlineage_address
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import Registry
 from tests import factories as make
@@ -124,6 +124,8 @@ def test_a_source_that_lost_its_events_takes_nothing_along(ops: Path) -> None:
     [
         ("postgresql+psycopg://me:secret@db.example.org/ops", ("postgres://db.example.org:5432", "ops")),
         ("mysql+pymysql://db:3307/ops", ("mysql://db:3307", "ops")),
+        ("postgresql://me:sec#ret@DB/ops", ("postgres://db:5432", "ops")),
+        ("mariadb+pymysql://[::1]/ops", ("mysql://[::1]:3306", "ops")),
         ("sqlite:////tmp/ops.db", ("", "tmp/ops.db")),
     ],
 )
@@ -148,6 +150,30 @@ def test_names_of_open_lineage_are_found(ops: Path) -> None:
     assert matches["ops.public.raw"] == ("pg", "raw")
     assert matches["/lake/dc1/hourly"] == ("lake", "hourly")
     assert known_edges() == {f"{weather} → delays one to one"}
+
+
+@pytest.mark.parametrize(
+    ("plugin", "url"),
+    [
+        ("sql", "postgresql://u:p@ss:w0rd@h/x"),
+        ("sql", "postgresql://u:pa/ss@h:1/x"),
+        ("sql", "hunter2"),
+        ("files", "file://[hunter2"),
+        ("hudi", "s3a://lake/dc1"),
+    ],
+)
+def test_a_url_that_is_not_understood_does_not_stop_the_rest(ops: Path, plugin: str, url: str) -> None:
+    make.connection("a-bad", url=url, plugin=plugin)
+    make.connection("pg", url="postgresql://db/ops")
+    raw = (TableName("a-bad", "raw"), TableName("file", "/lake/x"))
+    links = {TableLink(upstream, TableName("ops", "flights")) for upstream in raw}
+    links.add(TableLink(TableName("postgres://db:5432", "ops.public.raw"), TableName("ops", "delays")))
+    links.add(TableLink(TableName("ops", "flights"), TableName("ops", "delays")))
+    edges.replace_lineage(LineageSnapshot(frozenset(links)), source="file", now=NOW)
+    assert known_edges() == {"flights → delays"}
+    connections = {str(row): str(row.connection) for row in LineageTable.objects.exclude(name="flights")}
+    assert connections["a-bad/raw"] == "a-bad"
+    assert connections["postgres://db:5432/ops.public.raw"] == "pg"
 
 
 # The look at the tables

@@ -40,6 +40,13 @@ def test_a_connection_is_set_exactly_for_the_kind_connection(kind: FeedKind, con
         feed.save()
 
 
+@pytest.mark.parametrize("connected", [True, False])
+def test_a_kind_that_is_none_is_not_stored(connected: bool) -> None:
+    connection = make.connection() if connected else None
+    with pytest.raises(IntegrityError, match="feed_of_kind_connection_has_one"):
+        Feed.objects.create(dataset=make.dataset(), kind="foo", connection=connection, object="flights")
+
+
 @pytest.mark.parametrize(
     ("kind", "source_name", "address"),
     [
