@@ -148,7 +148,7 @@ def test_lakehubs_own_database_is_known_under_each_name(
         on_postgresql(patch, **parameters)
         for place in location:
             with pytest.raises(Refused, match="own database"):
-                refuse_guarded_location(place, by_operator=True, reads_lakes=False)
+                refuse_guarded_location(place, by_operator=True, lake_uris=[])
 
 
 @pytest.mark.parametrize("address", ["localhost:5433/lakehub", "localhost/ops", "db.invalid/lakehub"])
@@ -156,12 +156,12 @@ def test_another_database_of_this_machine_is_a_source(address: str, monkeypatch:
     location = SqlStorage(f"postgresql://u@{address}").location()
     with monkeypatch.context() as patch:
         on_postgresql(patch, dbname="lakehub", host="localhost", port="")
-        refuse_guarded_location(location, by_operator=False, reads_lakes=False)
+        refuse_guarded_location(location, by_operator=False, lake_uris=[])
 
 
 def test_a_storage_that_does_not_say_where_it_leads_is_refused() -> None:
     with pytest.raises(Refused, match="does not say where"):
-        refuse_guarded_location(None, by_operator=True, reads_lakes=False)  # type: ignore[arg-type]
+        refuse_guarded_location(None, by_operator=True, lake_uris=[])  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
