@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import os
 import socket
+from collections.abc import Iterable, Sequence
 from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
@@ -22,7 +23,6 @@ from urllib.parse import unquote, urlsplit
 from django.conf import settings
 from django.db import connection as own
 
-from lakehub.catalog.models import DataCenter
 from lakehub.catalog.storages import LocalPath, Location, ServerDatabase
 from lakehub.kernel.errors import Refused
 
@@ -32,26 +32,25 @@ _OWN_FILES = ("secret_key", "encryption_key", "beat", "lakehub.db")
 _POSTGRESQL_PORT = "5432"
 
 
-def refuse_guarded_location(location: Location, *, by_operator: bool, reads_lakes: bool) -> None:
-    """Raises Refused. `by_operator`: said by somebody who can read this machine's files anyway. `reads_lakes`: the storage does."""
+def refuse_guarded_location(location: Location, *, by_operator: bool, lake_uris: Iterable[str]) -> None:
+    """Raises Refused. `by_operator`: said by somebody who can read this machine's files anyway. `lake_uris`: lakes to guard."""
     if isinstance(location, ServerDatabase):
         if _is_own_database(location):
             raise Refused.for_fields({"url": "This is Lakehub's own database: it is no source."})
     elif isinstance(location, LocalPath):
-        for path in {location.path.resolve(), Path(os.path.normpath(location.path)).resolve()}:
-            _refuse_guarded_path(path, location.is_folder, by_operator=by_operator, reads_lakes=reads_lakes)
+        lakes = _lake_folders(lake_uris)
+        for path in (location.path, os.path.normpath(location.path)):
+            _refuse_guarded_path(Path(os.path.realpath(path)), location.is_folder, by_operator=by_operator, lakes=lakes)
     elif not by_operator:
         raise Refused.for_fields(
             {"url": f"{location.reason} The operator makes other connections, with `manage.py connect`."}
         )
 
 
-def _refuse_guarded_path(path: Path, is_folder: bool, *, by_operator: bool, reads_lakes: bool) -> None:
-    guarded = _own_paths()
+def _refuse_guarded_path(path: Path, is_folder: bool, *, by_operator: bool, lakes: Sequence[Path]) -> None:
+    guarded = [*_own_paths(), *lakes]
     if not by_operator:
         guarded.append(settings.LAKEHUB_HOME.resolve())
-    if not (by_operator and reads_lakes):
-        guarded += _own_lakes()
     if _is_beside_own_file(path) or any(_overlap(path, is_folder, place) for place in guarded):
         raise Refused.for_fields({"url": f"{path} holds Lakehub's own data: it is no source."})
     if not by_operator and not any(path.is_relative_to(root) for root in settings.LAKEHUB_SOURCE_ROOTS):
@@ -83,10 +82,9 @@ def _is_beside_own_file(path: Path) -> bool:
     return any(path.parent == file.parent and path.name.lstrip(".").startswith(file.name) for file in _own_files())
 
 
-def _own_lakes() -> list[Path]:
-    """Those of this machine."""
-    uris = map(urlsplit, DataCenter.objects.values_list("lake_uri", flat=True))
-    return [Path(unquote(parts.path)).resolve() for parts in uris if parts.scheme == "file"]
+def _lake_folders(uris: Iterable[str]) -> list[Path]:
+    """Of the lakes that lie on this machine."""
+    return [Path(unquote(parts.path)).resolve() for parts in map(urlsplit, uris) if parts.scheme == "file"]
 
 
 def _is_own_database(database: ServerDatabase) -> bool:

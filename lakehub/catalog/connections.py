@@ -10,7 +10,7 @@ from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.connection_guard import refuse_guarded_location
 from lakehub.catalog.metadata import MetadataUnavailable
-from lakehub.catalog.models import Connection
+from lakehub.catalog.models import Connection, DataCenter
 from lakehub.catalog.storages import STORAGES
 from lakehub.catalog.validation import Problems, find_by_name, save_validated
 from lakehub.kernel.errors import Refused
@@ -34,7 +34,9 @@ def add_connection(
     assert owner is not None  # a missing one is a problem
     try:
         storage = storage_class(url)
-        refuse_guarded_location(storage.location(), by_operator=by_operator, reads_lakes=storage.is_lake)
+        may_read_lakes = by_operator and storage.is_lake
+        lake_uris = [] if may_read_lakes else list(DataCenter.objects.values_list("lake_uri", flat=True))
+        refuse_guarded_location(storage.location(), by_operator=by_operator, lake_uris=lake_uris)
         storage.tables(1)
     except MetadataUnavailable as error:
         raise Refused.for_fields({"url": str(error)}) from error

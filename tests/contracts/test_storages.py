@@ -178,7 +178,7 @@ def test_each_storage_says_where_it_is() -> None:
     assert {plugin for plugin, *_ in WHERE} == set(STORAGES)
 
 
-@pytest.mark.parametrize(("plugin", "url", "table", "location", "stored", "named", "found"), WHERE)
+@pytest.mark.parametrize(("plugin", "url", "table", "location", "stored", "named", "types"), WHERE)
 def test_where_it_is_and_how_its_table_is_read_and_named(
     plugin: str,
     url: str,
@@ -186,12 +186,12 @@ def test_where_it_is_and_how_its_table_is_read_and_named(
     location: Location,
     stored: StoredTable,
     named: tuple[str, str],
-    found: str,
+    types: str,
 ) -> None:
     storage = STORAGES.get(plugin)(url)
     assert storage.location() == location
     assert storage.table(table) == stored
-    assert storage.table_in_lineage(*named) == found
+    assert storage.table_in_lineage(*named) == types
     assert storage.table_in_lineage("kafka", named[1]) == ""
     assert storage.table_in_lineage(named[0], "/elsewhere/planes") == ""
 
@@ -265,9 +265,9 @@ def test_a_url_of_which_it_is_not_certain_where_it_leads_is_refused(plugin: str,
     else:
         assert isinstance(location, UncertainLocation)
         why, cause = location.reason, None
-        refuse_guarded_location(location, by_operator=True, reads_lakes=False)
+        refuse_guarded_location(location, by_operator=True, lake_uris=[])
         with pytest.raises(Refused, match="The operator makes other connections"):
-            refuse_guarded_location(location, by_operator=False, reads_lakes=False)
+            refuse_guarded_location(location, by_operator=False, lake_uris=[])
     assert "hunter2" not in why
     assert cause is None
 

@@ -19,6 +19,7 @@ from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema, evolve_schema
 from ingestion.sources import Chunk, SourceConfig, SourceError, SourceReading
 from ingestion.sources.files.formats import FORMATS, Format
+from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 
 
@@ -112,7 +113,7 @@ def _open_folder(url: str) -> tuple[fs.FileSystem, str]:
         filesystem, path = fs.FileSystem.from_uri(uri)
         there = filesystem.get_file_info(path).type
     except (pa.ArrowInvalid, OSError) as problem:
-        raise SourceError(f"The folder {url} cannot be reached: {problem}.") from None
+        raise SourceError(f"The folder {redacted_url(url)} cannot be reached: {type(problem).__name__}.") from None
     if there != fs.FileType.Directory:
         raise SourceError(f"There is no folder {path}. Check the connection's URL.")
     return filesystem, path.rstrip("/")

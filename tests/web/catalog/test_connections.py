@@ -148,7 +148,7 @@ def test_lakehubs_own_database_is_known_under_each_name(
         on_postgresql(patch, **parameters)
         for place in location:
             with pytest.raises(Refused, match="own database"):
-                refuse_guarded_location(place, by_operator=True, reads_lakes=False)
+                refuse_guarded_location(place, by_operator=True, lake_uris=[])
 
 
 @pytest.mark.parametrize("address", ["localhost:5433/lakehub", "localhost/ops", "db.invalid/lakehub"])
@@ -156,7 +156,7 @@ def test_another_database_of_this_machine_is_a_source(address: str, monkeypatch:
     location = SqlStorage(f"postgresql://u@{address}").location()
     with monkeypatch.context() as patch:
         on_postgresql(patch, dbname="lakehub", host="localhost", port="")
-        refuse_guarded_location(location, by_operator=False, reads_lakes=False)
+        refuse_guarded_location(location, by_operator=False, lake_uris=[])
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.lineage import LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
 from lakehub.catalog.lineage.events import EventFolderSource
 from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
-from lakehub.catalog.storages.sql_urls import openlineage_address
+from lakehub.catalog.storages.sql.urls import openlineage_address
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import Registry
 from tests import factories as make

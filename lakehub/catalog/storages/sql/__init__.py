@@ -21,7 +21,7 @@ from lakehub.catalog.metadata import (
 )
 from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.catalog.storages import Location, Storage
-from lakehub.catalog.storages.sql_urls import database_location, openlineage_address, parse_url
+from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 
