@@ -87,7 +87,7 @@ def test_a_source_from_outside_the_tree_runs_from_the_zip(tmp_path: Path) -> Non
     program = (
         "import lakehub, sys; assert '.zip' in lakehub.__file__, lakehub.__file__\n"
         "from ingestion.sources import SourceConfig; from lakehub_ledger.source import LedgerSource\n"
-        f"source = LedgerSource(SourceConfig({tmp_path.as_uri()!r}, 'payments'))\n"
+        f"source = LedgerSource(SourceConfig('ledger://{tmp_path}', 'payments'))\n"
         "print(sum(chunk.rows for chunk in source.snapshot().chunks), 'django' in sys.modules)"
     )
     path = f"{build_code_zip(tmp_path)}:{outside}"
