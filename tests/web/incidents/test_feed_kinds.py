@@ -8,6 +8,7 @@ from django.test import Client
 from incidents.lifecycle import backfills
 from incidents.models import Incident
 from incidents.record.likely_cause import CauseKind, LikelyCause, likely_cause
+from incidents.record.texts import spans_with_details
 from ingestion.models import JobRun
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import Dataset, Feed, FeedKind
@@ -37,7 +38,7 @@ def failing(dataset: Dataset, category: Category = Category.FRESHNESS, over: Int
 
 
 def cause(incident: Incident) -> LikelyCause:
-    return likely_cause(incident, now=NOW)
+    return likely_cause(incident, now=NOW, spans=spans_with_details(incident))
 
 
 @pytest.mark.parametrize("kind", FeedKind)
