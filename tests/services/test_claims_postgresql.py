@@ -49,7 +49,7 @@ meeting = Unit.objects.filter(copy=copy, start__lt=NOW - 2 * DAY, end__gt=NOW - 
 for name, code in {
     "claim": lambda: claims.claim_due_units(now=NOW, worker="a"),
     "judge": lambda: reevaluate_due_units(now=NOW),
-    "touched": lambda: retests.claim_touched_partitions(now=NOW),
+    "touched": lambda: touched_partitions.claim_touched_partitions(now=NOW),
     "overlap": lambda: list(meeting),
 }.items():
     with transaction.atomic():

@@ -32,6 +32,7 @@ MANY_FAIL = """
 from tests.web.incidents.failing_dataset import FailingDataset
 call_command("migrate", run_syncdb=True, verbosity=0)
 stage = FailingDataset()
+factories.feed(stage.dataset)
 for number in range(1, 15):
     for where in ("dc1", "dc2"):
         stage.fails(day(f"2026-11-{number:02}"), where)
@@ -71,6 +72,7 @@ call_command("migrate", run_syncdb=True, verbosity=0)
 wiring.clock.now = lambda: NOW
 OUTCOMES = {}
 stage = FailingDataset()
+factories.feed(stage.dataset)
 bases = iter(range(400))
 ana, ben = (factories.user(name) for name in ("ana", "ben"))
 browsers = {}
