@@ -11,7 +11,7 @@ from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import JobInput
 from ingestion.runs.job_specs import feed_options
 from ingestion.spark.contract.job_kinds import READING_KINDS
-from lakehub.catalog.models import DatasetCopy, Feed
+from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import BEGINNING, Interval, union
 from lakehub.kernel.partitions import parse_partition_name, partition_at
@@ -20,7 +20,7 @@ from lakehub.kernel.suggest import did_you_mean
 
 def inputs_of_run(run: JobRun, *, now: datetime) -> list[JobInput]:
     """In the run's own data center. Raises Refused where the feed names what is not there."""
-    feed: Feed | None = getattr(run.copy.dataset, "feed", None)
+    feed = run.copy.dataset.feed_or_none
     if feed is None or run.kind not in READING_KINDS:
         return []
     back = timedelta(seconds=float(feed_options(feed).get("inputs_back_s", 0)))

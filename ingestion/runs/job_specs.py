@@ -34,7 +34,7 @@ _REMEDIES = {
 def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -> tuple[JobSpec, dict[str, str]]:
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong."""
     copy, params = run.copy, run.params
-    feed: Feed | None = getattr(copy.dataset, "feed", None)
+    feed = copy.dataset.feed_or_none
     check_source(copy.dataset, run.kind)
     connection = feed.connection if feed is not None and run.kind in READING_KINDS else None
     options = feed_options(feed)
@@ -81,7 +81,7 @@ def check_params(kind: str, params: dict[str, Any]) -> None:
 
 def check_source(dataset: Dataset, kind: str) -> None:
     """Raises Refused where a job of this kind would read a source, and the dataset's feed is none that it can read."""
-    feed: Feed | None = getattr(dataset, "feed", None)
+    feed = dataset.feed_or_none
     if kind not in READING_KINDS or (feed is not None and feed.kind == FeedKind.CONNECTION):
         return
     if feed is None:

@@ -129,9 +129,13 @@ class Dataset(models.Model):
         return partition_name(partition, self.partition_grain, self.zone)
 
     @property
+    def feed_or_none(self) -> Feed | None:
+        return getattr(self, "feed", None)
+
+    @property
     def is_loaded_from_connection(self) -> bool:
         """Jobs read its rows from a connection and write them into the lake."""
-        feed: Feed | None = getattr(self, "feed", None)
+        feed = self.feed_or_none
         return self.ingested and feed is not None and feed.kind == FeedKind.CONNECTION
 
     def in_grace(self, *, now: datetime) -> bool:

@@ -69,13 +69,13 @@ class Registry(Generic[T]):
                 yield name, self.get(name)
 
     def problems(self) -> list[str]:
-        """Why plug-ins of installed packages cannot be used."""
+        """Why plug-ins of installed packages cannot be used. Ours are not loaded for it: their libraries are large."""
         try:
-            names = list(self)
+            installed = self._entries.keys() - self._own.keys()
         except DuplicatePlugin as problem:
             return [str(problem)]
         reasons = []
-        for name in names:
+        for name in sorted(installed):
             try:
                 self.get(name)
             except UnusablePlugin as problem:

@@ -10,10 +10,11 @@ from __future__ import annotations
 import logging
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping, Sequence
+from contextlib import suppress
 from typing import ClassVar
 
 from lakehub.catalog.metadata.tables import StoredTable
-from lakehub.kernel.registry import Registry
+from lakehub.kernel.registry import Registry, UnknownPlugin
 from quality.engines.scans.endpoint import Endpoint
 from quality.engines.scans.parts import CannotRead, Part
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
@@ -67,8 +68,10 @@ ENGINES: Registry[type[Engine]] = Registry(
 
 def engine_for(table: StoredTable, asked_for: str | None = None) -> str:
     """The name of the engine that is asked for, where it reads such tables; else of the usual one. Raises CannotRead."""
-    if asked_for and asked_for in ENGINES and isinstance(table, ENGINES.get(asked_for).reads):
-        return asked_for
+    if asked_for:
+        with suppress(UnknownPlugin):  # its package is gone, or cannot be loaded
+            if isinstance(table, ENGINES.get(asked_for).reads):
+                return asked_for
     if table.usual_engine:
         return table.usual_engine
     for name, engine in ENGINES.usable():

@@ -11,16 +11,14 @@ from datetime import datetime, timedelta
 from itertools import islice
 from uuid import uuid4
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Count, F, Max, OuterRef, Q, QuerySet, Subquery
 from django.db.models.functions import Coalesce, Now
 
 from lakehub.catalog.models import DatasetCopy
 from quality.domain.scheduling.fair_queue import QueuedCopy, fair_order
-from quality.domain.scheduling.resource_limits import resource_limits
 from quality.measuring import concurrency
-from quality.measuring.concurrency import UNLEASED, limits_of, take_slots
+from quality.measuring.concurrency import UNLEASED, take_slots
 from quality.models import ConcurrencySlot, CopyTurn, TeamTurn, Unit
 
 LEASE_DURATION = timedelta(seconds=30)
@@ -202,7 +200,9 @@ def _owned_units(claimed: Claim) -> QuerySet[Unit]:
 def full_resources() -> list[str]:
     """The resources of which every slot is taken."""
     taken = ConcurrencySlot.objects.exclude(UNLEASED).values_list("resource").annotate(Count("pk"))
-    return [resource for resource, count in taken if count >= limits_of(resource).get(resource, count + 1)]
+    return [
+        resource for resource, count in taken if count >= ConcurrencySlot.limits_of(resource).get(resource, count + 1)
+    ]
 
 
 def avoiding(resources: Iterable[str]) -> Q:
@@ -218,7 +218,7 @@ def units_with_slots(units: Collection[Unit], token: str, *, until: timedelta) -
     able: dict[str, bool] = {}
     limited = False
     for uses in sorted({unit.resource for unit in units}):
-        limits = resource_limits(uses, settings.LAKEHUB_ENGINE_LIMITS, settings.LAKEHUB_CONNECTION_LIMIT)
+        limits = ConcurrencySlot.limits_of(uses)
         able[uses] = not limits or take_slots(limits, token, until)
         limited |= bool(limits) and able[uses]
     return [unit for unit in units if able[unit.resource]], limited

@@ -10,20 +10,14 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from uuid import uuid4
 
-from django.conf import settings
 from django.db import transaction
 from django.db.models import Q
 from django.db.models.functions import Now
 
 from lakehub.kernel.errors import Conflict
-from quality.domain.scheduling.resource_limits import resource_limits
 from quality.models import ConcurrencySlot
 
 UNLEASED = Q(leased_until=None) | Q(leased_until__lt=Now())
-
-
-def limits_of(uses: str) -> dict[str, int]:
-    return resource_limits(uses, settings.LAKEHUB_ENGINE_LIMITS, settings.LAKEHUB_CONNECTION_LIMIT)
 
 
 @contextmanager
@@ -42,7 +36,7 @@ def slots_held(limits: dict[str, int], busy: str, *, until: timedelta) -> Iterat
 
 def scan_slots_held(uses: str, *, until: timedelta) -> AbstractContextManager[None]:
     """What a unit with this `uses` would take, for a request that scans by itself."""
-    limits = limits_of(uses)
+    limits = ConcurrencySlot.limits_of(uses)
     if not limits:
         return nullcontext()
     most = ", ".join(f"{limit} at once on {resource}" for resource, limit in limits.items())

@@ -150,7 +150,7 @@ def _binding_of_copy(copy: DatasetCopy) -> TableBinding:
 
 
 def _binding_at_source(dataset: Dataset) -> TableBinding:
-    feed: Feed | None = getattr(dataset, "feed", None)
+    feed = dataset.feed_or_none
     if feed is None or feed.connection is None:
         raise CannotRead(f"{_why_no_table(dataset)}.")
     return _binding(dataset, _table_at_source(feed, feed.connection), feed.connection.name)
@@ -158,7 +158,7 @@ def _binding_at_source(dataset: Dataset) -> TableBinding:
 
 def _why_no_table(dataset: Dataset) -> str:
     """Of what no connection feeds."""
-    feed: Feed | None = getattr(dataset, "feed", None)
+    feed = dataset.feed_or_none
     return f"{dataset.name} comes from {feed.address}, which is not a table" if feed else f"{dataset.name} has no feed"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.conf import settings
 from django.db import models
 
 from lakehub.accounts.models import Team
@@ -47,3 +48,11 @@ class ConcurrencySlot(models.Model):
 
     def __str__(self) -> str:
         return f"{self.resource} {self.number}"
+
+    @staticmethod
+    def limits_of(uses: str) -> dict[str, int]:
+        """The limited resources of what a unit uses, with how many slots each has: of `sqlalchemy:ops` the engine and the connection."""
+        engine, _, connection = uses.partition(":")
+        by_engine: dict[str, int] = settings.LAKEHUB_ENGINE_LIMITS
+        limits = {engine: by_engine[engine]} if engine in by_engine else {}
+        return limits | {uses: settings.LAKEHUB_CONNECTION_LIMIT} if connection else limits

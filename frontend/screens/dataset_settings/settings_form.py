@@ -13,7 +13,7 @@ from django.utils import timezone
 from frontend.ui import words
 from frontend.ui.form_actions import parse_local_time
 from frontend.ui.whole_numbers import parse_whole_number
-from lakehub.catalog.models import Dataset, Feed, FeedKind
+from lakehub.catalog.models import Dataset, FeedKind
 from lakehub.kernel.errors import Refused
 from quality.domain.language import ExpressionError
 from quality.domain.language.parser import parse_literal
@@ -77,7 +77,7 @@ def _sla_label(name: str) -> tuple[str, str]:
 
 
 def form_of_dataset(dataset: Dataset) -> SettingsForm:
-    feed = _feed_of(dataset)
+    feed = dataset.feed_or_none
     overrides = {f"sla-{name}": str(value) for name, value in dataset.overrides.items()}
     if dataset.freshness_sla is not None:
         overrides["sla-freshness"] = format_sla(dataset.freshness_sla)
@@ -117,7 +117,7 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
     )
     submitted |= _parse_slas(problems, form)
     submitted["overrides"] |= _parse_production_calendar(problems, dataset, form) | _overrides_not_on_page(dataset)
-    feed = _feed_of(dataset)
+    feed = dataset.feed_or_none
     if feed is not None:
         submitted["every"] = _parse_field(problems, "every", lambda: _parse_duration(form.values["every"]))
         submitted["paused"] = form.paused
@@ -193,12 +193,8 @@ def _parse_duration(text: str) -> timedelta:
     return value
 
 
-def _feed_of(dataset: Dataset) -> Feed | None:
-    return getattr(dataset, "feed", None)
-
-
 def key_hint(dataset: Dataset) -> str:
-    feed = _feed_of(dataset)
+    feed = dataset.feed_or_none
     check = ", checked against the real rows" if feed is not None and feed.kind == FeedKind.CONNECTION else ""
     return f"Columns with a comma between{check}. Empty: the duplicates test is skipped."
 

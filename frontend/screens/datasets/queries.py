@@ -16,7 +16,7 @@ from frontend.results.reasons import cell_reason, example_units
 from frontend.ui.states import STATES
 from incidents.record.health import DatasetHealth, health_of
 from ingestion.models import Commit
-from lakehub.catalog.models import Dataset, Feed
+from lakehub.catalog.models import Dataset
 
 PAGE_SIZE = 50
 _SPARK_DAYS = 28
@@ -103,7 +103,7 @@ def _matches(health: DatasetHealth, filters: DatasetFilters, my_teams: frozenset
 
 
 def source_name_of(dataset: Dataset) -> str:
-    feed: Feed | None = getattr(dataset, "feed", None)
+    feed = dataset.feed_or_none
     return feed.source_name if feed is not None else "monitored only"
 
 

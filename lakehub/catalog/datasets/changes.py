@@ -104,7 +104,7 @@ def _check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
             if column not in known_columns:
                 problems.add(name, f"There is no column `{column}`.{did_you_mean(column, known_columns)}")
     problems.raise_if_any()
-    feed: Feed | None = getattr(dataset, "feed", None)
+    feed = dataset.feed_or_none
     if changes.get("primary_key") and feed is not None and feed.connection is not None:
         check_key_evidence(problems, "primary_key", changes["primary_key"], feed.connection, feed.object)
         problems.raise_if_any()

@@ -7,6 +7,7 @@ from urllib.parse import unquote, urlsplit
 from lakehub.catalog.lineage import TableName
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
+from lakehub.catalog.storages import Storage
 
 OWN_NAMESPACE = "lakehub"
 """The namespace whose names are datasets."""
@@ -16,7 +17,9 @@ class Resolver:
     """Made from the catalog once, for many names. The namespace may be a connection's own name, or OpenLineage's for it."""
 
     def __init__(self) -> None:
-        self._connections = list(Connection.objects.order_by("name"))
+        self._storages = [
+            (connection, _storage_or_none(connection)) for connection in Connection.objects.order_by("name")
+        ]
         live = Dataset.objects.filter(offboarded_at=None)
         self._by_name = {dataset.name: dataset for dataset in live}
         feeds = Feed.objects.filter(dataset__in=live, connection__isnull=False).values_list(
@@ -28,8 +31,8 @@ class Resolver:
 
     def table(self, table_name: TableName) -> tuple[Connection | None, str]:
         """The connection that reads it, and what it calls it."""
-        for connection in self._connections:
-            if object_name := _object_name(connection, table_name):
+        for connection, storage in self._storages:
+            if object_name := _object_name(connection, storage, table_name):
                 return connection, object_name
         return None, ""
 
@@ -42,12 +45,20 @@ class Resolver:
         return None if connection is None else self._fed.get((connection.pk, table))
 
 
-def _object_name(connection: Connection, table_name: TableName) -> str:
+def _storage_or_none(connection: Connection) -> Storage | None:
+    """Made once, for many names. None where the package that brings it is not installed."""
+    try:
+        return connection.storage
+    except MetadataUnavailable:
+        return None
+
+
+def _object_name(connection: Connection, storage: Storage | None, table_name: TableName) -> str:
     """Empty also where it is not certain where the connection leads: it is found by its own name only."""
     if table_name.namespace == connection.name:
         return table_name.name
     try:
-        return connection.storage.table_in_lineage(table_name.namespace, table_name.name)
+        return "" if storage is None else storage.table_in_lineage(table_name.namespace, table_name.name)
     except MetadataUnavailable:
         return ""
 

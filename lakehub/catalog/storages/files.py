@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -65,7 +66,7 @@ class FilesStorage(Storage):
     def location(self) -> LocalPath:
         return LocalPath(self._folder)
 
-    @property
+    @cached_property
     def _folder(self) -> Path:
         return local_path(self.url)
 

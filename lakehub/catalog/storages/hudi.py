@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from pathlib import Path
 
 from hudi import HudiTable
@@ -39,7 +40,7 @@ class HudiStorage(Storage):
     def location(self) -> LocalPath:
         return LocalPath(self._root)
 
-    @property
+    @cached_property
     def _root(self) -> Path:
         return local_path(self.url)
 

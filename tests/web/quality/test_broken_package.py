@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
@@ -12,14 +13,14 @@ from ingestion.sources import SOURCES
 from lakehub.catalog.connections import add_connection
 from lakehub.catalog.lineage import TableName
 from lakehub.catalog.lineage.resolver import Resolver
+from lakehub.catalog.metadata.tables import HudiCopy
 from lakehub.catalog.models import Connection
 from lakehub.catalog.storages import STORAGES
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import Registry
 from lakehub.plugin_checks import installed_plugins_can_be_used
 from quality.checks import CHECKS, is_reserved_key
-from quality.engines import ENGINES
-from quality.execution import worker
+from quality.engines import ENGINES, engine_for
 from quality.generation import generate
 from quality.models import GenerationStatus, QualityTest, Result
 from tests import factories
@@ -64,7 +65,22 @@ def test_what_a_check_made_before_stays_while_it_fails(world: World, monkeypatch
     monkeypatch.setattr(type(CHECKS.get("duplicates")), "definitions", lambda *_: 1 / 0)
     generate.generate_tests(world.flights, now=NOW + HOUR)
     assert QualityTest.objects.get(dataset=world.flights, key="duplicates").retired_at is None
-    assert worker.run_due_units(now=NOW + HOUR, worker="test") >= 0
+    problem = GenerationStatus.objects.get(dataset=world.flights).problem
+    assert problem == "duplicates: the check failed (ZeroDivisionError): see the log"
+
+
+def test_a_test_that_asks_for_its_engine_is_run_by_the_usual_one(broken: None, world: World) -> None:
+    assert engine_for(HudiCopy("file:///lake/flights"), "ledger") == "duckdb"
+
+
+def test_the_checks_of_the_installation_load_no_plug_in_of_ours(broken: None, monkeypatch: pytest.MonkeyPatch) -> None:
+    loaded: list[str] = []
+    monkeypatch.setattr(
+        "lakehub.kernel.registry.import_module", lambda name: loaded.append(name) or import_module(name)
+    )
+    installed_plugins_can_be_used(None)
+    assert {name.partition(".")[0] for name in loaded} <= {"no_such_module", "json"}
+    assert loaded
 
 
 def test_lineage_messages_and_keys_of_others_go_on(broken: None, world: World) -> None:

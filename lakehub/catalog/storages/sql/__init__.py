@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -78,11 +79,15 @@ class SqlStorage(Storage):
         return database_location(self.url)
 
     def table_in_lineage(self, namespace: str, name: str) -> str:
-        server, database = openlineage_address(self.url)
+        server, database = self._openlineage_address
         in_database, _, table = name.partition(".")
         if not server or namespace != server or in_database != database:
             return ""
         return table.removeprefix("public.") if server.startswith("postgres:") else table
+
+    @cached_property
+    def _openlineage_address(self) -> tuple[str, str]:
+        return openlineage_address(self.url)
 
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
