@@ -29,8 +29,9 @@ for number in range({datasets}):
     )
 """
 CLAIM_ALL = """
-from quality.execution.claims import ClaimQueue
-line = ClaimQueue(str(os.getpid()))
+from quality.execution import claims
+claims.LEASE_DURATION = timedelta(hours=1)  # nothing that is claimed here is run: on a busy machine others would take over
+line = claims.ClaimQueue(str(os.getpid()))
 while claimed := line.claim(now=NOW, limit=10):
     print(*[unit.pk for unit in claimed.units])
 """
