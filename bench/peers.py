@@ -1,4 +1,4 @@
-"""What the peers need, away from our own environment, with which they clash. `python -m bench.peers` makes it: minutes, once."""
+"""What the peers need, away from our own environment, with which they clash. `python -m bench.peers` makes them: minutes, once."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from lakehub.setup.artifacts import PROJECT_ROOT, Artifact, ArtifactNotFetched, 
 from lakehub.setup.java import java_home
 
 REQUIREMENTS = Path(__file__).with_name("requirements-peers.txt")
+RELADIFF_REQUIREMENTS = Path(__file__).with_name("requirements-reladiff.txt")
 DEEQU = Artifact(
     organisation="com.amazon.deequ",
     module="deequ",
@@ -26,28 +27,34 @@ class PeersNotInstalled(RuntimeError):
     """The peers are not installed here; says why."""
 
 
-def python() -> Path:
+def python(requirements: Path = REQUIREMENTS) -> Path:
     """The interpreter of the peers' own environment, which belongs to these requirements. Raises PeersNotInstalled where it was not made."""
-    interpreter = _folder() / "bin" / "python"
-    if not (_folder() / "whole").exists():
+    interpreter = _folder(requirements) / "bin" / "python"
+    if not (_folder(requirements) / "whole").exists():
         raise PeersNotInstalled("not installed here: run `python -m bench.peers`")
     return interpreter
 
 
 def install() -> None:
     """Raises PeersNotInstalled with what pip said, ArtifactNotFetched for the jar."""
+    _install_environment(RELADIFF_REQUIREMENTS)
     fetch_artifact(DEEQU)
-    if (_folder() / "whole").exists():
+    _install_environment(REQUIREMENTS)
+
+
+def _install_environment(requirements: Path) -> None:
+    folder = _folder(requirements)
+    if (folder / "whole").exists():
         return
-    venv.create(_folder(), clear=True, with_pip=True)
+    venv.create(folder, clear=True, with_pip=True)
     # The file names everything with its version: nothing is left to resolve.
-    command = [_folder() / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "-r", REQUIREMENTS]
+    command = [folder / "bin" / "python", "-m", "pip", "install", "--quiet", "--no-deps", "-r", requirements]
     ended = subprocess.run(
         [*map(str, command), "--disable-pip-version-check"], capture_output=True, text=True, check=False
     )
     if ended.returncode:
         raise PeersNotInstalled(f"could not be installed: {ended.stderr.strip().splitlines()[-1]}")
-    (_folder() / "whole").touch()
+    (folder / "whole").touch()
 
 
 def environ() -> dict[str, str]:
@@ -64,8 +71,8 @@ def environ() -> dict[str, str]:
     }
 
 
-def _folder() -> Path:
-    return cached(f"peers-{hashlib.sha256(REQUIREMENTS.read_bytes()).hexdigest()[:12]}")
+def _folder(requirements: Path) -> Path:
+    return cached(f"peers-{hashlib.sha256(requirements.read_bytes()).hexdigest()[:12]}")
 
 
 def _jar() -> Path:

@@ -7,8 +7,10 @@ from django.urls import include, path
 SCREENS = (
     "account",
     "alerts",
+    "connection",
     "coverage",
     "dataset",
+    "dataset_definition",
     "dataset_settings",
     "datasets",
     "gate",
@@ -20,6 +22,7 @@ SCREENS = (
     "onboarding",
     "rules",
     "scores",
+    "setup",
     "team",
     "quality_test",
 )

@@ -10,7 +10,8 @@ from django.conf import settings
 from incidents.alerts import generate
 from incidents.lifecycle import backfills, intake, resolution, retention, snoozes
 from incidents.notifications import reminders, sender
-from incidents.notifications.periodic import digests, weekly_report
+from incidents.notifications.periodic import digests, letters, unverified_mail, weekly_report
+from incidents.record.evidence import keep_evidence_of_open_incidents
 from lakehub import wiring
 from lakehub.kernel.error_isolation import log_and_continue
 
@@ -30,6 +31,8 @@ def process_flips() -> None:
         intake.update_stale_ranges()
     with log_and_continue("Incidents of datasets that were off-boarded"):
         resolution.close_offboarded(now=wiring.clock.now())
+    with log_and_continue("Incidents of copies that were removed"):
+        resolution.close_removed_copies(now=wiring.clock.now())
 
 
 @shared_task
@@ -55,17 +58,19 @@ def send_due() -> None:
 
 @shared_task
 def send_weekly_reports() -> None:
-    """Once a week the owners of datasets are told what is not tested, was silent or is gone."""
+    """Once a week the owners of datasets are told what is not tested, was silent or is gone; at once what is not verified."""
     now = wiring.clock.now()
     if settings.LAKEHUB_WEEKLY_REPORT:
         weekly_report.write_due_reports(now=now)
-    weekly_report.send_due_reports(now=now)
+    unverified_mail.write_due_letters(now=now)
+    letters.send_due_letters(now=now)
 
 
 @shared_task
 def prune_history() -> None:
     """Lets old questions to the gate go, and how messages went."""
     now = wiring.clock.now()
+    keep_evidence_of_open_incidents()
     retention.prune_questions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
     retention.prune_deliveries(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.prune_digests(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))

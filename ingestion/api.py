@@ -13,13 +13,21 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from ingestion.models import Commit, JobKind, JobRun
-from ingestion.runs import blocked_inputs, job_runs
-from ingestion.serializers import CommitSerializer, JobRunRequestSerializer, JobRunSerializer, StartRegardlessSerializer
+from ingestion.runs import blocked_inputs, failed_runs, job_runs, rebuilds
+from ingestion.serializers import (
+    CommitSerializer,
+    JobRunRequestSerializer,
+    JobRunSerializer,
+    RebuildSerializer,
+    RequestedDropsSerializer,
+    StartRegardlessSerializer,
+)
 from lakehub import wiring
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
-
-DESTRUCTIVE_KINDS = (JobKind.DELETE, JobKind.DROP)
+from lakehub.catalog.models import Dataset
+from lakehub.catalog.onboarding.rebuild import accept_fewer_rows, find_rebuild
+from lakehub.kernel.errors import NotFound
 
 
 class JobRunList(ListAPIView[JobRun]):
@@ -40,7 +48,7 @@ class JobRunList(ListAPIView[JobRun]):
         serializer = JobRunRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         values = serializer.validated_data
-        if values["kind"] in DESTRUCTIVE_KINDS:
+        if values["kind"] in failed_runs.DESTRUCTIVE_KINDS:
             require(request.user, "offboard", dataset.team)
         if values["kind"] != JobKind.DROP:
             dataset = live_dataset(name)
@@ -78,10 +86,73 @@ class CancelRun(APIView):
         return Response(JobRunSerializer(job_runs.find_run(run.copy.dataset, number)).data)
 
 
+class RetryRun(APIView):
+    """Asks once more for a run that failed."""
+
+    scopes: ClassVar = {"POST": "ingestion:run"}
+
+    @extend_schema(request=None, responses={201: JobRunSerializer})
+    def post(self, request: Request, name: str, number: int) -> Response:
+        """A run of its own, of the same kind on the same copy. What removes rows needs an administrator of the team."""
+        run = _run_to_change(request, name, number)
+        if run.kind in failed_runs.DESTRUCTIVE_KINDS:
+            require(request.user, "offboard", run.copy.dataset.team)
+        retried = failed_runs.retry_run(run, actor=request.user.get_username(), now=wiring.clock.now())
+        return Response(JobRunSerializer(retried).data, status.HTTP_201_CREATED)
+
+
 def _run_to_change(request: Request, name: str, number: int) -> JobRun:
     dataset = any_dataset(name)
     require(request.user, "rerun", dataset.team)
     return job_runs.find_run(dataset, number)
+
+
+class RebuildDetail(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read", "DELETE": "catalog:write"}
+
+    @extend_schema(responses=RebuildSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        """The newest rebuild of the dataset, which another partition started: how far it is, and which tables were left."""
+        return Response(RebuildSerializer(_rebuild_progress(live_dataset(name))).data)
+
+    @extend_schema(responses=RebuildSerializer)
+    def delete(self, request: Request, name: str) -> Response:
+        """Cancels the one that is under way: the present tables stay, what was built is dropped."""
+        dataset = live_dataset(name)
+        require(request.user, "onboard", dataset.team)
+        rebuilds.cancel(find_rebuild(dataset), actor=request.user.get_username(), now=wiring.clock.now())
+        return Response(RebuildSerializer(_rebuild_progress(dataset)).data)
+
+
+class RebuildAcceptance(APIView):
+    scopes: ClassVar = {"POST": "catalog:write"}
+
+    @extend_schema(request=None, responses=RebuildSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Lets it switch though the new tables hold fewer rows. Needs an administrator of the team."""
+        dataset = live_dataset(name)
+        require(request.user, "offboard", dataset.team)
+        accept_fewer_rows(find_rebuild(dataset), actor=request.user.get_username(), now=wiring.clock.now())
+        return Response(RebuildSerializer(_rebuild_progress(dataset)).data)
+
+
+class LeftTableDrop(APIView):
+    scopes: ClassVar = {"POST": "ingestion:run"}
+
+    @extend_schema(request=None, responses={202: RequestedDropsSerializer})
+    def post(self, request: Request, name: str) -> Response:
+        """Removes what removed copies left in the lake. Needs an administrator of the team."""
+        dataset = any_dataset(name)
+        require(request.user, "offboard", dataset.team)
+        runs = rebuilds.drop_left_tables(dataset, actor=request.user.get_username(), now=wiring.clock.now())
+        return Response({"runs": JobRunSerializer(runs, many=True).data}, status.HTTP_202_ACCEPTED)
+
+
+def _rebuild_progress(dataset: Dataset) -> rebuilds.RebuildProgress:
+    progress = rebuilds.rebuild_progress(dataset)
+    if progress is None:
+        raise NotFound(f"`{dataset.name}` was never rebuilt: another partition starts a rebuild.")
+    return progress
 
 
 class CommitList(ListAPIView[Commit]):

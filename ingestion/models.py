@@ -58,6 +58,9 @@ class JobRun(models.Model):
     """The database's clock, not the instance's."""
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
+    progress = models.JSONField(default=dict, blank=True)
+    """While it runs: the fields of JobProgress, as told last; empty until then."""
+    progress_at = models.DateTimeField(null=True, blank=True)
     report = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
     waits_since = models.DateTimeField(null=True, blank=True)
@@ -145,6 +148,9 @@ class TouchedPartition(models.Model):
     start = models.DateTimeField()
     end = models.DateTimeField()
     rows = models.BigIntegerField(default=0)
+    """Changed: inserted, updated or deleted."""
+    inserts = models.BigIntegerField(default=0)
+    deletes = models.BigIntegerField(default=0)
     claimed_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -49,6 +49,17 @@ class InputGate(Protocol):
         ...
 
 
+class RowsInLake(Protocol):
+    """How many records a table in the lake holds. Raises ValueError that says why they cannot be counted."""
+
+    def __call__(self, uri: str) -> int: ...
+
+
+def rows_in_lake(uri: str) -> int:
+    bound = Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.RowsInLake")
+    return cast("RowsInLake", bound)(uri)
+
+
 def input_gate() -> InputGate:
     """The gate that jobs ask, as the settings bind it."""
     return cast("InputGate", Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.InputGate"))

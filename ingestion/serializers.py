@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from rest_framework import serializers
 
 from ingestion.models import BlockedInput, Commit, JobKind, JobRun
+from lakehub.catalog.models import DatasetCopy
 
 
 class BlockedInputSerializer(serializers.ModelSerializer[BlockedInput]):
@@ -42,6 +43,8 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
             "attempt",
             "started_at",
             "ended_at",
+            "progress",
+            "progress_at",
             "report",
             "error",
             "waits_since",
@@ -64,6 +67,45 @@ class StartRegardlessSerializer(serializers.Serializer[JobRun]):
     """Why a run may read what the gate blocks."""
 
     why = serializers.CharField(max_length=2000)
+
+
+class BuiltCopySerializer(serializers.Serializer[Any]):
+    """A table that is being built. `state`: failed, loading, behind (what came meanwhile is read) or whole."""
+
+    data_center = serializers.CharField(source="copy.data_center.name")
+    uri = serializers.CharField(source="copy.uri")
+    state = serializers.CharField()
+    run = JobRunSerializer(allow_null=True)
+
+
+class LeftTableSerializer(serializers.Serializer[DatasetCopy]):
+    """A table that a removed copy left in the lake."""
+
+    data_center = serializers.CharField(source="data_center.name")
+    uri = serializers.CharField()
+    removed_at = serializers.DateTimeField()
+
+
+class RebuildSerializer(serializers.Serializer[Any]):
+    """The newest rebuild. `problem`: why it does not switch: somebody accepts that, or cancels it."""
+
+    state = serializers.CharField(source="rebuild.state")
+    partition_column = serializers.CharField(source="rebuild.partition_column")
+    grain = serializers.CharField(source="rebuild.grain")
+    partition_form = serializers.CharField(source="rebuild.partition_form")
+    partition_tz = serializers.CharField(source="rebuild.partition_tz")
+    asked_by = serializers.CharField(source="rebuild.asked_by")
+    asked_at = serializers.DateTimeField(source="rebuild.asked_at")
+    ended_by = serializers.CharField(source="rebuild.ended_by")
+    ended_at = serializers.DateTimeField(source="rebuild.ended_at", allow_null=True)
+    problem = serializers.CharField(source="rebuild.problem")
+    accepted_by = serializers.CharField(source="rebuild.accepted_by")
+    copies = BuiltCopySerializer(many=True)
+    left_tables = LeftTableSerializer(many=True)
+
+
+class RequestedDropsSerializer(serializers.Serializer[Any]):
+    runs = JobRunSerializer(many=True)
 
 
 class CommitSerializer(serializers.ModelSerializer[Commit]):

@@ -15,7 +15,7 @@ from django.conf import settings
 from ingestion.lake import commits
 from ingestion.launchers.configured import configured_launcher
 from ingestion.ports import input_gate
-from ingestion.runs import feed_schedule, job_runs, leases, offboarding, retention, run_worker
+from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
 from lakehub.catalog.models import DatasetCopy
@@ -30,6 +30,8 @@ def start_due_runs() -> None:
     now = wiring.clock.now()
     leases.release_leases_of_dead_processes(socket.gethostname())
     offboarding.close_offboarded(now=now)
+    rebuilds.switch_whole_rebuilds(holder=_holder_name(), now=now)
+    rebuilds.drop_cancelled(now=now)
     feed_schedule.request_due_runs(now=now)
     if job_runs.claimable_runs(now=now).exists():
         run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
@@ -40,7 +42,8 @@ def run_job() -> None:
     """Run what is due, one after the other, until nothing is."""
     leases.release_leases_of_dead_processes(socket.gethostname())
     while run_worker.run_next(_worker()) is not None:
-        pass
+        # Before the next run begins: of a feed that is always at work no other moment is free.
+        rebuilds.switch_whole_rebuilds(holder=_holder_name(), now=wiring.clock.now())
 
 
 @shared_task
@@ -72,11 +75,15 @@ def prune_history() -> None:
     retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
 
 
+def _holder_name() -> str:
+    return leases.holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8])
+
+
 @cache
 def _worker() -> run_worker.Worker:
     """One for the life of the process: the launcher keeps its Spark session."""
     return run_worker.Worker(
-        name=leases.holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8]),
+        name=_holder_name(),
         launcher=configured_launcher(),
         staging=settings.LAKEHUB_STAGING.as_uri(),
         clock=wiring.clock.now,

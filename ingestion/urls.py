@@ -10,5 +10,9 @@ urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
     path("datasets/<str:name>/runs/<int:number>/start", api.StartRun.as_view(), name="run-start"),
     path("datasets/<str:name>/runs/<int:number>/cancel", api.CancelRun.as_view(), name="run-cancel"),
+    path("datasets/<str:name>/runs/<int:number>/retry", api.RetryRun.as_view(), name="run-retry"),
+    path("datasets/<str:name>/rebuild", api.RebuildDetail.as_view(), name="rebuild"),
+    path("datasets/<str:name>/rebuild/accept", api.RebuildAcceptance.as_view(), name="rebuild-accept"),
+    path("datasets/<str:name>/rebuild/drop", api.LeftTableDrop.as_view(), name="rebuild-drop"),
     path("datasets/<str:name>/commits", api.CommitList.as_view(), name="commits"),
 ]

@@ -52,7 +52,11 @@ TEMPLATES = [
         "DIRS": [BASE_DIR / "frontend"],
         "APP_DIRS": True,
         "OPTIONS": {
-            "libraries": {"lakehub": "frontend.ui.tags", "scores": "frontend.components.score_tags"},
+            "libraries": {
+                "lakehub": "frontend.ui.tags",
+                "scores": "frontend.components.score_tags",
+                "records": "frontend.results.record_tags",
+            },
             "context_processors": [
                 "django.template.context_processors.request",
                 "django.contrib.auth.context_processors.auth",
@@ -200,6 +204,7 @@ LAKEHUB_LINEAGE_URI = env.text("LAKEHUB_LINEAGE_URI")
 LAKEHUB_OFFBOARD_AFTER_DAYS = env.number("LAKEHUB_OFFBOARD_AFTER_DAYS", 14)
 LAKEHUB_WEEKLY_REPORT = env.flag("LAKEHUB_WEEKLY_REPORT", True)
 LAKEHUB_REUSE_RESULTS = env.flag("LAKEHUB_REUSE_RESULTS", True)
+LAKEHUB_GROUPED_KEYS = env.number("LAKEHUB_GROUPED_KEYS", 10_000_000, least=1)
 LAKEHUB_GATE_RATE = env.number("LAKEHUB_GATE_RATE", 100)
 LAKEHUB_RESULTS_KEPT_DAYS = env.number("LAKEHUB_RESULTS_KEPT_DAYS", 30)
 LAKEHUB_RUNS_KEPT_DAYS = env.number("LAKEHUB_RUNS_KEPT_DAYS", 90)
@@ -208,7 +213,13 @@ LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
 LAKEHUB_PORTS = {
     "accounts.DataCenters": "lakehub.catalog.data_centers:data_center_names",
     "ingestion.InputGate": "incidents.gate.input_gate:input_gate",
+    "ingestion.RowsInLake": "quality.measuring.lake_rows:rows_in_lake",
+    "catalog.SchemaChangeObserver": "ingestion.lake.schema_changes:raise_schema_changed",
     "catalog.OverridesCheck": "quality.state.sla_overrides:override_problems",
+    "catalog.RunningJobs": "ingestion.runs.job_runs:running_jobs_held_off",
+    "catalog.RetestCopies": "quality.planning.touched_partitions:retest_moved",
+    "catalog.RetestComparison": "quality.planning.touched_partitions:retest_comparison",
+    "catalog.ChangePreview": "incidents.gate.change_preview:preview_change",
 }
 """Which function stands behind each port: `module:attribute`, imported on first use by the `ports` module of its app."""
 

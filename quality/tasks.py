@@ -60,6 +60,7 @@ def keep_house() -> None:
     retention.roll_up_results(now=now)
     results_retention = timedelta(days=settings.LAKEHUB_RESULTS_KEPT_DAYS)
     retention.delete_old_results(now=now, retention=results_retention)
+    retention.delete_old_failing_rows(now=now, retention=results_retention)
     retention.delete_old_measurements(now=now, retention=results_retention)
     history = timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS)
     retention.delete_old_flips(now=now, retention=history)

@@ -151,13 +151,17 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     )
     return {
         "datasets/<str:name>": flights.name,
+        "connections/<str:name>": "ops",
         "onboarding/<str:name>": flights.name,
         "<str:key>": test.key,
         "rules/<int:number>": str(rule.pk),
         "incidents/<int:number>": str(incident.pk),
         "incidents/<int:pk>": str(incident.pk),
         "units/<int:number>": str(unit.pk),
+        "rows/<int:unit>": str(unit.pk),
+        "differences/<int:unit>": str(unit.pk),
         "teams/<str:name>": team.name,
+        "members/<str:username>": "viewer",
         "routes/<int:number>": str(route.pk),
         "<str:category>": "others",
         "metrics/<str:name>": metric.name,

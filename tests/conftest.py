@@ -13,7 +13,7 @@ from tests.requirements import Service, missing_service
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # short-lived JVMs: 40% less work than with C2
 
-pytest.register_assert_rewrite("tests.contracts.engine_answers")
+pytest.register_assert_rewrite("tests.contracts.engine_answers", "tests.contracts.awkward.check")
 
 settings.register_profile(
     "repeatable",

@@ -15,6 +15,7 @@ from tests.role_table_lines import (
     ANY_SCOPE,
     ANYBODY,
     IN_THE_TEAM,
+    MEMBERS,
     NOBODY,
     NOTHING,
     OWNERS,
@@ -48,6 +49,7 @@ OVERRIDE = {
 WORDS = {"subject": "{dataset} fails", "body": "{link}"}
 AS_MADE = f"{NOTHING}: it is as made"
 NOT_FOLLOWED = f"{NOTHING}: they do not follow it"
+NOT_REBUILT = f"{NOTHING}: no rebuild is under way"
 ALONE = f"{NOTHING}: it answers, and changes nothing"
 OWN = f"{NOTHING}: of the browser or the person only"
 
@@ -69,6 +71,42 @@ TABLE = (
     Line("POST", "tokens", ADMINS, body=TOKEN, leaves="audit", team_in_body=True),
     Line("POST", "tokens/<str:prefix>/revoke", ADMINS, leaves="audit"),
     Line("GET", "audit", ADMINS_OF_ANY_TEAM),
+    # -- setup: teams, people, connections
+    Line("POST", "api/v1/teams", SUPERUSERS, "", {"name": "new-team"}, "audit"),
+    Line("GET", "api/v1/teams", READERS, "catalog:read"),
+    Line("GET", "api/v1/teams/<str:name>/members", READERS, "catalog:read"),
+    Line("PUT", "api/v1/teams/<str:name>/members/<str:username>", ADMINS, "", {"role": "owner"}, "audit"),
+    Line("DELETE", "api/v1/teams/<str:name>/members/<str:username>", ADMINS, "", leaves="audit"),
+    Line("POST", "api/v1/people", SUPERUSERS, "", {"username": "newcomer"}, "audit"),
+    Line(
+        "POST",
+        "api/v1/connections/test",
+        ADMINS,
+        "catalog:write",
+        {"plugin": "sql", "url": "sqlite:///:memory:", "team": "flight-ops"},
+        "audit",
+        team_in_body=True,
+        answers=(422,),
+    ),
+    Line("GET", "new-team", SUPERUSERS),
+    Line("POST", "new-team", SUPERUSERS, body={"name": "new-team"}, leaves="audit"),
+    Line("GET", "new-data-center", SUPERUSERS),
+    Line("POST", "new-data-center", SUPERUSERS, body={"name": "dc9", "lake_uri": "file:///lake/dc9"}, leaves="audit"),
+    Line("GET", "new-person", SUPERUSERS),
+    Line("POST", "new-person", SUPERUSERS, body={"username": "newcomer"}, leaves="audit"),
+    Line("GET", "new-connection", ADMINS_OF_ANY_TEAM),
+    Line(
+        "POST",
+        "new-connection",
+        ADMINS,
+        body={"name": "m", "plugin": "sql", "url": "sqlite:///:memory:", "team": "flight-ops", "action": "save"},
+        leaves="audit",
+        answers=(302, 422),
+        team_in_body=True,
+    ),
+    Line("POST", "teams/<str:name>/members", ADMINS, body={"username": "stranger", "role": "viewer"}, leaves="audit"),
+    Line("POST", "teams/<str:name>/members/remove", ADMINS, body={"username": "viewer"}, leaves="audit"),
+    Line("POST", "account/password", READERS, leaves=OWN, answers=(422,)),
     # -- catalog
     Line("POST", "api/v1/data-centers", SUPERUSERS, "", {"name": "dc9", "lake_uri": "file:///lake/dc9"}, "audit"),
     Line(
@@ -80,6 +118,15 @@ TABLE = (
         "audit",
         team_in_body=True,
         answers=(201, 422),
+    ),
+    Line(
+        "PATCH",
+        "api/v1/connections/<str:name>",
+        ADMINS,
+        "catalog:write",
+        {"url": "sqlite:///:memory:"},
+        "audit",
+        answers=(422,),
     ),
     Line("POST", "api/v1/datasets", OWNERS, "catalog:write", APPLICATION, "audit", answers=REFUSED, team_in_body=True),
     Line("POST", "api/v1/datasets/bulk", OWNERS_OF_ANY_TEAM, "catalog:write", {"datasets": [APPLICATION]}, ALONE),
@@ -107,6 +154,19 @@ TABLE = (
         "audit",
         answers=(409, 422),
     ),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/runs/<int:number>/retry",
+        ACTORS,
+        "ingestion:run",
+        {},
+        f"{NOTHING}: it has not failed",
+        answers=(409,),
+    ),
+    Line("GET", "api/v1/datasets/<str:name>/rebuild", READERS, "ingestion:read", answers=(200, 404)),
+    Line("DELETE", "api/v1/datasets/<str:name>/rebuild", OWNERS, "catalog:write", leaves=NOT_REBUILT, answers=(404,)),
+    Line("POST", "api/v1/datasets/<str:name>/rebuild/accept", ADMINS, "catalog:write", {}, NOT_REBUILT, answers=(404,)),
+    Line("POST", "api/v1/datasets/<str:name>/rebuild/drop", ADMINS, "ingestion:run", {}, NOT_REBUILT, answers=(409,)),
     Line("POST", "api/v1/datasets/<str:name>/runs/<int:number>/cancel", ACTORS, "ingestion:run", {}, "audit"),
     # -- quality
     Line("POST", "api/v1/datasets/<str:name>/tests", OWNERS, "catalog:write", NEW_TEST, "audit"),
@@ -139,6 +199,7 @@ TABLE = (
     ),
     Line("POST", "api/v1/metrics", OWNERS, "catalog:write", METRIC, "audit", team_in_body=True, slow=True),
     Line("DELETE", "api/v1/metrics/<str:name>", OWNERS, "catalog:write", leaves="audit"),
+    Line("GET", "api/v1/units/<int:number>/rows", MEMBERS, "quality:read", answers=(200, 404)),
     Line("GET", "api/v1/reports/weekly", READERS, "quality:read", asks="team=flight-ops"),
     # -- pipelines of others
     Line(
@@ -301,6 +362,7 @@ TABLE = (
     Line("GET", "api/v1/subscriptions", READERS, "incidents:read"),
     Line("GET", "api/v1/message-variables", READERS, "incidents:read"),
     Line("GET", "api/v1/connections", READERS, "catalog:read"),
+    Line("GET", "api/v1/connections/<str:name>", READERS, "catalog:read"),
     Line("GET", "api/v1/data-centers", READERS, "catalog:read"),
     Line("GET", "api/v1/lineage/*", READERS, "catalog:read"),
     Line("GET", "api/v1/datasets", READERS, "catalog:read"),
@@ -308,6 +370,7 @@ TABLE = (
     Line("GET", "api/v1/*", READERS, "quality:read"),
     # -- forms of pages
     Line("POST", "datasets/<str:name>/runs/<int:number>/start", ACTORS, leaves=f"{NOTHING}: it does not wait"),
+    Line("POST", "datasets/<str:name>/runs/<int:number>/retry", ACTORS, leaves=f"{NOTHING}: it has not failed"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/cancel", ACTORS, leaves="audit"),
     Line("POST", "datasets/<str:name>/hooks", OWNERS, body={"name": "dbt"}, leaves="audit"),
     Line("POST", "datasets/<str:name>/hooks/<str:key>/revoke", OWNERS, leaves="audit"),
@@ -327,7 +390,19 @@ TABLE = (
     Line("POST", "gate/overrides/<int:number>/end", ACTORS, leaves="audit"),
     Line("POST", "datasets/<str:name>/rerun", ACTORS, leaves="audit"),
     Line("POST", "datasets/<str:name>/settings", OWNERS, leaves="audit", body={"tier": "2"}, answers=(302, 422)),
+    Line(
+        "GET POST",
+        "datasets/<str:name>/definition",
+        OWNERS,
+        leaves="audit",
+        body={"team": "flight-ops"},
+        answers=(200, 302, 422),
+    ),
+    Line("POST", "connections/<str:name>", ADMINS, leaves="audit", body={"url": "sqlite:///:memory:"}, answers=(422,)),
     Line("POST", "datasets/<str:name>/offboard", ADMINS, leaves="audit"),
+    Line("POST", "datasets/<str:name>/rebuild/cancel", OWNERS, leaves=NOT_REBUILT),
+    Line("POST", "datasets/<str:name>/rebuild/accept", ADMINS, leaves=NOT_REBUILT),
+    Line("POST", "datasets/<str:name>/rebuild/drop", ADMINS, leaves=NOT_REBUILT),
     Line("POST", "datasets/<str:name>/restore", OWNERS, leaves=f"{NOTHING}: it is live"),
     Line("POST", "datasets/<str:name>/rules", OWNERS, body={"kind": "nulls", "column": "id"}, leaves="audit"),
     Line(
@@ -350,6 +425,10 @@ TABLE = (
     Line("POST", "teams/<str:name>/routes", OWNERS, body=ROUTE, leaves="audit"),
     Line("POST", "teams/<str:name>/routes/<int:number>", OWNERS, body=ROUTE, leaves="audit"),
     Line("POST", "teams/<str:name>/routes/<int:number>/remove", OWNERS, leaves="audit"),
+    Line("GET", "incidents/<int:pk>/missing.csv", MEMBERS),
+    Line("GET", "incidents/<int:pk>/differences.csv", MEMBERS),
+    Line("GET", "datasets/<str:name>/tests/<str:key>/rows/<int:unit>.csv", MEMBERS, answers=(200, 404)),
+    Line("GET", "datasets/<str:name>/tests/<str:key>/differences/<int:unit>.csv", MEMBERS, answers=(200, 404)),
     Line("GET POST", "datasets/<str:name>/new-test", OWNERS, body=NEW_TEST, leaves="audit"),
     Line("POST", "datasets/<str:name>/expression", READERS, body={"expression": "rows(this) > 0"}, leaves=ALONE),
     Line("POST", "datasets/<str:name>/tests/<str:key>/run", ACTORS, leaves="audit"),

@@ -13,6 +13,7 @@ READERS = frozenset(PEOPLE)
 ACTORS = frozenset({"owner", "on_call", "admin", "superuser"})
 OWNERS = frozenset({"owner", "admin", "superuser"})
 ADMINS = frozenset({"admin", "superuser"})
+MEMBERS = frozenset({"viewer", "owner", "on_call", "admin", "superuser"})
 IN_THE_TEAM = frozenset({"admin"})
 """Whoever did what is undone."""
 ADMINS_OF_ANY_TEAM = ADMINS | {"stranger"}

@@ -52,7 +52,7 @@ def dataset_frame(request: HttpRequest, name: str, tab: str, now: datetime) -> t
         "lags": lag_by_copy(dataset),
         "tab": tab,
         "tabs": TABS,
-        "running": datasets.live_runs(dataset),
+        "running": datasets.live_runs(dataset, now=now),
         "followed": Subscription.objects.filter(user=actor_of(request), dataset=dataset).exists(),
         "may_rerun": isinstance(user, User) and can(user, "rerun", dataset.team),
         "may_write": dataset.offboarded_at is None and can(user, "onboard", dataset.team),

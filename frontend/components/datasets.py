@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from django.db.models import QuerySet
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
 
+from django.db.models import F, QuerySet
+
+from frontend.components.runs.progress import RunProgress, run_progress
 from ingestion.models import JobRun
 from ingestion.runs.job_runs import ACTIVE
 from lakehub.catalog.models import Dataset
+
+MAX_LIVE_RUNS = 12
 
 
 def dataset_named(name: str) -> QuerySet[Dataset]:
@@ -17,5 +24,17 @@ def dataset_named(name: str) -> QuerySet[Dataset]:
     )
 
 
-def live_runs(dataset: Dataset) -> QuerySet[JobRun]:
-    return JobRun.objects.filter(copy__dataset=dataset, state__in=ACTIVE).select_related("copy__data_center")
+@dataclass(frozen=True)
+class LiveRun:
+    run: JobRun
+    progress: RunProgress
+
+
+def live_runs(dataset: Dataset, *, now: datetime) -> list[LiveRun]:
+    """What runs or waits, with how far it is, running ones first."""
+    runs = JobRun.objects.filter(copy__dataset=dataset, state__in=ACTIVE).select_related("copy__data_center")
+    return with_progress(runs.order_by(F("started_at").asc(nulls_last=True), "pk")[:MAX_LIVE_RUNS], now=now)
+
+
+def with_progress(runs: Iterable[JobRun], *, now: datetime) -> list[LiveRun]:
+    return [LiveRun(run, run_progress(run, now=now)) for run in runs]

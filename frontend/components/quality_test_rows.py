@@ -13,7 +13,7 @@ from django.db.models.expressions import OrderBy
 from django.db.models.functions import RowNumber
 
 from frontend.results.measurements import formula_text, observed_text, threshold_text
-from frontend.results.reasons import unit_reason
+from frontend.results.reasons import REASON_TEXTS, unit_reason
 from frontend.results.result_details import ResultDetails, result_details
 from incidents.domain.incident.health import SILENCED_STATES
 from incidents.models import Span
@@ -150,7 +150,7 @@ def _open_incident_of_units(units: Iterable[Unit]) -> dict[int, int]:
 
 def _reason_text(unit: Unit, bad: int, now: datetime) -> str:
     if unit.verdict == "pass":
-        return "resolved as a false positive" if unit.reason == "false_positive" else ""
+        return REASON_TEXTS[unit.reason] if unit.reason in ("false_positive", "not_expected") else ""
     others = f"; {bad - 1} more" if bad > 1 else ""
     return unit_reason(unit, now=now, with_value=False) + others
 

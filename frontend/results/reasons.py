@@ -23,6 +23,7 @@ REASON_TEXTS = {
     "retest_overdue": "changed since the last check, and the retest is overdue",
     "accepted": "accepted as it is",
     "false_positive": "resolved as a false positive",
+    "not_expected": "not produced, by its calendar",
 }
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from frontend.results.measurements import parse_amount
 from frontend.ui import words
+from lakehub.catalog.models import Dataset
 from quality.models import Result, Unit
 
 _USUAL_RANGE = re.compile(r"from (.+?) to (.+?) within ")
@@ -22,6 +23,17 @@ _TRANSFER_FIELDS = (
     ("unseen", "Missed by the filter", lambda value: f"about {words.number(value)}"),
     ("asked_for", "Asked for", lambda value: words.count(value, "row")),
     ("sampled", "Sampled", lambda value: words.count(value, "row")),
+    ("rows_there", "Rows there", words.number),
+    ("rows_here", "Rows here", words.number),
+    ("missing", "Missing here", words.number),
+    ("changed", "Changed", words.number),
+    ("doubled", "Doubled here", words.number),
+    ("surplus", "Surplus here", words.number),
+    ("doubled_there", "Doubled there", words.number),
+    ("estimated", "Too many to find all", lambda value: f"about {words.number(value)} differ"),
+    ("unexplained", "Parts that differ without a record to name", words.number),
+    ("columns", "Compared", lambda value: words.count(value, "column")),
+    ("left_out", "Not compared", lambda value: "; ".join(map(str, value))),
     ("bytes_moved", "Moved", words.size),
     ("fpr_asked", "False positives asked", lambda value: words.percent(value)),
     ("fpr_measured", "False positives measured", lambda value: words.percent(value)),
@@ -48,6 +60,16 @@ class GroupResults:
 
 
 @dataclass(frozen=True)
+class RecordDifference:
+    """A record in which two copies differ: its key, and of a changed one the columns with the values here and there."""
+
+    kind: str
+    key: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str, str], ...]
+    count: int
+
+
+@dataclass(frozen=True)
 class ReusedMeasurement:
     read_at: datetime
     instant: str
@@ -70,34 +92,84 @@ class UsualBand:
 
 
 @dataclass(frozen=True)
-class ResultDetails:
-    facts: Mapping[str, str]
+class NamedRecords:
+    """Rows of data, for who may see them."""
+
     columns: tuple[str, ...]
     missing: tuple[tuple[str, ...], ...]
     """The missing records, by those columns."""
+    differences: tuple[RecordDifference, ...]
+
+
+@dataclass(frozen=True)
+class RecordCounts:
+    """How many records are named, for everybody."""
+
+    missing: int
+    differences: int
+
+    @property
+    def any(self) -> bool:
+        return bool(self.missing or self.differences)
+
+
+@dataclass(frozen=True)
+class ResultDetails:
+    row: Unit | Result
+    detail: Mapping[str, Any]
+    facts: Mapping[str, str]
+    named: RecordCounts
     transferred: tuple[tuple[str, str], ...]
     groups: GroupResults | None
     reused: ReusedMeasurement | None
 
     @property
     def any(self) -> bool:
-        return bool(self.facts or self.missing or self.transferred or self.groups or self.reused)
+        return bool(self.facts or self.named.any or self.transferred or self.groups or self.reused)
+
+    @property
+    def dataset(self) -> Dataset:
+        return (self.row.test if isinstance(self.row, Unit) else self.row.unit.test).dataset
+
+    @property
+    def records(self) -> NamedRecords:
+        """Templates take `records_of`, which asks whether the viewer may see them."""
+        missing = _mappings(self.detail.get("missing"))
+        columns = tuple(missing[0]) if missing else ()
+        return NamedRecords(
+            columns,
+            tuple(tuple(_value_text(record.get(column)) for column in columns) for record in missing),
+            tuple(map(_record_difference, _mappings(self.detail.get("differences")))),
+        )
 
 
 def result_details(row: Unit | Result) -> ResultDetails:
     detail: dict[str, Any] = row.detail if isinstance(row.detail, dict) else {}
-    missing = [missing_row for missing_row in _list_or_empty(detail.get("missing")) if isinstance(missing_row, dict)]
-    columns = tuple(missing[0]) if missing else ()
     report = _mapping_or_empty(detail.get("bloom"))
     return ResultDetails(
+        row=row,
+        detail=detail,
         facts={str(name): str(value) for name, value in _mapping_or_empty(detail.get("facts")).items()},
-        columns=columns,
-        missing=tuple(tuple(_value_text(missing_row.get(column)) for column in columns) for missing_row in missing),
+        named=RecordCounts(len(_mappings(detail.get("missing"))), len(_mappings(detail.get("differences")))),
         transferred=tuple(
             (label, shown(report[name])) for name, label, shown in _TRANSFER_FIELDS if report.get(name) is not None
         ),
         groups=_group_results(_mapping_or_empty(detail.get("groups"))),
         reused=_reused_measurement(_mapping_or_empty(detail.get("reused_from"))),
+    )
+
+
+def _record_difference(record: Mapping[str, Any]) -> RecordDifference:
+    columns = _mapping_or_empty(record.get("columns"))
+    return RecordDifference(
+        kind=str(record.get("kind", "")),
+        key=tuple((str(name), _value_text(value)) for name, value in _mapping_or_empty(record.get("key")).items()),
+        columns=tuple(
+            (str(name), _value_text(values[0]), _value_text(values[1]))
+            for name, values in columns.items()
+            if isinstance(values, list) and len(values) == 2
+        ),
+        count=int(record.get("count", 1)),
     )
 
 
@@ -144,6 +216,10 @@ def _value_text(value: Any) -> str:
 
 def _list_or_empty(value: Any) -> Sequence[Any]:
     return value if isinstance(value, list) else ()
+
+
+def _mappings(value: Any) -> list[Mapping[str, Any]]:
+    return [item for item in _list_or_empty(value) if isinstance(item, dict)]
 
 
 def _mapping_or_empty(value: Any) -> Mapping[str, Any]:

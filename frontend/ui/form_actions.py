@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -16,6 +16,7 @@ from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.interval import BEGINNING, FOREVER
 
 
 def actor_of(request: HttpRequest) -> User:
@@ -60,9 +61,12 @@ def parse_local_time(text: str, to_aware: Callable[[datetime], datetime]) -> dat
     if not text:
         return None
     try:
-        return to_aware(datetime.fromisoformat(text))
-    except ValueError:
-        raise Refused.for_fields({"time": f"`{text}` is not a time: write it as 2026-11-17T15:30."}) from None
+        instant = to_aware(datetime.fromisoformat(text))
+        if BEGINNING <= instant.astimezone(UTC) < FOREVER:
+            return instant
+    except (ValueError, OverflowError):  # no time, or none that UTC can say
+        pass
+    raise Refused.for_fields({"time": f"`{text}` is not a time to go by: write it as 2026-11-17T15:30."})
 
 
 def next_url_of(request: HttpRequest) -> str:

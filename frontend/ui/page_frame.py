@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+from django.db.models import Case, Count, Exists, Max, Q, Value, When
 from django.http import HttpRequest
 from django.urls import reverse
 from django.utils import timezone
 
 from frontend.ui.theme import chosen_theme
 from incidents.models import Incident
+from lakehub.accounts.models import Membership
 
 
 @dataclass(frozen=True)
@@ -60,7 +62,14 @@ class PageFrame:
 
     @cached_property
     def open_incidents(self) -> int:
-        return Incident.objects.filter(resolved_at=None, dataset__offboarded_at=None).count()
+        """Of the viewer's teams, as the inbox shows them first; of all where there are none. One query."""
+        mine = Membership.objects.filter(user=self._request.user.pk)
+        counted = Incident.objects.filter(resolved_at=None, dataset__offboarded_at=None).aggregate(
+            all=Count("pk"),
+            mine=Count("pk", filter=Q(dataset__team__in=mine.values("team"))),
+            in_a_team=Max(Case(When(Exists(mine), then=Value(1)), default=Value(0))),
+        )
+        return int(counted["mine"] if counted["in_a_team"] else counted["all"])
 
     @property
     def theme(self) -> str:

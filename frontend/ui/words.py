@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, tzinfo
 
 from lakehub.kernel.interval import BEGINNING, FOREVER, Interval
@@ -114,7 +115,16 @@ def partition(span: Interval, grain: Grain, zone: tzinfo) -> str:
     local = span.start.astimezone(zone)
     if grain is Grain.HOUR:
         return f"{weekday(local.date())} {local:%H:%M}"
-    return f"{local:%B %Y}" if grain is Grain.MONTH else weekday(local.date())
+    wide = _WIDE_PARTITIONS.get(grain)
+    return weekday(local.date()) if wide is None else wide(local)
+
+
+_WIDE_PARTITIONS: dict[Grain, Callable[[datetime], str]] = {
+    Grain.WEEK: lambda local: f"week {local:%V of %G}",
+    Grain.MONTH: "{:%B %Y}".format,
+    Grain.QUARTER: lambda local: f"Q{(local.month + 2) // 3} {local.year}",
+    Grain.YEAR: "{:%Y}".format,
+}
 
 
 def _edge(instant: datetime, grain: Grain, zone: tzinfo) -> str:

@@ -27,6 +27,7 @@ from incidents.models import (
     Route,
     Span,
     SuppressionRule,
+    UnverifiedMail,
     UserReport,
     WeeklyReportMail,
 )
@@ -194,6 +195,14 @@ class WeeklyLetterAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[WeeklyReportMail]):
     list_filter = ("state", "team")
     list_select_related = ("team",)
     ordering = ("-week", "team__name")
+
+
+@admin.register(UnverifiedMail)
+class UnverifiedLetterAdmin(ReadOnlyAdminMixin, admin.ModelAdmin[UnverifiedMail]):
+    list_display = ("created_at", "dataset", "address", "state", "sent_at", "over_at", "attempt", "error")
+    list_filter = ("state", "dataset__team")
+    list_select_related = ("dataset",)
+    ordering = ("-created_at",)
 
 
 @admin.register(GatePolicy)

@@ -1,4 +1,4 @@
-"""What an incident may reach, over REST."""
+"""What an incident may reach, what its failing runs saw, and who follows a dataset, over REST."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from incidents.api.request_parsing import current_user
-from incidents.api.serializers.following import ImpactSerializer, SubscriptionSerializer
+from incidents.api.serializers.following import EvidenceSerializer, ImpactSerializer, SubscriptionSerializer
 from incidents.models import Span, Subscription
 from incidents.notifications import subscriptions
-from incidents.record import downstream_impact, transitions
+from incidents.record import downstream_impact, evidence, transitions
 from lakehub import wiring
 from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
+from quality.execution.row_rights import RowRights
 
 
 class Impact(APIView):
@@ -34,6 +35,17 @@ class Impact(APIView):
             "consumers": downstream_impact.affected_consumers(incident, spans, now=wiring.clock.now()),
         }
         return Response(ImpactSerializer(impact).data)
+
+
+class EvidenceList(APIView):
+    scopes: ClassVar = {"GET": "incidents:read"}
+
+    @extend_schema(responses=EvidenceSerializer(many=True))
+    def get(self, request: Request, number: int) -> Response:
+        """What the last failing run of each of its ranges saw, also after it healed; missing records by name for who may see rows."""
+        rights = RowRights(request.user)
+        rows = [row.seen_by(rights) for row in evidence.evidence_of(transitions.incident_by_number(number))]
+        return Response([EvidenceSerializer(row).data for row in rows])
 
 
 class Subscriptions(ListAPIView[Subscription]):

@@ -69,6 +69,7 @@ urlpatterns: list[URLPattern] = [
     path("incidents/bulk/<int:number>/undo", bulk.UndoBulkAction.as_view(), name="incidents-undo"),
     path("incidents/<int:number>", incidents.IncidentDetail.as_view(), name="incident"),
     path("incidents/<int:number>/impact", following.Impact.as_view(), name="incident-impact"),
+    path("incidents/<int:number>/evidence", following.EvidenceList.as_view(), name="incident-evidence"),
     path("incidents/<int:number>/dispute", actions.Dispute.as_view(), name="incident-dispute"),
     *(path(f"incidents/<int:number>/{name}", view.as_view(), name=f"incident-{name}") for name, view in ACTIONS),
 ]

@@ -77,4 +77,14 @@ def _check_all_known(missing: Collection[str]) -> None:
 
 def _table_shape(dataset: Dataset) -> TableShape:
     columns = frozenset(column["name"].lower() for column in dataset.columns) or None
-    return TableShape(dataset.partition_column, dataset.partition_grain, dataset.zone, dataset.event_time, columns)
+    form, lake_column = dataset.source_form, dataset.lake_partition_column if dataset.ingested else ""
+    ours = lake_column if lake_column != dataset.partition_column else ""
+    return TableShape(
+        dataset.partition_column,
+        dataset.partition_grain,
+        dataset.zone,
+        dataset.event_time,
+        columns | {ours} if columns and ours else columns,
+        form,
+        ours,
+    )

@@ -25,12 +25,14 @@ from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.definitions import runs_in
 from quality.domain.parsed import first_tested_for, parsed
-from quality.domain.verdicts.unit_verdict import UnitFacts, Waiver, judge
+from quality.domain.scheduling.due_times import OVERDUE_AFTER
+from quality.domain.verdicts.unit_verdict import UnitFacts, VerdictReason, Waiver, judge
 from quality.models import Category, QualityTest, Unit
 from quality.state.dataset_slas import production_calendar_or_none
 
-MAX_PARTITION_WIDTH = timedelta(days=32)
-"""No partition is wider: a unit that meets a range starts at most so long before it, or with the beginning of time."""
+WIDTH_MARGIN = timedelta(days=1)
+"""A partition is at most so much wider than its grain says. A unit that meets a range starts at most one such width before
+it, or with the beginning of time."""
 
 
 # The state of copies
@@ -60,6 +62,7 @@ class _GatingTestRow(NamedTuple):
     flattened: str
     cadence: timedelta | None
     due_after: timedelta
+    added_at: datetime | None
 
 
 class _JudgedUnit(NamedTuple):
@@ -88,7 +91,7 @@ def _tests_query(count: int) -> PreparedQuery:
             .order_by("pk")
             .values_list(
                 "dataset", "pk", "key", "title", "category", "planned", "version__flattened", "version__cadence",
-                "version__due_after",
+                "version__due_after", "added_at",
             )
         )  # fmt: skip
 
@@ -174,7 +177,8 @@ def _range_parameters(requested_ranges: Sequence[RequestedRange]) -> dict[str, A
     for place, requested in enumerate(requested_ranges):
         values[f"copy{place}"] = requested.copy.pk
         values[f"start{place}"], values[f"end{place}"] = requested.data.start, requested.data.end
-        values[f"low{place}"] = max(BEGINNING, max(BEGINNING, requested.data.start) - MAX_PARTITION_WIDTH)
+        widest = requested.copy.dataset.partition_grain.width + WIDTH_MARGIN
+        values[f"low{place}"] = max(BEGINNING, max(BEGINNING, requested.data.start) - widest)
     return values
 
 
@@ -211,7 +215,16 @@ def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> 
     streak = facts.is_failing and facts.waiver is None
     next_run_at = due_at if judged.verdict is not Verdict.PASS else None
     state = UnitState(
-        _cached_interval(start, end), judged.verdict, judged.reason.value, streak, next_run_at, incident, eta
+        _cached_interval(start, end),
+        judged.verdict,
+        decide.CHANGED if touched_at is not None and judged.reason is VerdictReason.PASSING else judged.reason.value,
+        streak,
+        next_run_at,
+        incident,
+        eta,
+        touched_at,
+        None if retest_due_at is None else retest_due_at - OVERDUE_AFTER,
+        has_verdict=passed is not None or first is not None,
     )
     return _JudgedUnit(state, complete_to)
 
@@ -286,9 +299,16 @@ def _gating_test(test: _GatingTestRow, copy: DatasetCopy, units: Sequence[_Judge
         return decide.FindingTest(test.title, test.category, states)
     grain = copy.dataset.partition_grain
     if test.cadence is not None or whole or grain is Grain.NONE:
-        return decide.WholeTest(test.title, test.category, whole.state if whole else None)
+        return decide.WholeTest(
+            test.title, test.category, whole.state if whole else None, is_added=test.added_at is not None
+        )
     monitored = copy.monitored_from or BEGINNING
     since = first_tested_for(test.flattened, monitored, grain, copy.dataset.partition_tz)
     return decide.PartitionTest(
-        test.title, test.category, test.due_after, states, since if since > monitored else BEGINNING
+        test.title,
+        test.category,
+        test.due_after,
+        states,
+        since if since > monitored else BEGINNING,
+        test.added_at or BEGINNING,
     )

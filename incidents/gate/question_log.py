@@ -171,7 +171,9 @@ def write_batch(questions: Sequence[GateQuestion], counts: Mapping[str, int]) ->
         _insert_batch(questions, counts)
     except IntegrityError:
         there = set(
-            DatasetCopy.objects.filter(pk__in={question.copy_id for question in questions}).values_list("pk", flat=True)
+            DatasetCopy.with_removed.filter(pk__in={question.copy_id for question in questions}).values_list(
+                "pk", flat=True
+            )
         )
         _insert_batch([question for question in questions if question.copy_id in there], counts)
     except DataError:

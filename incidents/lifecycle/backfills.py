@@ -67,7 +67,7 @@ def _copy_to_repair(incident: Incident, spans: Iterable[Span], data_center: str)
     if data_center:
         return job_runs.find_copy(incident.dataset, data_center)
     most = Counter(span.copy_id for span in spans).most_common(1)[0][0]
-    return DatasetCopy.objects.select_related("dataset__team", "data_center").get(pk=most)
+    return DatasetCopy.with_removed.select_related("dataset__team", "data_center").get(pk=most)
 
 
 def _backfill_params(spans: Iterable[Span], incident: Incident, now: datetime) -> dict[str, list[str]]:

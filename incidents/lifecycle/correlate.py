@@ -3,22 +3,35 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, field, replace
+from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime
 
 from django.db.models import Prefetch, Q
 
 from incidents.domain.incident import spans
+from incidents.domain.incident.placement import (
+    REOPEN_WITHIN,
+    AlreadyActive,
+    JoinIncident,
+    OpenIncident,
+    Placements,
+    ReopenIncident,
+)
 from incidents.domain.incident.resolution import FalsePositive, Resolution, resolution_of_pass
 from incidents.domain.incident.state_machine import IncidentState, Transition
 from incidents.lifecycle import escalate, user_reports
 from incidents.models import Incident, Span
 from incidents.notifications import outbox
-from incidents.record import texts, transitions
+from incidents.record import evidence, texts, transitions
 from lakehub.catalog.models import Dataset
+from lakehub.db.bulk_update import bulk_update
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Verdict
+from quality.domain.verdicts.unit_verdict import Waiver
 from quality.models import Category, Flip
+
+SPANS_A_STATEMENT = 1000
 
 
 @dataclass
@@ -35,15 +48,24 @@ class IncidentChanges:
 class Correlator:
     """Add flips in the order in which they happened, then write once."""
 
-    def __init__(self, dataset: Dataset, *, now: datetime) -> None:
+    def __init__(self, dataset: Dataset, units: Collection[int], *, now: datetime) -> None:
+        """`units`: those of the flips."""
         self.dataset = dataset
         self.now = now
-        recent = Q(resolved_at=None) | Q(resolved_at__gt=now - spans.REOPEN_WITHIN)
+        recent = Q(resolved_at=None) | Q(resolved_at__gt=now - REOPEN_WITHIN)
         joinable = dataset.incidents.select_for_update().filter(recent, reported=False).order_by("pk")
-        by_age = Prefetch("spans", Span.objects.order_by("began_at", "pk"))
-        self._rows = {row.pk: row for row in joinable.prefetch_related(by_age)}
-        self._values = {row.pk: row.as_value(row.spans.all()) for row in self._rows.values()}
+        counting_spans = Span.objects.filter(Q(ended_at=None) | Q(unit__in=units)).select_related("copy__data_center")
+        self._rows = {row.pk: row for row in joinable.prefetch_related(Prefetch("spans", counting_spans))}
+        self._active_rows = {
+            span.unit_id: span for row in self._rows.values() for span in row.spans.all() if span.ended_at is None
+        }
+        self._placements = {category: self._placements_of(category) for category in Category.values}
+        self._new_spans: list[Span] = []
         self._changes: defaultdict[int, IncidentChanges] = defaultdict(IncidentChanges)
+
+    def _placements_of(self, category: str) -> Placements:
+        values = [row.as_value(row.spans.all()) for row in self._rows.values() if row.category == category]
+        return Placements(values, grain=self.dataset.partition_grain, zone=self.dataset.zone, now=self.now)
 
     def add_flip(self, flip: Flip) -> None:
         if flip.becomes == Verdict.FAIL:
@@ -54,30 +76,29 @@ class Correlator:
     # A unit begins to fail
 
     def _start_span(self, flip: Flip) -> None:
-        unit = flip.unit
+        unit, placements = flip.unit, self._placements[flip.unit.test.category]
         span = spans.Span(unit.pk, unit.copy_id, _affected_range(flip), flip.failing_since or flip.at)
-        rivals = [value for value in self._values.values() if value.category == unit.test.category]
-        where = spans.place_span(span, rivals, grain=self.dataset.partition_grain, zone=self.dataset.zone, now=self.now)
-        match where:
-            case spans.AlreadyActive():
+        match placements.place(span):
+            case AlreadyActive():
                 return
-            case spans.JoinIncident(number):
+            case JoinIncident(number):
                 pass
-            case spans.ReopenIncident(number):
+            case ReopenIncident(number):
                 self._reopen_incident(number)
-            case spans.OpenIncident():
+            case OpenIncident():
                 number = self._open_incident(unit.test.category)
-        self._values[number] = replace(self._values[number], spans=(*self._values[number].spans, span))
-        self._changes[number].started_spans.append(
-            Span.objects.create(
-                incident=self._rows[number],
-                unit=unit,
-                copy_id=span.copy,
-                start=span.data.start,
-                end=span.data.end,
-                began_at=span.began_at,
-            )
+        placements.begin(number, span)
+        row = Span(
+            incident=self._rows[number],
+            unit=unit,
+            copy=unit.copy,
+            start=span.data.start,
+            end=span.data.end,
+            began_at=span.began_at,
         )
+        self._active_rows[unit.pk] = row
+        self._new_spans.append(row)
+        self._changes[number].started_spans.append(row)
 
     def _open_incident(self, category: str) -> int:
         row = Incident.objects.create(
@@ -86,13 +107,13 @@ class Correlator:
             title=f"{self.dataset.name}: {Category(category).label}",
             opened_at=self.now,
         )
-        self._rows[row.pk], self._values[row.pk] = row, row.as_value(())
+        self._rows[row.pk] = row
+        self._placements[category].add_incident(row.as_value(()))
         self._changes[row.pk].occasion = "opened"
         return row.pk
 
     def _reopen_incident(self, number: int) -> None:
         row = self._rows[number]
-        self._values[number] = replace(self._values[number], resolved_at=None)
         if row.state != IncidentState.RESOLVED:
             return  # it was over for a moment within this batch only
         transitions.apply_transition(
@@ -103,38 +124,40 @@ class Correlator:
     # A unit fails no more
 
     def _end_span(self, flip: Flip) -> None:
-        ended_at = flip.result.read_at if flip.result else flip.at
-        for number, value in self._values.items():
-            if not any(span.unit == flip.unit_id for span in value.active):
-                continue
-            left = spans.end_span(value.spans, unit=flip.unit_id, at=ended_at)
-            resolved_at = flip.at if spans.is_over(left) else None
-            self._values[number] = replace(value, spans=left, resolved_at=resolved_at)
-            self._write_span_end(number, flip.unit_id)
-            self._changes[number].resolution = _resolution_of(flip)
-
-    def _write_span_end(self, number: int, unit: int) -> None:
-        ended = next(span for span in reversed(self._values[number].spans) if span.unit == unit)
-        active = Span.objects.filter(incident=number, unit=unit, ended_at=None)
-        self._changes[number].ended_spans.extend(active)
-        active.update(ended_at=ended.ended_at)
+        ended = self._placements[flip.unit.test.category].end(flip.unit_id, at=flip.at)
+        if ended is None:
+            return
+        number, span = ended
+        row = self._active_rows.pop(flip.unit_id)
+        row.ended_at = max(flip.result.read_at if flip.result else flip.at, span.began_at)
+        self._changes[number].ended_spans.append(row)
+        self._changes[number].resolution = _resolution_of(flip)
 
     # At the end of the batch
 
     def write_changes(self) -> None:
         """Names what goes on, resolves what is over, and writes events and messages."""
+        self._write_spans()
         for number, changes in self._changes.items():
-            self._write_incident(self._rows[number], self._values[number], changes)
+            self._write_incident(self._rows[number], changes)
 
-    def _write_incident(self, row: Incident, value: spans.Incident, changes: IncidentChanges) -> None:
+    def _write_spans(self) -> None:
+        """A unit that failed, passed and fails again has two; what ended is written before what is active."""
+        ended_spans = [span for changes in self._changes.values() for span in changes.ended_spans]
+        bulk_update([span for span in ended_spans if span.pk is not None], ["ended_at"])
+        Span.objects.bulk_create(self._new_spans, batch_size=SPANS_A_STATEMENT)
+
+    def _write_incident(self, row: Incident, changes: IncidentChanges) -> None:
         """First what it says, then its events, then who hears of it."""
-        span_rows, is_over = texts.spans_with_details(row), spans.is_over(value.spans)
+        span_rows, is_over = texts.spans_with_details(row), self._placements[row.category].is_over(row.pk)
         title = texts.describe_incident(row, span_rows).title
         if title != row.title and (changes.occasion or not is_over):
             Incident.objects.filter(pk=row.pk).update(title=title)
             row.title = title
         if changes.occasion == "opened":
             transitions.add_event(row, "opened", now=self.now, becomes=IncidentState.OPEN)
+        if changes.ended_spans:
+            evidence.keep_evidence(changes.ended_spans)
         for kind, rows in (("span_opened", changes.started_spans), ("span_closed", changes.ended_spans)):
             if rows:
                 text, units = texts.ranges_text(rows, self.dataset), [span.unit_id for span in rows]
@@ -166,16 +189,19 @@ class Correlator:
 _RESOLUTION_TEXTS = {
     Resolution.AUTO: "A rerun passed.",
     Resolution.MANUAL_RERUN: "A rerun by hand passed.",
-    Resolution.FALSE_POSITIVE: "The test was retired.",
+    Resolution.FALSE_POSITIVE: "The test was retired, or the calendar expects no data there any more.",
     Resolution.ACCEPTED: "What failed was accepted.",
 }
 
 
 def _resolution_of(flip: Flip) -> Resolution:
-    """A run that passed; or, with no run behind it, a waiver: that of a test that was retired is a false positive."""
+    """A run that passed; or, with no run behind it, a waiver: that of a test that was retired is a false positive, and so is
+    what failed for want of data that nobody produces."""
     if flip.result is not None:
         return resolution_of_pass(flip.result.trigger)
     waived = flip.unit.waiver
+    if waived == Waiver.NOT_EXPECTED:
+        return Resolution.FALSE_POSITIVE
     return Resolution(waived) if waived else Resolution.AUTO
 
 

@@ -14,7 +14,7 @@ from incidents.lifecycle import user_reports
 from incidents.models import Incident, Span
 from incidents.notifications import outbox
 from incidents.notifications.retract import retract
-from incidents.record import transitions
+from incidents.record import evidence, transitions
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
@@ -134,6 +134,34 @@ def _close_offboarded(number: int, now: datetime) -> None:
         outbox.enqueue_to(incident, "resolved", user_reports.waiting_recipients(incident), now=now, text=text)
 
 
+def close_removed_copies(*, now: datetime) -> int:
+    """Ends what is open on copies that were removed, or that another took the place of; their history stays."""
+    left = Span.objects.filter(ended_at=None, copy__removed_at__isnull=False)
+    numbers = list(left.values_list("incident", flat=True).distinct())
+    for number in numbers:
+        _close_removed_copies(number, now)
+    return len(numbers)
+
+
+def _close_removed_copies(number: int, now: datetime) -> None:
+    with transaction.atomic():
+        incident = transitions.locked_incident(number)
+        active = Span.objects.filter(incident=incident, ended_at=None)
+        gone = active.filter(copy__removed_at__isnull=False)
+        centers = ", ".join(sorted(set(gone.values_list("copy__data_center__name", flat=True))))
+        gone.update(ended_at=Greatest(F("began_at"), now))
+        text = f"The copy in {centers} that failed was removed, or rebuilt elsewhere."
+        if active.exists() or incident.state == IncidentState.RESOLVED:
+            transitions.add_event(incident, "span_closed", now=now, text=text)
+            return
+        resolution = Resolution.COPY_REMOVED.value
+        ends = {"state": IncidentState.RESOLVED.value, "resolved_at": now, "resolution": resolution}
+        was = incident.state
+        transitions.update_incident(incident, {**transitions.NOT_SNOOZED, **ends})
+        transitions.add_event(incident, "resolved", now=now, text=text, was=was, becomes=IncidentState.RESOLVED)
+        outbox.enqueue_to(incident, "resolved", user_reports.waiting_recipients(incident), now=now, text=text)
+
+
 def _checked_resolution(resolution: str, false_positive: str, why: str) -> tuple[Resolution, str]:
     problems = {}
     allowed_resolutions = sorted(FORCED_RESOLUTIONS)
@@ -159,9 +187,11 @@ def _checked_resolution(resolution: str, false_positive: str, why: str) -> tuple
 
 
 def _end_spans(incident: Incident, now: datetime) -> list[int]:
-    """Ends what is active; the units."""
+    """Ends what is active, and keeps what it failed for; the units."""
     active = Span.objects.filter(incident=incident, ended_at=None)
-    units = list(active.values_list("unit_id", flat=True))
+    ended = list(active)
+    units = [span.unit_id for span in ended]
+    evidence.keep_evidence(ended)
     active.update(ended_at=Greatest(F("began_at"), now))
     return units
 

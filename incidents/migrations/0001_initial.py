@@ -41,7 +41,7 @@ class Migration(migrations.Migration):
                 ('opened_at', models.DateTimeField()),
                 ('acknowledged_at', models.DateTimeField(blank=True, null=True)),
                 ('resolved_at', models.DateTimeField(blank=True, null=True)),
-                ('resolution', models.CharField(blank=True, choices=[('auto', 'a scheduled rerun passed'), ('manual_rerun', 'a rerun by hand passed'), ('false_positive', 'false positive'), ('accepted', 'accepted: true, will not be repaired'), ('declared_fixed', 'declared fixed'), ('rejected', 'Rejected'), ('merged', 'merged into another incident'), ('offboarded', 'the dataset was off-boarded')], max_length=20)),
+                ('resolution', models.CharField(blank=True, choices=[('auto', 'a scheduled rerun passed'), ('manual_rerun', 'a rerun by hand passed'), ('false_positive', 'false positive'), ('accepted', 'accepted: true, will not be repaired'), ('declared_fixed', 'declared fixed'), ('rejected', 'Rejected'), ('merged', 'merged into another incident'), ('offboarded', 'the dataset was off-boarded'), ('copy_removed', 'the copy was removed or rebuilt')], max_length=20)),
                 ('false_positive', models.CharField(blank=True, choices=[('wrong_test', 'wrong test'), ('wrong_sla', 'wrong SLA'), ('planned_change', 'planned change')], max_length=20)),
                 ('resolved_why', models.TextField(blank=True)),
                 ('reported', models.BooleanField(default=False)),
@@ -296,6 +296,16 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='SpanEvidence',
+            fields=[
+                ('span', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='evidence', serialize=False, to='incidents.span')),
+                ('read_at', models.DateTimeField()),
+                ('observed', models.FloatField(null=True)),
+                ('threshold', models.CharField(blank=True, max_length=60)),
+                ('detail', models.JSONField(blank=True, default=dict)),
+            ],
+        ),
+        migrations.CreateModel(
             name='Subscription',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -506,5 +516,27 @@ class Migration(migrations.Migration):
         migrations.AddIndex(
             model_name='userreport',
             index=models.Index(condition=models.Q(('remind_at__isnull', False)), fields=['remind_at'], name='report_to_remind_of'),
+        ),
+        migrations.CreateModel(
+            name='UnverifiedMail',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('subject', models.CharField(max_length=300)),
+                ('body', models.TextField()),
+                ('created_at', models.DateTimeField()),
+                ('due_at', models.DateTimeField()),
+                ('attempt', models.PositiveSmallIntegerField(default=0)),
+                ('leased_until', models.DateTimeField(blank=True, null=True)),
+                ('sent_at', models.DateTimeField(blank=True, null=True)),
+                ('error', models.TextField(blank=True)),
+                ('address', models.CharField(blank=True, max_length=500)),
+                ('state', models.CharField(choices=[('pending', 'Pending'), ('held', 'Held'), ('collected', 'collected for a digest'), ('sent', 'Sent'), ('dropped', 'Dropped'), ('failed', 'Failed')], default='pending', max_length=10)),
+                ('over_at', models.DateTimeField(blank=True, null=True)),
+                ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='unverified_letters', to='catalog.dataset')),
+            ],
+            options={
+                'indexes': [models.Index(condition=models.Q(('state', 'pending')), fields=['due_at'], name='unverified_letter_due')],
+                'constraints': [models.UniqueConstraint(condition=models.Q(('over_at', None)), fields=('dataset',), name='one_letter_until_verified')],
+            },
         ),
     ]

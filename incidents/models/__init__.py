@@ -13,9 +13,10 @@ from incidents.models.incident import (
     Resolution,
     RootCause,
     Span,
+    SpanEvidence,
     UserReport,
 )
-from incidents.models.message import SUPPRESSED, Message, MessageState, WeeklyReportMail
+from incidents.models.message import SUPPRESSED, Message, MessageState, UnverifiedMail, WeeklyReportMail
 from incidents.models.outbox_row import NOT_LEASED
 from incidents.models.subscription import Subscription
 
@@ -46,8 +47,10 @@ __all__ = [
     "RootCause",
     "Route",
     "Span",
+    "SpanEvidence",
     "Subscription",
     "SuppressionRule",
+    "UnverifiedMail",
     "UserReport",
     "WeeklyReportMail",
 ]

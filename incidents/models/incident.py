@@ -39,6 +39,7 @@ class Resolution(models.TextChoices):
     REJECTED = "rejected"
     MERGED = "merged", "merged into another incident"
     OFFBOARDED = "offboarded", "the dataset was off-boarded"
+    COPY_REMOVED = "copy_removed", "the copy was removed or rebuilt"
 
 
 class FalsePositive(models.TextChoices):
@@ -191,6 +192,20 @@ class Span(models.Model):
     def as_value(self) -> SpanValue:
         """What the rules of the domain are about."""
         return SpanValue(self.unit_id, self.copy_id, Interval(self.start, self.end), self.began_at, self.ended_at)
+
+
+class SpanEvidence(models.Model):
+    """What the last failing run of a span saw, kept as long as the incident; `incidents.record.evidence` writes it."""
+
+    span = models.OneToOneField(Span, on_delete=models.CASCADE, related_name="evidence", primary_key=True)
+    read_at = models.DateTimeField()
+    observed = models.FloatField(null=True)
+    threshold = models.CharField(max_length=60, blank=True)
+    detail = models.JSONField(default=dict, blank=True)
+    """As in the result: facts, missing records by name, groups."""
+
+    def __str__(self) -> str:
+        return f"{self.span}, read at {self.read_at}"
 
 
 class IncidentEvent(models.Model):

@@ -1,4 +1,4 @@
-"""What is told to whom: messages about incidents, and the weekly letters."""
+"""What is told to whom: messages about incidents, and letters to owners."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from incidents.models.incident import Incident
 from incidents.models.outbox_row import OutboxRow
 from lakehub.accounts.models import Team
 from lakehub.catalog.encrypted_fields import EncryptedTextField, KeyedDigestField
+from lakehub.catalog.models import Dataset
 
 
 class MessageState(models.TextChoices):
@@ -72,15 +73,23 @@ SUPPRESSED = Q(state=MessageState.HELD) & (Q(suppressed_since__isnull=False) | Q
 """Messages that another failure holds; others wait for the end of a grace period, a snooze, or quiet hours."""
 
 
-class WeeklyReportMail(OutboxRow):
+class Letter(OutboxRow):
+    """A mail to the owners that no incident caused."""
+
+    address = models.CharField(max_length=500, blank=True)
+    """Empty: the team has named none; the page says the same."""
+    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
+
+    class Meta:
+        abstract = True
+
+
+class WeeklyReportMail(Letter):
     """The weekly report of a team, as it was written and mailed: one a team and week, however often the task runs."""
 
     team = models.ForeignKey(Team, on_delete=models.CASCADE, related_name="weekly_letters")
     week = models.DateField()
     """The Monday it begins with."""
-    address = models.CharField(max_length=500, blank=True)
-    """Empty: the team has named none; the page has the report all the same."""
-    state = models.CharField(max_length=10, choices=MessageState.choices, default=MessageState.PENDING)
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["team", "week"], name="one_letter_a_week")]
@@ -88,3 +97,26 @@ class WeeklyReportMail(OutboxRow):
 
     def __str__(self) -> str:
         return f"report of {self.week} to {self.team}"
+
+
+class UnverifiedMail(Letter):
+    """What is not verified of a dataset, told its owners once; again only after all of it was verified in between."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="unverified_letters")
+    over_at = models.DateTimeField(null=True, blank=True)
+    """When all of it was verified."""
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["dataset"], condition=Q(over_at=None), name="one_letter_until_verified")
+        ]
+        indexes: ClassVar = [
+            models.Index(fields=["due_at"], condition=Q(state="pending"), name="unverified_letter_due")
+        ]
+
+    @property
+    def team(self) -> Team:
+        return self.dataset.team
+
+    def __str__(self) -> str:
+        return f"what is not verified of {self.dataset}"

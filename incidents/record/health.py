@@ -79,7 +79,7 @@ class DatasetHealth:
 
 def live_units(now: datetime) -> QuerySet[Unit]:
     """Of live tests, and not one that waits for its first due time."""
-    live = Unit.objects.filter(test__retired_at=None, test__dataset__offboarded_at=None)
+    live = Unit.objects.filter(test__retired_at=None, test__dataset__offboarded_at=None, copy__removed_at=None)
     return live.exclude(latest_at=None, due_at__gt=now)
 
 

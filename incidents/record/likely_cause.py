@@ -1,7 +1,8 @@
-"""What probably made it fail: the first of these that happened between the last pass and now, nearest to the source first.
+"""What probably made it fail: the first of these that happened between the last pass and the failure, nearest to the source first.
 
-An open incident of a dataset upstream over the same data, an incompatible schema, a job that failed, columns that
-changed, a run that is late, a test that was changed. A guess, and said as one: a person's root cause stands beside it.
+An incident of a dataset upstream over the same data, an incompatible schema, a commit that deleted rows of this data, a
+job that failed, columns that changed, a run that is late, a test that was changed. A guess, and said as one: a person's
+root cause stands beside it.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 from enum import StrEnum
 
-from django.db.models import Max, Q
+from django.db.models import Exists, Max, OuterRef, Q
 from django.urls import reverse
 
 from incidents.models import Incident, Span
 from ingestion.lake.findings import JOB_FAILING, SCHEMA_INCOMPATIBLE
-from ingestion.models import Commit, Finding, JobRun, JobState
+from ingestion.models import Commit, Finding, JobRun, JobState, TouchedPartition
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.models import Feed, FeedKind, LineageEdge
-from quality.models import Category
+from quality.models import Category, QualityTestVersion
 
 MAX_UPSTREAM_LEVELS = 3
 """How far up the lineage to look."""
@@ -28,11 +29,17 @@ DEFAULT_LOOKBACK = timedelta(days=1)
 LATENESS_SLACK = timedelta(minutes=1)
 RUN_CATEGORIES = (Category.FRESHNESS, Category.COMPLETENESS, Category.CONSISTENCY, Category.INGESTION)
 """What a run that failed or is late explains: rows that are not there."""
+UPSTREAM_SEEN_WITHIN = timedelta(hours=1)
+"""A test upstream may see the same trouble somewhat later than a test here."""
+
+
+REPLACING_OPERATIONS = ("delete_partition", "insert_overwrite", "insert_overwrite_table")
 
 
 class CauseKind(StrEnum):
     UPSTREAM = "upstream"
     SCHEMA_CHANGE = "schema_change"
+    ROWS_DELETED = "rows_deleted"
     JOB_FAILED = "job_failed"
     LATE_RUN = "late_run"
     TEST_CHANGED = "test_changed"
@@ -49,7 +56,8 @@ class LikelyCause:
 
 
 UNKNOWN_CAUSE = LikelyCause(
-    CauseKind.UNKNOWN, "not known: nothing upstream fails, no schema changed, no run failed or is late"
+    CauseKind.UNKNOWN,
+    "not known: nothing upstream fails, no schema changed, no rows were deleted, no run failed or is late",
 )
 NOT_DETECTED = LikelyCause(CauseKind.UNKNOWN, "not known: a person saw it, no test did")
 
@@ -73,7 +81,7 @@ class _FailureContext:
 
 
 def likely_cause(incident: Incident, *, now: datetime, spans: Sequence[Span]) -> LikelyCause:
-    """At most seven queries. `spans` are its spans with their units, tests, versions and copies."""
+    """At most nine queries. `spans` are its spans with their units, tests, versions and copies."""
     case = _failure_context(incident, spans, now)
     if case is None:
         return NOT_DETECTED
@@ -106,7 +114,9 @@ def _upstream_incident(case: _FailureContext) -> LikelyCause | None:
         above |= Q(incident__dataset__in=edges.values("upstream"))
     centers = {span.copy.data_center_id for span in case.spans}
     alive = Q(ended_at=None) | Q(ended_at__gte=case.since)
-    spans = Span.objects.filter(above, case.data, alive, copy__data_center__in=centers, began_at__lte=case.until)
+    spans = Span.objects.filter(
+        above, case.data, alive, copy__data_center__in=centers, began_at__lte=case.since + UPSTREAM_SEEN_WITHIN
+    )
     candidates = spans.exclude(incident__dataset=case.incident.dataset_id).select_related("incident__dataset")
     span = candidates.order_by("began_at", "pk").first()
     if span is None:
@@ -117,10 +127,10 @@ def _upstream_incident(case: _FailureContext) -> LikelyCause | None:
 
 
 def _finding(case: _FailureContext) -> LikelyCause | None:
-    raised = Q(cleared_at=None) | Q(cleared_at__gte=case.passed_at)
-    rows = Finding.objects.filter(
-        raised, copy__in=case.copies, kind__in=(SCHEMA_INCOMPATIBLE, JOB_FAILING), raised_at__lte=case.until
-    )
+    """A job is given up after its fifth failure; what it lacks was missing from when it was due."""
+    live = Q(cleared_at=None) | Q(cleared_at__gte=case.passed_at)
+    before = Q(kind=SCHEMA_INCOMPATIBLE, raised_at__lte=case.since) | Q(kind=JOB_FAILING, start__lte=case.since)
+    rows = Finding.objects.filter(live, before, copy__in=case.copies, raised_at__lte=case.until)
     by_kind = {row.kind: row for row in rows.order_by("raised_at")}
     finding = by_kind.get(SCHEMA_INCOMPATIBLE) or (
         by_kind.get(JOB_FAILING) if case.incident.category in RUN_CATEGORIES else None
@@ -137,11 +147,29 @@ def _finding(case: _FailureContext) -> LikelyCause | None:
     )
 
 
+def _deleted_rows(case: _FailureContext) -> LikelyCause | None:
+    """The commit that deleted the most of what fails now. Deleted rows make no duplicates."""
+    if case.incident.category == Category.DUPLICATES:
+        return None
+    touched = TouchedPartition.objects.filter(case.data, commit=OuterRef("pk"))
+    commits = Commit.objects.filter(
+        Exists(touched), copy__in=case.copies, completed_at__gte=case.passed_at, completed_at__lte=case.since
+    ).filter(Q(deletes__gt=0) | Q(operation__in=REPLACING_OPERATIONS))
+    commit = commits.select_related("copy__data_center", "run").order_by("-deletes", "-completed_at").first()
+    if commit is None:
+        return None
+    what = f"deleted {commit.deletes:,} rows" if commit.deletes else "replaced what was there"
+    by = f", requested by {commit.run.asked_by}" if commit.run is not None and commit.run.asked_by else ""
+    where, at = commit.copy.data_center.name, _utc_text(commit.completed_at)
+    text = f"rows deleted: the {commit.operation} of {where} at {at} {what} of this data{by}"
+    return LikelyCause(CauseKind.ROWS_DELETED, text, _ingestion_url(case))
+
+
 def _failed_run(case: _FailureContext) -> LikelyCause | None:
     """Also one that is tried again."""
     if case.incident.category not in RUN_CATEGORIES:
         return None
-    runs = JobRun.objects.filter(copy__in=case.copies, started_at__gte=case.passed_at, started_at__lte=case.until)
+    runs = JobRun.objects.filter(copy__in=case.copies, started_at__gte=case.passed_at, started_at__lte=case.since)
     run = runs.exclude(error="").select_related("copy__dataset", "copy__data_center").order_by("-pk").first()
     if run is None or run.started_at is None:
         return None
@@ -156,7 +184,7 @@ def _failed_run(case: _FailureContext) -> LikelyCause | None:
 
 def _schema_change(case: _FailureContext) -> LikelyCause | None:
     name = case.incident.dataset.name
-    entries = AuditEntry.objects.filter(subject=f"dataset:{name}", at__gte=case.passed_at, at__lte=case.until)
+    entries = AuditEntry.objects.filter(subject=f"dataset:{name}", at__gte=case.passed_at, at__lte=case.since)
     change = entries.filter(action="schema").order_by("-at").first()
     if change is None:
         return None
@@ -202,7 +230,9 @@ def _lateness_cause(
 def _test_changed(case: _FailureContext) -> LikelyCause | None:
     for span in case.spans:
         version = span.unit.test.version
-        if version is not None and version.number > 1 and case.passed_at <= version.created_at <= case.since:
+        if version is None or not case.passed_at <= version.created_at <= case.since:
+            continue
+        if _asks_something_else(version):
             test = span.unit.test
             text = f"the test changed: {test.title} is version {version.number} since {_utc_text(version.created_at)}"
             because = f", because {version.because}" if version.because else ""
@@ -214,9 +244,17 @@ def _test_changed(case: _FailureContext) -> LikelyCause | None:
     return None
 
 
+def _asks_something_else(version: QualityTestVersion) -> bool:
+    """Than the version before: what only changes when it runs or whom it pages makes nothing fail."""
+    before = QualityTestVersion.objects.filter(test=version.test_id, number__lt=version.number).order_by("-number")
+    flattened = before.values_list("flattened", flat=True).first()
+    return flattened is not None and flattened != version.flattened
+
+
 _DETECTORS: tuple[Callable[[_FailureContext], LikelyCause | None], ...] = (
     _upstream_incident,
     _finding,
+    _deleted_rows,
     _failed_run,
     _schema_change,
     _late_run,

@@ -38,7 +38,13 @@ DRILLDOWN_NUMBERS = {
 }
 """Each with what the incidents behind it are."""
 _FALSE = Q(resolution=Resolution.FALSE_POSITIVE)
-_NOT_REAL = (Resolution.FALSE_POSITIVE, Resolution.MERGED, Resolution.OFFBOARDED, Resolution.REJECTED)
+_NOT_REAL = (
+    Resolution.FALSE_POSITIVE,
+    Resolution.MERGED,
+    Resolution.OFFBOARDED,
+    Resolution.COPY_REMOVED,
+    Resolution.REJECTED,
+)
 
 
 def drilldown_incidents(number: str, window: Interval, scope: Scope, *, kind: str = "") -> QuerySet[Incident]:

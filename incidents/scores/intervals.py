@@ -198,5 +198,5 @@ def _monitoring_periods(reports: list[MissedFailure]) -> dict[DatasetCategory, l
 
 def dataset_by_copy(datasets: dict[int, MonitoredDataset]) -> dict[int, int]:
     """The dataset of each copy."""
-    rows = DatasetCopy.objects.values_list("pk", "dataset_id")
+    rows = DatasetCopy.with_removed.values_list("pk", "dataset_id")
     return {pk: dataset for pk, dataset in rows.order_by() if dataset in datasets}

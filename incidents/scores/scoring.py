@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
 
-from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, data_level
+from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, data_level, monitored_pieces
 from incidents.domain.scores.tally import DatasetCategory, Durations, Tally, tally_by_category
 from incidents.scores.intervals import FailureIntervals, MonitoredDataset, dataset_by_copy, failure_intervals
 from incidents.scores.query_level import query_levels
@@ -175,12 +175,10 @@ class Scores:
         return {}
 
     def _level_of(self, dataset: int, category: str) -> DataLevel:
-        since = self.lives.datasets[dataset].monitored_from
-        if since is None:
-            return DataLevel()
+        monitored = monitored_pieces(self.lives.window, dataset, self.lives.datasets[dataset].monitored_from)
         names = [category] if category else Category.values
         tallies = (self.tallies[key] for name in names if (key := (dataset, name)) in self.tallies)
-        return data_level(tallies, self.window, monitored_from=since)
+        return data_level(tallies, monitored)
 
 
 def step_edges(window: Interval, steps: int) -> list[datetime]:

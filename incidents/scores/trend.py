@@ -7,8 +7,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, bad_intervals, length_by_step
-from incidents.domain.scores.tally import Durations, Pair, Tally
+from incidents.domain.scores.quality_levels import (
+    DataLevel,
+    QueryLevel,
+    bad_intervals,
+    length_by_step,
+    monitored_pieces,
+)
+from incidents.domain.scores.tally import Durations, Pair, Pieces, Tally
 from incidents.scores.scoring import Score, Scores, scores_of
 from lakehub.kernel.interval import Interval
 
@@ -82,11 +88,9 @@ def _data_levels(scores: Scores, edges: Sequence[datetime]) -> list[DataLevel]:
     of_dataset: defaultdict[int, list[Tally]] = defaultdict(list)
     for (dataset, _), tally in scores.tallies.items():
         of_dataset[dataset].append(tally)
-    bad, monitored = [], []
+    bad, monitored = list[Pieces](), list[Sequence[Pair]]()
     for pk, monitored_dataset in scores.lives.datasets.items():
-        start = max(monitored_dataset.monitored_from or edges[-1], edges[0])
-        if start < edges[-1]:
-            within = Interval(start, edges[-1])
-            monitored.append(((start, edges[-1]),))
-            bad.append(bad_intervals(of_dataset[pk], within))
+        if counted := monitored_pieces(scores.lives.window, pk, monitored_dataset.monitored_from):
+            monitored.append(counted)
+            bad.append(bad_intervals(of_dataset[pk], Interval(counted[0][0], counted[-1][1])))
     return [DataLevel(*step) for step in zip(_spread_all(bad, edges), _spread_all(monitored, edges), strict=True)]

@@ -9,6 +9,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
 from lakehub.kernel.suggest import did_you_mean
 
 SIMPLE_TYPES = ("boolean", "int", "long", "float", "double", "string", "binary", "date", "timestamp")
@@ -22,6 +23,10 @@ class UnknownType(ValueError):
 
 class UnknownColumn(LookupError):
     """A column was named that the schema lacks."""
+
+
+class UnfitColumnName(ValueError):
+    """A column has a name that tables of the lake cannot have."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +72,13 @@ class Schema:
         for name in names:
             if name not in self:
                 raise UnknownColumn(f"{owner} has no column `{name}`.{did_you_mean(name, self.names)}")
+
+    def require_lake_names(self, owner: str) -> None:
+        """Raise UnfitColumnName where a column could be written and not be read, or not even written."""
+        if unfit := names_unfit_for_the_lake(self.names):
+            raise UnfitColumnName(
+                f"{owner} cannot be loaded. {unfit_names_text(unfit)} Rename them at the source, or load a view that does."
+            )
 
 
 @dataclass(frozen=True)

@@ -12,18 +12,30 @@ from uuid import UUID
 
 from django.conf import settings
 from django.db import transaction
+from django.db.models import F, OuterRef, Q, Subquery, Sum, Value
+from django.db.models.functions import Coalesce
 
 from ingestion.lake import findings
-from ingestion.models import Commit, JobRun, TouchedPartition
-from ingestion.spark.tables.timeline import TABLE_SERVICES, LakeCommit, Timeline
+from ingestion.lake.misplaced_rows import (
+    MAX_NAMED_VALUES,
+    report_more_unreadable_values,
+    report_rows_ahead,
+    report_unreadable_values,
+)
+from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
+from ingestion.spark.tables.timeline import TABLE_SERVICES, LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.interval import EVERYTHING, Interval
-from lakehub.kernel.partitions import parse_partition_name
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
+from lakehub.kernel.partitions import Grain, parse_partition_name, partition_at
 from lakehub.processes.task_wakeup import wake_task
 
 logger = logging.getLogger(__name__)
+_FULL_LOOKS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
+"""The jobs that see all rows without a place in the cursor's order; a backfill reads some partitions only."""
+_REPLACING_OPERATIONS = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+"""What lay in the partitions that these touch is gone."""
 
 
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
@@ -34,12 +46,19 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     stored_commits = Commit.objects.filter(copy=copy, instant__in=timeline.instants())
     known_instants = set(stored_commits.values_list("instant", flat=True))
     new_commits = list(timeline.commits(but=known_instants))
+    are_columns_changed = any(_changes_columns(commit.run.get("schema", {}), copy.dataset) for commit in new_commits)
     recorded_commits = [record_commit(copy, lake_commit, now=now) for lake_commit in new_commits]
     if any(recorded_commits):
         wake_task(settings.LAKEHUB_TASK_ON_COMMIT)
-    if any(lake_commit.run.get("schema", {}).get(how) for lake_commit in new_commits for how in ("added", "widened")):
+    if are_columns_changed:
         _refresh_columns(copy.dataset, now=now)
     return [commit for commit in recorded_commits if commit is not None]
+
+
+def _changes_columns(schema: dict[str, Any], dataset: Dataset) -> bool:
+    """Columns came, were widened, or are gone from the source since they were read last."""
+    known_names = {column["name"] for column in dataset.columns}
+    return bool(schema.get("added") or schema.get("widened") or known_names.intersection(schema.get("missing", ())))
 
 
 def _refresh_columns(dataset: Dataset, *, now: datetime) -> None:
@@ -65,22 +84,31 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
         commit, is_new = Commit.objects.get_or_create(copy=copy, instant=lake_commit.instant, defaults=facts)
         if not is_new:
             return None
-        touched = {} if lake_commit.operation in TABLE_SERVICES else touched_partitions(lake_commit, copy.dataset)
+        touched = {} if lake_commit.operation in TABLE_SERVICES else touched_partitions(lake_commit, copy.layout)
         TouchedPartition.objects.bulk_create(
-            TouchedPartition(commit=commit, copy=copy, start=over.start, end=over.end, rows=rows)
-            for over, rows in touched.items()
+            TouchedPartition(
+                commit=commit,
+                copy=copy,
+                start=over.start,
+                end=over.end,
+                rows=sum(change),
+                inserts=change.inserts,
+                deletes=change.deletes,
+            )
+            for over, change in touched.items()
         )
+        _report_misplaced_rows(copy, lake_commit, now=now)
         _raise_findings(copy, commit, lake_commit, list(touched), now)
     return commit
 
 
-def touched_partitions(lake_commit: LakeCommit, dataset: Dataset) -> dict[Interval, int]:
-    """Rows changed by partition; a name that is no partition of the dataset's grain may be anywhere, so it touches everything."""
-    rows: dict[Interval, int] = {}
+def touched_partitions(lake_commit: LakeCommit, dataset: Dataset) -> dict[Interval, PartitionChange]:
+    """The changes by partition; a name that is no partition of the dataset's grain may be anywhere, so it touches everything."""
+    touched: dict[Interval, PartitionChange] = {}
     for name, change in lake_commit.partitions.items():
         over = _partition_interval(name, dataset)
-        rows[over] = rows.get(over, 0) + sum(change)
-    return rows
+        touched[over] = PartitionChange(*map(sum, zip(touched.get(over, PartitionChange()), change, strict=True)))
+    return touched
 
 
 def _partition_interval(name: str, dataset: Dataset) -> Interval:
@@ -107,6 +135,7 @@ def _raise_findings(
         findings.raise_finding(
             copy, findings.ROWS_UNACCOUNTED, over, f"Commit {commit.instant}: {problem}.", at, now=now
         )
+    _judge_cursors(copy, lake_commit.run, at, now)
     conflicts = lake_commit.run.get("schema", {}).get("conflicts", [])
     if conflicts:
         conflicts_text = "; ".join(
@@ -117,6 +146,58 @@ def _raise_findings(
         )
     elif "conflicts" in lake_commit.run.get("schema", {}):
         findings.clear_findings(copy, findings.SCHEMA_INCOMPATIBLE, now=now)
+
+
+def _judge_cursors(copy: DatasetCopy, run: dict[str, Any], at: dict[str, str], now: datetime) -> None:
+    """Rows whose cursor is NaN, infinite or no time were loaded, but a change of theirs is found only by chance."""
+    cursors = run.get("unusable_cursors") or {"rows": None}
+    if cursors["rows"]:
+        values = ", ".join(map(str, cursors["sample"]))
+        message = (
+            f"{cursors['rows']} rows have a value in the cursor column `{cursors['column']}` that has no place in its order ({values}). "
+            "They are loaded, but later changes to them may be missed. Correct the values in the source."
+        )
+        findings.raise_finding(copy, findings.CURSOR_UNUSABLE, EVERYTHING, message, at | cursors, now=now)
+    elif cursors["rows"] == 0 and run.get("kind") in _FULL_LOOKS:
+        findings.clear_findings(copy, findings.CURSOR_UNUSABLE, now=now)
+
+
+def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) -> None:
+    """A batch of ours says which values were no partition. Only one that read the whole source knows that there are no others."""
+    grain, zone = copy.layout.partition_grain, copy.layout.zone
+    if grain is Grain.NONE:
+        return
+    misplaced, totals = lake_commit.run.get("misplaced"), lake_commit.run.get("misplaced_totals")
+    ahead = _rows_ahead(copy, after=partition_at(now, grain, zone).end)
+    kinds = (findings.PARTITION_UNREADABLE, findings.PARTITION_AHEAD)
+    if misplaced or ahead or Finding.objects.filter(copy=copy, kind__in=kinds, cleared_at=None).exists():
+        if misplaced is not None and _has_read_everything(lake_commit):
+            report_unreadable_values(copy, misplaced, totals, now=now)
+        elif misplaced:
+            report_more_unreadable_values(copy, misplaced, totals, now=now)
+        report_rows_ahead(copy, ahead, now=now)
+
+
+def _has_read_everything(lake_commit: LakeCommit) -> bool:
+    """A first load or its replacement, or one of the loads of a source without a cursor, which leave a digest of all rows."""
+    kind, checkpoint = lake_commit.run.get("kind"), lake_commit.checkpoint or {}
+    has_read = bool(lake_commit.run.get("counts", {}).get("read"))
+    return kind == JobKind.BOOTSTRAP or (kind == JobKind.INCREMENTAL and has_read and "digest" in checkpoint)
+
+
+def _rows_ahead(copy: DatasetCopy, *, after: datetime) -> dict[Interval, int | None]:
+    """The partitions after a time that still hold rows, and how many (None: they were there before the first commit that is
+    known). What a commit replaced does not count any more."""
+    touched = TouchedPartition.objects.filter(copy=copy, start__gt=after, end__lt=FOREVER)
+    replaced = touched.filter(start=OuterRef("start"), commit__operation__in=_REPLACING_OPERATIONS)
+    replaced_at = replaced.order_by("-commit__completed_at").values("commit__completed_at")[:1]
+    present = touched.filter(commit__completed_at__gte=Coalesce(Subquery(replaced_at), Value(BEGINNING)))
+    counts = present.values("start", "end").annotate(
+        changed=Sum("rows"), inserted=Sum("inserts"), deleted=Sum("deletes")
+    )
+    still_there = counts.filter(Q(deleted=0) | Q(inserted__gt=F("deleted")), changed__gt=0)
+    rows = still_there.order_by("start").values_list("start", "end", "inserted", "deleted")[: MAX_NAMED_VALUES + 1]
+    return {Interval(start, end): inserted - deleted or None for start, end, inserted, deleted in rows}
 
 
 def accounting_error(commit: Commit) -> str:

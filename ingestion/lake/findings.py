@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
@@ -14,6 +15,11 @@ from lakehub.kernel.interval import FOREVER, Interval
 JOB_FAILING = "job_failing"
 ROWS_UNACCOUNTED = "rows_unaccounted"
 SCHEMA_INCOMPATIBLE = "schema_incompatible"
+CURSOR_UNUSABLE = "cursor_unusable"
+PARTITION_UNREADABLE = "partition_unreadable"
+PARTITION_AHEAD = "partition_ahead"
+"""Rows lie later than now by more than one grain."""
+SCHEMA_CHANGED = "schema_changed"
 
 
 def raise_finding(
@@ -30,6 +36,17 @@ def raise_finding(
     except IntegrityError:
         # Another process has raised it meanwhile.
         same.update(detail=detail)
+
+
+def replace_findings(
+    copy: DatasetCopy, kind: str, current: Mapping[Interval, tuple[str, dict[str, Any]]], *, now: datetime
+) -> None:
+    """What is seen now of one kind: new ones are raised, those that go on keep their time, all others are cleared."""
+    for over, (message, detail) in current.items():
+        raise_finding(copy, kind, over, message, detail, now=now)
+    for finding in Finding.objects.filter(copy=copy, kind=kind, cleared_at=None):
+        if Interval(finding.start, finding.end) not in current:
+            Finding.objects.filter(pk=finding.pk, cleared_at=None).update(cleared_at=now)
 
 
 def raise_job_failing(run: JobRun, why: str, *, now: datetime) -> None:

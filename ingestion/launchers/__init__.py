@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.kernel.registry import Registry
@@ -32,6 +33,9 @@ class LauncherConfig:
 class Launcher(Protocol):
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
         """Run the job to its end, at most `spec.deadline_s` long. `secrets` are the values that the spec refers to by name."""
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        """How far the job of `run` is, asked from another thread while it runs; None where that is not known. May raise."""
 
     def close(self) -> None:
         """End what was kept for the next job."""

@@ -15,6 +15,7 @@ from urllib.parse import quote
 import ingestion
 import lakehub
 from ingestion.launchers import LauncherConfig
+from ingestion.spark.contract.progress import FILE_NAME, JobProgress
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.session import hudi_jar, java_home, submit_settings
@@ -52,10 +53,11 @@ class SparkSubmitLauncher:
         self._config = config
 
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
-        folder = self._config.folder / quote(spec.run_id, safe="")
+        folder = self._folder(spec.run_id)
         folder.mkdir(parents=True, exist_ok=True)
         spec_path, report_path, log_path = (folder / name for name in ("spec.json", "report.json", "log.txt"))
         report_path.unlink(missing_ok=True)
+        (folder / FILE_NAME).unlink(missing_ok=True)
         spec_path.write_text(spec.to_json())
         ended = self._submit(spec, spec_path, report_path, log_path, secrets)
         if report_path.is_file():
@@ -64,8 +66,14 @@ class SparkSubmitLauncher:
             run_id=spec.run_id, status=FAILED, error=f"{ended}. The end of {log_path}:\n{_log_tail(log_path)}"
         )
 
+    def progress(self, run_id: str) -> JobProgress | None:
+        return JobProgress.from_file(self._folder(run_id) / FILE_NAME)
+
     def close(self) -> None:
         """Nothing is kept."""
+
+    def _folder(self, run_id: str) -> Path:
+        return self._config.folder / quote(run_id, safe="")
 
     def _submit(
         self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, secrets: Mapping[str, str]

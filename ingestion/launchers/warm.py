@@ -17,9 +17,11 @@ from threading import Event, Thread
 from pyspark.sql import SparkSession
 
 from ingestion.launchers import LauncherConfig
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
+from ingestion.spark.job import Job
 from ingestion.spark.session import close_session, jvm_pid, open_session
 
 logger = logging.getLogger(__name__)
@@ -33,14 +35,23 @@ class WarmLauncher:
         self._config = config
         self._session: SparkSession | None = None
         self._jobs = 0
+        self._job: Job | None = None
 
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
         spark = self._open()
         with _deadline(spark, spec):
-            report = execute(spec, spark=spark, secrets=secrets)
+            report = execute(spec, spark=spark, secrets=secrets, on_start=self._remember)
+        self._job = None
         self._jobs += 1
         self._renew_if_worn(spark)
         return report
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        job = self._job
+        return job.progress() if job is not None and job.spec.run_id == run_id else None
+
+    def _remember(self, job: Job) -> None:
+        self._job = job
 
     def close(self) -> None:
         if self._session is not None:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import Max
+from django.db.models import Max, QuerySet
 
 from ingestion.domain.lag import lag
-from ingestion.models import JobKind, JobState
+from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
 
 SYNC_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
@@ -16,7 +16,20 @@ SYNC_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
 
 def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     """How far the copy may be behind its source: what was committed there since the last look that took everything in is not known to be here."""
+    return lag(complete_upto=complete_upto(copy), every=copy.dataset.feed.every, now=now)
+
+
+def complete_upto(copy: DatasetCopy) -> datetime | None:
+    """What was committed in the source before is here: when the last look began that took everything in. None: none did."""
+    latest: datetime | None = _looks(copy).aggregate(at=Max("started_at"))["at"]
+    return latest
+
+
+def is_loaded(copy: DatasetCopy) -> bool:
+    """A bootstrap has succeeded since the last drop."""
+    return _looks(copy).filter(kind=JobKind.BOOTSTRAP).exists()
+
+
+def _looks(copy: DatasetCopy) -> QuerySet[JobRun]:
     dropped = copy.runs.filter(kind=JobKind.DROP, state=JobState.SUCCEEDED).aggregate(at=Max("pk"))["at"]
-    looks = copy.runs.filter(kind__in=SYNC_KINDS, state=JobState.SUCCEEDED, pk__gt=dropped or 0)
-    complete_upto = looks.aggregate(at=Max("started_at"))["at"]
-    return lag(complete_upto=complete_upto, every=copy.dataset.feed.every, now=now)
+    return copy.runs.filter(kind__in=SYNC_KINDS, state=JobState.SUCCEEDED, pk__gt=dropped or 0)

@@ -34,9 +34,9 @@ def request_due_runs(*, now: datetime) -> list[JobRun]:
 
 
 def idle_fed_copies() -> QuerySet[DatasetCopy]:
-    """Copies that jobs load from a connection, and that no job is at work on."""
+    """Copies that jobs load from a connection, and that no job is at work on; also those that are being built."""
     at_work = JobRun.objects.filter(state__in=job_runs.ACTIVE).values("copy")
-    live = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
+    live = DatasetCopy.with_removed.filter(removed_at=None, dataset__ingested=True, dataset__offboarded_at=None)
     fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION, dataset__feed__paused=False)
     return fed.exclude(pk__in=at_work).select_related("dataset__feed", "data_center")
 

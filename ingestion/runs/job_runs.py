@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import asdict
 from datetime import datetime, timedelta
 from typing import Any
@@ -14,7 +15,8 @@ from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after
 from ingestion.lake import findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState
 from ingestion.runs.job_specs import check_params, check_source
-from ingestion.runs.leases import LEASE_DURATION, lease_end
+from ingestion.runs.leases import LEASE_DURATION, hold_off, lease_end
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -56,6 +58,18 @@ def find_copy(dataset: Dataset, data_center: str) -> DatasetCopy:
     return copies[name]
 
 
+def running_jobs(copies: Collection[int]) -> list[str]:
+    """What is at work on these copies now."""
+    at_work = JobRun.objects.filter(copy__in=copies, state=JobState.RUNNING).select_related("copy__data_center")
+    return [f"{run.kind} run {run.pk} on {run.copy}" for run in at_work.order_by("pk")]
+
+
+def running_jobs_held_off(copies: Collection[int]) -> list[str]:
+    """The port `catalog.RunningJobs`, called in a transaction: what is at work on these copies, and nothing begins before it ends."""
+    hold_off(copies)
+    return running_jobs(copies)
+
+
 def find_run(dataset: Dataset, number: int) -> JobRun:
     """The run of a copy of the dataset. Raises NotFound."""
     run = with_details(JobRun.objects.filter(copy__dataset=dataset, pk=number)).first()
@@ -82,6 +96,8 @@ def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURAT
                     leased_until=lease_end(lease),
                     attempt=F("attempt") + 1,
                     started_at=now,
+                    progress={},
+                    progress_at=None,
                 )  # fmt: skip
         except IntegrityError:
             continue
@@ -112,11 +128,22 @@ def renew_lease(run: JobRun, worker: str, lease: timedelta = LEASE_DURATION) -> 
     return bool(_leased_run(run, worker).update(leased_until=lease_end(lease)))
 
 
+def tell_progress(run: JobRun, worker: str, progress: JobProgress, *, now: datetime) -> None:
+    """Written only while the run is `worker`'s."""
+    _leased_run(run, worker).update(progress=asdict(progress), progress_at=now)
+
+
 def postpone_run(run: JobRun, worker: str, *, to: datetime, why: str) -> None:
     """Back into the queue, and the attempt does not count."""
     _leased_run(run, worker).update(
         state=JobState.QUEUED, due_at=to, attempt=F("attempt") - 1, leased_by="", leased_until=None, error=why
     )
+
+
+def cancel_claimed(run: JobRun, worker: str, *, now: datetime, why: str) -> None:
+    """What it was asked for is gone."""
+    ended = {"state": JobState.CANCELLED, "ended_at": now, "leased_by": "", "leased_until": None, "error": why}
+    _leased_run(run, worker).update(**ended)
 
 
 def mark_waiting(run: JobRun, worker: str, *, to: datetime, why: str, now: datetime) -> bool:
@@ -202,6 +229,6 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
 
 def _check_partition(copy: DatasetCopy, name: str) -> None:
     try:
-        parse_partition_name(name, copy.dataset.partition_grain, copy.dataset.zone)
+        parse_partition_name(name, copy.layout.partition_grain, copy.layout.zone)
     except ValueError as problem:
         raise Refused(str(problem)) from None

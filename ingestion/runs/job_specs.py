@@ -7,7 +7,7 @@ from typing import Any
 
 from ingestion.models import JobKind, JobRun
 from ingestion.spark.contract.job_kinds import READING_KINDS
-from ingestion.spark.contract.spec import DeleteSpec, JobSpec, SourceSpec, TableSpec
+from ingestion.spark.contract.spec import DeleteSpec, JobSpec, PartitionSpec, SourceSpec, TableSpec
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, FeedKind
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -16,6 +16,14 @@ SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
 DEFAULT_OVERLAP_S = 120
 """A transaction that commits this much later than the time it writes is still seen, unless the feed says otherwise."""
 FEED_OPTIONS = ("index", "overlap_s", "chunk_rows", "deadline_s", "inputs_back_s")
+_YEAR_S = 366 * 24 * 3600
+_OPTION_BOUNDS = {
+    "overlap_s": (0, _YEAR_S),
+    "chunk_rows": (1, 1_000_000),
+    "deadline_s": (30, _YEAR_S),
+    "inputs_back_s": (0, _YEAR_S),
+}
+"""NaN and infinity lie within none of them."""
 PARAMS_BY_KIND = {
     JobKind.BOOTSTRAP: ("replace",),
     JobKind.INCREMENTAL: (),
@@ -55,20 +63,28 @@ def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -
 
 
 def table_spec_of(copy: DatasetCopy, *, index: str = "simple") -> TableSpec:
-    dataset = copy.dataset
+    dataset = copy.layout
     return TableSpec(
         name=dataset.name,
         uri=copy.uri,
         error_uri=error_table_uri(copy),
         record_key=tuple(dataset.record_key or dataset.primary_key),
         reference_key=dataset.reference_key or None,
-        partition_column=dataset.partition_column or None,
+        partition_column=dataset.lake_partition_column or None,
         index=index,
+        partition_from=_partition_spec(dataset),
     )
 
 
+def _partition_spec(dataset: Dataset) -> PartitionSpec | None:
+    form = dataset.source_form
+    return None if form is None else PartitionSpec(form.columns, form.grain.value, form.zone.key, form.text)
+
+
 def error_table_uri(copy: DatasetCopy) -> str:
-    return f"{copy.data_center.lake_uri.rstrip('/')}/_errors/{copy.dataset.name}"
+    """Beside the tables, under the name of the copy's own: a copy that was built anew has another."""
+    name = copy.uri.rstrip("/").rpartition("/")[2] or copy.dataset.name
+    return f"{copy.data_center.lake_uri.rstrip('/')}/_errors/{name}"
 
 
 def check_params(kind: str, params: dict[str, Any]) -> None:
@@ -101,17 +117,28 @@ def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) ->
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options.get("overlap_s", DEFAULT_OVERLAP_S)),
-        chunk_rows=int(options.get("chunk_rows", 20_000)),
+        chunk_rows=int(float(options.get("chunk_rows", 20_000))),
     )
 
 
 def feed_options(feed: Feed | None) -> dict[str, Any]:
-    """Raises Refused for what no feed knows."""
+    """Raises Refused for what no feed knows, and for a number that is none or out of bounds."""
     options: dict[str, Any] = {} if feed is None else feed.options
-    for name in options:
+    for name, value in options.items():
         if name not in FEED_OPTIONS:
             raise Refused(f"A feed has no option `{name}`.{did_you_mean(name, FEED_OPTIONS)}")
+        if name in _OPTION_BOUNDS:
+            _check_bounds(name, value, *_OPTION_BOUNDS[name])
     return options
+
+
+def _check_bounds(name: str, value: object, least: int, most: int) -> None:
+    try:
+        within = not isinstance(value, bool) and least <= float(str(value)) <= most
+    except ValueError:
+        within = False
+    if not within:
+        raise Refused(f"The feed's option `{name}` is {value!r}: give a number from {least} to {most}.")
 
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Collection
 from datetime import datetime, timedelta
 
 from django.db.models import DateTimeField, ExpressionWrapper, Q
@@ -26,6 +27,12 @@ def acquire(copy: DatasetCopy, holder: str, lease: timedelta = LEASE_DURATION) -
     CopyLease.objects.get_or_create(copy=copy)
     free = Q(holder="") | Q(holder=holder) | Q(until__lt=Now())
     return bool(CopyLease.objects.filter(free, copy=copy).update(holder=holder, until=lease_end(lease)))
+
+
+def hold_off(copies: Collection[int]) -> None:
+    """Until the transaction ends no worker begins to write these copies: whoever wants to waits, and then reads them anew."""
+    CopyLease.objects.bulk_create([CopyLease(copy_id=copy) for copy in copies], ignore_conflicts=True)
+    list(CopyLease.objects.select_for_update(of=("self",)).filter(copy__in=copies).order_by("pk"))
 
 
 def holder_name(host: str, process: int, serial: str) -> str:

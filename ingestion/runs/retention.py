@@ -23,5 +23,10 @@ def delete_old_runs(*, now: datetime, retention: timedelta) -> int:
 
 
 def delete_old_touched_partitions(*, now: datetime, retention: timedelta) -> int:
-    """Deletes touched partitions that were claimed longer ago than `retention`; what nobody has claimed is still to be tested."""
-    return delete_old_rows(TouchedPartition.objects.all(), age="claimed_at", before=now - retention)
+    """Deletes touched partitions that were claimed longer ago than `retention`; what nobody has claimed is still to be tested.
+
+    Those of the future stay until their time comes: that rows lie there is a finding until then.
+    """
+    return delete_old_rows(
+        TouchedPartition.objects.all(), age="claimed_at", before=now - retention, where=Q(start__lte=now)
+    )

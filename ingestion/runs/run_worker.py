@@ -12,16 +12,19 @@ from structlog.contextvars import bound_contextvars
 
 from ingestion.lake import commits
 from ingestion.launchers import Launcher
-from ingestion.models import JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.spark.contract.report import FAILED, JobReport
+from lakehub.catalog.models import DatasetCopy
 from lakehub.db.lease_renewal import keep_renewed
 from lakehub.kernel.errors import Refused
 
 logger = logging.getLogger(__name__)
 LEASE_RETRY_AFTER = timedelta(seconds=5)
+PROGRESS_INTERVAL = timedelta(seconds=2)
+"""How often a run is asked how far it is; each answer is one write."""
 
 
 @dataclass(frozen=True)
@@ -56,12 +59,28 @@ def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
         )
         return run
     try:
-        with keep_renewed(partial(_renew_leases, run, worker.name), every=leases.LEASE_DURATION / 4):
+        if not _is_still_wanted(run, worker):
+            return run
+        with (
+            keep_renewed(partial(_renew_leases, run, worker.name), every=leases.LEASE_DURATION / 4),
+            keep_renewed(partial(_tell_progress, run, worker), every=PROGRESS_INTERVAL),
+        ):
             report = _launch(run, worker)
         _record_outcome(run, report, worker)
     finally:
         leases.release(run.copy, worker.name)
     return run
+
+
+def _is_still_wanted(run: JobRun, worker: Worker) -> bool:
+    """The copy as it is now that nobody changes it: whoever held its lease may have moved or removed it."""
+    copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "data_center", "rebuild")
+    run.copy = copies.get(pk=run.copy_id)
+    if run.copy.removed_at is None or run.kind == JobKind.DROP:
+        return True
+    job_runs.cancel_claimed(run, worker.name, now=worker.clock(), why="the copy was removed before it began")
+    run.refresh_from_db(fields=["state", "error"])
+    return False
 
 
 def _is_blocked(run: JobRun, worker: Worker) -> bool:
@@ -117,3 +136,14 @@ def _failed_report(run: JobRun, problem: Exception, failure: str) -> JobReport:
 def _renew_leases(run: JobRun, worker: str) -> None:
     if not (job_runs.renew_lease(run, worker) and leases.acquire(run.copy, worker)):
         logger.warning("Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy)
+
+
+def _tell_progress(run: JobRun, worker: Worker) -> None:
+    """What it costs to ask is never the job's: an answer that does not come is not told."""
+    try:
+        progress = worker.launcher.progress(str(run.key))
+    except Exception as problem:
+        logger.debug("Run %s of %s does not say how far it is", run.pk, run.copy, exc_info=problem)
+        return
+    if progress is not None:
+        job_runs.tell_progress(run, worker.name, progress, now=worker.clock())

@@ -55,12 +55,26 @@ class Chunk:
 
 
 @dataclass(frozen=True)
+class UnusableCursors:
+    """Rows whose cursor says nothing about where to go on, such as NaN, and some of its values."""
+
+    rows: int = 0
+    sample: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SourceReading:
-    """`chunks` can be walked once. Asked afterwards: `position`, where the source stands then, and `unchanged`, whether all the rows are known to be as they were."""
+    """`chunks` can be walked once. Asked afterwards: `position`, where the source stands then, `unchanged`, whether all the rows are known to
+    be as they were, and `unusable_cursors`, of which rows later changes may be missed.
+
+    Asked before: `total`, how many rows there are to read as far as the source knows without reading them; None: it does not.
+    """
 
     chunks: Iterator[Chunk]
     position: Callable[[], Position]
     unchanged: Callable[[], bool] = lambda: False
+    unusable_cursors: Callable[[], UnusableCursors] = UnusableCursors
+    total: Callable[[], int | None] = lambda: None
 
 
 class Source(Protocol):

@@ -4,17 +4,41 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
+from threading import Event, Thread
 
 from structlog.contextvars import bound_contextvars
 
+from ingestion.spark.contract.progress import FILE_NAME
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
+from ingestion.spark.job import Job
 from ingestion.spark.session import open_session
 from lakehub.logs import configure_logging
 
 USAGE = "usage: python -m ingestion.spark spec.json report.json"
+
+PROGRESS_INTERVAL_S = 2
+
+
+class ProgressTeller:
+    """Writes how far a job is into a file, again and again, until it is stopped."""
+
+    def __init__(self, path: Path) -> None:
+        self._path, self._ended = path, Event()
+
+    def start(self, job: Job) -> None:
+        Thread(target=self._tell, args=(job,), daemon=True).start()
+
+    def stop(self) -> None:
+        self._ended.set()
+
+    def _tell(self, job: Job) -> None:
+        while not self._ended.wait(PROGRESS_INTERVAL_S):
+            with suppress(Exception):  # it never costs the job anything
+                job.progress().write(self._path)
 
 
 def main(arguments: list[str]) -> int:
@@ -30,7 +54,9 @@ def main(arguments: list[str]) -> int:
         print(problem, file=sys.stderr)
         return 1
     with bound_contextvars(run_id=spec.run_id, table=spec.table.uri):
-        report = execute(spec, spark=open_session(spec.run_id), secrets=os.environ)
+        tell = ProgressTeller(report_path.with_name(FILE_NAME))
+        report = execute(spec, spark=open_session(spec.run_id), secrets=os.environ, on_start=tell.start)
+        tell.stop()
     report.write(report_path)
     print(f"{report.status}: {report.counts}{f' {report.error}' if report.error else ''}", file=sys.stderr)
     return 1 if report.status == FAILED else 0

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import replace
 
@@ -24,9 +24,16 @@ _EXPECTED_ERRORS = (JobError, SourceError, UnknownColumn, UnknownType, fence.Tab
 """What is an answer rather than a bug: reported by its own words, without a traceback."""
 
 
-def execute(spec: JobSpec, *, spark: SparkSession, secrets: Mapping[str, str]) -> JobReport:
-    """Run one job. What goes wrong is a report too, with the status `failed`."""
+def execute(
+    spec: JobSpec,
+    *,
+    spark: SparkSession,
+    secrets: Mapping[str, str],
+    on_start: Callable[[Job], None] = lambda job: None,
+) -> JobReport:
+    """Run one job. What goes wrong is a report too, with the status `failed`. `on_start` gets the job, to ask how far it is."""
     job = Job(spec, spark, secrets)
+    on_start(job)
     try:
         with (
             nullcontext()

@@ -15,9 +15,11 @@ from pyspark.sql import SparkSession
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import Checkpoint
 from ingestion.domain.schema import Schema
-from ingestion.sources import SOURCES, Source, SourceConfig
+from ingestion.sources import SOURCES, Source, SourceConfig, UnusableCursors
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolve_secret
+from ingestion.spark.session import stage_tasks
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 logger = logging.getLogger(__name__)
@@ -45,6 +47,10 @@ class Job:
     phases: dict[str, float] = field(default_factory=dict)
     started_monotonic: float = field(default_factory=time.monotonic)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
+    rows_read: int = 0
+    rows_total: int | None = None
+    current_phase: tuple[str, float] | None = None
+    """Its name and when it began, by the monotonic clock: one tuple, so that another thread never reads half of it."""
 
     @property
     def table(self) -> TableSpec:
@@ -62,10 +68,20 @@ class Job:
     @contextmanager
     def phase(self, name: str) -> Iterator[None]:
         began = time.monotonic()
+        self.current_phase = (name, began)
         try:
             yield
         finally:
             self.phases[name] = round(self.phases.get(name, 0.0) + time.monotonic() - began, 3)
+
+    def tell_rows(self, rows: int) -> None:
+        self.rows_read = rows
+
+    def progress(self) -> JobProgress:
+        """How far it is, asked from any thread. Raises what Spark raises where it is gone."""
+        name, began = self.current_phase or ("start", self.started_monotonic)
+        done, total = (0, 0) if name == "read" else stage_tasks(self.spark)
+        return JobProgress(name, round(time.monotonic() - began, 1), self.rows_read, self.rows_total, done, total)
 
     def deadline_error(self) -> str | None:
         """In words, where the deadline has passed."""
@@ -102,7 +118,12 @@ class Job:
         return f"{base.rstrip('/')}/{self.table.name}"
 
     def run_metadata(
-        self, counts: RowCounts, schema: Mapping[str, Any], source_from: datetime | None, source_upto: datetime | None
+        self,
+        counts: RowCounts,
+        schema: Mapping[str, Any],
+        source_from: datetime | None,
+        source_upto: datetime | None,
+        unusable_cursors: UnusableCursors | None = None,
     ) -> dict[str, Any]:
         """What the commit tells about the run: enough to write its report again."""
         return {
@@ -113,6 +134,7 @@ class Job:
             "source_committed_from": _iso_utc(source_from),
             "source_committed_upto": _iso_utc(source_upto),
             "clock_ahead_s": self.spec.clock_ahead_s,
+            "unusable_cursors": _cursor_facts(self.spec.source, unusable_cursors),
         }
 
     def report_of_earlier_attempt(self, timeline: Timeline) -> JobReport | None:
@@ -139,6 +161,7 @@ class Job:
             schema=run["schema"],
             source_committed_from=run["source_committed_from"],
             source_committed_upto=run["source_committed_upto"],
+            unusable_cursors=run.get("unusable_cursors", {}),
         )
 
     def nothing_to_do_report(self, **facts: Any) -> JobReport:
@@ -147,6 +170,12 @@ class Job:
 
 def schema_facts(schema: Schema, **facts: Any) -> dict[str, Any]:
     return {"columns": schema.types, **facts}
+
+
+def _cursor_facts(source: SourceSpec | None, unusable: UnusableCursors | None) -> dict[str, Any]:
+    if source is None or unusable is None:
+        return {}
+    return {"column": source.cursor_column, "rows": unusable.rows, "sample": list(unusable.sample)}
 
 
 def _iso_utc(moment: datetime | None) -> str | None:

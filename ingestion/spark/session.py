@@ -175,6 +175,14 @@ _BASE_SETTINGS = {
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
     "spark.sql.session.timeZone": "UTC",
     "spark.ui.showConsoleProgress": "false",
+    # What stages rows, and every other engine that reads the lake, counts days as the calendar of today does, before 1900 and
+    # 1582 too. Files that say that an old Spark wrote them are read as they say, whatever stands here.
+    "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInRead": "CORRECTED",
+    "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
+    "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
 }
 
 
@@ -184,3 +192,11 @@ def _session_settings(submitted: bool, master: str | None, memory: str | None) -
     master = master or os.environ.get("LAKEHUB_SPARK_MASTER") or "local[2]"
     memory = memory or os.environ.get("LAKEHUB_SPARK_MEMORY") or "1g"
     return _BASE_SETTINGS | submit_settings(master, memory, hudi_jar(os.environ))
+
+
+def stage_tasks(spark: SparkSession) -> tuple[int, int]:
+    """(done, all) tasks of the stages that run now: of one job where the session runs one at a time."""
+    tracker = spark.sparkContext.statusTracker()
+    stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    known = [stage for stage in stages if stage is not None]
+    return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)

@@ -15,6 +15,7 @@ from lakehub.accounts.models import Membership, Role, Team, Token, User
 ROLES_BY_ACTION: dict[str, tuple[Role, ...]] = {
     "annotate": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "acknowledge": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
+    "see rows": (Role.VIEWER, Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "rerun": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "resolve": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "onboard": (Role.OWNER, Role.ADMIN),
@@ -22,10 +23,11 @@ ROLES_BY_ACTION: dict[str, tuple[Role, ...]] = {
     "connect": (Role.ADMIN,),
     "issue": (Role.ADMIN,),
     "audit": (Role.ADMIN,),
+    "set roles": (Role.ADMIN,),
     "override": (Role.OWNER, Role.ON_CALL, Role.ADMIN),
     "set policy": (Role.ADMIN,),
 }
-"""Everybody who is signed in may read; what changes something needs one of these roles in the team that owns it."""
+"""Everybody who is signed in may read; what shows rows of data, or changes something, needs one of these roles in the team that owns it."""
 
 
 def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
@@ -57,6 +59,11 @@ def teams_where(user: User | AnonymousUser, action: str) -> Q:
     return within & Q(memberships__user=user, memberships__role__in=ROLES_BY_ACTION[action])
 
 
+def teams_permitting(user: User | AnonymousUser, action: str) -> frozenset[int]:
+    """The keys of the teams in which `user` may do `action`: for lists, in one query."""
+    return frozenset(Team.objects.filter(teams_where(user, action)).values_list("pk", flat=True))
+
+
 def can_in_some_team(user: User | AnonymousUser, action: str) -> bool:
     """Whether there is a team in which `user` may do `action`: for what belongs to no team."""
     if isinstance(user, User) and user.is_active and user.is_superuser and user.token_team is None:
@@ -69,6 +76,17 @@ def require_in_some_team(user: User | AnonymousUser, action: str) -> None:
     if not can_in_some_team(user, action):
         roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
         raise PermissionDenied(f"To {action} here you need to be {roles} of a team.")
+
+
+def is_operator(user: User | AnonymousUser) -> bool:
+    """Of Lakehub as a whole: who adds what belongs to no team, such as teams, people and data centers."""
+    return isinstance(user, User) and user.is_active and user.is_superuser and user.token_team is None
+
+
+def require_operator(request: Request) -> None:
+    """Raises PermissionDenied, also for a token of an operator."""
+    if not is_operator(request.user) or request.auth is not None:
+        raise PermissionDenied("To do this you need to be an administrator of Lakehub, signed in and not with a token.")
 
 
 def field_of_body(request: Request, field: str) -> str:

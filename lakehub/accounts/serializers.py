@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from lakehub.accounts.models import AuditEntry, Token
+from lakehub.accounts.models import AuditEntry, Membership, Role, Team, Token, User
 from lakehub.accounts.tokens.api_tokens import MAX_NAME_LENGTH, SCOPES
 
 
@@ -53,3 +53,34 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
     class Meta:
         model = AuditEntry
         fields: ClassVar[tuple[str, ...]] = ("at", "actor", "action", "subject", "detail")
+
+
+class TeamSerializer(serializers.ModelSerializer[Team]):
+    class Meta:
+        model = Team
+        fields: ClassVar[tuple[str, ...]] = ("name", "email")
+        extra_kwargs: ClassVar[dict[str, dict[str, Any]]] = {
+            "name": {"validators": []}  # the use case says what is wrong
+        }
+
+
+class MemberSerializer(serializers.Serializer[Membership]):
+    username = serializers.CharField(source="user.username")
+    full_name = serializers.CharField(source="user.get_full_name")
+    role = serializers.ChoiceField(Role.choices)
+
+
+class MemberRoleSerializer(serializers.Serializer[Any]):
+    role = serializers.CharField(max_length=16, help_text="viewer, owner, on_call or admin")
+
+
+class PersonSerializer(serializers.Serializer[User]):
+    username = serializers.CharField(max_length=150)
+    email = serializers.CharField(max_length=254, default="", allow_blank=True)
+    full_name = serializers.CharField(max_length=200, default="", allow_blank=True)
+
+
+class NewPersonSerializer(PersonSerializer):
+    """With the first password, this once."""
+
+    password = serializers.CharField()

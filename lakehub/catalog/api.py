@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, ClassVar
 
-from drf_spectacular.utils import extend_schema
-from rest_framework import status
+from drf_spectacular.utils import OpenApiParameter, PolymorphicProxySerializer, extend_schema
+from rest_framework import serializers, status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
@@ -15,15 +17,25 @@ from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import field_of_body, require, require_in_named_team, require_in_some_team
 from lakehub.catalog import connections, data_centers
-from lakehub.catalog.datasets import changes, lookup, offboarding
+from lakehub.catalog.datasets import lookup, offboarding
+from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change, find_connection
+from lakehub.catalog.metadata import KeyEvidence
 from lakehub.catalog.models import Connection, DataCenter, Dataset, LineageDay
 from lakehub.catalog.onboarding import bulk, onboard
 from lakehub.catalog.onboarding.along_lineage import Direction, LineageSelection, requests_along_lineage
+from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.request_permissions import require_onboarding
+from lakehub.catalog.onboarding.redefine import change_dataset, prepare_change
+from lakehub.catalog.ports import preview_change
+from lakehub.catalog.request_permissions import connections_of_body, require_change, require_onboarding
 from lakehub.catalog.serializers import (
     BulkOnboardingSerializer,
     ConnectionSerializer,
+    ConnectionTestResultSerializer,
+    ConnectionTestSerializer,
+    ConnectionUrlSerializer,
+    ConsequenceSerializer,
+    ConsequencesSerializer,
     DataCenterSerializer,
     DatasetChangeSerializer,
     DatasetSerializer,
@@ -34,7 +46,17 @@ from lakehub.catalog.serializers import (
 )
 from lakehub.kernel.errors import Refused
 
+CHECK = OpenApiParameter(
+    "check", str, enum=["1"], description="Only checks it and says what would come of it: nothing is changed."
+)
 SCOPES: dict[str, str] = {"GET": "catalog:read"} | dict.fromkeys(("POST", "PATCH", "DELETE"), "catalog:write")
+
+
+def _changed_or_checked(name: str, changed: type[serializers.Serializer[Any]]) -> PolymorphicProxySerializer:
+    """What is answered, with `check=1` and without."""
+    return PolymorphicProxySerializer(
+        f"{name}Answer", serializers=[changed, ConsequencesSerializer], resource_type_field_name=None
+    )
 
 
 class DataCenterList(ListAPIView[DataCenter]):
@@ -80,6 +102,47 @@ class ConnectionList(ListAPIView[Connection]):
         return Response(ConnectionSerializer(connection).data, status.HTTP_201_CREATED)
 
 
+class ConnectionCheck(APIView):
+    scopes: ClassVar = {"POST": "catalog:write"}
+
+    @extend_schema(request=ConnectionTestSerializer, responses=ConnectionTestResultSerializer)
+    def post(self, request: Request) -> Response:
+        """Tries a connection and keeps nothing: how many tables it lists. Needs an administrator of the team."""
+        require_in_named_team(request.user, "connect", Team.objects.filter(name=field_of_body(request, "team")).first())
+        serializer = ConnectionTestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        reached = connections.check_connection(
+            **serializer.validated_data, actor=request.user.get_username(), now=wiring.clock.now()
+        )
+        return Response({"tables": len(reached.tables), "sentence": reached.sentence})
+
+
+class ConnectionDetail(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(responses=ConnectionSerializer)
+    def get(self, request: Request, name: str) -> Response:
+        return Response(ConnectionSerializer(find_connection(name)).data)
+
+    @extend_schema(
+        parameters=[CHECK],
+        request=ConnectionUrlSerializer,
+        responses=_changed_or_checked("ConnectionChange", ConnectionSerializer),
+    )
+    def patch(self, request: Request, name: str) -> Response:
+        """Another URL, after trying it: a password that was rotated, a server that moved. `?check=1` only says what comes of it."""
+        connection = find_connection(name)
+        require(request.user, "connect", connection.team)
+        serializer = ConnectionUrlSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        url, actor, now = serializer.validated_data["url"], request.user.get_username(), wiring.clock.now()
+        if request.query_params.get("check") == "1":
+            lines = check_connection_change(connection, url, actor=actor, now=now).consequences
+            return Response({"consequences": [ConsequenceSerializer(line).data for line in lines]})
+        change_connection(connection, url, actor=actor, now=now)
+        return Response(ConnectionSerializer(connection).data)
+
+
 class DatasetList(ListAPIView[Dataset]):
     """Live datasets, by name."""
 
@@ -87,25 +150,24 @@ class DatasetList(ListAPIView[Dataset]):
     serializer_class = DatasetSerializer
     queryset = (
         Dataset.objects.filter(offboarded_at=None)
-        .select_related("team")
-        .prefetch_related("copies__data_center")
+        .select_related("team", "feed__connection")
+        .prefetch_related("copies__data_center", "copies__connection")
         .order_by("name")
     )
 
     @extend_schema(request=OnboardingRequestSerializer, responses={201: DatasetSerializer})
     def post(self, request: Request) -> Response:
         """Onboards a dataset; `?check=1` checks the application and writes nothing."""
-        require_onboarding(
-            request.user, team=field_of_body(request, "team"), connection=field_of_body(request, "connection")
-        )
+        require_onboarding(request.user, team=field_of_body(request, "team"), connections=connections_of_body(request))
         serializer = OnboardingRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         if request.query_params.get("check") == "1":
-            return Response(_key_evidence(onboard.check_request(serializer.to_request()).evidence))
+            checked = onboard.check_request(serializer.to_request())
+            return Response(_shown_by_rows(checked.evidence, checked.proposals))
         onboarded = onboard.onboard_dataset(
             serializer.to_request(), actor=request.user.get_username(), now=wiring.clock.now()
         )
-        body = DatasetSerializer(onboarded.dataset).data | _key_evidence(onboarded.evidence)
+        body = DatasetSerializer(onboarded.dataset).data | _shown_by_rows(onboarded.evidence, onboarded.proposals)
         return Response(body, status.HTTP_201_CREATED)
 
 
@@ -129,7 +191,7 @@ class BulkOnboarding(APIView):
         actor, now = request.user.get_username(), wiring.clock.now()
 
         def may(application: OnboardingRequest) -> None:
-            require_onboarding(request.user, team=application.team, connection=application.connection)
+            require_onboarding(request.user, team=application.team, connections=application.connections)
 
         lines = bulk.onboard_many(done.requests, actor=actor, may=may, now=now)
         return Response([OnboardingLineSerializer(line).data for line in (*done.lines, *lines)])
@@ -150,16 +212,24 @@ class DatasetDetail(APIView):
     def get(self, request: Request, name: str) -> Response:
         return Response(DatasetSerializer(lookup.live_dataset(name)).data)
 
-    @extend_schema(request=DatasetChangeSerializer, responses=DatasetSerializer)
+    @extend_schema(
+        parameters=[CHECK],
+        request=DatasetChangeSerializer,
+        responses=_changed_or_checked("DatasetChange", DatasetSerializer),
+    )
     def patch(self, request: Request, name: str) -> Response:
-        """Changes tier, keys or SLAs; the tests follow."""
+        """Changes what is known of it; the tests follow. `?check=1` says what would come of it, and changes nothing."""
         dataset = lookup.live_dataset(name)
         require(request.user, "onboard", dataset.team)
+        require_change(request, dataset)
         serializer = DatasetChangeSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
-        actor, now = request.user.get_username(), wiring.clock.now()
-        changed = changes.update_dataset(dataset, dict(serializer.validated_data), actor=actor, now=now)
-        return Response(DatasetSerializer(changed).data)
+        actor, now, changes = request.user.get_username(), wiring.clock.now(), serializer.to_changes()
+        if request.query_params.get("check") == "1":
+            prepared = prepare_change(dataset, changes)
+            lines = preview_change(dataset.pk, lambda: prepared.write(actor=actor, now=now), now=now)
+            return Response({"consequences": [ConsequenceSerializer(line).data for line in lines]})
+        return Response(DatasetSerializer(change_dataset(dataset, changes, actor=actor, now=now)).data)
 
     @extend_schema(responses={204: None})
     def delete(self, request: Request, name: str) -> Response:
@@ -188,7 +258,9 @@ def _lineage_selection(values: dict[str, Any]) -> LineageSelection:
     return requests_along_lineage(start, direction, tier=values["tier"], team=values["team"], grace=values["grace"])
 
 
-def _key_evidence(evidence: Any) -> dict[str, Any]:
-    if evidence is None:
-        return {"key_evidence": None}
-    return {"key_evidence": {"rows": evidence.rows, "distinct": evidence.distinct, "nulls": evidence.nulls}}
+def _shown_by_rows(evidence: KeyEvidence | None, proposals: Sequence[ColumnProposal]) -> dict[str, Any]:
+    """What the real rows showed: of the key, and of what the application left out."""
+    return {
+        "key_evidence": None if evidence is None else asdict(evidence) | {"sentence": evidence.sentence},
+        "proposals": [asdict(proposed) | {"sentence": proposed.sentence} for proposed in proposals],
+    }

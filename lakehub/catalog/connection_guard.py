@@ -14,15 +14,14 @@ is made; who may write below such a folder later may put a link there.
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Iterable, Sequence
-from ipaddress import ip_address
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from django.conf import settings
 from django.db import connection as own
 
+from lakehub.catalog.metadata.table_locations import server_addresses
 from lakehub.catalog.storages import LocalPath, Location, ServerDatabase
 from lakehub.kernel.errors import Refused
 
@@ -97,18 +96,5 @@ def _is_own_database(database: ServerDatabase) -> bool:
     return (
         database.name == str(parameters.get("dbname") or parameters.get("user"))
         and (database.port or _POSTGRESQL_PORT) in ports
-        and any(_addresses(database.host) & _addresses(host) for host in hosts)
+        and any(server_addresses(database.host) & server_addresses(host) for host in hosts)
     )
-
-
-def _addresses(host: str) -> set[str]:
-    """Under which a server of that name may be asked for; one for all ways to say this machine."""
-    name = host.lower().rstrip(".")
-    if name in ("", "localhost") or name.startswith(("/", "@")):  # a socket
-        return {"localhost"}
-    try:
-        infos = socket.getaddrinfo(name, None, type=socket.SOCK_STREAM)
-    except (OSError, UnicodeError):
-        return {name}
-    ips = {ip_address(str(info[4][0]).partition("%")[0]) for info in infos}
-    return {name} | {"localhost" if ip.is_loopback or ip.is_unspecified else str(ip) for ip in ips}

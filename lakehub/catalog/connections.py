@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
+from urllib.parse import unquote, urlsplit
 
 from django.db import transaction
 
@@ -11,10 +14,46 @@ from lakehub.accounts.models import Team
 from lakehub.catalog.connection_guard import refuse_guarded_location
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection, DataCenter
-from lakehub.catalog.storages import STORAGES
+from lakehub.catalog.storages import STORAGES, LocalPath, ServerDatabase, Storage
 from lakehub.catalog.validation import Problems, find_by_name, save_validated
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import UnknownPlugin
+
+MAX_TEST_TABLES = 1000
+"""A test counts no more; it names the first few."""
+
+_PLAIN_WORDS = (
+    ("connection refused", "Nothing answers at this host and port: check both, and that the server is up."),
+    ("resolve host", "There is no host of this name: check its spelling, and that this machine's network knows it."),
+    ("name or service not known", "There is no host of this name: check its spelling."),
+    ("timed out", "The host does not answer: check its address, and that no firewall is between."),
+    ("timeout expired", "The host does not answer: check its address, and that no firewall is between."),
+    ("password authentication failed", "The server was reached, but it refuses this name or password."),
+    ("access denied", "The server was reached, but it refuses this name or password."),
+    ("no password supplied", "The server was reached, and it wants a password: write it into the URL."),
+    ("no pg_hba.conf entry", "The server was reached, but it lets nobody in from this machine: its administrator can."),
+    ("unable to open database file", "There is no such database file here."),
+    ("file is not a database", "The file is there, but it is not a database."),
+)
+"""What drivers say (in small letters) -> the same for people."""
+
+
+@dataclass(frozen=True)
+class ConnectionTest:
+    """A source that was reached, and the tables that it lists: at most MAX_TEST_TABLES."""
+
+    tables: Sequence[str]
+    empty_hint: str = Storage.empty_hint
+
+    @property
+    def sentence(self) -> str:
+        if not self.tables:
+            return f"Reached. It lists no table. {self.empty_hint}"
+        more = "more than " if len(self.tables) == MAX_TEST_TABLES else ""
+        names = ", ".join(f"`{name}`" for name in self.tables[:3])
+        return (
+            f"Reached. It lists {more}{len(self.tables):,} table{'s' if len(self.tables) > 1 else ''}, such as {names}."
+        )
 
 
 def add_connection(
@@ -24,24 +63,88 @@ def add_connection(
 
     `by_operator`: the operator of this machine says so, who may name any of its paths.
     """
-    problems = Problems()
-    owner = find_by_name(problems, "team", Team, team)
-    try:
-        storage_class = STORAGES.get(plugin)
-    except UnknownPlugin as unknown:
-        problems.add("plugin", str(unknown))
-    problems.raise_if_any()
-    assert owner is not None  # a missing one is a problem
-    try:
-        storage = storage_class(url)
-        may_read_lakes = by_operator and storage.is_lake
-        lake_uris = [] if may_read_lakes else list(DataCenter.objects.values_list("lake_uri", flat=True))
-        refuse_guarded_location(storage.location(), by_operator=by_operator, lake_uris=lake_uris)
-        storage.tables(1)
-    except MetadataUnavailable as error:
-        raise Refused.for_fields({"url": str(error)}) from error
+    owner, _ = _try_source(plugin, url, team, actor=actor, now=now, by_operator=by_operator)
     connection = Connection(name=name, plugin=plugin, url=url, team=owner)
     with transaction.atomic():
         save_validated(connection)
         audit_log.record(actor, "connect", f"connection:{name}", now=now, plugin=plugin)
     return connection
+
+
+def check_connection(
+    *, plugin: str, url: str, team: str, actor: str, now: datetime, by_operator: bool = False
+) -> ConnectionTest:
+    """Reads the source's list of tables, behind the guard of `add_connection`, and keeps nothing of it. Raises Refused."""
+    _, storage = _try_source(plugin, url, team, actor=actor, now=now, by_operator=by_operator)
+    return ConnectionTest(_tables_of(storage, MAX_TEST_TABLES), storage.empty_hint)
+
+
+def place_of(plugin: str, url: str) -> str:
+    """Where a URL leads, for people: without user, password or parameters."""
+    try:
+        place = STORAGES.get(plugin)(url).location()
+    except (MetadataUnavailable, UnknownPlugin):
+        return "a place that is not known"
+    if isinstance(place, ServerDatabase):
+        return f"{place.host}{f':{place.port}' if place.port else ''}/{place.name}"
+    return str(place.path) if isinstance(place, LocalPath) else "a place that is not certain"
+
+
+def _try_source(
+    plugin: str, url: str, team: str, *, actor: str, now: datetime, by_operator: bool
+) -> tuple[Team, Storage]:
+    """The owner and the storage, which was reached. Raises Refused, by field; never with the password."""
+    problems = Problems()
+    owner = find_by_name(problems, "team", Team, team)
+    try:
+        STORAGES.get(plugin)
+    except UnknownPlugin as unknown:
+        problems.add("plugin", str(unknown))
+    problems.raise_if_any()
+    assert owner is not None  # a missing one is a problem
+    return owner, check_url(plugin, url, subject=f"team:{team}", actor=actor, now=now, by_operator=by_operator)
+
+
+def check_url(plugin: str, url: str, *, subject: str, actor: str, now: datetime, by_operator: bool) -> Storage:
+    """It may be read, and answers. Raises Refused, never with the password.
+
+    Who tried which place is kept before it is tried, whatever comes of it, so that nobody searches a network unseen. `subject`:
+    for whom or for which connection, as the audit log names it.
+    """
+    audit_log.record(actor, "test connection", subject, now=now, plugin=plugin, place=place_of(plugin, url))
+    try:
+        storage = STORAGES.get(plugin)(url)
+        location = storage.location()
+    except MetadataUnavailable as error:
+        raise _unreachable(url, error) from error
+    except UnknownPlugin as unknown:
+        raise Refused.for_fields({"plugin": str(unknown)}) from unknown
+    may_read_lakes = by_operator and storage.is_lake
+    lake_uris = [] if may_read_lakes else list(DataCenter.objects.values_list("lake_uri", flat=True))
+    refuse_guarded_location(location, by_operator=by_operator, lake_uris=lake_uris)
+    _tables_of(storage, 1)
+    return storage
+
+
+def _tables_of(storage: Storage, limit: int) -> Sequence[str]:
+    try:
+        return storage.tables(limit)
+    except MetadataUnavailable as error:
+        raise _unreachable(storage.url, error) from error
+
+
+def _unreachable(url: str, error: MetadataUnavailable) -> Refused:
+    """In plain words first, where the driver's are known; then its own, without the password whatever it says."""
+    message = str(error)
+    for secret in _secrets_of(url):
+        message = message.replace(secret, "***")
+    plain = next((words for sign, words in _PLAIN_WORDS if sign in message.lower()), "")
+    return Refused.for_fields({"url": f"{plain} {message}".strip()})
+
+
+def _secrets_of(url: str) -> set[str]:
+    try:
+        password = urlsplit(url).password
+    except ValueError:
+        return set()
+    return {password, unquote(password)} if password else set()

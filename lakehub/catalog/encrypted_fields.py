@@ -56,6 +56,11 @@ def encrypt_text(text: str) -> str:
     return _cipher().encrypt(text.encode()).decode() if text else text
 
 
+def decrypt_text(encrypted: str) -> str:
+    """What `encrypt_text` was given."""
+    return _cipher().decrypt(encrypted.encode()).decode() if encrypted else encrypted
+
+
 def _cipher() -> Fernet:
     return Fernet(base64.urlsafe_b64encode(hashlib.sha256(_key()).digest()))
 

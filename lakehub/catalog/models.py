@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from copy import copy as shallow_copy
+from datetime import UTC, datetime, timedelta
 from typing import ClassVar
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.core.validators import MaxValueValidator
 from django.db import models
@@ -13,12 +14,16 @@ from django.db.models import Q
 from lakehub.accounts.models import SLUG, Team
 from lakehub.catalog.encrypted_fields import EncryptedTextField
 from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.metadata.table_locations import NamedTable, TableLocation
 from lakehub.catalog.storages import STORAGES, Storage
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain, partition_name
+from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm, partition_form
 from lakehub.kernel.registry import UnknownPlugin
 
 TIERS = range(6)
+MAX_COPIES = 32
+"""Of one dataset."""
 
 
 class DataCenter(models.Model):
@@ -56,12 +61,20 @@ class Connection(models.Model):
         except UnknownPlugin as unknown:
             raise MetadataUnavailable(f"The connection {self.name} cannot be read: {unknown}") from unknown
 
+    def table_location(self, table: str) -> TableLocation:
+        """Where the rows of its table lie; of a storage that cannot say, the table of this URL."""
+        try:
+            return self.storage.table_location(table)
+        except MetadataUnavailable:
+            return NamedTable(self.url, table)
+
 
 class DatasetKind(models.TextChoices):
     APPEND_ONLY = "append-only"
     APPEND_PLUS_UPDATE = "append-plus-update"
 
 
+LAKE_PARTITION_COLUMN = "_lakehub_partition"
 GRAINS = [(grain.value, grain.value) for grain in Grain]
 
 
@@ -83,8 +96,11 @@ class Dataset(models.Model):
     """Columns that name a record in the lake; the primary key, or a surrogate."""
     reference_key = models.CharField(max_length=100, blank=True)
     """The column whose greater value wins when a record changes."""
-    partition_column = models.CharField(max_length=100, blank=True)
+    partition_column = models.CharField(max_length=200, blank=True)
+    """Several with commas between, where it takes more than one to say the time."""
     grain = models.CharField(max_length=10, choices=GRAINS, default=Grain.NONE)
+    partition_form = models.CharField(max_length=200, blank=True)
+    """How the values of the partition column say a time (lakehub.kernel.partitions.form). Empty: as names of partitions."""
     partition_tz = models.CharField(max_length=64, default="UTC")
     event_time = models.CharField(max_length=100, blank=True)
     freshness_sla = models.DurationField(null=True, blank=True)
@@ -122,11 +138,46 @@ class Dataset(models.Model):
         return ZoneInfo(self.partition_tz)
 
     @property
+    def event_zone(self) -> ZoneInfo:
+        """Of event times that are written without a zone: the override's, else what the form of the partitions says of such times."""
+        default = str(UTC) if self.partition_form == TIME_IN_UTC else self.partition_tz
+        try:
+            return ZoneInfo(str(self.overrides.get("event_time_zone") or default))
+        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return ZoneInfo(default)
+
+    @property
     def partition_grain(self) -> Grain:
         return Grain(self.grain)
 
+    @property
+    def source_form(self) -> PartitionForm | None:
+        """How the table that the rows come from says which partition a row belongs to; None without partitions."""
+        if self.partition_grain is Grain.NONE:
+            return None
+        return partition_form(self.partition_column, self.partition_grain, self.zone, self.partition_form)
+
+    @property
+    def lake_partition_column(self) -> str:
+        """The column of the lake's table that holds the names of partitions: the source's own where it does, else one of ours."""
+        form = self.source_form
+        return self.partition_column if form is None or form.is_named else LAKE_PARTITION_COLUMN
+
     def partition_label(self, partition: Interval) -> str:
         return partition_name(partition, self.partition_grain, self.zone)
+
+    @property
+    def schema_changes(self) -> str:
+        """What a change of its columns is worth: incident, breaking or show."""
+        return str(self.overrides.get("schema_changes") or "breaking")
+
+    @property
+    def not_compared(self) -> list[str]:
+        """Columns that each data center writes for itself."""
+        names = self.overrides.get("not_compared") or []
+        return [
+            str(name).strip() for name in (names.split(",") if isinstance(names, str) else names) if str(name).strip()
+        ]
 
     @property
     def feed_or_none(self) -> Feed | None:
@@ -206,23 +257,130 @@ class Feed(models.Model):
         return f"{self.source_name}{'.' if self.connection else ' '}{self.object}"
 
 
+PARTITION_FIELDS = ("partition_column", "grain", "partition_form", "partition_tz")
+
+
+class RebuildState(models.TextChoices):
+    BUILDING = "building"
+    SWITCHED = "switched"
+    CANCELLED = "cancelled"
+
+
+class Rebuild(models.Model):
+    """Another partition of an ingested dataset: its copies are built beside the present ones, which stay until all are whole."""
+
+    dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="rebuilds")
+    partition_column = models.CharField(max_length=200, blank=True)
+    grain = models.CharField(max_length=10, choices=GRAINS, default=Grain.NONE)
+    partition_form = models.CharField(max_length=200, blank=True)
+    partition_tz = models.CharField(max_length=64, default="UTC")
+    state = models.CharField(max_length=10, choices=RebuildState.choices, default=RebuildState.BUILDING)
+    asked_by = models.CharField(max_length=150)
+    asked_at = models.DateTimeField()
+    ended_by = models.CharField(max_length=150, blank=True)
+    """Who cancelled it, or let it switch with fewer rows. Empty: it switched by itself."""
+    ended_at = models.DateTimeField(null=True, blank=True)
+    problem = models.TextField(blank=True)
+    """Why it does not switch though its copies are loaded."""
+    checked_at = models.DateTimeField(null=True, blank=True)
+    accepted_by = models.CharField(max_length=150, blank=True)
+    """Who said that it may switch though the new tables hold fewer rows."""
+
+    class Meta:
+        ordering: ClassVar = ["-pk"]
+        constraints: ClassVar = [
+            models.UniqueConstraint(
+                fields=["dataset"], condition=Q(state=RebuildState.BUILDING), name="one_rebuild_a_dataset"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"rebuild of {self.dataset} ({self.state})"
+
+
+class LiveCopies(models.Manager["DatasetCopy"]):
+    """Without those that were removed or are being built: what is read, tested, shown and asked about."""
+
+    def get_queryset(self) -> models.QuerySet[DatasetCopy]:
+        return super().get_queryset().filter(removed_at=None, rebuild=None)
+
+
 class DatasetCopy(models.Model):
     """A dataset in one data center. `monitored_from`: the start of the history that the baseline has tested."""
 
     dataset = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="copies")
     data_center = models.ForeignKey(DataCenter, on_delete=models.PROTECT, related_name="copies")
     uri = models.CharField(max_length=600)
+    """The table in the lake; empty where the dataset is only monitored."""
+    connection = models.ForeignKey(
+        Connection, on_delete=models.PROTECT, null=True, blank=True, related_name="monitored_copies"
+    )
+    """Of a dataset that is only monitored, where this copy lies. None: where the feed reads, for one copy at most."""
+    object = models.CharField(max_length=500, blank=True)
+    """What the connection calls this copy's table."""
     monitored_from = models.DateTimeField(null=True, blank=True)
+    removed_at = models.DateTimeField(null=True, blank=True)
+    """Its data center was taken from the dataset, or another copy took its place; results and incidents keep it."""
+    rebuild = models.ForeignKey(Rebuild, on_delete=models.CASCADE, null=True, blank=True, related_name="built_copies")
+    """What it is being built for: it is loaded, and nothing else, until it takes the place of the present one."""
+
+    objects = LiveCopies()
+    with_removed: ClassVar[models.Manager[DatasetCopy]] = models.Manager()
 
     class Meta:
         ordering: ClassVar = ["dataset__name", "data_center__name"]
         constraints: ClassVar = [
-            models.UniqueConstraint(fields=["dataset", "data_center"], name="one_copy_a_data_center")
+            models.UniqueConstraint(
+                fields=["dataset", "data_center"],
+                condition=Q(removed_at=None, rebuild=None),
+                name="one_copy_a_data_center",
+            ),
+            models.UniqueConstraint(
+                fields=["dataset", "connection", "object"],
+                condition=Q(removed_at=None),
+                name="one_copy_a_monitored_table",
+            ),
+            models.UniqueConstraint(
+                fields=["dataset"],
+                condition=Q(uri="", connection=None, removed_at=None),
+                name="one_copy_at_the_table_of_the_feed",
+            ),
+            models.CheckConstraint(
+                condition=Q(connection=None, object="") | (Q(connection__isnull=False, uri="") & ~Q(object="")),
+                name="copy_has_connection_with_object",
+            ),
         ]
         verbose_name_plural = "dataset copies"
 
     def __str__(self) -> str:
         return f"{self.dataset}@{self.data_center}"
+
+    @property
+    def layout(self) -> Dataset:
+        """The dataset as this copy is partitioned: one that is being built has the partition that the dataset will have."""
+        if self.rebuild is None:
+            return self.dataset
+        dataset = shallow_copy(self.dataset)
+        for name in PARTITION_FIELDS:
+            setattr(dataset, name, getattr(self.rebuild, name))
+        return dataset
+
+    @property
+    def source(self) -> tuple[Connection, str] | None:
+        """The connection and table that the copy is read from, or loaded from. None: no connection has it."""
+        if self.connection is not None:
+            return self.connection, self.object
+        feed = self.dataset.feed_or_none
+        return None if feed is None or feed.connection is None else (feed.connection, feed.object)
+
+    @property
+    def source_name(self) -> str:
+        """The name of the connection that it is read from, or loaded from; empty where there is none."""
+        return self.source[0].name if self.source else ""
+
+    @property
+    def source_table(self) -> str:
+        return self.source[1] if self.source else ""
 
 
 class LineageEdge(models.Model):
@@ -242,6 +400,14 @@ class LineageEdge(models.Model):
 
     def __str__(self) -> str:
         return f"{self.upstream} → {self.downstream}"
+
+    @classmethod
+    def compared(cls) -> models.QuerySet[LineageEdge]:
+        """Of each dataset the edge to the upstream that its rows are compared with: of several that are one to one the oldest
+        whose upstream is not off-boarded."""
+        live = cls.objects.filter(one_to_one=True, upstream__offboarded_at=None)
+        older = live.filter(downstream=models.OuterRef("downstream"), pk__lt=models.OuterRef("pk"))
+        return live.filter(~models.Exists(older))
 
 
 class LineageTable(models.Model):

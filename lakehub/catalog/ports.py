@@ -5,7 +5,9 @@ The use cases look it up themselves, so that nothing is written past it whoever 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from datetime import datetime
 from typing import Protocol, cast
 
 from django.conf import settings
@@ -19,5 +21,75 @@ class OverridesCheck(Protocol):
     def __call__(self, overrides: Mapping[str, object], *, tier: int, zone: str) -> list[str]: ...
 
 
+class RunningJobs(Protocol):
+    """The jobs that are at work on these copies, each by its name and number. Until the transaction ends none begins."""
+
+    def __call__(self, copies: Collection[int]) -> list[str]: ...
+
+
+class RetestCopies(Protocol):
+    """Copies are read elsewhere from now on: what was known of them is unknown until it is tested anew."""
+
+    def __call__(self, copies: Collection[int], *, now: datetime) -> None: ...
+
+
+class RetestComparison(Protocol):
+    """A dataset has another upstream, or is loaded from another table: what was compared with the one before is unknown."""
+
+    def __call__(self, dataset_id: int, *, now: datetime) -> None: ...
+
+
+@dataclass(frozen=True)
+class Consequence:
+    """What a change would do. `about`: tests, reads, incidents or gate."""
+
+    about: str
+    text: str
+
+
+class ChangePreview(Protocol):
+    """What would come of `change`, which writes it, for the dataset of this id; nothing of it stays. Raises what the change raises."""
+
+    def __call__(self, dataset: int, change: Callable[[], object], *, now: datetime) -> list[Consequence]: ...
+
+
+def running_jobs(copies: Collection[int]) -> list[str]:
+    return cast("RunningJobs", _bound("catalog.RunningJobs"))(copies)
+
+
+def retest_copies(copies: Collection[int], *, now: datetime) -> None:
+    cast("RetestCopies", _bound("catalog.RetestCopies"))(copies, now=now)
+
+
+def retest_comparison(dataset_id: int, *, now: datetime) -> None:
+    cast("RetestComparison", _bound("catalog.RetestComparison"))(dataset_id, now=now)
+
+
+def preview_change(dataset: int, change: Callable[[], object], *, now: datetime) -> list[Consequence]:
+    return cast("ChangePreview", _bound("catalog.ChangePreview"))(dataset, change, now=now)
+
+
 def overrides_check() -> OverridesCheck:
-    return cast("OverridesCheck", Registry[object]("port", settings.LAKEHUB_PORTS).get("catalog.OverridesCheck"))
+    return cast("OverridesCheck", _bound("catalog.OverridesCheck"))
+
+
+class SchemaChangeObserver(Protocol):
+    """The columns of a dataset are others than before: {name: type} then and now. Called in the transaction that stores them."""
+
+    def __call__(
+        self,
+        dataset_id: int,
+        overrides: Mapping[str, object],
+        before: Mapping[str, str],
+        after: Mapping[str, str],
+        *,
+        now: datetime,
+    ) -> None: ...
+
+
+def schema_change_observer() -> SchemaChangeObserver:
+    return cast("SchemaChangeObserver", _bound("catalog.SchemaChangeObserver"))
+
+
+def _bound(port: str) -> object:
+    return Registry[object]("port", settings.LAKEHUB_PORTS).get(port)

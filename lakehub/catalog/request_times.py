@@ -8,7 +8,7 @@ from zoneinfo import ZoneInfo
 
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval
 
 _DATE = re.compile(r"\d{4}-\d{2}-\d{2}$")
 _LOST_PLUS = re.compile(r"(\d) (\d{2}:?\d{2})$")
@@ -16,16 +16,16 @@ _LOST_PLUS = re.compile(r"(\d) (\d{2}:?\d{2})$")
 
 
 def parse_instant(text: str, *, name: str, zone: ZoneInfo) -> datetime:
-    """Raises Refused, which names the parameter `name`."""
+    """No earlier than BEGINNING and no later than FOREVER, which mean the same. Raises Refused, which names the parameter `name`."""
     try:
         instant = datetime.fromisoformat(_LOST_PLUS.sub(r"\1+\2", text.strip()))
-    except ValueError:
+        if _DATE.match(text.strip()):
+            instant = instant.replace(tzinfo=zone)
+        if instant.tzinfo is not None:
+            return min(max(instant.astimezone(UTC), BEGINNING), FOREVER)
+    except (ValueError, OverflowError):  # UTC does not reach beyond the years 1 to 9999
         raise _refused(name, f"`{text}` is no time. Write 2026-11-16, or 2026-11-16T05:00:00Z.") from None
-    if _DATE.match(text.strip()):
-        return instant.replace(tzinfo=zone).astimezone(UTC)
-    if instant.tzinfo is None:
-        raise _refused(name, f"`{text}` has no offset, so it could be any zone's. Write {text.strip()}Z for UTC.")
-    return instant.astimezone(UTC)
+    raise _refused(name, f"`{text}` has no offset, so it could be any zone's. Write {text.strip()}Z for UTC.")
 
 
 def parse_range(start: str, end: str, dataset: Dataset | None) -> Interval:

@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind, LineageDay
+from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, LineageDay
 from lakehub.catalog.onboarding.along_lineage import Direction
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingStatus
-from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest, UpstreamRequest
+from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest, UpstreamRequest
+from lakehub.catalog.ports import Consequence
+from lakehub.http.instants import InstantField
 from lakehub.kernel.partitions import Grain
 
 
@@ -50,9 +52,30 @@ class ConnectionSerializer(serializers.Serializer[Connection]):
     team = serializers.CharField(source="team.name", max_length=63)
 
 
+class ConnectionTestSerializer(serializers.Serializer[Any]):
+    """What `POST /connections/test` takes."""
+
+    plugin = serializers.CharField(max_length=30)
+    url = serializers.CharField(max_length=1000, write_only=True)
+    team = serializers.CharField(max_length=63)
+
+
+class ConnectionTestResultSerializer(serializers.Serializer[Any]):
+    tables = serializers.IntegerField(help_text="That it lists; 1,000 stands for as many or more.")
+    sentence = serializers.CharField()
+
+
+class ConnectionUrlSerializer(serializers.Serializer[Connection]):
+    """What `PATCH /connections/{name}` takes."""
+
+    url = serializers.CharField(max_length=1000, write_only=True)
+
+
 class CopySerializer(serializers.Serializer[Any]):
     data_center = serializers.CharField(source="data_center.name")
     uri = serializers.CharField()
+    connection = serializers.CharField(source="source_name")
+    table = serializers.CharField(source="source_table")
     monitored_from = serializers.DateTimeField(allow_null=True)
 
 
@@ -60,6 +83,8 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     team = serializers.CharField(source="team.name")
     copies = CopySerializer(many=True)
     freshness_sla = SecondsField(allow_null=True)
+    schema_changes = serializers.CharField()
+    not_compared = serializers.ListField(child=serializers.CharField())
 
     class Meta:
         model = Dataset
@@ -75,11 +100,14 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
             "record_key",
             "reference_key",
             "partition_column",
+            "partition_form",
             "grain",
             "partition_tz",
             "event_time",
             "freshness_sla",
             "overrides",
+            "schema_changes",
+            "not_compared",
             "grace_until",
             "onboarded_at",
             "metadata_version",
@@ -91,6 +119,14 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
 class UpstreamSerializer(serializers.Serializer[UpstreamRequest]):
     dataset = serializers.CharField(max_length=63)
     one_to_one = serializers.BooleanField(default=False)
+
+
+class CopyRequestSerializer(serializers.Serializer[CopyRequest]):
+    """Where the copy in one data center lies, of a dataset that is only monitored."""
+
+    data_center = serializers.CharField(max_length=63)
+    connection = serializers.CharField(max_length=63)
+    table = serializers.CharField(max_length=500)
 
 
 def _column_names_field() -> serializers.ListField:
@@ -105,13 +141,15 @@ class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     tier = serializers.IntegerField()
     connection = serializers.CharField(max_length=63)
     table = serializers.CharField(max_length=500)
-    data_centers = serializers.ListField(child=serializers.CharField(max_length=63), max_length=32)
+    data_centers = serializers.ListField(child=serializers.CharField(max_length=63), max_length=MAX_COPIES)
+    copies = serializers.ListField(child=CopyRequestSerializer(), default=list, max_length=MAX_COPIES)
     kind = serializers.CharField(max_length=20, default=DatasetKind.APPEND_PLUS_UPDATE.value)
     primary_key = _column_names_field()
     record_key = _column_names_field()
     reference_key = serializers.CharField(max_length=100, default="", allow_blank=True)
     cursor_column = serializers.CharField(max_length=100, default="", allow_blank=True)
-    partition_column = serializers.CharField(max_length=100, default="", allow_blank=True)
+    partition_column = serializers.CharField(max_length=200, default="", allow_blank=True)
+    partition_form = serializers.CharField(max_length=200, default="", allow_blank=True)
     grain = serializers.CharField(max_length=10, default=Grain.NONE.value)
     partition_tz = serializers.CharField(max_length=64, default="UTC")
     event_time = serializers.CharField(max_length=100, default="", allow_blank=True)
@@ -126,6 +164,7 @@ class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     def to_request(self) -> OnboardingRequest:
         values = dict(self.validated_data)
         values["upstream"] = tuple(UpstreamRequest(**upstream) for upstream in values["upstream"])
+        values["copies"] = tuple(CopyRequest(**copy) for copy in values["copies"])
         return OnboardingRequest(**values)
 
 
@@ -171,6 +210,7 @@ class OnboardingLineSerializer(serializers.Serializer[OnboardingLine]):
     name = serializers.CharField()
     result = serializers.ChoiceField([status.value for status in OnboardingStatus])
     why = serializers.DictField(child=serializers.CharField())
+    notes = serializers.ListField(child=serializers.CharField())
 
 
 class LineageDaySerializer(serializers.Serializer[LineageDay]):
@@ -184,16 +224,57 @@ class LineageDaySerializer(serializers.Serializer[LineageDay]):
     error = serializers.CharField()
 
 
+class ConsequenceSerializer(serializers.Serializer[Consequence]):
+    """What a change would do: `about` tests, reads, incidents or the gate."""
+
+    about = serializers.CharField()
+    text = serializers.CharField()
+
+
+class ConsequencesSerializer(serializers.Serializer[Any]):
+    consequences = ConsequenceSerializer(many=True)
+
+
 class DatasetChangeSerializer(serializers.Serializer[Dataset]):
-    """What `PATCH /datasets/{name}` takes; a field left out stays. `every`, `inputs` and `paused` are the feed's."""
+    """What `PATCH /datasets/{name}` takes; a field left out stays. `every`, `inputs` and `paused` are the feed's.
+
+    `data_centers` and `upstream` are all that there are to be; `copies` names those that lie elsewhere from now on.
+    """
+
+    team = serializers.CharField(max_length=63, required=False)
+    connection = serializers.CharField(max_length=63, required=False)
+    table = serializers.CharField(max_length=500, required=False)
+    data_centers = serializers.ListField(
+        child=serializers.CharField(max_length=63), max_length=MAX_COPIES, required=False
+    )
+    copies = serializers.ListField(child=CopyRequestSerializer(), max_length=MAX_COPIES, required=False)
+    upstream = serializers.ListField(child=UpstreamSerializer(), max_length=100, required=False)
+    partition_column = serializers.CharField(max_length=200, required=False, allow_blank=True)
+    grain = serializers.CharField(max_length=10, required=False)
+    partition_form = serializers.CharField(
+        max_length=200, required=False, allow_blank=True, help_text="Empty: as the type of the column says."
+    )
+    partition_tz = serializers.CharField(max_length=64, required=False)
 
     tier = serializers.IntegerField(required=False)
     description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
     primary_key = serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, required=False)
     freshness_sla = SecondsField(required=False, allow_null=True)
-    grace_until = serializers.DateTimeField(required=False, allow_null=True)
+    grace_until = InstantField(required=False, allow_null=True)
     event_time = serializers.CharField(required=False, allow_blank=True, max_length=100)
     overrides = serializers.DictField(required=False)
+    schema_changes = serializers.CharField(
+        max_length=20,
+        required=False,
+        allow_blank=True,
+        help_text="Which changes of columns open an incident: `incident` (all), `breaking` (gone or retyped, the usual one) or `show` (none).",
+    )
+    not_compared = serializers.ListField(
+        child=serializers.CharField(max_length=100),
+        max_length=100,
+        required=False,
+        help_text="Columns that each data center writes for itself: `difference@...` leaves them out.",
+    )
     every = SecondsField(required=False)
     inputs = serializers.ListField(
         child=serializers.CharField(max_length=63),
@@ -203,3 +284,12 @@ class DatasetChangeSerializer(serializers.Serializer[Dataset]):
         help_text="Datasets in the lake that the gate is asked about before a job starts; null: as lineage has it.",
     )
     paused = serializers.BooleanField(required=False)
+
+    def to_changes(self) -> dict[str, Any]:
+        """As the use case takes them."""
+        values = dict(self.validated_data)
+        if "copies" in values:
+            values["copies"] = tuple(CopyRequest(**copy) for copy in values["copies"])
+        if "upstream" in values:
+            values["upstream"] = tuple(UpstreamRequest(**upstream) for upstream in values["upstream"])
+        return values

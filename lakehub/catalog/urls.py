@@ -9,6 +9,8 @@ from lakehub.catalog import api
 urlpatterns: list[URLPattern] = [
     path("data-centers", api.DataCenterList.as_view(), name="data-centers"),
     path("connections", api.ConnectionList.as_view(), name="connections"),
+    path("connections/test", api.ConnectionCheck.as_view(), name="connections-test"),
+    path("connections/<str:name>", api.ConnectionDetail.as_view(), name="connection"),
     path("datasets", api.DatasetList.as_view(), name="datasets"),
     path("datasets/bulk", api.BulkOnboarding.as_view(), name="datasets-bulk"),
     path("datasets/<str:name>", api.DatasetDetail.as_view(), name="dataset"),

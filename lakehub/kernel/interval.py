@@ -66,6 +66,11 @@ class Interval:
 EVERYTHING = Interval(BEGINNING, FOREVER)
 
 
+def later(instant: datetime, by: timedelta) -> datetime:
+    """`instant + by`, and FOREVER from there on: the end of time can be moved no further."""
+    return FOREVER if instant >= FOREVER - by else instant + by
+
+
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """The same instants as disjoint, sorted intervals with a gap between each two."""
     merged: list[Interval] = []

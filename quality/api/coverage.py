@@ -34,7 +34,7 @@ class DatasetCoverage(APIView):
         """For which version of its metadata the tests of the dataset were made, and what they lack."""
         dataset = live_dataset(name)
         why, generation_status = (
-            coverage.coverage_gaps(dataset),
+            coverage.coverage_gaps(dataset, now=wiring.clock.now()),
             GenerationStatus.objects.filter(dataset=dataset).first() or GenerationStatus(),
         )
         dataset_coverage = {

@@ -21,12 +21,14 @@ from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality.api import SCOPES
 from quality.api.serializers import (
+    FailingRowsSerializer,
     RequestedUnitsSerializer,
     ResultSerializer,
     RunRequestSerializer,
     UnitSerializer,
 )
-from quality.models import Result, Unit
+from quality.execution.row_rights import RowRights
+from quality.models import FailingRows, Result, Unit
 from quality.planning import run_requests
 
 
@@ -62,6 +64,9 @@ class UnitList(ListAPIView[Unit]):
     scopes = SCOPES
     serializer_class = UnitSerializer
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "row_rights": RowRights(self.request.user)}
+
     def get_queryset(self) -> QuerySet[Unit]:
         query_params = self.request.query_params
         units = Unit.objects.filter(test__dataset=live_dataset(self.kwargs["name"]), test__retired_at=None)
@@ -73,7 +78,7 @@ class UnitList(ListAPIView[Unit]):
             units = units.filter(copy__data_center__name=center)
         if key := query_params.get("test"):
             units = units.filter(test__key=key)
-        return units.select_related("test", "copy__data_center").order_by("-start", "test__key", "pk")
+        return units.select_related("test__dataset", "copy__data_center").order_by("-start", "test__key", "pk")
 
 
 class ResultList(ListAPIView[Result]):
@@ -82,11 +87,34 @@ class ResultList(ListAPIView[Result]):
     scopes = SCOPES
     serializer_class = ResultSerializer
 
+    def get_serializer_context(self) -> dict[str, Any]:
+        return {**super().get_serializer_context(), "row_rights": RowRights(self.request.user)}
+
     def get_queryset(self) -> QuerySet[Result]:
         number = self.kwargs["number"]
         if not Unit.objects.filter(pk=number).exists():
             raise NotFound(f"There is no unit {number}.")
-        return Result.objects.filter(unit=number).select_related("version").order_by("-read_at", "-pk")
+        return (
+            Result.objects.filter(unit=number)
+            .select_related("version", "unit__test__dataset")
+            .order_by("-read_at", "-pk")
+        )
+
+
+class FailingRowsDetail(APIView):
+    scopes: ClassVar = SCOPES
+
+    @extend_schema(responses=FailingRowsSerializer)
+    def get(self, request: Request, number: int) -> Response:
+        """Rows that break the test of a unit: up to 100 a measure, 64 KB in all, with their keys. For members of the owning team."""
+        unit = Unit.objects.select_related("test__dataset__team").filter(pk=number).first()
+        if unit is None:
+            raise NotFound(f"There is no unit {number}.")
+        require(request.user, "see rows", unit.test.dataset.team)
+        rows = FailingRows.objects.select_related("unit__test", "unit__copy__data_center").filter(unit=number).first()
+        if rows is None:
+            raise NotFound(f"No rows that fail are kept of unit {number}: they are read when a column test fails.")
+        return Response(FailingRowsSerializer(rows).data)
 
 
 def _parse_range(start: Any, end: Any) -> Interval:

@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from lakehub.catalog.serializers import SecondsField
+from lakehub.http.instants import InstantField
 from lakehub.kernel.interval import EVERYTHING
+from quality.execution.row_rights import RowRights
 from quality.generation.version_history import VersionChange
-from quality.models import QualityTest, Result, SkippedCheck, Unit
+from quality.models import FailingRows, QualityTest, Result, SkippedCheck, Unit
+
+_DETAIL = "All that the run saw; records by name only for who may see rows of every dataset whose they are."
 
 
 class QualityTestSerializer(serializers.Serializer[QualityTest]):
@@ -54,8 +59,8 @@ class RunRequestSerializer(serializers.Serializer[Any]):
 
     tests = serializers.ListField(child=serializers.CharField(max_length=100), max_length=100, default=list)
     data_center = serializers.CharField(max_length=63, default="", allow_blank=True)
-    start = serializers.DateTimeField(default=EVERYTHING.start)
-    end = serializers.DateTimeField(default=EVERYTHING.end)
+    start = InstantField(default=EVERYTHING.start)
+    end = InstantField(default=EVERYTHING.end)
 
 
 class RequestedUnitsSerializer(serializers.Serializer[Any]):
@@ -89,10 +94,15 @@ class UnitSerializer(serializers.Serializer[Unit]):
     verdict_at = serializers.DateTimeField(allow_null=True)
     observed = serializers.FloatField(allow_null=True)
     threshold = serializers.CharField()
-    detail = serializers.JSONField()
+    detail = serializers.SerializerMethodField()
     tested_instant = serializers.CharField()
     latest_at = serializers.DateTimeField(allow_null=True)
     due_at = serializers.DateTimeField(allow_null=True)
+
+    @extend_schema_field(serializers.JSONField(help_text=_DETAIL))
+    def get_detail(self, unit: Unit) -> Any:
+        rights: RowRights = self.context["row_rights"]
+        return rights.visible_detail(unit.test.dataset, unit.detail)
 
     def get_start(self, unit: Unit) -> str | None:
         return None if unit.start <= EVERYTHING.start else unit.start.isoformat()
@@ -106,11 +116,41 @@ class ResultSerializer(serializers.Serializer[Result]):
     outcome = serializers.CharField()
     observed = serializers.FloatField(allow_null=True)
     threshold = serializers.CharField()
-    detail = serializers.JSONField()
+    detail = serializers.SerializerMethodField()
     trigger = serializers.CharField()
     read_at = serializers.DateTimeField()
     instant = serializers.CharField()
     version = serializers.IntegerField(source="version.number")
+
+    @extend_schema_field(serializers.JSONField(help_text=_DETAIL))
+    def get_detail(self, result: Result) -> Any:
+        rights: RowRights = self.context["row_rights"]
+        return rights.visible_detail(result.unit.test.dataset, result.detail)
+
+
+class RowSampleSerializer(serializers.Serializer[Any]):
+    """Rows that one measure of a test counts, as texts and nulls. `why`: they could not be read."""
+
+    measure = serializers.CharField()
+    columns = serializers.ListField(child=serializers.CharField())
+    rows = serializers.ListField(child=serializers.ListField(child=serializers.CharField(allow_null=True)))
+    why = serializers.CharField()
+
+
+class FailingRowsSerializer(serializers.Serializer[FailingRows]):
+    """Rows that break a test in one data range. `result`: null where it is no longer kept."""
+
+    unit = serializers.IntegerField(source="unit_id")
+    result = serializers.IntegerField(source="result_id", allow_null=True)
+    test = serializers.CharField(source="unit.test.key")
+    data_center = serializers.CharField(source="unit.copy.data_center.name")
+    read_at = serializers.DateTimeField()
+    observed = serializers.CharField()
+    fails = serializers.SerializerMethodField(help_text="The test still fails there.")
+    samples = RowSampleSerializer(many=True)
+
+    def get_fails(self, rows: FailingRows) -> bool:
+        return rows.unit.first_fail_at is not None
 
 
 class VersionSerializer(serializers.Serializer[VersionChange]):

@@ -31,4 +31,5 @@ urlpatterns: list[URLPattern] = [
     path("pipelines/hooks/<str:key>", pipelines.PipelineHookDetail.as_view(), name="pipeline-hook"),
     path("pipelines/hooks/<str:key>/finished", pipelines.SignedExternalRun.as_view(), name="pipeline-hook-finished"),
     path("units/<int:number>/results", results.ResultList.as_view(), name="results"),
+    path("units/<int:number>/rows", results.FailingRowsDetail.as_view(), name="unit-rows"),
 ]

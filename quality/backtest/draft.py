@@ -23,7 +23,7 @@ MAX_PARTITIONS = 2200
 """Of one copy: three months of hours. The newest are tested."""
 
 
-_SEPARATE_SCAN_FUNCTIONS = frozenset({"query", "drift", "matching", "sampled"})
+_SEPARATE_SCAN_FUNCTIONS = frozenset({"query", "drift", "matching", "sampled", "difference"})
 
 
 @dataclass(frozen=True)

@@ -112,7 +112,7 @@ class _Deadline:
 
 
 def _copies(dataset: Dataset, draft: BacktestDraft, data_center: str) -> list[DatasetCopy]:
-    copies = list(dataset.copies.select_related("dataset__feed__connection", "data_center"))
+    copies = list(dataset.copies.select_related("dataset__feed__connection", "connection", "data_center"))
     names = [copy.data_center.name for copy in copies]
     if data_center and data_center not in names:
         raise NotFound(f"{dataset.name} has no copy in `{data_center}`.{did_you_mean(data_center, names)}")
@@ -161,6 +161,7 @@ def _replay_partitions(
             dataset.zone,
             copy.monitored_from,
             partition=partition,
+            production_calendar=draft.facts.production_calendar,
             excluded_ranges=tuple(
                 excluded_range for excluded_range in excluded if not excluded_range.overlaps(partition)
             ),
@@ -197,7 +198,8 @@ def _backtest_whole_table(
     """The past of a table that has no partitions is gone: it is tried once, as it is."""
     unit = draft.unit(copy, EVERYTHING, 1)
     answers = measure_units(copy, [unit], query_budget, now=now)[unit.pk]
-    moment = EvaluationContext(now, draft.facts.grain, copy.dataset.zone, copy.monitored_from)
+    dataset = copy.dataset
+    moment = EvaluationContext(now, draft.facts.grain, dataset.zone, copy.monitored_from, event_zone=dataset.event_zone)
     evaluation = evaluate(draft.expression, answers.by_ask, moment, groups=answers.groups)
     run = _past_run(EVERYTHING, "the whole table", now, evaluation)
     note = "A test of the whole table has no past to be tried on: only how it is now can be told."

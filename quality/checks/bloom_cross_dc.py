@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
 from quality.domain.language import formula
 from quality.domain.language.tree.nodes import Name
-from quality.domain.slas import format_sla
+from quality.domain.slas import above, format_sla
 
 
 class BloomCrossDcCheck:
@@ -30,7 +30,7 @@ class BloomCrossDcCheck:
                 title=f"Records of {center}",
                 category=self.category,
                 check="bloom_cross_dc",
-                expression=f"matching(this, {formula(Name('this', center))}{sample}) > {format_sla(dataset.slas.consistency)}",
+                expression=f"matching(this, {formula(Name('this', center))}{sample}) {above(dataset.slas.consistency)}",
                 sustain=dataset.slas.sustain,
                 cadence=dataset.cadence,
                 because=f"tier {dataset.tier}, copies in {', '.join(dataset.data_centers)}, primary key {', '.join(dataset.scope.primary_key)}",

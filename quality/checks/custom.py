@@ -7,6 +7,7 @@ from datetime import timedelta
 
 from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
 from quality.domain.language import Expression, function_calls, understand
+from quality.domain.language.functions.across_partitions import SEARCH_CADENCE
 
 
 class CustomCheck:
@@ -32,12 +33,19 @@ class CustomCheck:
             cadence=_cadence(understood, dataset),
             because=because,
             gating=gating,
+            least_rerun=SEARCH_CADENCE if _searches_table(understood) else timedelta(),
         )
+
+
+def _searches_table(expression: Expression) -> bool:
+    return any(call.function == "across_partitions" for call in function_calls(expression))
 
 
 def _cadence(expression: Expression, dataset: DatasetFacts) -> timedelta | None:
     """A test of partitions has none, unless it looks at the whole: because it says so, or because freshness does."""
     given = expression.parameters.cadence
+    if given is None and _searches_table(expression):
+        return SEARCH_CADENCE
     whole = expression.parameters.partition == "whole" or any(
         call.function == "freshness" for call in function_calls(expression)
     )

@@ -9,6 +9,9 @@ from quality.domain.generation.definitions import DatasetFacts, Definition, Inap
 from quality.domain.language import formula
 from quality.domain.language.tree.nodes import Name
 
+LEFT_OUT_KINDS = frozenset({"partition_unreadable", "partition_ahead"})
+"""Of rows that are left out; all other partitions go on, so that these block no reader."""
+
 
 class FindingCheck:
     category = "ingestion"
@@ -29,6 +32,7 @@ class FindingCheck:
             cadence=None,
             because=f"ingestion found {kind}",
             planned=False,
+            gating=kind not in LEFT_OUT_KINDS,
         )
 
 

@@ -1,4 +1,4 @@
-"""Is the data there in time? c >= floor_to_bucket(now - SLA), where everything before c is complete."""
+"""Is the data there in time? c >= floor_to_bucket(now - SLA), where c is the front: the end of the last complete bucket."""
 
 from __future__ import annotations
 
@@ -38,7 +38,9 @@ class FreshnessCheck:
     def _rule_words(self, dataset: DatasetFacts) -> str:
         if dataset.scope.has_upstream:
             return "99.9% of the rows upstream"
-        return f"event time `{dataset.scope.event_time}`" if dataset.scope.event_time else "time of the latest commit"
+        if dataset.scope.event_time:
+            return f"event time `{dataset.scope.event_time}`"
+        return "time of the latest commit" if dataset.grain is Grain.NONE else "latest partition that holds rows"
 
 
 FRESHNESS = FreshnessCheck()

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
 from quality.domain.language import formula
 from quality.domain.language.tree.nodes import Name
-from quality.domain.slas import format_sla
+from quality.domain.slas import above
 
 
 class RowCountCrossDcCheck:
@@ -25,7 +25,7 @@ class RowCountCrossDcCheck:
                 title=f"Rows of {center}",
                 category=self.category,
                 check="row_count_cross_dc",
-                expression=f"min(rows(this), {there}) / {there} > {format_sla(dataset.slas.consistency)}",
+                expression=f"rows(this) / max(rows(this), {there}) {above(dataset.slas.consistency)}",
                 sustain=dataset.slas.sustain,
                 cadence=dataset.cadence,
                 because=f"tier {dataset.tier}, copies in {', '.join(dataset.data_centers)}",

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck
 from quality.domain.language import UPSTREAM
-from quality.domain.slas import format_sla
+from quality.domain.slas import above
 
 
 class SamplingCheck:
@@ -26,7 +26,7 @@ class SamplingCheck:
             title="A sample of upstream",
             category=self.category,
             check="sampling",
-            expression=f"sampled(this, upstream) > {format_sla(dataset.slas.completeness)}",
+            expression=f"sampled(this, upstream, {dataset.slas.sampled}) {above(dataset.slas.completeness)}",
             sustain=dataset.slas.sustain,
             cadence=dataset.cadence,
             because=f"tier {dataset.tier}, upstream outside the lake, primary key {', '.join(dataset.scope.primary_key)}",

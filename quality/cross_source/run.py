@@ -10,7 +10,7 @@ from typing import Any
 
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.interval import Interval
-from quality.cross_source.methods import METHODS
+from quality.cross_source.methods import METHODS, ROW_METHODS
 from quality.domain.language.measures import Measure
 from quality.domain.language.values import Failed, error
 from quality.engines import ENGINES
@@ -26,7 +26,7 @@ _MAX_ATTEMPTS = 3
 
 @dataclass(frozen=True)
 class EndpointChoice:
-    """A part of a table, and the engine that reads its keys."""
+    """A part of a table, and the engine that reads it."""
 
     engine: str
     table: StoredTable
@@ -53,8 +53,13 @@ def run_cross_source(
 def _attempt(
     measure: Measure, here: EndpointChoice, there: EndpointChoice, partition: Interval, limits: Limits
 ) -> Mapping[str, Any] | Failed:
+    salt = f"{partition.start.isoformat()}/{partition.end.isoformat()}"
+    if measure.kind in ROW_METHODS:
+        rows_here, rows_there = (
+            ENGINES.get(side.engine)().row_endpoint(side.table, side.part, limits) for side in (here, there)
+        )
+        return ROW_METHODS.get(measure.kind)(measure, rows_here, rows_there, salt=salt)
     endpoint_here, endpoint_there = (
         ENGINES.get(side.engine)().endpoint(side.table, side.part, measure.columns, limits) for side in (here, there)
     )
-    salt = f"{partition.start.isoformat()}/{partition.end.isoformat()}"
     return METHODS.get(measure.kind)(measure, endpoint_here, endpoint_there, salt=salt)

@@ -147,23 +147,39 @@ def late_runs(
     *,
     now: datetime,
 ) -> Iterator[PastRun]:
-    """How late each partition was complete. Where `rows` expects none, nothing says that any was to come."""
+    """How late the front was past each partition: when it, or a later one that had ended, was complete.
+
+    Where `rows` expects none, nothing says that any was to come.
+    """
+    past_front_at = _front_passed_at(partitions, arrivals, rows)
     for partition, name in partitions:
         due_at = partition.end + limit.max_lateness
         run = PastRun(partition, name, due_at, Outcome.NO_DATA, threshold=str(limit), cause="there are no rows")
         if rows.get(name):
-            at = complete_at(arrivals.get(partition, ()), rows[name]) or now
-            late = max(timedelta(), at - partition.end)
+            late = max(timedelta(), min(past_front_at[partition], now) - partition.end)
             outcome = Outcome.PASS if limit.allows(late) else Outcome.FAIL
             observed = display_amount(late, ValueType.DURATION)
             run = replace(run, outcome=outcome, observed=observed, cause="", value=late.total_seconds())
         yield run
 
 
+def _front_passed_at(
+    partitions: Sequence[tuple[Interval, str]], arrivals: Mapping[Interval, Sequence[Arrival]], rows: Mapping[str, int]
+) -> dict[Interval, datetime]:
+    """For each partition the first time at which the front of the data lay behind it."""
+    passed_at, earliest = {}, FOREVER
+    for partition, name in sorted(partitions, reverse=True):
+        at = complete_at(arrivals.get(partition, ()), rows[name]) if rows.get(name) else None
+        if at is not None:
+            earliest = min(earliest, max(at, partition.end))
+        passed_at[partition] = earliest
+    return passed_at
+
+
 def simulate_lateness_alerts(
     runs: Iterable[PastRun], *, sustain: timedelta, now: datetime
 ) -> tuple[SimulatedAlert, ...]:
-    """Freshness fails while any partition is late: what is late together is one alarm, if it lasts the sustain period."""
+    """Freshness fails while the front lies before a partition that is due: one alarm, if it lasts the sustain period."""
     late = [run for run in runs if run.outcome is Outcome.FAIL and run.value is not None]
     spans = {run: Interval(run.due_at, _late_until(run)) for run in late if _late_until(run) > run.due_at}
     return tuple(

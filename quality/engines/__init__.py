@@ -17,6 +17,7 @@ from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.registry import Registry, UnknownPlugin
 from quality.engines.scans.endpoint import Endpoint
 from quality.engines.scans.parts import CannotRead, Part
+from quality.engines.scans.row_endpoint import RowEndpoint
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
 
 log = logging.getLogger(__name__)
@@ -52,6 +53,10 @@ class Engine(ABC):
     def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
         """The keys of a part, to compare them with those of another table. Raises CannotRead."""
         raise CannotRead(f"{type(self).__name__} compares no keys with those of another table.")
+
+    def row_endpoint(self, table: StoredTable, part: Part, limits: Limits) -> RowEndpoint:
+        """The rows of a part, to compare them with those of another table. Raises CannotRead."""
+        raise CannotRead(f"{type(self).__name__} compares no rows with those of another table.")
 
 
 ENGINES: Registry[type[Engine]] = Registry(

@@ -19,17 +19,21 @@ from quality.engines.backends.duckdb_files import (
     open_connection,
     open_files,
     parquet_table,
+    table_function,
 )
-from quality.engines.backends.duckdb_sql import DuckDbBackend, error_line, quote_name
+from quality.engines.backends.duckdb_sql import DuckDbBackend, error_line, partition_literal_sql
 from quality.engines.endpoints.duckdb import open_endpoint
+from quality.engines.endpoints.duckdb_rows import open_row_endpoint
 from quality.engines.scans.endpoint import Endpoint
 from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part, WholeTable
+from quality.engines.scans.row_endpoint import RowEndpoint
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_without_rows
 from quality.engines.sql.fused_query import MeasureAnswers
 from quality.engines.sql.measure_sql import TableExpression
+from quality.engines.sql.partition_filter import partition_where
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, ScanReader
 from quality.engines.storage import hudi_snapshot
-from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_snapshot
+from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_part, read_snapshot
 from quality.engines.storage.plain_files import files_version, local_files
 from quality.engines.user_sql import user_queries
 from quality.engines.user_sql.user_queries import FileTable
@@ -57,10 +61,14 @@ class DuckDbEngine(Engine):
         return dict.fromkeys(parts, version) if version else {}
 
     def partition_states(self, table: StoredTable) -> Mapping[str, str] | None:
+        """By the values of the partitions as they are stored."""
         return hudi_snapshot.partition_states(table.uri) if isinstance(table, HudiCopy) else None
 
     def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
         return open_endpoint(_readable(table), part, columns, limits)
+
+    def row_endpoint(self, table: StoredTable, part: Part, limits: Limits) -> RowEndpoint:
+        return open_row_endpoint(_readable(table), part, limits)
 
 
 def _readable(table: StoredTable) -> HudiCopy | Files:
@@ -71,7 +79,11 @@ def _readable(table: StoredTable) -> HudiCopy | Files:
 
 def _measure_files(scan: Scan, target: Files, limits: Limits) -> ScanAnswers:
     try:
-        query_answers = _run_user_queries(scan, _file_table(target, scan.part), limits)
+        query_answers = (
+            _run_user_queries(scan, _file_table(target, scan.part, limits), limits)
+            if any(measure.is_query for measure in scan.measures)
+            else {}
+        )
         rest = _without_answered(scan, query_answers)
         if query_answers and not rest.measures:
             return ScanAnswers(query_answers, scan_count=len(query_answers))
@@ -89,7 +101,7 @@ def _measure_files(scan: Scan, target: Files, limits: Limits) -> ScanAnswers:
 def _measure_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> ScanAnswers:
     """Lists and reads; lists again where a writer's cleaning took a file away in between."""
     for last in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
-        listed = _list_slices(target, scan.part)
+        listed = read_part(target.uri, scan.part)
         try:
             reader_answers = _answer_hudi(scan, listed, limits)
         except duckdb.IOException as vanished:
@@ -102,14 +114,6 @@ def _measure_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> ScanAnswers:
             reader_answers.answers, listed.instant, reader_answers.scan_count, reader_answers.group_count
         )
     raise AssertionError("the last try returns or raises")
-
-
-def _list_slices(target: HudiCopy, part: Part) -> TableSnapshot:
-    return (
-        read_snapshot(target.uri, column=part.column, value=part.value)
-        if isinstance(part, OnePartition)
-        else read_snapshot(target.uri)
-    )
 
 
 def _answer_hudi(scan: Scan, listed: TableSnapshot, limits: Limits) -> ReaderAnswers:
@@ -127,15 +131,27 @@ def _answer_hudi(scan: Scan, listed: TableSnapshot, limits: Limits) -> ReaderAns
             },
             0,
         )
-    # The slices are those of the partition: nothing is left to filter.
-    paths = [file_slice.path for file_slice in listed.slices]
-    query_answers = _run_user_queries(rest, FileTable(TABLE_FUNCTIONS["parquet"], paths), limits)
+    query_answers = (
+        _run_user_queries(rest, _slices_table(listed.slices, scan.part, limits), limits)
+        if any(measure.is_query for measure in rest.measures)
+        else {}
+    )
     reader_answers = _read_slices(_without_answered(rest, query_answers), listed.slices, limits)
     return replace(
         reader_answers,
         answers={**commit_answers, **query_answers, **reader_answers.answers},
         scan_count=reader_answers.scan_count + len(query_answers),
     )
+
+
+def _slices_table(slices: Sequence[FileSlice], part: Part, limits: Limits) -> FileTable:
+    """The files for a query; where they are listed by partition nothing is left to filter."""
+    paths = [file_slice.path for file_slice in slices]
+    if not isinstance(part, OnePartition) or part.form is None:
+        return FileTable(TABLE_FUNCTIONS["parquet"], paths)
+    with open_connection(limits) as connection:
+        columns = DuckDbBackend(connection).source(parquet_table(paths)).columns
+    return FileTable(TABLE_FUNCTIONS["parquet"], paths, partition_literal_sql(part, columns))
 
 
 def _without_answered(scan: Scan, answered: Collection[Measure]) -> Scan:
@@ -146,11 +162,11 @@ def _read_slices(scan: Scan, slices: Sequence[FileSlice], limits: Limits) -> Rea
     if not scan.measures:
         return ReaderAnswers({}, 0)
     with open_connection(limits) as connection:
-        if scan.measures == (ROWS,) and not scan.group_by:
-            return ReaderAnswers(
-                {ROWS: count_rows(connection, slices, by_partition=isinstance(scan.part, EachPartition))}, 0
-            )
-        part = WholeTable() if isinstance(scan.part, OnePartition) else scan.part
+        is_listed = isinstance(scan.part, WholeTable) or scan.part.form is None
+        if scan.measures == (ROWS,) and not scan.group_by and is_listed:
+            each = scan.part if isinstance(scan.part, EachPartition) else None
+            return ReaderAnswers({ROWS: count_rows(connection, slices, each)}, 0)
+        part = WholeTable() if isinstance(scan.part, OnePartition) and is_listed else scan.part
         table = parquet_table([file_slice.path for file_slice in slices])
         return _read_table(connection, replace(scan, part=part), table, limits)
 
@@ -162,7 +178,8 @@ def _run_user_queries(scan: Scan, this: FileTable | Failed, limits: Limits) -> M
 def _run_user_query(measure: Measure, scan: Scan, this: FileTable | Failed, limits: Limits) -> Answer | Failed:
     try:
         named_tables = {
-            name: _file_table(target, WholeTable()) for name, target in user_queries.query_tables(measure, scan).items()
+            name: _file_table(target, WholeTable(), limits)
+            for name, target in user_queries.query_tables(measure, scan).items()
         }
     except BadQuery as bad:
         return error(str(bad))
@@ -175,10 +192,10 @@ def _run_user_query(measure: Measure, scan: Scan, this: FileTable | Failed, limi
     return user_queries.run_over_files(measure, tables, limits)
 
 
-def _file_table(target: StoredTable, part: Part) -> FileTable | Failed:
+def _file_table(target: StoredTable, part: Part, limits: Limits) -> FileTable | Failed:
     """The files of a table for a query. Raises CannotRead."""
     if isinstance(target, HudiCopy):
-        paths = [file_slice.path for file_slice in _list_slices(target, part).slices]
+        paths = [file_slice.path for file_slice in read_part(target.uri, part).slices]
         return FileTable(TABLE_FUNCTIONS["parquet"], paths) if paths else no_data("a table of the query has no rows")
     if not isinstance(target, Files):
         return error("a query over the lake cannot read a table of a database; bring it into the lake first")
@@ -190,9 +207,10 @@ def _file_table(target: StoredTable, part: Part) -> FileTable | Failed:
             else f"write them as Parquet, not {target.format}"
         )
         return error(f"a query cannot read the files {target.glob}: {why}")
-    return FileTable(
-        TABLE_FUNCTIONS[target.format], paths, *((part.column, part.value) if isinstance(part, OnePartition) else ())
-    )
+    with open_connection(limits) as connection, open_files(connection, target, limits) as table:
+        columns = DuckDbBackend(connection).source(table).columns
+        where = partition_literal_sql(part, columns) if isinstance(part, OnePartition) else ""
+        return FileTable(table_function(connection, target), paths, where)
 
 
 def _read_table(
@@ -200,9 +218,10 @@ def _read_table(
 ) -> ReaderAnswers:
     backend = DuckDbBackend(connection)
     source = backend.source(table)
-    where, parameters = "", {}
+    where, parameters = "", dict[str, object]()
     if isinstance(scan.part, OnePartition):
-        where, parameters = f"scanned.{quote_name(scan.part.column)} = $part", {"part": scan.part.value}
+        where, bound = partition_where(scan.part, backend.dialect, source.columns)
+        parameters |= bound
     names = {measure.other for measure in scan.measures if measure.other is not None}
     with ExitStack() as stack:
         tables = {

@@ -14,8 +14,10 @@ from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends.spark_sql import measure_frame, run_user_query
 from quality.engines.endpoints.spark import open_endpoint
+from quality.engines.endpoints.spark_rows import open_row_endpoint
 from quality.engines.scans.endpoint import Endpoint
 from quality.engines.scans.parts import CannotRead, EachPartition, Part
+from quality.engines.scans.row_endpoint import RowEndpoint
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers, answers_without_rows
 from quality.engines.storage.hudi_snapshot import read_snapshot
 from quality.engines.user_sql import user_queries
@@ -60,6 +62,9 @@ class SparkEngine(Engine):
 
     def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
         return open_endpoint(_readable(table), part, columns, limits)
+
+    def row_endpoint(self, table: StoredTable, part: Part, limits: Limits) -> RowEndpoint:
+        return open_row_endpoint(_readable(table), part, limits)
 
     def _query(self, frame: DataFrame, measure: Measure, scan: Scan, limits: Limits) -> Answer | Failed:
         try:

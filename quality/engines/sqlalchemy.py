@@ -9,20 +9,22 @@ from sqlalchemy.exc import DataError
 from sqlglot import exp
 
 from lakehub.catalog.metadata.tables import SqlTable, StoredTable
-from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_connection import open_connection
-from quality.engines.backends.database_sql import DatabaseBackend, typed_partition_value
+from quality.engines.backends.database_sql import DatabaseBackend
+from quality.engines.endpoints.database_rows import open_row_endpoint
 from quality.engines.endpoints.sqlalchemy import open_endpoint
 from quality.engines.scans.endpoint import Endpoint
 from quality.engines.scans.parts import CannotRead, OnePartition, Part
+from quality.engines.scans.row_endpoint import RowEndpoint
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
 from quality.engines.sql.fused_query import QueryRefused
 from quality.engines.sql.measure_sql import RowSelection, Statement
+from quality.engines.sql.partition_filter import partition_where
 from quality.engines.sql.scan_reader import ReadableTable, ScanReader
 from quality.engines.user_sql import user_queries
 from quality.engines.user_sql.checked_select import parameters_used, rename_tables, render_sql, split_ctes
@@ -41,6 +43,9 @@ class SqlAlchemyEngine(Engine):
     def endpoint(self, table: StoredTable, part: Part, columns: Sequence[str], limits: Limits) -> Endpoint:
         return open_endpoint(_readable(table), part, columns, limits)
 
+    def row_endpoint(self, table: StoredTable, part: Part, limits: Limits) -> RowEndpoint:
+        return open_row_endpoint(_readable(table), part, limits)
+
 
 def _readable(table: StoredTable) -> SqlTable:
     if isinstance(table, SqlTable):
@@ -51,14 +56,10 @@ def _readable(table: StoredTable) -> SqlTable:
 def _measure_table(connection: sa.Connection, scan: Scan, target: SqlTable, limits: Limits) -> ScanAnswers:
     backend = DatabaseBackend(connection, database_dialects.dialect_of(connection))
     source = backend.source(target)
-    where, parameters = "", {}
+    where, parameters = "", dict[str, object]()
     if isinstance(scan.part, OnePartition):
-        column = f"scanned.{database_dialects.quote_name(connection, scan.part.column)}"
-        kind = source.columns.get(scan.part.column)
-        if kind is None:
-            near = did_you_mean(scan.part.column, source.columns)
-            raise CannotRead(f"{target.table} has no partition column `{scan.part.column}`.{near}")
-        where, parameters = f"{column} = :part", {"part": typed_partition_value(scan.part, kind)}
+        where, bound = partition_where(scan.part, backend.dialect, source.columns)
+        parameters |= bound
     rows = RowSelection(source.table, source.columns, where, parameters)
     query_answers = {
         measure: _run_user_query(backend, measure, scan, rows, target) for measure in scan.measures if measure.is_query

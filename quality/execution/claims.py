@@ -137,7 +137,7 @@ class ClaimQueue:
         """The copy with its dataset, read with those that come next."""
         if copy not in self._copy_rows:
             coming = [copy, *(queued_copy.copy for queued_copy in islice(self._copies, PREFETCHED_COPIES))]
-            copies = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center")
+            copies = DatasetCopy.objects.select_related("dataset__feed__connection", "connection", "data_center")
             self._copy_rows = copies.in_bulk(coming)
         return self._copy_rows[copy]
 

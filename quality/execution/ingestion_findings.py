@@ -3,35 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q
 
 from ingestion.models import Finding
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.outcome import Outcome
 from quality.checks.finding import FINDING
-from quality.domain.verdicts.unit_verdict import observe
+from quality.domain.verdicts.unit_verdict import Waiver, waive
 from quality.generation.definitions import save_definition
 from quality.models import QualityTest, Result, Unit
 from quality.state.dataset_facts import dataset_facts_or_defaults
-from quality.state.unit_state import apply_facts, save_units, unit_facts
+from quality.state.unit_state import apply_facts, facts_with_result, save_units
 
 CLAIM_BATCH = 200
+_MIN_STEP = timedelta(microseconds=1)
 _RAISED = Q(raise_claimed_at=None)
-_CLEARED = Q(raise_claimed_at__isnull=False, cleared_at__isnull=False, clear_claimed_at=None)
+_CLEARED = Q(raise_claimed_at__isnull=False, clear_claimed_at=None)
 
 
 def observe_findings(*, now: datetime) -> int:
     """Claims what was raised and what was cleared since. The number of results."""
-    return _observe_claimed(_RAISED, _observe_raised, now=now) + _observe_claimed(_CLEARED, _observe_cleared, now=now)
+    over = _CLEARED & Q(cleared_at__lte=now)
+    return _observe_claimed(_RAISED, _observe_raised, now=now) + _observe_claimed(over, _observe_cleared, now=now)
 
 
 def _observe_claimed(unclaimed: Q, observe_one: Callable[[Finding, datetime], None], *, now: datetime) -> int:
     """One transaction a copy."""
-    findings = Finding.objects.filter(unclaimed).order_by("pk")
+    # Those of a table that is being built count when it has taken the place of the present one.
+    built_copies = DatasetCopy.with_removed.filter(rebuild__isnull=False)
+    findings = Finding.objects.filter(unclaimed).exclude(copy__in=built_copies).order_by("pk")
     observed = 0
     for copy_id in dict.fromkeys(findings.values_list("copy_id", flat=True)):
         with log_and_continue(f"Taking in the findings of copy {copy_id}"), transaction.atomic():
@@ -50,7 +54,9 @@ def _observe_raised(finding: Finding, now: datetime) -> None:
 
 def _observe_cleared(finding: Finding, now: datetime) -> None:
     assert finding.cleared_at is not None
-    _observe(finding, Outcome.PASS, at=finding.cleared_at, now=now)
+    # Of one instant the failure would count: two commits that are read together may raise and clear.
+    at = max(finding.cleared_at, finding.raised_at + _MIN_STEP)
+    _observe(finding, Outcome.PASS, at=at, now=now)
     Finding.objects.filter(pk=finding.pk).update(clear_claimed_at=now)
 
 
@@ -74,7 +80,10 @@ def _observe(finding: Finding, outcome: Outcome, *, at: datetime, now: datetime)
         ended_at=now,
     )
     unit.detail = result.detail
-    facts = observe(unit_facts(unit), outcome, read_at=at, sustain=test.version.sustain)
+    facts = facts_with_result(unit, result, sustain=test.version.sustain)
+    if outcome is Outcome.FAIL and finding.detail.get("shown_only"):
+        # By the dataset's policy it is a warning, and no incident.
+        facts = waive(facts, Waiver.ACCEPTED, at=at)
     save_units([unit], [apply_facts(unit, facts, now=now, result=result)], also=("detail",))
 
 

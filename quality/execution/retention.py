@@ -11,7 +11,7 @@ from django.db.models import Count, Exists, Max, Min, OuterRef, Q, QuerySet, Sum
 from lakehub.db.batch_delete import delete_old_rows
 from lakehub.kernel.outcome import Outcome, Verdict
 from quality.domain.verdicts.unit_verdict import VerdictReason
-from quality.models import CachedMeasurement, ExternalRun, Flip, HourlyResults, Result
+from quality.models import CachedMeasurement, ExternalRun, FailingRows, Flip, HourlyResults, Result
 
 _HOUR = timedelta(hours=1)
 _ROLLUP_DELAY = timedelta(hours=2)
@@ -68,6 +68,12 @@ def delete_old_results(*, now: datetime, retention: timedelta) -> int:
     return _delete_in_batches(Result.objects.filter(read_at__lt=min(now - retention, newest + _HOUR)))
 
 
+def delete_old_failing_rows(*, now: datetime, retention: timedelta) -> int:
+    """Deletes the rows to look at of units that have not been failing for `retention`. The number deleted."""
+    healed = FailingRows.objects.filter(read_at__lt=now - retention, unit__first_fail_at=None)
+    return _delete_in_batches(healed)
+
+
 def delete_old_measurements(*, now: datetime, retention: timedelta) -> int:
     """Deletes what was measured so long ago that it is hardly used again. The number deleted."""
     return _delete_in_batches(CachedMeasurement.objects.filter(read_at__lt=now - retention))
@@ -89,7 +95,7 @@ def delete_old_flips(*, now: datetime, retention: timedelta) -> int:
     """
     newer = Flip.objects.filter(unit=OuterRef("unit"), pk__gt=OuterRef("pk"))
     alike = newer.filter(becomes=OuterRef("becomes"), reason=OuterRef("reason"))
-    remembered = Q(becomes=Verdict.FAIL) | Q(reason=VerdictReason.FALSE_POSITIVE)
+    remembered = Q(becomes=Verdict.FAIL) | Q(reason__in=(VerdictReason.FALSE_POSITIVE, VerdictReason.NOT_EXPECTED))
     gone = Q(Exists(newer)) & (~remembered | Q(Exists(alike)))
     return delete_old_rows(Flip.objects.all(), age="claimed_at", before=now - retention, where=gone)
 

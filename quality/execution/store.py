@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from datetime import datetime, timedelta
 from typing import Any
@@ -16,20 +16,22 @@ from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.outcome import Outcome
 from quality.domain.evaluation.evaluate import Evaluation
 from quality.domain.measurement_codec import storable_json
-from quality.domain.parsed import is_parsable
+from quality.domain.named_records import RECORD_FIELDS, bounded_records
+from quality.domain.parsed import asks_of_version, is_parsable
 from quality.domain.scheduling import due_times
 from quality.domain.verdicts.unit_verdict import UnitFacts, observe
 from quality.execution.claims import Claim
 from quality.execution.evaluate import SEE_LOG, Execution, failed_execution
 from quality.measuring import concurrency
 from quality.measuring.measure import CacheUse
+from quality.measuring.table_bindings import COMPARED_DATASETS, compared_datasets
 from quality.models import Flip, Lane, QualityTest, Result, Unit
 from quality.planning import units
 from quality.state.unit_state import apply_facts, save_units, unit_facts
 
 logger = logging.getLogger(__name__)
 
-OBSERVED_FIELDS = ("observed", "threshold", "detail", "tested_instant", "affected_from")
+OBSERVED_FIELDS = ("observed", "threshold", "detail", "tested_instant", "affected_from", "failing_seed")
 SCHEDULE_FIELDS = ("due_at", "lane", "attempt", "leased_by", "leased_until")
 _MIN_STEP = timedelta(microseconds=1)
 
@@ -70,12 +72,15 @@ def _store_separately(alone: Claim, run: Execution, *, now: datetime, took: time
 def _store_together(claimed: Claim, runs: Sequence[Execution], *, now: datetime, took: timedelta) -> list[Result]:
     """Reads the rows anew under lock: a commit, a waiver or a person may have changed them during the scan.
 
-    The number of statements is the same for one unit as for all of them.
+    The number of statements is the same for one unit as for all of them. What needs no lock is looked up before.
     """
+    compared_with = _compared_datasets(runs)
     with transaction.atomic():
         rows_by_pk = _lock_owned_units(claimed)
         owned_runs = [(rows_by_pk[run.unit.pk], run) for run in runs if run.unit.pk in rows_by_pk]
-        results = Result.objects.bulk_create([_new_result(row, run, now=now, took=took) for row, run in owned_runs])
+        results = Result.objects.bulk_create(
+            [_new_result(row, run, compared_with, now=now, took=took) for row, run in owned_runs]
+        )
         flips = [
             _apply_result(row, run, result, now=now) for (row, run), result in zip(owned_runs, results, strict=True)
         ]
@@ -113,16 +118,20 @@ def _has_following_partition(unit: Unit) -> bool:
     return version is not None and version.cadence is None and is_parsable(version.flattened)
 
 
-def _new_result(row: Unit, run: Execution, *, now: datetime, took: timedelta) -> Result:
+def _new_result(
+    row: Unit, run: Execution, compared_with: Mapping[str, list[str]], *, now: datetime, took: timedelta
+) -> Result:
+    """`compared_with` are the datasets by the text of the test."""
     unit, evaluation = run.unit, run.evaluation
     read_at = _next_read_at(row, now)
+    compared = compared_with.get(_flattened(run), ()) if _names_records(evaluation) else ()
     return Result(
         unit=unit,
         version=unit.test.version,
         outcome=evaluation.outcome,
         observed=_observed_number(evaluation),
         threshold=evaluation.threshold,
-        detail=result_detail(evaluation, run.cache_use),
+        detail=result_detail(evaluation, run.cache_use) | ({COMPARED_DATASETS: list(compared)} if compared else {}),
         trigger=_trigger(unit),
         read_at=read_at,
         instant=run.instant,
@@ -153,7 +162,7 @@ def _observed_number(evaluation: Evaluation) -> float | None:
 
 def result_detail(evaluation: Evaluation, reused: CacheUse | None) -> dict[str, Any]:
     """Only what there is."""
-    exchanged = evaluation.two_sided_answer or {}
+    exchanged = evaluation.naming_answer or {}
     detail = {
         "formula": evaluation.formula,
         "observed": evaluation.observed_text,
@@ -162,11 +171,30 @@ def result_detail(evaluation: Evaluation, reused: CacheUse | None) -> dict[str, 
         "facts": evaluation.facts,
         "complete_until": evaluation.complete_until.isoformat() if evaluation.complete_until else None,
         "groups": asdict(evaluation.groups) if evaluation.groups else None,
-        "missing": exchanged.get("missing"),
+        **bounded_records({name: exchanged.get(name) or () for name in RECORD_FIELDS}),
         "bloom": exchanged.get("report"),
         "reused_from": _cache_use(reused) if reused else None,
     }
     return {name: storable_json(value) for name, value in detail.items() if value}
+
+
+def _compared_datasets(runs: Sequence[Execution]) -> dict[str, list[str]]:
+    """By the text of the test: whose records its results name besides the tested dataset's, as their teams have a say in who
+    sees them. Looked up once for all runs, and not at all where none names a record."""
+    texts = {_flattened(run) for run in runs if _names_records(run.evaluation)}
+    if not texts:
+        return {}
+    return compared_datasets({text: asks_of_version(text) for text in texts}, runs[0].unit.copy)
+
+
+def _names_records(evaluation: Evaluation) -> bool:
+    answer = evaluation.naming_answer or {}
+    return any(answer.get(name) for name in RECORD_FIELDS)
+
+
+def _flattened(run: Execution) -> str:
+    assert run.unit.test.version is not None
+    return run.unit.test.version.flattened
 
 
 def _cache_use(reused: CacheUse) -> dict[str, Any]:
@@ -188,9 +216,17 @@ def _apply_result(row: Unit, run: Execution, result: Result, *, now: datetime) -
     if run.evaluation.complete_until is not None:
         row.affected_from = run.evaluation.complete_until
     facts = observe(unit_facts(row), Outcome(result.outcome), read_at=result.read_at, sustain=version.sustain)
+    row.failing_seed = _failing_seed(row, run.evaluation, facts)
     flip = apply_facts(row, facts, now=now, result=result)
     _reschedule(row, run.unit, facts, now=now)
     return flip
+
+
+def _failing_seed(row: Unit, evaluation: Evaluation, facts: UnitFacts) -> str:
+    """Of the first sample of a failing streak; an error in between does not end it."""
+    if facts.first_fail_at is None:
+        return ""
+    return row.failing_seed or str((evaluation.naming_answer or {}).get("report", {}).get("seed", ""))
 
 
 def _reschedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) -> None:

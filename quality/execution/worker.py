@@ -11,8 +11,9 @@ from structlog.contextvars import bound_contextvars
 
 from lakehub.db.lease_renewal import keep_renewed
 from lakehub.kernel import failpoint
+from quality.execution import failing_rows
 from quality.execution.claims import LEASE_DURATION, Claim, ClaimQueue, extend_lease, release_claim
-from quality.execution.evaluate import evaluate_units
+from quality.execution.evaluate import evaluate_units, may_have_rows
 from quality.execution.store import store_executions
 from quality.measuring.measure import measure_units
 from quality.models import Result
@@ -57,9 +58,14 @@ def execute_claim(claimed: Claim, *, now: datetime) -> list[Result]:
         with keep_renewed(partial(extend_lease, claimed), every=LEASE_DURATION / 3):
             answers = measure_units(claimed.units[0].copy, claimed.units, now=now)
             runs = evaluate_units(claimed.units, answers, now=now)
+            failed_runs = [run for run in runs if may_have_rows(run)]
+            samples = failing_rows.read_failing_rows(failed_runs, now=now) if failed_runs else {}
             failpoint.reach("quality.before_result")
             took = timedelta(seconds=time.monotonic() - begun)
-            return store_executions(claimed, runs, now=now, took=took)
+            results = store_executions(claimed, runs, now=now, took=took)
+            if samples:
+                failing_rows.keep_failing_rows(results, samples)
+            return results
     except BaseException:
         release_claim(claimed)
         raise

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -17,9 +17,12 @@ from quality.domain.generation.definitions import Definition
 from quality.domain.slas import BadOverride
 from quality.models import Category, QualityTest, Unit
 from quality.state.dataset_facts import CatalogContext, catalog_context, dataset_facts
+from quality.state.unverified import UnverifiedTest, unverified_tests
 
 REQUIRED_TIERS = (0, 1)
 """The tiers whose coverage must be whole."""
+MAX_UNVERIFIED = 3
+"""So many tests of a dataset that are not verified are named."""
 
 
 @dataclass(frozen=True)
@@ -33,7 +36,8 @@ class UncoveredDataset:
 @dataclass(frozen=True)
 class TierCoverage:
     """Of the live datasets of some tiers. Covered: each test that the metadata allows (freshness always) is live and has
-    a range to run on, made for the present version of the metadata, without a problem, and every copy is monitored."""
+    a range to run on, made for the present version of the metadata, without a problem, every copy is monitored, and what
+    they say is verified: no range of a gating test is unknown for longer than it may be."""
 
     tiers: tuple[int, ...]
     datasets: int
@@ -65,8 +69,15 @@ def coverage_of_tiers(
         .prefetch_related(Prefetch("copies", copies))
         .order_by("tier", "name")
     )
-    around, tests = catalog_context(datasets), _live_tests(datasets)
-    lacking = ((dataset, tuple(_gaps(dataset, tests[dataset.pk], around))) for dataset in datasets)
+    around, tests, unverified = (
+        catalog_context(datasets),
+        _live_tests(datasets),
+        unverified_tests(datasets, now=now),
+    )
+    lacking = (
+        (dataset, (*_gaps(dataset, tests[dataset.pk], around), *_unverified(unverified.get(dataset.pk, ()))))
+        for dataset in datasets
+    )
     uncovered = tuple(
         UncoveredDataset(dataset.name, dataset.tier, dataset.team.name, why) for dataset, why in lacking if why
     )
@@ -83,9 +94,17 @@ def recent_coverage(tiers: Collection[int] = REQUIRED_TIERS, *, now: datetime) -
     return tier_coverage
 
 
-def coverage_gaps(dataset: Dataset) -> tuple[str, ...]:
+def coverage_gaps(dataset: Dataset, *, now: datetime) -> tuple[str, ...]:
     """Why the dataset is not covered; empty where it is."""
-    return tuple(_gaps(dataset, _live_tests([dataset])[dataset.pk], catalog_context([dataset])))
+    unverified = unverified_tests([dataset], now=now).get(dataset.pk, ())
+    gaps = _gaps(dataset, _live_tests([dataset])[dataset.pk], catalog_context([dataset]))
+    return (*gaps, *_unverified(unverified))
+
+
+def _unverified(tests: Sequence[UnverifiedTest]) -> Iterator[str]:
+    if tests:
+        more = f", and {len(tests) - MAX_UNVERIFIED:,} tests more" if len(tests) > MAX_UNVERIFIED else ""
+        yield f"not verified: {'; '.join(test.sentence for test in tests[:MAX_UNVERIFIED])}{more}"
 
 
 def _live_tests(datasets: Collection[Dataset]) -> dict[int, dict[str, QualityTest]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from contextlib import suppress
 from datetime import datetime
 
 from django.db import transaction
@@ -11,6 +12,7 @@ from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
 from quality.checks import is_reserved_key
 from quality.checks.custom import CUSTOM
+from quality.domain.generation.definitions import DatasetFacts
 from quality.domain.language import ExpressionError
 from quality.domain.slas import BadOverride
 from quality.generation.definitions import save_definition
@@ -35,6 +37,23 @@ def write_custom_test(
         raise Refused.for_fields({"expression": str(problem)}) from problem
     with transaction.atomic():
         return save_definition(dataset, facts, definition, now=now, generated=False)
+
+
+def follow_slas(dataset: Dataset, facts: DatasetFacts, *, now: datetime) -> None:
+    """What people wrote goes by the dataset's SLAs of today. A test that is no longer understood stays as it is; its results say so."""
+    written = dataset.tests.filter(generated=False, planned=True, retired_at=None)
+    for test in written.exclude(version__due_after=facts.slas.freshness).select_related("version"):
+        assert test.version is not None
+        with suppress(ExpressionError):
+            definition = CUSTOM.definition_of(
+                facts,
+                key=test.key,
+                title=test.title,
+                expression=test.version.expression,
+                because=test.version.because,
+                gating=test.gating,
+            )
+            save_definition(dataset, facts, definition, now=now, generated=False)
 
 
 def _check_key(dataset: Dataset, key: str) -> None:

@@ -31,6 +31,7 @@ def save_definition(
         dataset=dataset,
         key=definition.key,
         defaults={
+            **_gating_since(dataset, definition, now=now),
             "title": definition.title,
             "category": definition.category,
             "check_name": definition.check,
@@ -44,14 +45,24 @@ def save_definition(
     if test.version is None or _version_content(test.version) != _version_content(version):
         # Where the version before looked back, this one may have an answer for earlier partitions.
         anew = test.version is not None and first_partition.is_looking_back(test.version, dataset)
+        is_moved = test.version is not None and test.version.due_after != version.due_after
         version.number = (test.version.number if test.version else 0) + 1
         version.save()
         QualityTest.objects.filter(pk=test.pk).update(version=version)
         test.version = version
         save_table_references(test)
         retired_units.reset_units_for_new_version(test, now=now)
+        if is_moved:
+            retired_units.move_planned_units(test, now=now)
     units.plan_units(test, now=now, anew=anew)
     return test
+
+
+def _gating_since(dataset: Dataset, definition: Definition, *, now: datetime) -> dict[str, datetime]:
+    """Set where the test begins to gate now, and the dataset was monitored before."""
+    gated = dataset.tests.filter(key=definition.key, gating=True, retired_at=None).exists()
+    is_added = definition.gating and not gated and dataset.copies.exclude(monitored_from=None).exists()
+    return {"added_at": now} if is_added else {}
 
 
 def _new_version(
@@ -64,8 +75,8 @@ def _new_version(
         sustain=definition.sustain,
         cadence=definition.cadence,
         due_after=facts.slas.freshness if definition.planned else timedelta(),
-        rerun_base=facts.slas.rerun_base,
-        rerun_cap=facts.slas.rerun_cap,
+        rerun_base=max(facts.slas.rerun_base, definition.least_rerun),
+        rerun_cap=max(facts.slas.rerun_cap, definition.least_rerun),
         created_at=now,
         because=definition.because,
         metadata_version=test.dataset.metadata_version,

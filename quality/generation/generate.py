@@ -15,10 +15,11 @@ from quality.checks import all_definitions
 from quality.domain.generation.definitions import DatasetFacts, Definition, FailedCheck, InapplicableCheck
 from quality.domain.language import ExpressionError, Parameters, parse
 from quality.domain.slas import BadOverride
-from quality.generation.custom_tests import retire_tests
+from quality.generation.custom_tests import follow_slas, retire_tests
 from quality.generation.definitions import KeyTaken, save_definition
 from quality.models import GenerationStatus, QualityTest, SkippedCheck, Unit
 from quality.planning import units
+from quality.planning.retired_units import stop_units_of_removed_copies
 from quality.state.dataset_facts import CatalogContext, catalog_context, dataset_facts
 
 RETRY_BACKOFF = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
@@ -99,6 +100,8 @@ def generate_tests(dataset: Dataset, among: CatalogContext | None = None, *, now
         tests, problems = _save_definitions(
             dataset, facts, [definition for definition in definitions if isinstance(definition, Definition)], now=now
         )
+        follow_slas(dataset, facts, now=now)
+        stop_units_of_removed_copies(dataset)
         if was != _stored_calendar(dataset):
             units.replan_dataset(dataset, now=now)
         failed = {failed.check: failed.reason for failed in definitions if isinstance(failed, FailedCheck)}

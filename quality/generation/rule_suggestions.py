@@ -15,6 +15,7 @@ from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, floor_to_bucket, partition_at
+from lakehub.kernel.partitions.form import split_columns
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.generation.column_profile import ColumnProfile, RuleSuggestion, suggestions_for
 from quality.domain.language import THIS, Name
@@ -60,7 +61,9 @@ def suggest_rules(dataset: Dataset, *, data_center: str = "", now: datetime) -> 
     copy = _copy(dataset, data_center)
     partition = _last_complete_partition(copy, now=now)
     places = TableBindings(copy)
-    columns = [column for column in dataset.columns if column["name"] != dataset.partition_column][:MAX_COLUMNS]
+    columns = [column for column in dataset.columns if column["name"] not in split_columns(dataset.partition_column)][
+        :MAX_COLUMNS
+    ]
     try:
         place = places.binding_of(Name(THIS))
         tables = _keyed_tables(copy, places, columns)
@@ -86,7 +89,7 @@ def suggest_rules(dataset: Dataset, *, data_center: str = "", now: datetime) -> 
 
 
 def _copy(dataset: Dataset, data_center: str) -> DatasetCopy:
-    copies = list(dataset.copies.select_related("dataset__feed__connection", "data_center"))
+    copies = list(dataset.copies.select_related("dataset__feed__connection", "connection", "data_center"))
     for copy in copies:
         if data_center in ("", copy.data_center.name):
             return copy

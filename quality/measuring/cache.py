@@ -21,12 +21,13 @@ from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.error_isolation import log_and_continue
 from quality.domain.language import formula
 from quality.domain.language.measures import Answer
+from quality.domain.language.name_resolution import MAX_GROUPS
 from quality.domain.language.values import Failed
 from quality.domain.measurement_codec import from_json, to_json
 from quality.domain.user_sql import BadQuery, parsed_query
 from quality.engines import ENGINES, engine_for
 from quality.engines.scans.parts import CannotRead, EachPartition, Part, WholeTable
-from quality.measuring.requests import AnyRequest, MeasuredAnswer, MeasureRequest
+from quality.measuring.requests import AnyRequest, MeasuredAnswer, MeasureRequest, Source
 from quality.models import CachedMeasurement
 
 log = logging.getLogger(__name__)
@@ -42,14 +43,15 @@ _UPDATED_FIELDS = ("version", "instant", "answer", "groups", "read_at")
 class MeasurementCache:
     """The answers to some requests that are still true, and the state that each table is in now."""
 
-    def __init__(self, requests: Iterable[AnyRequest]) -> None:
+    def __init__(self, requests: Iterable[AnyRequest], *, anew: Collection[Source] = ()) -> None:
+        """What is `anew` is measured whatever was kept, and kept again."""
         cacheable = [request for request in requests if isinstance(request, MeasureRequest) and _is_cacheable(request)]
         self._versions = _state_digests(cacheable) if settings.LAKEHUB_REUSE_RESULTS else {}
-        self.hits: dict[AnyRequest, MeasuredAnswer] = dict(self._load())
+        self.hits: dict[AnyRequest, MeasuredAnswer] = dict(self._load(self._versions.keys() - set(anew)))
 
-    def _load(self) -> Iterable[tuple[MeasureRequest, MeasuredAnswer]]:
+    def _load(self, usable: Iterable[MeasureRequest]) -> Iterable[tuple[MeasureRequest, MeasuredAnswer]]:
         keys: dict[_CacheKey, list[MeasureRequest]] = defaultdict(list)
-        for request in self._versions:
+        for request in usable:
             keys[_key(request)].append(request)
         rows = CachedMeasurement.objects.filter(
             copy__in={key[0] for key in keys}, measure__in={key[3] for key in keys}, start__in={key[1] for key in keys}
@@ -143,7 +145,7 @@ def _digest(request: MeasureRequest) -> str:
         formula(measure.other) if measure.other is not None else "",
         measure.other_columns,
         tuple((type(value).__name__, str(value)) for value in measure.values),
-        (request.group_by, request.max_groups if request.group_by else 0),
+        (request.group_by, MAX_GROUPS if request.group_by else 0),
         request.table.engine,
     )
 

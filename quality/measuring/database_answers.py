@@ -10,7 +10,7 @@ from functools import cached_property
 from django.db.models import Max
 
 from ingestion.models import Commit, Finding, TouchedPartition
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import DatasetCopy
 from lakehub.catalog.storages import is_lake
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import shifted_partition
@@ -31,7 +31,7 @@ class DatabaseAnswers:
 
     def has(self, unit: Unit, ask: Ask) -> bool:
         """Of a measure that is recorded."""
-        return ask.measure != LAST_COMMIT or _has_recorded_commits(unit.test.dataset)
+        return ask.measure != LAST_COMMIT or _has_recorded_commits(self.copy)
 
     def answer(self, unit: Unit, ask: Ask, now: datetime) -> Answer:
         if ask.measure.kind == "delay":
@@ -79,11 +79,8 @@ def partition_arrivals(copy: DatasetCopy, partitions: Sequence[Interval]) -> dic
     return arrivals
 
 
-def _has_recorded_commits(dataset: Dataset) -> bool:
-    if dataset.ingested:
-        return True
-    connection = dataset.feed.connection
-    return connection is not None and not is_lake(connection.plugin)
+def _has_recorded_commits(copy: DatasetCopy) -> bool:
+    return copy.dataset.ingested or (copy.source is not None and not is_lake(copy.source[0].plugin))
 
 
 def _open_findings_count(unit: Unit, ask: Ask) -> Answer:

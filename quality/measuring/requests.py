@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
+import secrets
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeAlias
 
@@ -13,19 +14,18 @@ from django.db import DatabaseError
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import EVERYTHING, Interval
-from quality.cross_source.methods import METHODS
+from quality.cross_source.methods import TWO_SIDED_KINDS
 from quality.cross_source.run import EndpointChoice
-from quality.domain.evaluation.groups import GROUP_SIZES, max_groups_of
 from quality.domain.language import Expression, Name
 from quality.domain.language.measures import Answer, Ask, Measure, Reach
-from quality.domain.language.name_resolution import MAX_GROUPS, is_grouped
+from quality.domain.language.name_resolution import is_grouped
 from quality.domain.language.parameters import MAX_TIMEOUT
 from quality.domain.language.values import Failed, error
 from quality.domain.parsed import asks_of_version, parsed
 from quality.engines import engine_for
 from quality.engines.scans.parts import CannotRead, OnePartition, Part
 from quality.measuring.database_answers import DatabaseAnswers
-from quality.measuring.table_bindings import TableBindings, asked_rows
+from quality.measuring.table_bindings import Buckets, TableBindings, asked_rows
 from quality.models import Unit
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class ScanTable:
 
 @dataclass(frozen=True)
 class MeasureRequest:
-    """One measure of one part of a table: by the values of the column `group_by`, at most `max_groups`, where there is one.
+    """One measure of one part of a table: by the values of the column `group_by`, at most MAX_GROUPS, where there is one.
 
     `copy` is whose table it is, and `partition` which range: nothing where it cannot be kept to be used again.
     """
@@ -54,9 +54,10 @@ class MeasureRequest:
     measure: Measure
     other_tables: tuple[tuple[Name, StoredTable], ...] = ()
     group_by: str = ""
-    max_groups: int = MAX_GROUPS
     copy: int | None = None
     partition: Interval = EVERYTHING
+    buckets: Buckets | None = None
+    """Into which larger partitions the answers by partition are summed."""
 
 
 @dataclass(frozen=True)
@@ -116,7 +117,8 @@ def _resolve_source(unit: Unit, ask: Ask, known: DatabaseAnswers, places: TableB
     try:
         if ask.measure.is_recorded and known.has(unit, ask):
             return MeasuredAnswer(known.answer(unit, ask, now))
-        return build_request(parsed(_flattened(unit)), ask, Interval(unit.start, unit.end), places)
+        request = build_request(parsed(_flattened(unit)), ask, Interval(unit.start, unit.end), places, now=now)
+        return _seeded(request, unit) if ask.measure.kind == "sampled" else request
     except CannotRead as failed:
         return MeasuredAnswer(error(str(failed)))
     except DatabaseError:
@@ -126,12 +128,22 @@ def _resolve_source(unit: Unit, ask: Ask, known: DatabaseAnswers, places: TableB
         return MeasuredAnswer(error(f"it cannot be looked up ({type(problem).__name__}): see the worker's log"))
 
 
-def build_request(expression: Expression, ask: Ask, tested: Interval, places: TableBindings) -> AnyRequest:
+def _seeded(request: AnyRequest, unit: Unit) -> AnyRequest:
+    """Each run samples other rows. The rerun of a failure looks for those that were missing: it must not pass by luck."""
+    measure = request.measure
+    return replace(
+        request, measure=replace(measure, values=(measure.values[0], unit.failing_seed or secrets.token_hex(8)))
+    )
+
+
+def build_request(
+    expression: Expression, ask: Ask, tested: Interval, places: TableBindings, *, now: datetime
+) -> AnyRequest:
     """Raises CannotRead where a name stands for nothing, no engine reads it, or there is no partition to look back to."""
     given = expression.parameters
-    rows = asked_rows(ask, tested, places)
+    rows = asked_rows(ask, tested, places, now=now)
     timeout = min(given.timeout or DEFAULT_TIMEOUT, MAX_TIMEOUT)
-    if ask.measure.kind in METHODS:
+    if ask.measure.kind in TWO_SIDED_KINDS:
         assert ask.measure.other is not None
         here, there = (
             EndpointChoice(
@@ -148,7 +160,7 @@ def build_request(expression: Expression, ask: Ask, tested: Interval, places: Ta
         measure=rows.measure,
         other_tables=tuple((name, places.binding_of(name).target) for name in ask.measure.other_tables),
         group_by=by,
-        max_groups=max_groups_of(given) if by and ask.table == GROUP_SIZES.table else MAX_GROUPS,
         copy=rows.table.copy,
+        buckets=rows.buckets,
         partition=rows.partition if isinstance(rows.part, OnePartition) else EVERYTHING,
     )

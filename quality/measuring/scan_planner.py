@@ -11,8 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import timedelta
 from typing import TypeAlias, cast
 
+from django.conf import settings
+
 from quality.cross_source.run import run_cross_source
 from quality.domain.language.measures import Answer, Measure, answer_without_rows
+from quality.domain.language.name_resolution import MAX_GROUPS
 from quality.domain.language.values import Failed, error
 from quality.engines import run_scan
 from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part
@@ -68,8 +71,8 @@ class QueryBudget:
 UNLIMITED = QueryBudget()
 
 
-_ScanKey: TypeAlias = tuple[ScanTable, str, int]
-"""What one pass over a part may share: the table, the column that it is grouped by, and how many groups."""
+_ScanKey: TypeAlias = tuple[ScanTable, str]
+"""What one pass over a part may share: the table, and the column that it is grouped by."""
 
 
 def run_requests(requests: Iterable[AnyRequest], budget: QueryBudget = UNLIMITED) -> dict[AnyRequest, MeasuredAnswer]:
@@ -80,7 +83,7 @@ def run_requests(requests: Iterable[AnyRequest], budget: QueryBudget = UNLIMITED
         if isinstance(request, TwoSidedRequest):
             answers[request] = _run_two_sided(request, budget)
         else:
-            passes[request.table, request.group_by, request.max_groups].append(request)
+            passes[request.table, request.group_by].append(request)
     for key, scan_requests in passes.items():
         answers.update(_run_scans(key, scan_requests, budget))
     return answers
@@ -98,12 +101,12 @@ def _run_two_sided(request: TwoSidedRequest, budget: QueryBudget) -> MeasuredAns
 def _run_scans(
     key: _ScanKey, requests: Sequence[MeasureRequest], budget: QueryBudget
 ) -> Iterator[tuple[MeasureRequest, MeasuredAnswer]]:
-    table, by, most = key
+    table, by = key
     parts = _by_part(requests, by)
     for part, sharing in _separate_queries(parts) if budget.is_bounded else parts:
         measures = tuple(dict.fromkeys(request.measure for request in sharing))
         tables = {name: target for request in sharing for name, target in request.other_tables}
-        measured = _run_scan(table, Scan(table.target, measures, part, tables, by, most), budget)
+        measured = _run_scan(table, Scan(table.target, measures, part, tables, by, MAX_GROUPS), budget)
         yield from ((request, _answer_for(request, part, measured)) for request in sharing)
 
 
@@ -112,21 +115,26 @@ def _by_part(requests: Sequence[MeasureRequest], by: str) -> Iterator[tuple[Part
     parts: dict[Part, list[MeasureRequest]] = defaultdict(list)
     for request in requests:
         parts[request.part].append(request)
-    singles: dict[str, list[OnePartition]] = defaultdict(list)
+    singles: dict[EachPartition, list[OnePartition]] = defaultdict(list)
     for part, sharing in parts.items():
         if (
             isinstance(part, OnePartition)
+            and not part.also
             and not by
-            and any(request.measure.kind not in _UNGROUPABLE for request in sharing)
+            and any(_is_groupable(request.measure) for request in sharing)
         ):
-            singles[part.column].append(part)
-    for column, single_parts in singles.items():
+            singles[EachPartition(part.column, part.form)].append(part)
+    for each, single_parts in singles.items():
         if len(single_parts) >= MIN_PARTITIONS_FOR_GROUPED_SCAN:
             for part in single_parts:
-                shared = [request for request in parts[part] if request.measure.kind not in _UNGROUPABLE]
-                parts[part] = [request for request in parts[part] if request.measure.kind in _UNGROUPABLE]
-                parts[EachPartition(column)] += shared
+                shared = [request for request in parts[part] if _is_groupable(request.measure)]
+                parts[part] = [request for request in parts[part] if not _is_groupable(request.measure)]
+                parts[each] += shared
     yield from ((part, sharing) for part, sharing in parts.items() if sharing)
+
+
+def _is_groupable(measure: Measure) -> bool:
+    return measure.kind not in _UNGROUPABLE and not measure.shown
 
 
 def _separate_queries(
@@ -141,7 +149,8 @@ def _separate_queries(
 
 def _run_scan(table: ScanTable, scan: Scan, budget: QueryBudget) -> ScanAnswers | CannotRead:
     try:
-        return run_scan(table.engine, scan, Limits(timeout=budget.take_timeout(table.timeout, scan.measures)))
+        timeout = budget.take_timeout(table.timeout, scan.measures)
+        return run_scan(table.engine, scan, Limits(timeout=timeout, max_grouped_keys=settings.LAKEHUB_GROUPED_KEYS))
     except CannotRead as failed:
         return failed
 
@@ -153,4 +162,6 @@ def _answer_for(request: MeasureRequest, part: Part, measured: ScanAnswers | Can
     if part != request.part and isinstance(answer, Mapping) and isinstance(request.part, OnePartition):
         # A partition that no row was written for is absent from a scan over all of them.
         answer = answer[request.part.value] if request.part.value in answer else answer_without_rows(request.measure)
+    elif request.buckets is not None and isinstance(answer, Mapping):
+        answer = cast("Answer", request.buckets.summed(cast("Mapping[str | None, int]", answer)))
     return MeasuredAnswer(answer, measured.instant, measured.group_count)

@@ -136,6 +136,7 @@ class Migration(migrations.Migration):
                 ('generated', models.BooleanField(default=True)),
                 ('gating', models.BooleanField(default=True)),
                 ('planned', models.BooleanField(default=True)),
+                ('added_at', models.DateTimeField(blank=True, null=True)),
                 ('retired_at', models.DateTimeField(blank=True, null=True)),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='tests', to='catalog.dataset')),
             ],
@@ -195,6 +196,7 @@ class Migration(migrations.Migration):
                 ('latest_at', models.DateTimeField(blank=True, null=True)),
                 ('touched_at', models.DateTimeField(blank=True, null=True)),
                 ('retest_due_at', models.DateTimeField(blank=True, null=True)),
+                ('unread_commits', models.JSONField(blank=True, default=list)),
                 ('waiver', models.CharField(blank=True, max_length=20)),
                 ('waived_at', models.DateTimeField(blank=True, null=True)),
                 ('affected_from', models.DateTimeField(blank=True, null=True)),
@@ -206,6 +208,7 @@ class Migration(migrations.Migration):
                 ('threshold', models.CharField(blank=True, max_length=60)),
                 ('detail', models.JSONField(blank=True, default=dict)),
                 ('tested_instant', models.CharField(blank=True, max_length=30)),
+                ('failing_seed', models.CharField(blank=True, max_length=40)),
                 ('due_at', models.DateTimeField(blank=True, null=True)),
                 ('lane', models.PositiveSmallIntegerField(choices=[(0, 'asked for'), (1, 'due'), (2, 'late data')], default=1)),
                 ('attempt', models.PositiveSmallIntegerField(default=0)),
@@ -232,6 +235,19 @@ class Migration(migrations.Migration):
                 ('version', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='quality.qualitytestversion')),
                 ('unit', models.ForeignKey(db_index=False, on_delete=django.db.models.deletion.CASCADE, related_name='results', to='quality.unit')),
             ],
+        ),
+        migrations.CreateModel(
+            name='FailingRows',
+            fields=[
+                ('unit', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='failing_rows', serialize=False, to='quality.unit')),
+                ('read_at', models.DateTimeField()),
+                ('observed', models.CharField(blank=True, max_length=60)),
+                ('samples', models.JSONField(default=list)),
+                ('result', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.SET_NULL, related_name='+', to='quality.result')),
+            ],
+            options={
+                'indexes': [models.Index(fields=['read_at'], name='failing_rows_by_age')],
+            },
         ),
         migrations.CreateModel(
             name='HourlyResults',

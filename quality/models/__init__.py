@@ -11,6 +11,7 @@ from quality.models.quality_tests import QualityTestVersion as QualityTestVersio
 from quality.models.quality_tests import SkippedCheck as SkippedCheck
 from quality.models.quality_tests import TableReference as TableReference
 from quality.models.results import CachedMeasurement as CachedMeasurement
+from quality.models.results import FailingRows as FailingRows
 from quality.models.results import Flip as Flip
 from quality.models.results import HourlyResults as HourlyResults
 from quality.models.results import Result as Result

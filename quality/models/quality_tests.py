@@ -41,6 +41,9 @@ class QualityTest(models.Model):
     planned = models.BooleanField(default=True)
     """False: nobody plans its units; they come with what ingestion finds."""
     version = models.ForeignKey("QualityTestVersion", on_delete=models.PROTECT, null=True, related_name="+")
+    added_at = models.DateTimeField(null=True, blank=True)
+    """When it began to gate a dataset that was monitored already: older partitions wait for their verdict. None: it was
+    there from the start."""
     retired_at = models.DateTimeField(null=True, blank=True)
 
     class Meta:

@@ -44,6 +44,25 @@ class Result(models.Model):
         return f"{self.outcome} of {self.unit}"
 
 
+class FailingRows(models.Model):
+    """Some of the rows that break a unit's test, as they were read last; kept while it fails, and as long as results after that."""
+
+    unit = models.OneToOneField(Unit, on_delete=models.CASCADE, related_name="failing_rows", primary_key=True)
+    result = models.ForeignKey(Result, on_delete=models.SET_NULL, null=True, blank=True, related_name="+")
+    """None: it is no longer kept."""
+    read_at = models.DateTimeField()
+    observed = models.CharField(max_length=60, blank=True)
+    """What the test observed then."""
+    samples = models.JSONField(default=list)
+    """[{"measure", "columns", "rows", "why"}], values as texts."""
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["read_at"], name="failing_rows_by_age")]
+
+    def __str__(self) -> str:
+        return f"rows of {self.unit}"
+
+
 class CachedMeasurement(models.Model):
     """What was measured last of a partition of a copy; used again while the partition is in the same state."""
 

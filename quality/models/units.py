@@ -48,8 +48,10 @@ class Unit(models.Model):
     """The latest commit that touched the range and that no PASS has read yet."""
     retest_due_at = models.DateTimeField(null=True, blank=True)
     """From here on the retest of such a commit is overdue."""
+    unread_commits = models.JSONField(default=list, blank=True)
+    """Such commits and when the retest of each is overdue, as pairs of texts."""
     waiver = models.CharField(max_length=20, blank=True)
-    """false_positive or accepted: a person resolved the failure by force."""
+    """false_positive or accepted: a person resolved the failure by force. not_expected: the calendar has no such range."""
     waived_at = models.DateTimeField(null=True, blank=True)
     affected_from = models.DateTimeField(null=True, blank=True)
     """Freshness: everything from here on is affected."""
@@ -67,6 +69,8 @@ class Unit(models.Model):
     detail = models.JSONField(default=dict, blank=True)
     tested_instant = models.CharField(max_length=30, blank=True)
     """The commit that was read."""
+    failing_seed = models.CharField(max_length=40, blank=True)
+    """What drew the sample that failed: reruns look for the same records until the test passes."""
 
     # the schedule
     due_at = models.DateTimeField(null=True, blank=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections import Counter
+from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -14,22 +16,22 @@ from lakehub.catalog.models import Dataset, DatasetCopy, FeedKind
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
-from lakehub.kernel.partitions import Grain, floor_to_bucket
-from quality.domain.language import THIS, Name
+from lakehub.kernel.partitions import Grain, floor_to_bucket, parse_partition_name, partition_at
+from quality.domain.generation.definitions import runs_in
+from quality.domain.language import THIS, UPSTREAM, Name, parse
 from quality.domain.language.measures import ROWS, Reach
+from quality.domain.language.values import Failed
+from quality.domain.scheduling.history import History, history_of
 from quality.engines import engine_for, run_scan
 from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits, Scan
 from quality.measuring.table_bindings import TableBindings
 from quality.models import BaselineAttempt
 from quality.planning import units
-from quality.state.dataset_slas import unexpected_partitions
-from quality.state.populated_partitions import partitions_named
+from quality.state.dataset_slas import production_calendar_or_none
 
 logger = logging.getLogger(__name__)
 
-MAX_HISTORY = {Grain.HOUR: timedelta(days=60), Grain.DAY: timedelta(days=800), Grain.MONTH: timedelta(days=7300)}
-"""History older than this is not tested, and the gate says `unmonitored` of it."""
 RETRY_BACKOFF = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
 _ACTIVE_STATES = (JobState.QUEUED, JobState.WAITING, JobState.RUNNING)
 
@@ -64,7 +66,7 @@ def _copies_without_baseline(now: datetime) -> QuerySet[DatasetCopy]:
 
     Not while another copy, to compare with, is on its first way here.
     """
-    bootstraps = JobRun.objects.filter(kind=JobKind.BOOTSTRAP)
+    bootstraps = JobRun.objects.filter(kind=JobKind.BOOTSTRAP, copy__rebuild=None)
     bootstrapped = bootstraps.filter(copy=OuterRef("pk"), state=JobState.SUCCEEDED)
     coming = bootstraps.filter(copy__dataset=OuterRef("dataset"), attempt__lte=1, state__in=_ACTIVE_STATES)
     written = ~Q(dataset__feed__kind=FeedKind.CONNECTION) & Exists(Commit.objects.filter(copy=OuterRef("pk")))
@@ -74,45 +76,66 @@ def _copies_without_baseline(now: datetime) -> QuerySet[DatasetCopy]:
         ready, monitored_from=None, dataset__offboarded_at=None, dataset__coverage__generated_at__isnull=False
     )
     longest_first = F("baseline_try__attempted_at").asc(nulls_first=True)
-    related = waiting.select_related("dataset__feed__connection", "data_center")
+    related = waiting.select_related("dataset__feed__connection", "connection", "data_center")
     return related.order_by(longest_first, "dataset__tier", "pk")
 
 
 def start_baseline(copy: DatasetCopy, *, now: datetime) -> bool:
     """Sets `monitored_from` and makes the units of history due, behind what is due now. False: another worker was faster."""
-    rows = {} if copy.dataset.partition_grain is Grain.NONE else _rows_by_partition(copy)
-    begin = _monitored_from(copy.dataset, partitions_named(rows, copy), now=now)
+    history = _history(copy, now=now)
+    begin = _monitored_from(copy.dataset, history, now=now)
     with transaction.atomic():
         if not DatasetCopy.objects.filter(pk=copy.pk, monitored_from=None).update(monitored_from=begin):
             return False
         copy.monitored_from = begin
-        for test in copy.dataset.tests.filter(retired_at=None).select_related("version", "dataset"):
-            units.plan_units(test, now=now)
-        with_rows = partitions_named([name for name, many in rows.items() if many], copy)
-        units.plan_unexpected_partitions(copy, unexpected_partitions(copy.dataset, with_rows), now=now)
+        live = copy.dataset.tests.filter(retired_at=None, planned=True, version__isnull=False)
+        for test in live.select_related("version", "dataset"):
+            assert test.version is not None
+            if runs_in(parse(test.version.flattened), copy.data_center.name):
+                units.plan_units_on_copy(test, copy, now=now, history=history.partitions)
     return True
 
 
-def _monitored_from(dataset: Dataset, there: Iterable[Interval], *, now: datetime) -> datetime:
+def _monitored_from(dataset: Dataset, history: History, *, now: datetime) -> datetime:
     """Where the oldest partition that is there starts; without partitions the table is tested whole, whatever its age.
 
-    A copy that is empty, or cannot be read, has no history to test: it is watched from the present partition on, and the
-    results of its tests say what is wrong.
+    A copy that is empty, and has nothing to be compared with, has no history to test: it is watched from the present
+    partition on, and the results of its tests say what is wrong.
     """
-    grain, zone = dataset.partition_grain, dataset.zone
-    if grain is Grain.NONE:
+    if dataset.partition_grain is Grain.NONE:
         return BEGINNING
-    oldest = floor_to_bucket(now - MAX_HISTORY[grain], grain, zone)
-    return max(min((partition.start for partition in there), default=floor_to_bucket(now, grain, zone)), oldest)
+    return history.since or floor_to_bucket(now, dataset.partition_grain, dataset.zone)
 
 
-def _rows_by_partition(copy: DatasetCopy) -> dict[str, int]:
-    """How many each partition holds, by its name."""
-    place = TableBindings(copy).binding_of(Name(THIS))
+def _history(copy: DatasetCopy, *, now: datetime) -> History:
+    """What it holds, or what upstream or another copy holds and it should: the newest, whatever their age.
+
+    Raises CannotRead of the copy itself: to take it for empty would leave its history untested for good.
+    """
+    dataset, places = copy.dataset, TableBindings(copy)
+    rows: Counter[Interval] = Counter()
+    if dataset.partition_grain is not Grain.NONE:
+        rows.update(_rows_by_partition(Name(THIS), places, copy))
+        others = dataset.copies.exclude(pk=copy.pk).values_list("data_center__name", flat=True)
+        for name in (*(Name(THIS, center) for center in others), Name(UPSTREAM)):
+            try:
+                rows.update(_rows_by_partition(name, places, copy))
+            except CannotRead as problem:
+                logger.info("%s has no history by %s: %s", copy, name, problem)
+    calendar = production_calendar_or_none(dataset)
+    return history_of(rows, grain=dataset.partition_grain, zone=dataset.zone, produced=calendar, now=now)
+
+
+def _rows_by_partition(name: Name, places: TableBindings, copy: DatasetCopy) -> dict[Interval, int]:
+    """How many rows each partition holds of what the name stands for. Raises CannotRead, also where it stands for nothing."""
+    place = places.binding_of(name)
     scan = Scan(place.target, (ROWS,), place.part(Reach.EACH_PARTITION, EVERYTHING))
-    try:
-        rows = run_scan(engine_for(place.target), scan, Limits()).answers[ROWS]
-    except CannotRead as problem:
-        logger.warning("%s has no baseline: %s", copy, problem)
-        return {}
-    return {name: many for name, many in rows.items() if name is not None} if isinstance(rows, Mapping) else {}
+    rows = run_scan(engine_for(place.target), scan, Limits()).answers[ROWS]
+    if not isinstance(rows, Mapping):
+        raise CannotRead(f"its partitions cannot be counted: {rows.cause if isinstance(rows, Failed) else rows}")
+    counts: Counter[Interval] = Counter()
+    for value, count in rows.items():
+        with suppress(ValueError):  # what is no partition is a finding
+            start = parse_partition_name(value or "", place.grain, place.zone).start
+            counts[partition_at(start, copy.dataset.partition_grain, copy.dataset.zone)] += count
+    return counts

@@ -10,10 +10,10 @@ from typing import TypeAlias
 
 from django.db.models import Q, QuerySet
 
-from lakehub.catalog.models import Dataset, DatasetCopy, FeedKind
-from lakehub.kernel.interval import BEGINNING, Interval
+from lakehub.catalog.models import Dataset, DatasetCopy, FeedKind, LineageEdge
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, partitions_within, shifted_partition
-from quality.cross_source.methods import METHODS
+from quality.cross_source.methods import TWO_SIDED_KINDS
 from quality.domain.generation.definitions import runs_in
 from quality.domain.language import THIS, UPSTREAM, Name, asks_of, formula, function_calls
 from quality.domain.language.measures import Ask, Reach
@@ -48,8 +48,10 @@ def _is_in_scope(unit: Unit) -> bool:
     assert unit.test.version is not None
     flattened, copy, dataset = unit.test.version.flattened, unit.copy, unit.copy.dataset
     since = copy.monitored_from or BEGINNING
-    is_here = runs_in(parsed(flattened), copy.data_center.name)
-    return is_here and unit.start >= first_tested_for(flattened, since, dataset.partition_grain, dataset.partition_tz)
+    if not runs_in(parsed(flattened), copy.data_center.name):
+        return False
+    first = first_tested_for(flattened, since, dataset.partition_grain, dataset.partition_tz)
+    return unit.end == EVERYTHING.end or unit.start >= first
 
 
 def dependent_units(copy: DatasetCopy, touched: TouchedRanges) -> Iterator[Q]:
@@ -59,8 +61,7 @@ def dependent_units(copy: DatasetCopy, touched: TouchedRanges) -> Iterator[Q]:
     fed = TableReference.objects.filter(
         ~from_connection,
         name=UPSTREAM,
-        test__dataset__upstream_edges__upstream=copy.dataset,
-        test__dataset__upstream_edges__one_to_one=True,
+        test__dataset__upstream_edges__in=LineageEdge.compared().filter(upstream=copy.dataset),
     )
     looking_back = TableReference.objects.filter(name=THIS, test__dataset=copy.dataset)
     concerned = read.values("test").union(fed.values("test"), looking_back.values("test"))
@@ -71,6 +72,16 @@ def dependent_units(copy: DatasetCopy, touched: TouchedRanges) -> Iterator[Q]:
         conditions = [condition for condition in looks if condition is not None]
         if conditions:
             yield Q(test=test) & reduce(or_, conditions)
+
+
+def copies_fed_by(copy: DatasetCopy) -> QuerySet[DatasetCopy]:
+    """The monitored copies in its data center that are compared with it as their upstream."""
+    loaded = Q(dataset__ingested=True, dataset__feed__kind=FeedKind.CONNECTION)
+    edges = LineageEdge.compared().filter(upstream=copy.dataset)
+    fed = DatasetCopy.objects.filter(
+        dataset__upstream_edges__in=edges, data_center=copy.data_center_id, monitored_from__isnull=False
+    )
+    return fed.exclude(loaded).filter(dataset__offboarded_at=None).select_related("dataset", "data_center")
 
 
 @lru_cache(maxsize=4096)
@@ -87,7 +98,9 @@ def _units_reading(ask: Ask, dataset: Dataset, copy: DatasetCopy, touched: Touch
         return _in_reach_of(ask.table, copy) & _overlapping(ask.table, _is_whole(ask, copy), dataset, touched)
     for name in ask.measure.other_tables:
         if _refers_to(name, dataset, copy):
-            return _in_reach_of(name, copy) & _overlapping(ask.table, ask.measure.kind not in METHODS, dataset, touched)
+            return _in_reach_of(name, copy) & _overlapping(
+                ask.table, ask.measure.kind not in TWO_SIDED_KINDS, dataset, touched
+            )
     return None
 
 

@@ -7,12 +7,13 @@ from datetime import datetime, timedelta
 from itertools import islice
 
 from django.db import transaction
+from django.db.models import F
 
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.request_times import parse_range
 from lakehub.kernel.errors import Conflict, Refused
-from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
+from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, partitions_within
 from lakehub.processes.task_wakeup import wake_task
 from quality.models import ExternalRun, Lane, Unit
@@ -78,9 +79,11 @@ def _make_first_runs_due(copy: DatasetCopy, over: Interval, now: datetime) -> in
 
 
 def _make_whole_table_tests_due(copy: DatasetCopy, now: datetime) -> int:
-    """Tests on a cadence read the whole table, so this range too."""
+    """Tests on a cadence read the whole table, so this range too. What takes so long that not even its failure is looked at again
+    within its cadence waits for that."""
     live = Unit.objects.filter(copy=copy, test__retired_at=None, test__version__cadence__isnull=False)
-    return request_rerun(list(live.values_list("pk", flat=True)), now=now, lane=Lane.DUE)
+    quick = live.filter(test__version__rerun_base__lt=F("test__version__cadence"))
+    return request_rerun(list(quick.values_list("pk", flat=True)), now=now, lane=Lane.DUE)
 
 
 def _same_run(run: ExternalRun, report: ExternalRunReport) -> ExternalRun:
@@ -95,8 +98,6 @@ def _same_run(run: ExternalRun, report: ExternalRunReport) -> ExternalRun:
 def _check_range(dataset: Dataset, over: Interval) -> None:
     if dataset.partition_grain is Grain.NONE:
         return
-    if over.start < BEGINNING or over.end > FOREVER:
-        raise Refused.for_fields({"from": f"A range lies between {BEGINNING:%Y} and {FOREVER:%Y}."})
     if over.is_everything:
         raise Refused.for_fields({"from": f"`{dataset.name}` has partitions: say which range the run wrote."})
     partitions = islice(partitions_within(over, dataset.partition_grain, dataset.zone), MAX_PARTITIONS + 1)

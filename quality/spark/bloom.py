@@ -9,7 +9,8 @@ import ctypes
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
+from operator import and_
 from typing import Any
 
 from pyspark.sql import Column, DataFrame, SparkSession
@@ -52,6 +53,26 @@ def key_column(frame: DataFrame, columns: Sequence[str]) -> Column:
         if name not in kinds:
             raise UnknownColumn(f"There is no column `{name}`.{did_you_mean(name, kinds)}")
     return key_text([(name, F.col(f"`{name.replace('`', '``')}`"), kinds[name]) for name in columns])
+
+
+def value_text(frame: DataFrame, name: str) -> Column:
+    """One value as it is written in a key; null of a null. Raises UnsupportedKeyType."""
+    return _value_text(name, F.col(f"`{name.replace('`', '``')}`"), frame.schema[name].dataType)
+
+
+def has_text(kind: DataType) -> bool:
+    """Whether values of this type are written alike by every engine."""
+    return isinstance(
+        kind,
+        StringType
+        | BooleanType
+        | IntegralType
+        | DateType
+        | TimestampType
+        | TimestampNTZType
+        | DecimalType
+        | BinaryType,
+    )
 
 
 def key_text(parts: Sequence[tuple[str, Column, DataType]]) -> Column:
@@ -160,8 +181,15 @@ def build_and_probe(
 
 
 def _sampled_keys(frame: DataFrame, columns: Sequence[str], share: float) -> DataFrame:
-    keys = frame.select(key_column(frame, columns).alias("key"))
+    keys = _keys_of(frame, columns)
     return keys.withColumn("hash", F.xxhash64("key")).where(in_sample(F.col("hash"), share))
+
+
+def _keys_of(frame: DataFrame, columns: Sequence[str]) -> DataFrame:
+    """Of the rows that have a key: in none of its columns is a null."""
+    key = key_column(frame, columns)
+    whole = reduce(and_, (F.col(f"`{name.replace('`', '``')}`").isNotNull() for name in columns))
+    return frame.where(whole).select(key.alias("key"))
 
 
 def _probe_rows(frame: DataFrame, columns: Sequence[str], filter_text: str, share: float) -> DataFrame:
@@ -182,7 +210,7 @@ def first_keys(frame: DataFrame, columns: Sequence[str], size: int, salt: str) -
     """A sample: the first different keys in the order of `keys.sample_order`."""
     # Turning the sign over makes signed numbers sort as unsigned ones do.
     turn = ctypes.c_int64(hash_salt(salt) ^ (1 << 63)).value
-    keys = frame.select(key_column(frame, columns).alias("key")).distinct()
+    keys = _keys_of(frame, columns).distinct()
     return [row[0] for row in keys.orderBy(F.xxhash64("key").bitwiseXOR(F.lit(turn)), "key").limit(size).collect()]
 
 

@@ -11,6 +11,9 @@ from quality.domain.parsed import compares_with_past
 from quality.domain.verdicts.unit_verdict import VerdictReason, Waiver
 from quality.models import Flip, Unit
 
+_TAKEN_BACK = (VerdictReason.FALSE_POSITIVE, VerdictReason.NOT_EXPECTED)
+"""The reasons, and waivers, of what turned out to be no failure."""
+
 
 def confirmed_bad_ranges(copy: DatasetCopy) -> tuple[Interval, ...]:
     """The ranges of the copy that were FAIL, unless a person said that the alarm was wrong.
@@ -20,10 +23,10 @@ def confirmed_bad_ranges(copy: DatasetCopy) -> tuple[Interval, ...]:
     tests that compare with the past are left out only once they ended with a PASS, or were accepted as true.
     """
     failed = Flip.objects.filter(unit=OuterRef("pk"), becomes=Verdict.FAIL)
-    taken_back = Flip.objects.filter(unit=OuterRef("pk"), reason=VerdictReason.FALSE_POSITIVE)
+    taken_back = Flip.objects.filter(unit=OuterRef("pk"), reason__in=_TAKEN_BACK)
     units = Unit.objects.filter(Exists(failed), ~Exists(taken_back), copy=copy).exclude(end=EVERYTHING.end)
     unproven = Q(test__in=_tests_comparing_with_past(copy), first_fail_at__isnull=False) & ~Q(waiver=Waiver.ACCEPTED)
-    ranges = units.exclude(waiver=Waiver.FALSE_POSITIVE).exclude(unproven).values_list("start", "end").distinct()
+    ranges = units.exclude(waiver__in=_TAKEN_BACK).exclude(unproven).values_list("start", "end").distinct()
     return union(Interval(start, end) for start, end in ranges)
 
 

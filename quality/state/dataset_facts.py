@@ -7,16 +7,18 @@ from collections.abc import Collection, Iterator, Mapping
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+from zoneinfo import ZoneInfo
 
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy, LineageEdge
 from lakehub.catalog.storages import is_lake
-from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions import Grain, why_not_summed
+from lakehub.kernel.partitions.form import split_columns
 from quality.domain.generation.business_metrics import BusinessMetric
 from quality.domain.generation.definitions import DatasetFacts
 from quality.domain.generation.rules import Rule
 from quality.domain.language import THIS, UPSTREAM, Scope
-from quality.domain.slas import BadOverride
+from quality.domain.slas import BadOverride, columns_not_compared, keys_unique_within
 from quality.engines import ENGINES
 from quality.models import ColumnRule, Metric
 from quality.state.dataset_slas import dataset_slas, production_calendar
@@ -28,6 +30,9 @@ class UpstreamTable:
 
     columns: frozenset[str] | None
     is_external: bool
+    grain: Grain | None = None
+    """None: the dataset's own."""
+    zone: str = "UTC"
 
 
 @dataclass(frozen=True)
@@ -110,6 +115,9 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
     own = _column_names(dataset.columns)
     tables: ChainMap[str, frozenset[str] | None] = ChainMap({THIS: own}, around.tables)  # type: ignore[arg-type]  # only the first is written to
     upstream = around.upstream.get(dataset.pk)
+    upstream_problem = _why_not_compared(dataset, upstream)
+    if upstream_problem:
+        upstream = None
     if upstream is not None:
         tables[UPSTREAM] = upstream.columns
     return DatasetFacts(
@@ -120,7 +128,7 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
             tables=tables,
             data_centers=around.data_centers,
             primary_key=tuple(dataset.primary_key),
-            event_time=dataset.event_time,
+            event_time=_event_time(dataset),
             grains={**around.grains, THIS: dataset.partition_grain},
             engines=frozenset(ENGINES),
             metrics={metric.name: metric.sql for metric in around.metrics.get(dataset.pk, ())},
@@ -128,12 +136,24 @@ def dataset_facts(dataset: Dataset, among: CatalogContext | None = None) -> Data
         grain=dataset.partition_grain,
         data_centers=around.copies.get(dataset.pk, ()),
         one_to_one=upstream is not None,
+        upstream_problem=upstream_problem,
         float_columns=frozenset(column["name"] for column in dataset.columns if column["type"] == ColumnType.FLOAT),
+        partition_columns=split_columns(dataset.partition_column),
+        unique_within_partition=keys_unique_within(dataset.overrides) == "partition",
+        nullable_keys=_nullable_keys(dataset, around.copies.get(dataset.pk, ())),
         upstream_is_external=upstream is not None and upstream.is_external,
         rules=around.rules.get(dataset.pk, ()),
         metrics=around.metrics.get(dataset.pk, ()),
         production_calendar=production_calendar(dataset),
+        not_compared=columns_not_compared(dataset.overrides),
     )
+
+
+def _event_time(dataset: Dataset) -> str:
+    """Empty where partitions are cut from it: they are read on the dataset's clock, which a time without a zone does not say."""
+    form = dataset.source_form
+    is_partition = form is not None and form.is_time and dataset.event_time in form.columns
+    return "" if is_partition else dataset.event_time
 
 
 def dataset_facts_or_defaults(dataset: Dataset) -> DatasetFacts:
@@ -193,18 +213,33 @@ def metric_definition(row: Metric) -> BusinessMetric:
     )
 
 
-def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
-    """The table that a connection's feed reads row by row, else the dataset that lineage names.
+def _why_not_compared(dataset: Dataset, upstream: UpstreamTable | None) -> str:
+    """Why the rows of its upstream cannot be held against its own, partition by partition; empty where they can."""
+    if upstream is None or upstream.grain is None:
+        return ""
+    why = why_not_summed(upstream.grain, ZoneInfo(upstream.zone), dataset.partition_grain, dataset.zone)
+    return f"upstream cannot be compared: {why}" if why else ""
 
-    Of several edges the oldest counts, as where the rows are read (quality.measuring.table_bindings).
-    """
-    edges = LineageEdge.objects.filter(downstream__in=datasets, one_to_one=True, upstream__offboarded_at=None)
-    newest_first = edges.order_by("-pk").values_list(
-        "downstream_id", "upstream__columns", "upstream__ingested", "upstream__feed__connection__plugin"
+
+def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
+    """The table that a connection's feed reads row by row, else the dataset that lineage names."""
+    edges = (
+        LineageEdge.compared()
+        .filter(downstream__in=datasets)
+        .values_list(
+            "downstream_id",
+            "upstream__columns",
+            "upstream__ingested",
+            "upstream__feed__connection__plugin",
+            "upstream__grain",
+            "upstream__partition_tz",
+        )
     )
     named = {
-        downstream: UpstreamTable(_column_names(columns), is_external=not ingested and not is_lake(plugin))
-        for downstream, columns, ingested, plugin in newest_first
+        downstream: UpstreamTable(
+            _column_names(columns), is_external=not ingested and not is_lake(plugin), grain=Grain(grain), zone=zone
+        )
+        for downstream, columns, ingested, plugin, grain, zone in edges
     }
     sources = {
         dataset.pk: UpstreamTable(_column_names(dataset.columns), is_external=True)
@@ -212,6 +247,18 @@ def _upstream(datasets: Collection[Dataset]) -> dict[int, UpstreamTable]:
         if dataset.is_loaded_from_connection
     }
     return named | sources
+
+
+def _nullable_keys(dataset: Dataset, data_centers: Collection[str]) -> tuple[str, ...]:
+    """A row without a record key never reaches the lake, and one without a partition is in none, which is a finding. What a table
+    declares is known of the one that the feed reads only."""
+    is_declared = len(data_centers) < 2 or dataset.ingested
+    never_null = {column["name"] for column in dataset.columns if is_declared and not column.get("nullable", True)}
+    if dataset.ingested:
+        never_null |= set(dataset.record_key)
+    if dataset.partition_grain is not Grain.NONE:
+        never_null |= set(split_columns(dataset.partition_column))
+    return tuple(name for name in dataset.primary_key if name not in never_null)
 
 
 def _column_names(columns: list[dict[str, str]]) -> frozenset[str] | None:

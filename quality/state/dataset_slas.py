@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.interval import Interval
-from quality.domain.slas import CALENDAR_OVERRIDES, BadOverride, Slas, slas_for_tier
-from quality.domain.timeliness.production_calendar import BadCalendar, ProductionCalendar, holidays_text, parse_calendar
+from quality.domain.slas import BadOverride, Slas, slas_for_tier
+from quality.domain.timeliness.production_calendar import BadCalendar, ProductionCalendar, calendar_of_overrides
 
 
 def dataset_slas(dataset: Dataset) -> Slas:
@@ -25,11 +22,8 @@ def slas_or_tier_defaults(dataset: Dataset) -> Slas:
 
 def production_calendar(dataset: Dataset) -> ProductionCalendar | None:
     """When the dataset is produced, where it says so; None: always. Raises BadOverride."""
-    calendar, holidays = (holidays_text(dataset.overrides.get(name, "")) for name in CALENDAR_OVERRIDES)
-    if not calendar and not holidays:
-        return None
     try:
-        return parse_calendar(calendar, holidays, dataset.zone)
+        return calendar_of_overrides(dataset.overrides, dataset.zone)
     except BadCalendar as problem:
         raise BadOverride(str(problem)) from problem
 
@@ -40,9 +34,3 @@ def production_calendar_or_none(dataset: Dataset) -> ProductionCalendar | None:
         return production_calendar(dataset)
     except BadOverride:
         return None
-
-
-def unexpected_partitions(dataset: Dataset, partitions: Iterable[Interval]) -> set[Interval]:
-    """Those that the calendar of the dataset does not expect."""
-    calendar = production_calendar_or_none(dataset)
-    return {partition for partition in partitions if calendar is not None and not calendar.expects(partition)}

@@ -7,7 +7,17 @@ from datetime import datetime, timedelta
 
 from lakehub.db import bulk_update
 from lakehub.kernel.outcome import Outcome, Verdict
-from quality.domain.verdicts.unit_verdict import Judgement, UnitFacts, Waiver, judge
+from quality.domain.verdicts.unit_verdict import (
+    Judgement,
+    Observation,
+    UnitFacts,
+    UnreadCommit,
+    Waiver,
+    judge,
+    needs_replay,
+    observe,
+    replay,
+)
 from quality.models import Flip, Result, Unit
 
 FACT_FIELDS = (
@@ -19,9 +29,11 @@ FACT_FIELDS = (
     "latest_at",
     "touched_at",
     "retest_due_at",
+    "unread_commits",
     "waiver",
     "waived_at",
 )
+MAX_REPLAYED_RESULTS = 10_000
 VERDICT_FIELDS = ("verdict", "reason", "verdict_at", "reevaluate_at")
 
 
@@ -38,9 +50,21 @@ def unit_facts(unit: Unit) -> UnitFacts:
         cadence=version.cadence if version else None,
         touched_at=unit.touched_at,
         retest_due_at=unit.retest_due_at,
+        unread_commits=tuple(
+            UnreadCommit(datetime.fromisoformat(at), datetime.fromisoformat(due)) for at, due in unit.unread_commits
+        ),
         waiver=Waiver(unit.waiver) if unit.waiver else None,
         waived_at=unit.waived_at,
     )
+
+
+def facts_with_result(unit: Unit, result: Result, *, sustain: timedelta) -> UnitFacts:
+    """The facts after a result that is stored already and may have arrived late: then from the stored ones, the latest of them."""
+    facts, outcome = unit_facts(unit), Outcome(result.outcome)
+    if not needs_replay(facts, outcome, read_at=result.read_at):
+        return observe(facts, outcome, read_at=result.read_at, sustain=sustain)
+    rows = Result.objects.filter(unit=unit).order_by("-read_at").values_list("outcome", "read_at", "version__sustain")
+    return replay((Observation(Outcome(what), at, period) for what, at, period in rows[:MAX_REPLAYED_RESULTS]), facts)
 
 
 def current_judgement(unit: Unit, *, now: datetime) -> Judgement:
@@ -53,6 +77,7 @@ def apply_facts(unit: Unit, facts: UnitFacts, *, now: datetime, result: Result |
     for name in FACT_FIELDS:
         value = getattr(facts, name)
         setattr(unit, name, "" if value is None and name in ("latest_outcome", "waiver") else value)
+    unit.unread_commits = [[at.isoformat(), due.isoformat()] for at, due in facts.unread_commits]
     judged = judge(facts, now=now)
     was, unit.verdict, unit.reason, unit.reevaluate_at = (
         Verdict(unit.verdict),

@@ -29,9 +29,10 @@ def waive_units(units: Collection[int], waiver: Waiver, *, now: datetime) -> lis
 
 
 def lift_waivers(units: Collection[int], *, now: datetime) -> list[Unit]:
-    """Takes the waivers of the units back, as when a resolution is undone: what still fails counts again, and is rerun."""
+    """Takes back what people decided, as when a resolution is undone: what still fails counts again, and is rerun."""
+    decided = Q(waiver__in=(Waiver.FALSE_POSITIVE, Waiver.ACCEPTED))
     with transaction.atomic():
-        lifted = _update_facts(units, ~Q(waiver=""), lift_waiver, now=now)
+        lifted = _update_facts(units, decided, lift_waiver, now=now)
         # What is waived is not rerun: nothing else would ever find out that it passes.
         request_rerun([unit.pk for unit in lifted if unit.first_fail_at is not None], now=now, lane=Lane.DUE)
     return lifted

@@ -49,6 +49,8 @@ def _types(engine: sa.Engine) -> dict[str, Any]:
         "zoned": mysql.TIMESTAMP(fsp=6) if mariadb else sa.DateTime(timezone=True),
         "local": mysql.DATETIME(fsp=6) if mariadb else sa.DateTime(),
         "word": _text(engine),
+        "ds": sa.BigInteger(),
+        "hr": _text(engine),
         ODD: sa.BigInteger(),
         PART: _text(engine),
     }

@@ -6,22 +6,25 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import dataclass
-from datetime import UTC, date, datetime
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import pyarrow as pa
 import pytest
 
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.partitions import Grain, parse_partition_name, partition_at, partition_name
+from lakehub.kernel.partitions.form import PartitionForm, partition_form
 from quality.domain.language.measures import ROWS, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed
 from quality.engines import Engine
-from quality.engines.scans.parts import EachPartition, OnePartition, Part, WholeTable
+from quality.engines.scans.parts import CannotRead, EachPartition, OnePartition, Part, WholeTable
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
 from quality.engines.sql.numeric_bins import BINS_PER_POWER, bin_name, bin_of
 
@@ -51,6 +54,8 @@ TABLE: list[dict[str, Any]] = [
 ]
 for _each in TABLE:
     _each["local"] = _each["zoned"] and _each["zoned"].replace(tzinfo=None)
+    _each["ds"] = _each["zoned"] and int(f"{_each['zoned']:%Y%m%d}")
+    _each["hr"] = _each["zoned"] and f"{_each['zoned']:%H}"
 _BOUNDS = [
     2.0**power * (1 + part / BINS_PER_POWER)
     for power in (-33, -32, -31, -3, -1, 0, 1, 2, 10, 29, 52, 53, 63, 64, 70)
@@ -74,6 +79,8 @@ SCHEMA = pa.schema(
         ("zoned", pa.timestamp("us", "UTC")),
         ("local", pa.timestamp("us")),
         ("word", pa.string()),
+        ("ds", pa.int64()),
+        ("hr", pa.string()),
         (ODD, pa.int64()),
         (PART, pa.string()),
     ]
@@ -119,6 +126,11 @@ COUNTS: dict[Measure, tuple[int, int]] = {
     measure("distinct", "zoned"): (5, 3),
     measure("distinct", "word", "ok"): (7, 4),
     measure("distinct", "id", "price", "born"): (7, 4),
+    measure("repeated", "id"): (3, 1),
+    measure("repeated", "ok"): (3, 0),
+    measure("repeated", "word", "ok"): (0, 0),
+    measure("repeated", "id", "price"): (1, 0),
+    measure("repeated", "ok", "born"): (1, 0),
     UNMATCHED: (3, 1),
     measure("outside", "ratio", values=(0, 1023)): (2, 1),
     measure("outside", "id", values=(1, 2**61)): (4, 2),
@@ -184,9 +196,84 @@ def each_part_is_answered_in_one_go(place: Place) -> None:
         assert (set(answers[asked]), answers[asked]["p1"]) == ({"p1", "p2"}, _told(place, first))
 
 
+NEW_YORK, UTC_ZONE = ZoneInfo("America/New_York"), ZoneInfo("UTC")
+NIGHT = {"2026-11-01T01": 1, "2026-11-01T01-0500": 2, "2026-11-02T18": 2, "2026-11-02T19": 1, None: 1}
+"""By the hour of New York, where the clocks went back in between."""
+LOCAL_DAYS = {"2026-11-01": 3, "2026-11-02": 2, "2026-11-03": 1, None: 1}
+FORMS: tuple[tuple[PartitionForm, dict[str | None, int]], ...] = (
+    (partition_form("zoned", Grain.HOUR, NEW_YORK, "time"), NIGHT),
+    (partition_form("zoned", Grain.DAY, NEW_YORK, "time"), {"2026-11-01": 3, "2026-11-02": 3, None: 1}),
+    (partition_form("local", Grain.DAY, NEW_YORK, "time"), LOCAL_DAYS),
+    (partition_form("local", Grain.HOUR, UTC_ZONE, "time in UTC"),
+     {"2026-11-01T05": 1, "2026-11-01T06": 2, "2026-11-02T23": 2, "2026-11-03T00": 1, None: 1}),
+    (partition_form("local", Grain.HOUR, NEW_YORK, "time in UTC"), NIGHT),
+    (partition_form("local", Grain.WEEK, NEW_YORK, "time"), {"2026-W44": 3, "2026-W45": 3, None: 1}),
+    (partition_form("born", Grain.DAY, NEW_YORK, "time"),
+     {"2026-01-01": 2, "1969-07-20": 1, "2026-12-31": 2, "2027-01-01": 1, None: 1}),
+    (partition_form("born", Grain.WEEK, NEW_YORK, "time"), {"2026-W01": 2, "1969-W29": 1, "2026-W53": 3, None: 1}),
+    (partition_form("born", Grain.MONTH, NEW_YORK, "time"),
+     {"2026-01": 2, "1969-07": 1, "2026-12": 2, "2027-01": 1, None: 1}),
+    (partition_form("born", Grain.QUARTER, NEW_YORK, "time"),
+     {"2026-Q1": 2, "1969-Q3": 1, "2026-Q4": 2, "2027-Q1": 1, None: 1}),
+    (partition_form("born", Grain.YEAR, NEW_YORK, "time"), {"2026": 4, "1969": 1, "2027": 1, None: 1}),
+    (partition_form("ds", Grain.DAY, NEW_YORK, "%Y%m%d"), LOCAL_DAYS),
+    (partition_form("ds, hr", Grain.HOUR, UTC_ZONE, "%Y%m%d, %H"),
+     {"2026-11-01T05": 1, "2026-11-01T06": 2, "2026-11-02T23": 2, "2026-11-03T00": 1, None: 1}),
+)  # fmt: skip
+"""How columns say a partition, and how many rows each has."""
+
+
+def _forms(place: Place) -> Iterator[tuple[PartitionForm, dict[str | None, int]]]:
+    """What SQLite calls a time has no zone."""
+    return ((form, counts) for form, counts in FORMS if place.zones or form.columns != ("zoned",))
+
+
+def partitions_are_read_as_their_columns_say_them(place: Place) -> None:
+    for form, counts in _forms(place):
+        for name, rows in counts.items():
+            part = OnePartition(form.columns[0], name, form) if name else WholeTable()
+            assert place.answer(ROWS, part) == (rows if name else len(TABLE)), (form, name)
+        first = next(iter(counts))
+        assert first is not None
+        later = parse_partition_name(first, form.grain, form.zone).end + timedelta(days=4000)
+        name = partition_name(partition_at(later, form.grain, form.zone), form.grain, form.zone)
+        assert place.answer(ROWS, OnePartition(form.columns[0], name, form)) == 0, form
+
+
+def all_partitions_are_answered_by_their_names(place: Place) -> None:
+    filled = measure("filled", "id")
+    for form, counts in _forms(place):
+        part = EachPartition(form.columns[0], form)
+        measured = place.measured(ROWS, filled, part=part)
+        assert measured.answers[ROWS] == counts, form
+        assert isinstance(by_name := measured.answers[filled], Mapping)
+        assert set(by_name) == set(counts), form
+
+
+def queries_look_at_one_partition_as_well(place: Place) -> None:
+    (count,) = _queries("SELECT count(*) FROM this")
+    for form, counts in _forms(place):
+        name = next(name for name in counts if name)
+        assert place.answer(count, OnePartition(form.columns[0], name, form)) == counts[name], form
+
+
+def a_value_that_is_no_partition_keeps_its_rows_under_its_own_text(place: Place) -> None:
+    form = partition_form("word", Grain.DAY, NEW_YORK, "%Y%m%d")
+    assert place.answer(ROWS, EachPartition("word", form)) == {row["word"]: 1 for row in TABLE}
+
+
+def a_column_that_holds_no_times_is_not_cut(place: Place) -> None:
+    form = partition_form("word", Grain.DAY, NEW_YORK, "time")
+    for part in (EachPartition("word", form), OnePartition("word", "2026-11-01", form)):
+        with pytest.raises(
+            CannotRead, match="`word` is a text and holds no times: write how it says them, such as %Y%m%d"
+        ):
+            place.answer(measure("filled", "id"), part)
+
+
 def however_many_measures_are_one_scan(place: Place) -> None:
     # Keys are no state that merges: Spark counts them beside the scan.
-    states = [asked for asked in ALL if asked.kind != "distinct"]
+    states = [asked for asked in ALL if asked.kind not in ("distinct", "repeated")]
     assert [place.measured(*states[:count]).scan_count for count in (2, 20, len(states))] == [1, 1, 1]
 
 
@@ -373,6 +460,58 @@ ESCAPES = (
 )
 
 
+ROW_KINDS = ("nulls", "outside", "mismatched", "unexpected", "unmatched")
+
+
+def the_rows_that_a_measure_counts_can_be_shown(place: Place) -> None:
+    """As texts and nulls, in the columns that there are; together with measures that count."""
+    shown = ("id", "price", "born", "ok", "word", "nowhere")
+    for asked, counts in COUNTS.items():
+        for count, part in zip(counts, (WholeTable(), OnePartition(PART, "p1")), strict=True):
+            if asked.kind in ROW_KINDS:
+                rows = place.answer(replace(asked, shown=shown), part)
+                assert rows["columns"] == list(shown[:-1])
+                assert len(rows["rows"]) == count, asked
+    odd_word = replace(measure("mismatched", "word", values=("[A-Z]{1,2}",)), shown=shown)
+    answers = place.measured(ROWS, odd_word, part=OnePartition(PART, "p1")).answers
+    assert answers[ROWS] == 4
+    assert answers[odd_word]["rows"] == [[str(BIG), "0.2", "2026-01-01", "false", "aa"]]
+    every_kind = replace(measure("nulls", "id"), shown=tuple(SCHEMA.names[:8]))
+    assert place.answer(every_kind)["rows"] == [[None] * 8]
+    assert place.answer(every_kind, OnePartition(PART, "p9")).get("rows", []) == []
+
+
+def the_keys_that_repeat_can_be_shown(place: Place) -> None:
+    """With how often they do; two nulls are a repetition too."""
+    shown = ("price", "ok")
+    by_price = place.answer(replace(measure("distinct", "price"), shown=shown))
+    assert by_price == {"columns": ["price", "rows with this key"], "rows": [["0.1", "3"]]}
+    by_flag = place.answer(replace(measure("distinct", "ok"), shown=shown))
+    assert by_flag["rows"] == [["true", "4"], [None, "2"]]
+    assert place.answer(replace(measure("distinct", "word", "ok"), shown=shown))["rows"] == []
+    assert place.answer(replace(measure("repeated", "ok"), shown=shown))["rows"] == [["true", "4"]]
+
+
+def keys_in_more_than_one_partition_are_counted_and_named(place: Place) -> None:
+    """The same by grouping and by a Bloom filter; nulls are no keys, and what repeats within a partition only is not meant."""
+    for limits in (Limits(), Limits(max_grouped_keys=1)):
+        by_id = place.answer(measure("across_partitions", "id"), EachPartition(PART), limits=limits)
+        assert (by_id["keyed"], by_id["keys"], by_id["repeated"]) == (6, 1, 3), by_id["report"]
+        assert by_id["columns"] == ["id", "rows with this key", "first partition", "last partition"]
+        assert by_id["rows"] == [[str(BIG), "4", "p1", "p2"]]
+        by_price = place.answer(measure("across_partitions", "price"), EachPartition(PART), limits=limits)
+        assert by_price["rows"] == [["0.1", "3", "p1", "p2"]]
+        for key in (("word", "ok"), ("id", "born"), ("word",)):
+            nowhere = place.answer(measure("across_partitions", *key), EachPartition(PART), limits=limits)
+            assert (nowhere["keys"], nowhere["repeated"], nowhere["rows"]) == (0, 0, []), key
+        form = partition_form("ds", Grain.DAY, NEW_YORK, "%Y%m%d")
+        by_form = place.answer(measure("across_partitions", "ok"), EachPartition("ds", form), limits=limits)
+        assert by_form["rows"] == [["true", "4", "2026-11-01", "2026-11-03"]]
+    assert place.answer(measure("across_partitions", "id")) == Failed(
+        Outcome.ERROR, "this table has no partitions: test duplicates(this) instead"
+    )
+
+
 def a_column_may_have_any_name(place: Place) -> None:
     """Hudi's names are Avro's: letters, digits, underscores."""
     if place.odd:
@@ -384,6 +523,11 @@ FACTS: tuple[Callable[[Place], None], ...] = (
     the_answers_are_the_same_in_value_and_type,
     a_part_that_is_not_there_has_nothing,
     each_part_is_answered_in_one_go,
+    partitions_are_read_as_their_columns_say_them,
+    all_partitions_are_answered_by_their_names,
+    queries_look_at_one_partition_as_well,
+    a_value_that_is_no_partition_keeps_its_rows_under_its_own_text,
+    a_column_that_holds_no_times_is_not_cut,
     however_many_measures_are_one_scan,
     numbers_have_the_same_bins,
     numbers_at_the_bounds_have_the_same_bins,
@@ -393,6 +537,9 @@ FACTS: tuple[Callable[[Place], None], ...] = (
     of_many_groups_the_largest_are_answered,
     more_groups_than_an_engine_may_hand_over_are_refused,
     a_bad_measure_costs_only_itself,
+    the_rows_that_a_measure_counts_can_be_shown,
+    the_keys_that_repeat_can_be_shown,
+    keys_in_more_than_one_partition_are_counted_and_named,
     a_column_may_have_any_name,
     a_query_of_a_person_has_one_number,
     a_query_that_is_wrong_says_so,

@@ -12,6 +12,8 @@ from lakehub.kernel.partitions import Grain
 from quality.checks import CHECKS, all_definitions, is_reserved_key
 from quality.checks.custom import CUSTOM
 from quality.checks.finding import FINDING
+from quality.checks.null_keys import NULL_KEYS
+from quality.checks.repeated_keys import REPEATED_KEYS
 from quality.domain.generation.business_metrics import BusinessMetric
 from quality.domain.generation.definitions import DatasetFacts, Definition, InapplicableCheck, runs_in
 from quality.domain.generation.rules import Rule
@@ -56,6 +58,8 @@ FLIGHTS = DatasetFacts(
     ("dc1", "dc2"),
     one_to_one=True,
     upstream_is_external=True,
+    partition_columns=("at",),
+    nullable_keys=("id", "day"),
     rules=RULES,
     metrics=(PUNCTUAL,),
 )
@@ -66,16 +70,29 @@ BEFORE = NOW.replace("this,", "this[-1w],")
 
 EXPECTED = {
     "freshness": {"freshness": "lt(freshness(this, upstream), 2h)"},
-    "completeness": {"completeness": "gt(div(rows(this), rows(upstream)), 99.9%)"},
+    "volume": {"volume": "gt(rows(this), 0)"},
+    "completeness": {
+        "completeness": "and(gt(div(rows(this), rows(upstream)), 99.9%), lt(div(rows(this), rows(upstream)), 100.1%))"
+    },
     "sampling": {"sample": "gt(sampled(this, upstream, 1000, id, day), 99.9%)"},
-    "duplicates": {"duplicates": "le(sub(1, div(distinct(this, id, day), rows(this))), 0%)"},
+    "duplicates": {"duplicates": "le(div(repeated(this, id, day), rows(this)), 0%)"},
+    "null_keys": {
+        "null_keys": "and(le(div(null_keys(this.id), rows(this)), 0%), le(div(null_keys(this.day), rows(this)), 0%))"
+    },
+    "repeated_keys": {
+        "repeated_keys": "eq(across_partitions(this, id, day), 0) with partition=whole, timeout=15m",
+    },
     "row_count_cross_dc": {
-        "row_count@dc1": "gt(div(min(rows(this), rows(this@dc1)), rows(this@dc1)), 99.9%)",
-        "row_count@dc2": "gt(div(min(rows(this), rows(this@dc2)), rows(this@dc2)), 99.9%)",
+        "row_count@dc1": "gt(div(rows(this), max(rows(this), rows(this@dc1))), 99.9%)",
+        "row_count@dc2": "gt(div(rows(this), max(rows(this), rows(this@dc2))), 99.9%)",
     },
     "bloom_cross_dc": {
         "bloom@dc1": "gt(matching(this, this@dc1, 100%, id, day), 99.9%)",
         "bloom@dc2": "gt(matching(this, this@dc2, 100%, id, day), 99.9%)",
+    },
+    "difference": {
+        "difference@dc1": "lt(difference(this, this@dc1, '', id, day), 0.1%)",
+        "difference@dc2": "lt(difference(this, this@dc2, '', id, day), 0.1%)",
     },
     "column": {
         "rule:at.nulls": "lt(div(nulls(this.at), rows(this)), 1%)",
@@ -136,9 +153,36 @@ def test_a_sample_needs_an_upstream_outside_the_lake_that_has_the_key() -> None:
     other = replace(FLIGHTS, scope=replace(SCOPE, tables=tables))
     inexact = replace(FLIGHTS, float_columns=frozenset({"id"}))
     why = "id of the primary key holds floating-point numbers"
-    assert skipped(inexact) == {"sampling": why, "bloom_cross_dc": why}
+    assert skipped(inexact) == dict.fromkeys(("sampling", "repeated_keys", "bloom_cross_dc", "difference"), why)
     assert skipped(within) == {"sampling": "no upstream outside the lake"}
     assert skipped(other) == {"sampling": "upstream lacks day of the primary key"}
+
+
+def test_rows_without_a_key_are_looked_for_where_a_column_of_it_can_be_null() -> None:
+    assert skipped(replace(FLIGHTS, nullable_keys=())) == {"null_keys": "no column of the primary key can be null"}
+    (definition,) = NULL_KEYS.definitions(replace(FLIGHTS, nullable_keys=("day",), slas=slas_for_tier(2)))
+    assert isinstance(definition, Definition)
+    assert definition.expression == "null_keys(this.day) / rows(this) < 0.1%"
+
+
+def test_keys_are_looked_for_in_all_partitions_where_they_are_meant_to_be_in_one() -> None:
+    for changed, why in (
+        ({"partition_columns": ("day",)}, "the primary key holds the partition, so none is in two of them"),
+        ({"unique_within_partition": True}, "keys are unique within a partition (override unique_within)"),
+    ):
+        assert skipped(replace(FLIGHTS, **changed))["repeated_keys"] == why  # type: ignore[arg-type]
+    (definition,) = REPEATED_KEYS.definitions(replace(FLIGHTS, partition_columns=("day", "hour")))
+    assert isinstance(definition, Definition)
+    assert (definition.cadence, definition.least_rerun) == (timedelta(days=1), timedelta(days=1))
+
+
+def test_columns_that_each_data_center_writes_for_itself_are_not_compared() -> None:
+    first = next(
+        definition
+        for definition in made(replace(FLIGHTS, not_compared=("loaded_at", "host")))
+        if definition.check == "difference"
+    )
+    assert first.expression == "difference(this, this@dc1, 'loaded_at, host') < 0.1%"
 
 
 def test_keys_are_unique_and_definitions_repeat() -> None:
@@ -164,11 +208,15 @@ def test_each_says_which_metadata_made_it() -> None:
 
 def test_what_cannot_be_tested_is_listed_with_what_is_missing() -> None:
     assert skipped(LONELY) == {
+        "volume": "a table without partitions",
         "completeness": "no upstream whose rows map one to one",
         "sampling": "no upstream outside the lake",
         "duplicates": "no primary key",
+        "null_keys": "no primary key",
+        "repeated_keys": "a table without partitions: duplicates look at all of it",
         "row_count_cross_dc": "a copy in one data center only",
         "bloom_cross_dc": "a copy in one data center only",
+        "difference": "a copy in one data center only",
     }
     assert skipped(FLIGHTS) == {}
 
@@ -183,6 +231,7 @@ def test_without_upstream_freshness_goes_by_event_time_and_then_by_commits() -> 
 def test_tests_of_partitions_have_no_cadence_and_tests_of_the_whole_do() -> None:
     assert {definition.key for definition in made(FLIGHTS) if definition.cadence} == {
         "freshness",
+        "repeated_keys",
         "metric:punctual.freshness",
     }
     assert all(definition.cadence == timedelta(hours=6) for definition in made(LONELY))
@@ -200,12 +249,17 @@ def test_what_a_person_writes_takes_its_parameters_along() -> None:
     assert (definition.sustain, definition.cadence) == (timedelta(minutes=5), timedelta(minutes=15))
     plain = CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="rows(this) > 5", because="asked")
     assert (plain.sustain, plain.cadence) == (slas_for_tier(1).sustain, None)
+    search = CUSTOM.definition_of(
+        FLIGHTS, key="k", title="t", expression="across_partitions(this, id) == 0 with partition=whole", because="asked"
+    )
+    assert (search.cadence, search.least_rerun) == (timedelta(days=1), timedelta(days=1))
     fresh = CUSTOM.definition_of(FLIGHTS, key="k", title="t", expression="freshness(this) < 30m", because="asked")
     assert fresh.cadence == slas_for_tier(1).cadence
 
 
 def test_suspicion_alarms_but_does_not_gate() -> None:
     hints = (
+        "repeated_keys",
         "metric:punctual.freshness",
         "metric:punctual.week_over_week",
         "rule:rows_anomaly",

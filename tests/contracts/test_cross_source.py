@@ -179,6 +179,17 @@ def test_of_an_empty_or_absent_day_there_is_no_data(measure: Any, make: Make, tm
     assert answer.outcome is Outcome.NO_DATA
 
 
+def test_of_an_empty_other_side_no_key_is_missing(make: Make, tmp_path: Path) -> None:
+    whole = flights()
+    here, there = opened(make, tmp_path / "here", whole), opened(make, tmp_path / "there", whole, "2013-11-18")
+    for measure in (ALL, TENTH):
+        answer = matching(measure, here, there)
+        assert (answer["keys"], answer["missing"]) == (0, [])
+        assert (answer["report"]["keys_here"], answer["report"]["missing_there"]) == (714, 714)
+    lost = matching(ALL, there, here)
+    assert (lost["keys"], lost["matching"]) == (714, 0)
+
+
 def test_a_sample_of_upstream_is_looked_up_and_what_is_missing_is_named(make: Make, tmp_path: Path) -> None:
     whole = flights()
     here, upstream = opened(hudi, tmp_path / "here", whole.iloc[100:]), opened(make, tmp_path / "there", whole)
@@ -222,7 +233,26 @@ def test_lake_and_files_write_every_type_as_python_does(tmp_path: Path) -> None:
     side = ENGINES.get("duckdb")().endpoint(
         Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), WholeTable(), list(rows[0]), Limits()
     )
-    assert set(side.sample(9, "")) == {encode_key(row.values()) for row in rows}
+    assert side.sample(9, "") == [encode_key(rows[0].values())]
+    whole_keys = ["t", "d", "w"]
+    side = ENGINES.get("duckdb")().endpoint(
+        Files(f"{tmp_path.as_uri()}/*.parquet", "parquet"), WholeTable(), whole_keys, Limits()
+    )
+    assert set(side.sample(9, "")) == {encode_key([row[name] for name in whole_keys]) for row in rows[:2]}
+
+
+def test_rows_without_a_key_are_left_out_and_counted(make: Make, tmp_path: Path) -> None:
+    """Two of them are not one record: else one that was lost would be hidden by any other."""
+    whole = flights()
+    whole.loc[whole.index[[3, 70, 512]], "carrier"] = None
+    here = opened(make, tmp_path / "here", whole.drop(whole.index[[3, 9]]))
+    answer = matching(ALL, here, opened(hudi, tmp_path / "there", whole))
+    assert not isinstance(answer, Failed)
+    assert (answer["keys"], answer["matching"]) == (711, 710)
+    assert answer["missing"] == records(whole.iloc[[9]])
+    assert (answer["report"]["without_key_here"], answer["report"]["without_key_there"]) == (2, 3)
+    sample = sampled(Measure("sampled", KEY, values=(1_000,)), here, opened(make, tmp_path / "all", whole), salt=DAY)
+    assert (sample["keys"], sample["matching"]) == (711, 710)
 
 
 def test_a_filter_of_pybloom_live_is_probed_too(make: Make, tmp_path: Path) -> None:

@@ -235,7 +235,7 @@ def test_a_file_that_is_damaged_after_it_was_listed_cannot_be_read(
 ) -> None:
     place = duckdb_over_hudi(tmp_path)
     listed = read_snapshot(place.flights.uri)
-    monkeypatch.setattr(quality.engines.duckdb, "read_snapshot", lambda uri, **filters: listed)
+    monkeypatch.setattr(quality.engines.duckdb, "read_part", lambda uri, part: listed)
     Path(listed.slices[0].path).write_bytes(b"neither head nor foot")
     for measures in ((ROWS,), (NULLS,)):  # from the footers, and from the rows
         with pytest.raises(CannotRead, match=r"cannot be read: .*No magic bytes"):

@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
@@ -17,6 +18,7 @@ from ingestion.domain.accounting import RowCounts
 from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
 from ingestion.launchers.spark_submit import build_code_zip
 from ingestion.launchers.warm import WarmLauncher, is_jvm_alive
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.session import jvm_pid
 from tests.polling import wait_until
 from tests.spark.order_shop import Orders
@@ -121,3 +123,28 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(orders: O
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)
     launcher.close()
+
+
+def test_a_job_says_how_far_it_is_while_it_runs(launcher: Launcher, orders: Orders) -> None:
+    orders.fill(6)
+    spec = orders.spec("bootstrap", "told")
+    answers: list[JobProgress] = []
+    ended = Event()
+
+    def ask() -> None:
+        while not ended.wait(0.05):
+            progress = launcher.progress(spec.run_id)
+            if progress is not None:
+                answers.append(progress)
+
+    asking = Thread(target=ask)
+    asking.start()
+    try:
+        report = launcher.run(spec, orders.secrets)
+    finally:
+        ended.set()
+        asking.join()
+    assert report.status == "succeeded"
+    assert {progress.phase for progress in answers} <= {"start", *report.phases}
+    assert (answers[-1].rows_read, answers[-1].rows_total) == (6, 6)
+    assert launcher.progress("another run") is None

@@ -38,8 +38,7 @@ def _request(folder: Path, sql: str, seconds: float = 20, memory: int = MEMORY) 
     given = {
         "reader": TABLE_FUNCTIONS["parquet"],
         "paths": [str(folder / "given.parquet")],
-        "column": "day",
-        "value": "a",
+        "where": "\"day\" = 'a'",
     }
     limits = {"memory": f"{memory}B", "memory_bytes": memory, "threads": 1, "seconds": seconds}
     return {"sql": sql, "parameters": {}, "tables": {"this": given}, **limits}

@@ -18,6 +18,7 @@ import pytest
 
 from ingestion.domain.schema import UnknownColumn
 from ingestion.sources import SOURCES, Source, SourceConfig, SourceError, SourceReading
+from ingestion.sources.sql.source import SqlSource
 from ingestion.sources.sql.watermark import MAX_REMEMBERED_HASHES
 from ingestion.spark.loading.fitting import FitRules, fit_rows
 
@@ -127,6 +128,14 @@ def test_a_snapshot_has_every_row_once_in_chunks_of_bounded_size(place: Place) -
     chunks = list(reading.chunks)
     assert max(chunk.rows for chunk in chunks) <= 3
     assert ids(place, chunks) == [row["id"] for row in OLD]
+
+
+def test_how_many_rows_there_are_is_known_or_not_said(place: Place) -> None:
+    reading = place.source.snapshot()
+    assert reading.total() in (None, len(OLD))
+    if isinstance(place.source, SqlSource):
+        assert reading.total() == len(OLD)
+    assert sum(chunk.rows for chunk in reading.chunks) == len(OLD)  # to ask is not to read
 
 
 def test_changes_have_what_came_since_and_nothing_twice(place: Place) -> None:
@@ -258,3 +267,15 @@ def drained(reading: SourceReading) -> Any:
     for _ in reading.chunks:
         pass
     return reading.position()
+
+
+def test_the_names_of_folders_are_columns_where_the_rows_lack_them(tmp_path: Path) -> None:
+    for day, own in (("2026-11-15", "a"), ("__HIVE_DEFAULT_PARTITION__", "b")):
+        folder = tmp_path / "sales" / f"dt={day}" / "region=N%2FW"
+        folder.mkdir(parents=True)
+        (folder / "1.csv").write_text(f"id,region\n1,{own}\n")
+    source = SOURCES.get("files")(SourceConfig(tmp_path.as_uri(), "sales/*/*/*.csv"))
+    assert source.schema().types == {"id": "long", "region": "string", "dt": "string"}
+    chunks = list(source.snapshot().chunks)
+    rows = sorted((str(chunk.columns["dt"][0]), str(chunk.columns["region"][0])) for chunk in chunks)
+    assert rows == [("2026-11-15", "a"), ("None", "b")]

@@ -15,7 +15,8 @@ import pytest
 import sqlalchemy as sa
 
 from lakehub.catalog.connection_guard import refuse_guarded_location
-from lakehub.catalog.metadata import ColumnType, KeyEvidence, MetadataUnavailable, NoSuchTable
+from lakehub.catalog.metadata import ColumnType, Drawn, KeyEvidence, MetadataUnavailable, NoSuchTable
+from lakehub.catalog.metadata.table_locations import is_same_table
 from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
 from lakehub.catalog.storages import STORAGES, LocalPath, Location, ServerDatabase, Storage, UncertainLocation
 from lakehub.kernel.errors import Refused
@@ -89,8 +90,51 @@ def test_the_table_is_listed(at: tuple[Storage, str]) -> None:
 
 def test_evidence_counts_rows_values_and_nulls(at: tuple[Storage, str]) -> None:
     storage, table = at
-    assert storage.key_evidence(table, ["tailnum"]) == KeyEvidence(rows=4, distinct=2, nulls=1)
-    assert storage.key_evidence(table, ["tailnum", "seats"]) == KeyEvidence(rows=4, distinct=3, nulls=1)
+    assert storage.key_evidence(table, ["tailnum"]) == KeyEvidence(4, distinct=2, nulls=1, null_columns={"tailnum": 1})
+    of_both = storage.key_evidence(table, ["tailnum", "seats"])
+    assert of_both == KeyEvidence(4, distinct=3, nulls=1, null_columns={"tailnum": 1})
+    assert of_both.sentence == "3 keys in 4 rows, 1 row with a null (1 in `tailnum`); all rows were read"
+
+
+LIMITS = (
+    "lakehub.catalog.metadata.duckdb_files.EVIDENCE_LIMIT",
+    "lakehub.catalog.storages.sql.evidence.EVIDENCE_LIMIT",
+    "lakehub.catalog.metadata.duckdb_files.SAMPLE_ROWS",
+    "lakehub.catalog.storages.sql.evidence.SAMPLE_ROWS",
+    "lakehub.catalog.storages.files.SAMPLE_ROWS",
+)
+
+
+def test_evidence_of_a_part_says_of_how_many_rows_and_how_they_were_drawn(
+    at: tuple[Storage, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for limit in LIMITS:
+        monkeypatch.setattr(limit, 2)
+    storage, table = at
+    evidence = storage.key_evidence(table, ["tailnum"])
+    if evidence.drawn is Drawn.BY_KEY:
+        assert (
+            "of 4 rows, seed 17: all rows of keys that their hash chooses, and all rows with a null"
+            in evidence.sentence
+        )
+        assert (evidence.nulls, evidence.total) == (1, 4)
+        assert evidence.rows - 1 in (0, 1, 2, 3)
+    else:
+        assert (evidence.drawn, evidence.rows, evidence.distinct) == (Drawn.FIRST, 2, 2)
+        known = "4" if table.endswith(".avro") else "more than 10,000,000"
+        assert f"the first 2 of {known} rows, as the source hands them over" in evidence.sentence
+
+
+def test_what_repeats_among_the_keys_of_a_sample_is_counted_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of 10,000 keys each is there twice: of random rows next to none would be seen twice."""
+    monkeypatch.setattr("lakehub.catalog.metadata.duckdb_files.EVIDENCE_LIMIT", 1_000)
+    monkeypatch.setattr("lakehub.catalog.metadata.duckdb_files.SAMPLE_ROWS", 1_000)
+    pq.write_table(pa.table({"id": [*range(10_000), *range(10_000)]}), tmp_path / "1.parquet")
+    evidence = STORAGES.get("files")(tmp_path.as_uri()).key_evidence("*.parquet", ["id"])
+    assert evidence.repeats == evidence.distinct == evidence.rows / 2
+    assert 800 < evidence.rows < 1_200
 
 
 def test_a_table_that_is_not_there_is_named(at: tuple[Storage, str]) -> None:
@@ -111,6 +155,13 @@ def test_a_storage_out_of_reach_does_not_say_that_a_table_is_gone(plugin: str, u
     with pytest.raises(MetadataUnavailable) as caught:
         STORAGES.get(plugin)(url).describe(table)
     assert not isinstance(caught.value, NoSuchTable)
+
+
+def test_a_list_of_times_is_no_time(tmp_path: Path) -> None:
+    kinds = {"times": pa.list_(pa.timestamp("us")), "prices": pa.list_(pa.decimal128(9, 2)), "at": pa.timestamp("us")}
+    pq.write_table(pa.table({name: pa.array([None], kind) for name, kind in kinds.items()}), tmp_path / "lists.parquet")
+    columns = STORAGES.get("files")(tmp_path.as_uri()).describe("lists.parquet").columns
+    assert [column.type for column in columns] == [ColumnType.OTHER, ColumnType.OTHER, ColumnType.TIMESTAMP]
 
 
 def test_a_glob_cannot_leave_its_folder(tmp_path: Path) -> None:
@@ -285,3 +336,46 @@ def test_the_path_of_a_database_is_the_one_that_sqlalchemy_opens(url: str) -> No
     place = STORAGES.get("sql")(url).location()
     assert isinstance(place, LocalPath)
     assert str(place.path) == sa.make_url(url).database
+
+
+PG = "postgresql+psycopg://ann:secret@localhost"
+ONE_TABLE = [
+    (f"{PG}/ops", "ops.flights", f"{PG.replace('localhost', '127.0.0.1')}:5432/ops", "ops.flights"),
+    (f"{PG}/ops", "x.flights", "postgresql://ben@LOCALHOST/ops?connect_timeout=3", "x.flights"),
+    ("mysql+pymysql://localhost/ops", "flights", "mariadb+pymysql://ann:x@localhost:3306/other", "ops.FLIGHTS"),
+    ("trino://localhost:8080/lake/ops", "flights", "trino://localhost:8080/lake", "ops.flights"),
+    ("trino://localhost:8080/lake/ops", "flights", "trino://localhost:8080", "lake.ops.Flights"),
+    ("sqlite:////data/ops.db", "flights", "sqlite:////data/x/../ops.db", "main.Flights"),
+]
+TWO_TABLES = [
+    (f"{PG}/ops", "x.flights", f"{PG}/ops", "y.flights"),
+    (f"{PG}/ops", "x.flights", f"{PG}/ops", "x.Flights"),  # PostgreSQL tells them apart
+    (f"{PG}/ops", "x.flights", f"{PG}:5433/ops", "x.flights"),
+    (f"{PG}/ops", "x.flights", f"{PG}/ops2", "x.flights"),
+    ("mysql+pymysql://localhost/ops", "flights", "mysql+pymysql://localhost/other", "flights"),
+    ("trino://localhost:8080/lake/ops", "flights", "trino://localhost:8080/lake/raw", "flights"),
+    ("sqlite:////data/ops.db", "flights", "sqlite:////data/ops2.db", "flights"),
+    ("sqlite:////data/ops.db", "flights", f"{PG}/ops", "x.flights"),
+]
+
+
+@pytest.mark.parametrize(
+    ("pair", "same"), [(pair, True) for pair in ONE_TABLE] + [(pair, False) for pair in TWO_TABLES]
+)
+def test_two_ways_to_one_table_are_known_for_one(pair: tuple[str, str, str, str], same: bool) -> None:
+    url, table, other_url, other_table = pair
+    first, second = (STORAGES.get("sql")(url), table), (STORAGES.get("sql")(other_url), other_table)
+    places = [storage.table_location(name) for storage, name in (first, second)]
+    assert is_same_table(*places) is same
+    assert is_same_table(*reversed(places)) is same
+    assert "secret" not in repr(places)
+
+
+def test_a_table_of_a_lake_is_its_files(tmp_path: Path) -> None:
+    (tmp_path / "dc1" / "flights" / "2026").mkdir(parents=True)
+    (tmp_path / "dc1" / "flights" / "2026" / "a.parquet").touch()
+    lake = STORAGES.get("hudi")((tmp_path / "dc1").as_uri())
+    files = STORAGES.get("files")(tmp_path.as_uri())
+    assert is_same_table(lake.table_location("flights"), files.table_location("dc1/flights/*/*.parquet"))
+    assert not is_same_table(lake.table_location("flights"), lake.table_location("flights-2"))
+    assert is_same_table(files.table_location("dc2/*.csv"), files.table_location("./dc2/*.csv"))

@@ -29,6 +29,7 @@ PAGES = (
     "/business-metrics",
     "/new-metric?dataset=flights",
     "/coverage",
+    "/coverage/unverified",
     "/teams/flight-ops/routes",
     "/teams/flight-ops/messages",
     "/teams/flight-ops/messages/opened",

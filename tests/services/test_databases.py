@@ -9,7 +9,9 @@ from uuid import uuid4
 import pytest
 import sqlalchemy as sa
 
+from lakehub.catalog.metadata import Drawn
 from lakehub.catalog.metadata.tables import SqlTable
+from lakehub.catalog.storages import STORAGES
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language.measures import ROWS, Measure
 from quality.domain.language.values import Failed
@@ -52,6 +54,36 @@ def place(server: tuple[str, str, str]) -> Place:
 @every_fact
 def test_it_answers_like_the_other_engines(place: Place, fact: Callable[[Place], None]) -> None:
     fact(place)
+
+
+def test_the_key_of_a_large_table_is_looked_at_in_a_sample_that_says_how_it_was_drawn(
+    server: tuple[str, str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name, url, schema = server
+    with sa.create_engine(url).begin() as connection:
+        connection.execute(sa.text(f"CREATE TABLE {schema}.many (id INTEGER, day VARCHAR(10))"))
+        for start in range(0, 40_000, 10_000):
+            rows = [
+                {"id": number // 2, "day": None if number % 100 == 0 else "d"}
+                for number in range(start, start + 10_000)
+            ]
+            connection.execute(sa.text(f"INSERT INTO {schema}.many VALUES (:id, :day)"), rows)
+        if name == "postgresql":
+            connection.execute(sa.text(f"ANALYZE {schema}.many"))
+    storage = STORAGES.get("sql")(url)
+    whole = storage.key_evidence(f"{schema}.many", ["id", "day"])
+    assert (whole.rows, whole.nulls, whole.null_columns, whole.drawn) == (40_000, 400, {"day": 400}, Drawn.ALL)
+    for limit in ("EVIDENCE_LIMIT", "SAMPLE_ROWS"):
+        monkeypatch.setattr(f"lakehub.catalog.storages.sql.evidence.{limit}", 10_000)
+    evidence = storage.key_evidence(f"{schema}.many", ["id"])
+    if name == "postgresql":
+        assert (evidence.drawn, evidence.total) == (Drawn.BY_BLOCK, 40_000)
+        assert 4_000 < evidence.rows < 16_000
+        assert evidence.repeats > 0.8 * evidence.distinct
+        assert evidence == storage.key_evidence(f"{schema}.many", ["id"])
+        assert f"a random sample of {evidence.rows:,} of 40,000 rows, seed 17: random blocks" in evidence.sentence
+    else:
+        assert (evidence.drawn, evidence.rows, evidence.total) == (Drawn.FIRST, 10_000, None)
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,7 @@ from pathlib import Path
 from tests import factories as given
 home = Path({home!r})
 given.data_center("dc1", (home / "lake").as_uri())
-flights = given.dataset("flights", record_key=["id", "flight_date"], reference_key="updated_at")
+flights = given.dataset("flights", record_key=["id", "flight_date"], reference_key="updated_at", columns=[])
 given.feed(flights, connection=given.connection(url=f"sqlite:///{{home / 'ops.db'}}"))
 """
 WORK = """

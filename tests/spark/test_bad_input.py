@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from decimal import Decimal
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+import duckdb
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tests.hudi_tables import hudi_table
-from tests.spark.order_shop import Orders
+from tests.spark.order_shop import Orders, read
 
 
 def test_a_path_that_is_not_a_table(spark: SparkSession, orders: Orders) -> None:
@@ -51,6 +53,31 @@ def test_a_bootstrap_removes_no_file_that_no_write_of_ours_began(spark: SparkSes
     assert "day=2026-11-01/a-0_0-0-0_20261116120000000.parquet belongs to no write that was begun" in error
     (_folder(orders) / ".hoodie" / "timeline" / "20261116120000000.commit.requested").touch()
     assert orders.run(spark, "bootstrap", "b2").counts.applied == 3
+
+
+def test_whole_numbers_in_a_decimal_column_reach_the_lake(spark: SparkSession, orders: Orders) -> None:
+    orders.sql("drop table orders")
+    orders.sql("create table orders(id integer, day text, amount decimal(12,2), updated_at timestamp)")
+    at = "2026-11-16 08:00:00"
+    orders.add(*((number, "2026-11-01", number / 4, at) for number in range(0, 40, 2)), (40, "2026-11-01", 0.125, at))
+    report = orders.run(spark, "bootstrap", "b")
+    assert (report.error, report.counts.errors) == (None, 1)
+    assert orders.rows(spark, "amount") == sorted([(Decimal(f"{n / 4:.2f}"),) for n in range(0, 40, 2)], key=str)
+    assert orders.errors(spark) == [("amount", "`amount` is 0.125 (float), which is no decimal(12,2)")]
+
+
+def test_rows_without_a_record_key_are_refused_with_their_number_at_the_first_load_only(
+    spark: SparkSession, orders: Orders
+) -> None:
+    orders.fill(3)
+    orders.add(*((None, "2026-11-01", 1.0, "2026-11-16 08:00:00") for _ in range(2)))
+    error = orders.run(spark, "bootstrap", "b").error or ""
+    assert "Of 5 rows some have no record key (id, day); null is `id` in 2. Nothing was written." in error
+    assert not orders.timeline.exists
+    orders.sql("delete from orders where id is null")
+    assert orders.run(spark, "bootstrap", "again").counts.applied == 3
+    orders.add((None, "2026-11-01", 1.0, "2026-11-17 08:00:00"))
+    assert orders.run(spark, "incremental", "i").counts.errors == 1
 
 
 def test_a_replacement_by_nothing_is_refused(spark: SparkSession, orders: Orders) -> None:
@@ -117,3 +144,22 @@ def _double_the_rows(orders: Orders) -> None:
     for file in [*_folder(orders).glob("day=*/*.parquet")]:
         group, rest = file.name.split("_", 1)
         file.with_name(f"{group[:-3]}77-0_{rest}").write_bytes(file.read_bytes())
+
+
+def test_times_before_1900_are_loaded_changed_and_read_as_they_are(spark: SparkSession, orders: Orders) -> None:
+    """Spark refused to read what was staged of them."""
+    orders.sql("alter table orders add column born timestamp")
+    born = ("1850-01-01 12:30:00", "1582-10-10 00:00:00", "1900-01-01 00:00:00", None)
+    at = "2026-11-16 08:00:00"
+    orders.add(*((number, "2026-11-01", 1.0, at, value) for number, value in enumerate(born)))
+    assert orders.run(spark, "bootstrap", "b").counts.applied == 4
+    orders.change(0, 2.0, "2026-11-16 09:00:00")
+    assert orders.run(spark, "incremental", "i").counts.applied == 1
+    files = [
+        str(file) for file in (orders.folder / "lake" / "orders").rglob("*.parquet") if ".hoodie" not in file.parts
+    ]
+    newest = "select id, strftime(born, '%Y-%m-%d %H:%M:%S') from read_parquet($files) where id < 4 order by _hoodie_commit_time"
+    by_duckdb = dict(duckdb.sql(newest, params={"files": files}).fetchall())
+    assert tuple(by_duckdb[number] for number in range(4)) == born
+    by_spark = read(spark, orders.table.uri).selectExpr("id", "date_format(born, 'yyyy-MM-dd HH:mm:ss')").collect()
+    assert {row[0]: row[1] for row in by_spark} == dict(enumerate(born))

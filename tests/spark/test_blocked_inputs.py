@@ -14,6 +14,7 @@ from incidents.lifecycle.intake import process_flips
 from ingestion.models import Commit, JobRun, JobState, TouchedPartition
 from ingestion.ports import input_gate
 from ingestion.runs import job_runs, run_worker
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
@@ -36,6 +37,9 @@ class SharedSession:
 
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
         return execute(spec, spark=self.spark, secrets=secrets)
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        return None
 
     def close(self) -> None:
         """It is not ours to close."""

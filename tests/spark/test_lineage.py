@@ -12,6 +12,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
@@ -83,6 +84,9 @@ class Here:
 
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
         return execute(JobSpec.from_json(spec.to_json()), spark=self._spark, secrets=secrets)
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        return None
 
     def close(self) -> None:
         """The session is not ours."""

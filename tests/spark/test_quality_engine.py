@@ -19,6 +19,7 @@ from quality.engines.duckdb import DuckDbEngine
 from quality.engines.scans.parts import CannotRead, EachPartition, WholeTable
 from quality.engines.scans.scan import Limits, Scan
 from quality.engines.spark import SparkEngine
+from quality.engines.sql.measure_sql import KEY_KINDS
 from tests.contracts import engine_answers
 from tests.contracts import test_engines as suite
 from tests.contracts.test_engine_answers import hudi
@@ -72,14 +73,14 @@ def test_times_are_utc_wherever_the_process_lives(table: engine_answers.Place, m
 
 def test_the_jobs_do_not_grow_with_the_measures(spark: SparkSession, table: engine_answers.Place) -> None:
     # A lookup is a join, with a job of its own; keys are counted in queries of their own.
-    plain = tuple(measure for measure in engine_answers.ALL if measure.other is None and measure.kind != "distinct")
+    plain = tuple(measure for measure in engine_answers.ALL if measure.other is None and measure.kind not in KEY_KINDS)
     jobs = [_jobs_of(spark, table, plain[:count]) for count in (1, 20, len(plain))]
     assert len(plain) > 20
     assert len(set(jobs)) == 1
 
 
 def test_keys_are_counted_beside_the_one_scan_and_said_to_be(table: engine_answers.Place) -> None:
-    keys = [measure for measure in engine_answers.ALL if measure.kind == "distinct"]
+    keys = [measure for measure in engine_answers.ALL if measure.kind in KEY_KINDS]
     others = [measure for measure in engine_answers.ALL if measure.kind == "nulls"]
     assert [table.measured(*some).scan_count for some in (others, keys[:1], [*others, *keys])] == [1, 1, 1 + len(keys)]
 

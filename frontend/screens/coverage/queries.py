@@ -9,11 +9,21 @@ from datetime import datetime
 
 from django.db.models import Count
 
+from frontend.components.team_scope import TeamScope
 from lakehub.catalog.models import TIERS, Dataset
 from quality.generation.coverage import REQUIRED_TIERS, TierCoverage, UncoveredDataset, coverage_of_tiers
 from quality.models import SkippedCheck
+from quality.state.unverified import (
+    UnverifiedCount,
+    UnverifiedTest,
+    unverified_count,
+    unverified_tests,
+    unverified_units,
+)
 
 MAX_LISTED = 100
+MAX_TESTS_LISTED = 5
+"""Of one dataset; the page of the dataset has all."""
 _NEXT_STEPS = (
     ("not monitored yet", "ingestion", "See its jobs"),
     ("has no copy", "ingestion", "See its jobs"),
@@ -58,6 +68,46 @@ class FleetCoverage:
     lacking: list[UncoveredRow]
     skipped: list[SkippedCheck]
     skipped_count: int
+
+
+@dataclass(frozen=True)
+class UnverifiedRow:
+    """A dataset of which something should have been verified by now, and is not; `since` when the first of it is unknown."""
+
+    dataset: Dataset
+    tests: list[UnverifiedTest]
+    more_tests: int
+    ranges: int
+    since: datetime
+
+
+@dataclass(frozen=True)
+class UnverifiedFleet:
+    """The highest tiers first; `shown` are at most MAX_LISTED."""
+
+    count: UnverifiedCount
+    shown: list[UnverifiedRow]
+
+
+def unverified_fleet(scope: TeamScope, *, now: datetime) -> UnverifiedFleet:
+    """Of the scope's teams. Three queries."""
+    concerned = unverified_units(now=now).filter(scope.where("test__dataset__team")).values("test__dataset")
+    datasets = list(
+        Dataset.objects.filter(pk__in=concerned).select_related("team").order_by("tier", "name")[:MAX_LISTED]
+    )
+    tests = unverified_tests(datasets, now=now)
+    shown = [_unverified_row(dataset, tests[dataset.pk]) for dataset in datasets if dataset.pk in tests]
+    return UnverifiedFleet(unverified_count(scope.where("test__dataset__team"), now=now), shown)
+
+
+def _unverified_row(dataset: Dataset, tests: Sequence[UnverifiedTest]) -> UnverifiedRow:
+    return UnverifiedRow(
+        dataset,
+        list(tests[:MAX_TESTS_LISTED]),
+        max(0, len(tests) - MAX_TESTS_LISTED),
+        sum(test.ranges for test in tests),
+        min(test.since for test in tests),
+    )
 
 
 def fleet_coverage(*, now: datetime) -> FleetCoverage:

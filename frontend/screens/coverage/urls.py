@@ -8,4 +8,5 @@ from frontend.screens.coverage import views
 
 urlpatterns = [
     path("coverage", views.coverage_page, name="coverage"),
+    path("coverage/unverified", views.unverified_page, name="unverified"),
 ]

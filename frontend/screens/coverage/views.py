@@ -5,7 +5,8 @@ from __future__ import annotations
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import render
 
-from frontend.screens.coverage.queries import fleet_coverage
+from frontend.components.team_scope import team_scope
+from frontend.screens.coverage.queries import fleet_coverage, unverified_fleet
 from frontend.ui.form_actions import actor_of
 from incidents.alerts import coverage
 from lakehub import wiring
@@ -28,3 +29,11 @@ def coverage_page(request: HttpRequest) -> HttpResponse:
         "report": weekly_report(team, now=now) if team else None,
     }
     return render(request, "screens/coverage/templates/page.html", context)
+
+
+def unverified_page(request: HttpRequest) -> HttpResponse:
+    """What should have been verified by now, and is not: of the viewer's teams, or of all."""
+    now = wiring.clock.now()
+    scope = team_scope(request)
+    context = {"now": now, "teams": scope, "fleet": unverified_fleet(scope, now=now)}
+    return render(request, "screens/coverage/templates/unverified.html", context)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
 from django.views.decorators.cache import never_cache
@@ -10,7 +10,7 @@ from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
-from ingestion.runs import blocked_inputs, job_runs
+from ingestion.runs import blocked_inputs, failed_runs, job_runs
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
@@ -42,6 +42,22 @@ def cancel_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
         return f"Run {number} is cancelled."
 
     return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))
+
+
+@require_POST
+def retry_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
+    dataset = find_dataset(name)
+    try:
+        run = job_runs.find_run(dataset, number)
+    except NotFound as missing:
+        raise Http404(str(missing)) from None
+
+    def use_case(actor: User) -> str:
+        retried = failed_runs.retry_run(run, actor=actor.get_username(), now=wiring.clock.now())
+        return f"Run {retried.pk} tries it again as soon as a worker is free."
+
+    removes = run.kind in failed_runs.DESTRUCTIVE_KINDS
+    return perform_action(request, "offboard" if removes else "rerun", dataset, use_case, then=_page_url(name))
 
 
 @require_POST

@@ -6,14 +6,26 @@ from dataclasses import dataclass
 
 from django.db.models import Q, QuerySet
 
+from frontend.components.runs.failures import failure_sentence
+from frontend.screens.dataset.queries import recent_runs
 from frontend.ui import words
 from ingestion.models import BlockedInput, JobRun, JobState
+from ingestion.runs import failed_runs
 from ingestion.runs.job_runs import with_details
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from quality.models import ExternalRun, PipelineHook
 
+MAX_RUNS = 30
 _MAX_EXTERNAL_RUNS = 10
+
+
+@dataclass(frozen=True)
+class RunRow:
+    run: JobRun
+    sentence: str
+    """Why it failed; empty where it did not."""
+    may_retry: bool
 
 
 @dataclass(frozen=True)
@@ -28,6 +40,19 @@ class WaitingRun:
 class ExternalRunRow:
     run: ExternalRun
     wrote: str
+
+
+def run_rows(dataset: Dataset, *, may_rerun: bool, may_remove: bool) -> list[RunRow]:
+    """The newest, newest first. Two queries."""
+    unresolved = set(failed_runs.unresolved_failures([dataset.pk]).values_list("pk", flat=True)[:MAX_RUNS])
+    return [
+        RunRow(
+            run,
+            failure_sentence(run) if run.state == JobState.FAILED else "",
+            run.pk in unresolved and (may_remove if run.kind in failed_runs.DESTRUCTIVE_KINDS else may_rerun),
+        )
+        for run in recent_runs(dataset, MAX_RUNS)
+    ]
 
 
 def waiting_runs(dataset: Dataset) -> list[WaitingRun]:

@@ -14,6 +14,7 @@ urlpatterns = [
     path("datasets/<str:name>/lineage", views.lineage, name="dataset-lineage"),
     path("datasets/<str:name>/runs/<int:number>/start", ingestion_actions.start_run, name="dataset-run-start"),
     path("datasets/<str:name>/runs/<int:number>/cancel", ingestion_actions.cancel_run, name="dataset-run-cancel"),
+    path("datasets/<str:name>/runs/<int:number>/retry", ingestion_actions.retry_run, name="dataset-run-retry"),
     path("datasets/<str:name>/hooks", ingestion_actions.create_hook, name="dataset-hook-make"),
     path("datasets/<str:name>/hooks/<str:key>/revoke", ingestion_actions.revoke_hook, name="dataset-hook-revoke"),
     path("datasets/<str:name>/follow", follow_actions.follow, name="dataset-follow"),

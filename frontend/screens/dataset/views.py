@@ -16,9 +16,13 @@ from frontend.screens.dataset import ingestion_queries, queries
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
+from lakehub.accounts.permissions import can
 from lakehub.catalog.models import Dataset
 
-FRAGMENTS = {"tests": "screens/dataset/templates/tests.html"}
+FRAGMENTS = {
+    "tests": "screens/dataset/templates/tests.html",
+    "running": "components/templates/running_list.html",
+}
 
 
 def quality(request: HttpRequest, name: str) -> HttpResponse:
@@ -57,14 +61,16 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
     dataset, context = dataset_frame(request, name, "ingestion", now)
     context |= {
-        "runs": queries.recent_runs(dataset),
+        "runs": ingestion_queries.run_rows(
+            dataset, may_rerun=context["may_rerun"], may_remove=can(request.user, "offboard", dataset.team)
+        ),
         "commits": queries.recent_commits(dataset, 30),
         "sums": queries.row_accounting(dataset, now=now),
         "waiting": ingestion_queries.waiting_runs(dataset),
         "finished": ingestion_queries.external_run_rows(dataset),
         "hooks": ingestion_queries.run_hooks_of(dataset),
     }
-    return render(request, "screens/dataset/templates/ingestion.html", context)
+    return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)
 
 
 def lineage(request: HttpRequest, name: str) -> HttpResponse:

@@ -13,12 +13,13 @@ from django.utils import timezone
 from frontend.ui import words
 from frontend.ui.form_actions import parse_local_time
 from frontend.ui.whole_numbers import parse_whole_number
+from lakehub.catalog.datasets.changes import POLICY_FIELDS
 from lakehub.catalog.models import Dataset, FeedKind
 from lakehub.kernel.errors import Refused
 from quality.domain.language import ExpressionError
 from quality.domain.language.parser import parse_literal
-from quality.domain.slas import CALENDAR_OVERRIDES, TIERS, BadOverride, Slas, format_sla, slas_for_tier
-from quality.domain.timeliness.production_calendar import BadCalendar, holidays_text, parse_calendar
+from quality.domain.slas import TIERS, BadOverride, Slas, format_sla, slas_for_tier
+from quality.domain.timeliness.production_calendar import CALENDAR_OVERRIDES, BadCalendar, holidays_text, parse_calendar
 
 LABELS = {
     "freshness": ("Whole within", "how long after its end a partition must be complete"),
@@ -31,9 +32,15 @@ LABELS = {
     "rerun_cap": ("Reruns at most every", "of what fails"),
     "debounce": ("Gathers changes for", "before a changed partition is tested again"),
     "compared": ("Keys compared", "with other data centers, chosen by hash"),
+    "sampled": ("Rows sampled", "of an upstream outside the lake, looked up here by each run"),
     "severity": ("Urgency", "page, message or mail"),
 }
 """In the order of the page. The grace of a tier is for onboarding only."""
+SCHEMA_POLICY_LABELS = {
+    "incident": "every change opens an incident",
+    "breaking": "a column that is gone or retyped opens an incident, one that was added is shown",
+    "show": "every change is shown, and opens no incident",
+}
 
 
 @dataclass(frozen=True)
@@ -91,6 +98,8 @@ def form_of_dataset(dataset: Dataset) -> SettingsForm:
         "every": format_sla(feed.every) if feed else "",
         "calendar": holidays_text(dataset.overrides.get("calendar", "")),
         "holidays": holidays_text(dataset.overrides.get("holidays", "")),
+        "schema_changes": dataset.schema_changes,
+        "not_compared": ", ".join(dataset.not_compared),
         "version": str(dataset.metadata_version),
         **overrides,
     }
@@ -101,6 +110,7 @@ def form_from_post(posted: QueryDict) -> SettingsForm:
     names = (
         *("tier", "description", "primary_key", "event_time", "grace_until", "every", "version"),
         *CALENDAR_OVERRIDES,
+        *POLICY_FIELDS,
     )
     slas = [f"sla-{name}" for name in _sla_names()]
     return SettingsForm({name: posted.get(name, "").strip() for name in (*names, *slas)}, "paused" in posted)
@@ -110,7 +120,9 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
     """What differs from the dataset as it is, for the use case. Raises Refused with every field that cannot be read."""
     problems: dict[str, str] = {}
     submitted: dict[str, Any] = {"tier": form.tier, "description": form.values["description"]}
-    submitted["primary_key"] = [word.strip() for word in form.values["primary_key"].split(",") if word.strip()]
+    submitted["primary_key"] = _split(form.values["primary_key"])
+    submitted["not_compared"] = _split(form.values["not_compared"])
+    submitted["schema_changes"] = form.values["schema_changes"] or dataset.schema_changes
     submitted["event_time"] = form.values["event_time"]
     submitted["grace_until"] = _parse_field(
         problems, "grace_until", lambda: _parse_grace_until(form.values["grace_until"], dataset)
@@ -127,6 +139,10 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
         raise Refused.for_fields(problems)
     was = {name: getattr(feed if name in ("every", "paused") else dataset, name) for name in submitted}
     return {name: value for name, value in submitted.items() if value != was[name]}
+
+
+def _split(text: str) -> list[str]:
+    return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _parse_slas(problems: dict[str, str], form: SettingsForm) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
@@ -20,7 +21,8 @@ from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can, require
 from lakehub.catalog.datasets import changes, offboarding
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.errors import Refused
+from lakehub.catalog.ports import preview_change
+from lakehub.kernel.errors import Conflict, Refused
 from quality.domain.slas import TIERS
 
 
@@ -38,6 +40,8 @@ def dataset_settings(request: HttpRequest, name: str) -> HttpResponse:
         if not changed:
             messages.info(request, "Nothing differs; nothing was changed.")
             return redirect("dataset-settings", name)
+        if "check" in request.POST:
+            return _preview(request, dataset, form, changed)
         with errors_as_messages(request, refusals=False):
             changes.update_dataset(dataset, changed, actor=actor.get_username(), now=wiring.clock.now())
             messages.info(
@@ -47,6 +51,20 @@ def dataset_settings(request: HttpRequest, name: str) -> HttpResponse:
     except Refused as refused:
         return _settings_page(request, find_dataset(name), replace(form, errors=_errors_by_field(refused)))
     return redirect("dataset-settings", name)
+
+
+def _preview(request: HttpRequest, dataset: Dataset, form: SettingsForm, changed: dict[str, Any]) -> HttpResponse:
+    """The form as it was typed, with what saving it would do. Raises Refused."""
+    actor, now = actor_of(request).get_username(), wiring.clock.now()
+    changes.check_changes(dataset, changed)
+    try:
+        lines = preview_change(
+            dataset.pk, lambda: changes.write_changes(dataset, changed, actor=actor, now=now), now=now
+        )
+    except Conflict as conflict:
+        messages.warning(request, str(conflict))
+        return redirect("dataset-settings", dataset.name)
+    return _settings_page(request, find_dataset(dataset.name), form, [line.text for line in lines])
 
 
 @require_POST
@@ -71,13 +89,17 @@ def restore_dataset(request: HttpRequest, name: str) -> HttpResponse:
     return perform_action(request, "onboard", dataset, use_case, then=reverse("dataset", args=[name]))
 
 
-def _settings_page(request: HttpRequest, dataset: Dataset, form: SettingsForm) -> HttpResponse:
+def _settings_page(
+    request: HttpRequest, dataset: Dataset, form: SettingsForm, consequences: list[str] | None = None
+) -> HttpResponse:
     user = actor_of(request)
     _, context = dataset_frame(request, dataset.name, "settings", wiring.clock.now())
     live = dataset.offboarded_at is None
     context |= {
         "form": form,
+        "consequences": consequences,
         "tiers": list(TIERS),
+        "schema_policies": settings_form.SCHEMA_POLICY_LABELS.items(),
         "key_hint": settings_form.key_hint(dataset),
         "expected": settings_form.next_production_text(dataset, now=context["now"]),
         "may_change": live and can(user, "onboard", dataset.team),

@@ -34,6 +34,7 @@ _REASON_TEXTS = {
     "reported": "was reported as wrong, and its owner agreed",
     "report_waits": "was reported as wrong; its owner has not answered yet",
     "passing": "passes",
+    "changed": "passed; it was changed since and is not tested again yet",
     "in_sustain": "fails, within the sustain period",
     "sustained": "fails",
     "not_rerun": "fails, and no rerun passed in time",
@@ -58,6 +59,8 @@ class ReasonLine:
     incident: int | None
     eta: datetime | None
     changes_at: datetime | None
+    changed_at: datetime | None
+    retest_due_at: datetime | None
 
 
 @dataclass(frozen=True)
@@ -157,7 +160,18 @@ def _reason_line(cause: Cause, dataset: Dataset) -> ReasonLine:
     category = Category(cause.category).label.capitalize() if cause.category in Category.values else cause.category
     state = "grace" if cause.reason == "in_grace" else cause.verdict.value
     reason_text = _REASON_TEXTS.get(cause.reason, cause.reason.replace("_", " "))
-    return ReasonLine(state, ranges, reason_text, cause.test, category, cause.incident, cause.eta, cause.changes_at)
+    return ReasonLine(
+        state,
+        ranges,
+        reason_text,
+        cause.test,
+        category,
+        cause.incident,
+        cause.eta,
+        cause.changes_at,
+        cause.changed_at,
+        cause.retest_due_at,
+    )
 
 
 def _range_text(span: Interval, dataset: Dataset) -> str:

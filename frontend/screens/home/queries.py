@@ -3,22 +3,30 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from django.contrib.auth.models import AnonymousUser
 from django.db.models import Count
 
 from frontend.components import incident_rows as incident_query
 from frontend.components import open_incidents
+from frontend.components.datasets import LiveRun, with_progress
 from frontend.components.freshness_lag import FreshnessLag, lag_by_dataset
+from frontend.components.runs.failures import failure_sentence
+from frontend.components.team_scope import TeamScope
 from frontend.results.reasons import cell_reason, example_units
 from frontend.ui.states import STATES
 from incidents.domain.incident.health import worst_state
 from incidents.models import GateQuestion, Incident, IncidentState
 from incidents.record.health import CategoryHealth, DatasetHealth, health_of
+from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.models import JobRun
-from lakehub.catalog.models import TIERS, Dataset
+from ingestion.runs import failed_runs
+from lakehub.accounts.models import Team, User
+from lakehub.accounts.permissions import teams_where
+from lakehub.catalog.models import TIERS, Connection, DataCenter, Dataset
 from quality.models import Category, Unit
 
 MAX_SHOWN = 12
@@ -27,7 +35,7 @@ _DAY = timedelta(days=1)
 
 @dataclass(frozen=True)
 class TodoItem:
-    """One line of what needs somebody: an incident, or a category that is unknown or warns."""
+    """One line of what needs somebody: an incident, a category that is unknown or warns, or a run that failed."""
 
     state: str
     dataset: Dataset
@@ -37,7 +45,8 @@ class TodoItem:
     at: datetime | None
     incident: Incident | None = None
     action: str = ""
-    """acknowledge, rerun or nothing"""
+    """acknowledge, rerun, retry (of `run`) or nothing"""
+    run: JobRun | None = None
 
 
 @dataclass(frozen=True)
@@ -71,15 +80,33 @@ class MatrixRow:
     squares: list[MatrixCell]
 
 
-def fleet_health(*, now: datetime) -> list[DatasetHealth]:
-    """Four queries."""
-    datasets = Dataset.objects.filter(offboarded_at=None).select_related("team")
+@dataclass(frozen=True)
+class PermittedTeams:
+    """The teams in which the viewer may act: a button is shown only where it does something."""
+
+    act: frozenset[int]
+    """Acknowledge, rerun, and try a failed run again."""
+    remove: frozenset[int]
+    """Try again what removes rows."""
+
+
+def fleet_health(scope: TeamScope, *, now: datetime) -> list[DatasetHealth]:
+    """Of the scope's teams. Four queries."""
+    datasets = Dataset.objects.filter(scope.where("team"), offboarded_at=None).select_related("team")
     return list(health_of(datasets, now=now).values())
 
 
-def todo_groups(fleet: Sequence[DatasetHealth], *, now: datetime) -> tuple[TodoGroup, TodoGroup]:
-    """(to decide, in hand). Seven queries."""
-    incidents = open_incidents.open_incidents_by_state(now=now)
+def may_begin(user: User | AnonymousUser) -> bool:
+    """Whether all is there that the first dataset needs, and `user` may onboard it."""
+    teams = Team.objects.filter(teams_where(user, "onboard"))
+    return Connection.objects.filter(team__in=teams).exists() and DataCenter.objects.exists()
+
+
+def todo_groups(
+    fleet: Sequence[DatasetHealth], scope: TeamScope, may: PermittedTeams, *, now: datetime
+) -> tuple[TodoGroup, TodoGroup]:
+    """(to decide, in hand) of the scope's teams. Eleven queries."""
+    incidents = open_incidents.open_incidents_by_state(now=now).filter(scope.where("dataset__team"))
     n = incidents.aggregate(all=Count("pk"), undecided=Count("pk", filter=open_incidents.AWAITING_DECISION))
     worst = open_incidents.worst_first(incidents)
     shown_incidents = [
@@ -90,6 +117,37 @@ def todo_groups(fleet: Sequence[DatasetHealth], *, now: datetime) -> tuple[TodoG
     decide = [_incident_item(row) for row in rows if _needs_decision(row)]
     in_hand = [_incident_item(row) for row in rows if not _needs_decision(row)]
     left_out = n["undecided"] - len(decide), n["all"] - n["undecided"] - len(in_hand)
+    failed, retrying, more_failed = _run_items(fleet)
+    decide += failed
+    in_hand += retrying
+    for needs_decision, item in _quiet_items(fleet, now):
+        (decide if needs_decision else in_hand).append(item)
+    return _todo_group(decide, left_out[0] + more_failed, may), _todo_group(in_hand, left_out[1], may)
+
+
+def _run_items(fleet: Sequence[DatasetHealth]) -> tuple[list[TodoItem], list[TodoItem], int]:
+    """Runs that were given up, runs that are tried again, and how many more were given up than are shown. Three queries."""
+    datasets = [health.dataset.pk for health in fleet]
+    failures = failed_runs.unresolved_failures(datasets)
+    retrying = failed_runs.retrying_runs(datasets)[:MAX_SHOWN]
+    shown = [_failed_run_item(run) for run in failures[:MAX_SHOWN]]
+    left_out = failures.count() - len(shown) if len(shown) == MAX_SHOWN else 0
+    return shown, [_retrying_run_item(run) for run in retrying], left_out
+
+
+def _failed_run_item(run: JobRun) -> TodoItem:
+    note = "It will not be retried automatically."
+    dataset = run.copy.dataset
+    return TodoItem("fail", dataset, "Job failed", failure_sentence(run), note, run.ended_at, action="retry", run=run)
+
+
+def _retrying_run_item(run: JobRun) -> TodoItem:
+    note = f"Attempt {run.attempt + 1} of {MAX_ATTEMPTS} will start automatically."
+    return TodoItem("warn", run.copy.dataset, "Job failed", failure_sentence(run), note, run.due_at, run=run)
+
+
+def _quiet_items(fleet: Sequence[DatasetHealth], now: datetime) -> Iterator[tuple[bool, TodoItem]]:
+    """Whether it needs a decision, and the line, of each category without an incident that is unknown or warns. Two queries."""
     taken = set(incident_query.open_incidents().values_list("dataset", "category"))
     quiet = [
         (health, cell)
@@ -104,13 +162,21 @@ def todo_groups(fleet: Sequence[DatasetHealth], *, now: datetime) -> tuple[TodoG
         if cell.verdict == "unknown" and (unit is None or unit.latest_at is None):
             waiting[health.dataset.pk].append((health, cell))
         else:
-            (decide if cell.verdict == "unknown" else in_hand).append(_category_item(health, cell, units, now))
-    in_hand += [_not_checked_item(cells) for cells in waiting.values()]
-    return _todo_group(decide, left_out[0]), _todo_group(in_hand, left_out[1])
+            yield cell.verdict == "unknown", _category_item(health, cell, units, now)
+    for cells in waiting.values():
+        yield False, _not_checked_item(cells)
 
 
-def _todo_group(items: Sequence[TodoItem], left_out: int) -> TodoGroup:
-    return TodoGroup(len(items) + left_out, sorted(items, key=_worst_first)[:MAX_SHOWN])
+def _todo_group(items: Sequence[TodoItem], left_out: int, may: PermittedTeams) -> TodoGroup:
+    shown = sorted(items, key=_worst_first)[:MAX_SHOWN]
+    return TodoGroup(len(items) + left_out, [_permitted(item, may) for item in shown])
+
+
+def _permitted(item: TodoItem, may: PermittedTeams) -> TodoItem:
+    """Without its action where the viewer may not take it."""
+    removes = item.run is not None and item.run.kind in failed_runs.DESTRUCTIVE_KINDS
+    allowed = item.dataset.team_id in (may.remove if removes else may.act)
+    return item if allowed else replace(item, action="")
 
 
 def _not_checked_item(cells: Sequence[tuple[DatasetHealth, CategoryHealth]]) -> TodoItem:
@@ -177,9 +243,10 @@ def _matrix_cell(category: Category, members: Sequence[DatasetHealth]) -> Matrix
     return MatrixCell(category, worst, tested.count(worst), len(tested), tested.count("pass"), tested)
 
 
-def running_jobs(limit: int = 6) -> list[JobRun]:
-    running = JobRun.objects.filter(state="running").select_related("copy__dataset", "copy__data_center")
-    return list(running.order_by("started_at")[:limit])
+def running_jobs(scope: TeamScope, *, now: datetime, limit: int = 6) -> list[LiveRun]:
+    running = JobRun.objects.filter(scope.where("copy__dataset__team"), state="running")
+    runs = running.select_related("copy__dataset", "copy__data_center").order_by("started_at")
+    return with_progress(runs[:limit], now=now)
 
 
 def longest_lags(fleet: Sequence[DatasetHealth], limit: int = 5) -> list[tuple[Dataset, FreshnessLag]]:

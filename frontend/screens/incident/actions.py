@@ -9,7 +9,7 @@ from django.urls import reverse
 from django.utils.timezone import make_aware
 from django.views.decorators.http import require_POST
 
-from frontend.components.snooze_form import parse_snooze
+from frontend.components.snooze_form import morning_zone, parse_snooze, snooze_text
 from frontend.screens.incident.views import find_incident
 from frontend.ui import words
 from frontend.ui.form_actions import actor_of, errors_as_messages, parse_local_time, perform_action, posted_revision
@@ -71,8 +71,12 @@ def comment(request: HttpRequest, pk: int) -> HttpResponse:
 
 @require_POST
 def snooze(request: HttpRequest, pk: int) -> HttpResponse:
+    dataset = find_incident(pk).dataset
+
     def use_case(actor: User) -> str:
-        chosen_snooze, now = parse_snooze(request.POST), wiring.clock.now()
+        now = wiring.clock.now()
+        ends = request.POST.get("ends", "")
+        chosen_snooze = parse_snooze(request.POST, ends, zone=morning_zone(dataset.zone), now=now)
         actions.snooze(
             pk,
             chosen_snooze.until,
@@ -82,9 +86,9 @@ def snooze(request: HttpRequest, pk: int) -> HttpResponse:
             now=now,
             expected_revision=posted_revision(request),
         )
-        return f"Messages about #{pk} are snoozed {chosen_snooze}."
+        return f"Messages about #{pk} are snoozed {snooze_text(chosen_snooze, now=now)}."
 
-    return perform_action(request, "acknowledge", find_incident(pk).dataset, use_case, then=_page_url(pk))
+    return perform_action(request, "acknowledge", dataset, use_case, then=_page_url(pk))
 
 
 @require_POST

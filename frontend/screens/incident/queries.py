@@ -13,12 +13,15 @@ from frontend.components.incident_rows import affected_ranges, ranges_text, show
 from frontend.results.history_plot import Plot, ShadedPeriod, plot_of_results
 from frontend.results.measurements import counts_text, observed_text, threshold_text
 from frontend.results.reasons import partition_label_of
-from frontend.results.result_details import ResultDetails, result_details
+from frontend.results.result_details import RecordCounts, ResultDetails, result_details
 from incidents.models import SUPPRESSED, Incident, IncidentState, Message, Resolution, Span
 from incidents.record.downstream_impact import downstream_datasets
+from incidents.record.evidence import Evidence, evidence_of
 from incidents.record.health import health_of
+from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import BEGINNING
+from quality.execution.row_rights import RowRights
 from quality.models import Result, Unit
 
 MAX_RUNS = 60
@@ -36,6 +39,20 @@ class LifecycleStep:
 
 
 @dataclass(frozen=True)
+class EvidenceRow:
+    evidence: Evidence
+    seen: ResultDetails
+
+    @property
+    def observed(self) -> str:
+        return result_line(self.evidence.as_result)
+
+    @property
+    def title(self) -> str:
+        return unit_label(self.evidence.span.unit)
+
+
+@dataclass(frozen=True)
 class IncidentDetail:
     incident: Incident
     state: str
@@ -45,6 +62,7 @@ class IncidentDetail:
     """The unit that the plot and the sentence are about: the active one that fails longest."""
     next_at: datetime | None
     suppressed_by: Incident | None
+    evidence: list[Evidence]
 
     @property
     def matched(self) -> int | None:
@@ -75,6 +93,13 @@ class IncidentDetail:
         return self.main_unit is not None and self.main_unit.start > BEGINNING
 
     @property
+    def evidence_row(self) -> EvidenceRow | None:
+        """What the failing run of the unit that the page is about saw; where nothing of it is known, of another."""
+        about = self.main_unit.pk if self.main_unit else None
+        row = next((row for row in self.evidence if row.span.unit_id == about), next(iter(self.evidence), None))
+        return EvidenceRow(row, result_details(row.as_result)) if row else None
+
+    @property
     def result_details(self) -> ResultDetails | None:
         return result_details(self.main_unit) if self.main_unit else None
 
@@ -88,7 +113,7 @@ def incident_by_pk(pk: int) -> Incident | None:
 
 
 def incident_detail(incident: Incident, *, now: datetime) -> IncidentDetail:
-    """Two queries."""
+    """Seven queries at most."""
     spans = list(
         Span.objects.filter(incident=incident)
         .select_related("copy__data_center", "unit__test__dataset", "unit__test__version", "unit__copy__data_center")
@@ -109,7 +134,15 @@ def incident_detail(incident: Incident, *, now: datetime) -> IncidentDetail:
         about.unit if about else None,
         min(due, default=None),
         suppressed_message.held_by if suppressed_message else None,
+        evidence_of(incident),
     )
+
+
+def visible_records(detail: IncidentDetail, viewer: User) -> RecordCounts:
+    """Named over all its ranges, and the viewer's to see."""
+    rights = RowRights(viewer)
+    named = [result_details(row.seen_by(rights).as_result).named for row in detail.evidence]
+    return RecordCounts(sum(counts.missing for counts in named), sum(counts.differences for counts in named))
 
 
 def lifecycle_steps(detail: IncidentDetail) -> list[LifecycleStep]:

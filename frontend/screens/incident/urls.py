@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.screens.incident import actions, ownership_actions, views
+from frontend.screens.incident import actions, csv_export, ownership_actions, views
 
 urlpatterns = [
     path("incidents/<int:pk>/answer", actions.answer_report, name="incident-answer"),
     path("incidents/<int:pk>", views.incident_page, name="incident"),
+    path("incidents/<int:pk>/missing.csv", csv_export.missing_records_csv, name="incident-missing"),
+    path("incidents/<int:pk>/differences.csv", csv_export.differing_records_csv, name="incident-differences"),
     path("incidents/<int:pk>/acknowledge", actions.acknowledge, name="incident-acknowledge"),
     path("incidents/<int:pk>/release", ownership_actions.release, name="incident-release"),
     path("incidents/<int:pk>/assign", ownership_actions.assign, name="incident-assign"),

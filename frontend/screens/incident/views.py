@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from django.http import Http404, HttpRequest, HttpResponse
 
+from frontend.components.snooze_form import snooze_text
 from frontend.screens.incident import queries as query
 from frontend.screens.incident import timeline
 from frontend.screens.incident.form_choices import form_choices
@@ -34,6 +35,7 @@ def incident_page(request: HttpRequest, pk: int) -> HttpResponse:
         "now": now,
         "incident": incident,
         "detail": detail,
+        "records": query.visible_records(detail, user),
         "life": query.lifecycle_steps(detail),
         "cause": likely_cause(incident, now=now, spans=detail.spans),
         "plot": query.incident_plot(detail, runs, now=now),
@@ -44,7 +46,7 @@ def incident_page(request: HttpRequest, pk: int) -> HttpResponse:
         "consumers": affected_consumers(incident, detail.spans, now=now),
         "similar": query.similar_incidents(incident, now=now),
         "upstream": open_upstream_incidents(incident.dataset) if incident.resolved_at is None else [],
-        "snooze": snooze.snooze_of(incident, now=now),
+        "snooze": snooze_text(snooze.snooze_of(incident, now=now), now=now),
         "may": may,
         "choices": form_choices(incident, detail.spans) if may["acknowledge"] else None,
         "followed": Subscription.objects.filter(user=user, dataset=incident.dataset_id).exists(),

@@ -6,6 +6,7 @@ from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
+from django.utils.timezone import get_current_timezone
 from django.views.decorators.http import require_POST
 
 from frontend.components.snooze_form import parse_snooze
@@ -48,9 +49,10 @@ def _parse_action(request: HttpRequest) -> apply.BulkRequest:
     action = posted.get("action", "")
     if action == "resolve":
         return forced_resolution(posted.get("how", ""), posted.get("why", "").strip())
-    if action == "snooze":
-        snooze = parse_snooze(posted)
-        return apply.BulkRequest(action, until=snooze.until, until_worse=snooze.until_worse, failures=snooze.failures)
+    if action.partition("-")[0] == "snooze":
+        ends = action.partition("-")[2] or posted.get("ends", "")
+        snooze = parse_snooze(posted, ends, zone=get_current_timezone(), now=wiring.clock.now())
+        return apply.BulkRequest("snooze", until=snooze.until, until_worse=snooze.until_worse, failures=snooze.failures)
     return apply.BulkRequest(action, assignee=posted.get("assignee", "").strip())
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
+from django.contrib import messages
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils.timezone import make_aware
@@ -46,6 +47,7 @@ def report_incident(request: HttpRequest) -> HttpResponse:
         return _form_page(request, values, refused.fields)
     except NotFound as missing:
         return _form_page(request, values, {"dataset": str(missing)})
+    messages.info(request, "Your report waits for the owners. You find it, and their answer, under Reported by me.")
     return redirect("incident", incident.pk)
 
 

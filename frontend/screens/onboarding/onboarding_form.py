@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from django.http import QueryDict
 
 from frontend.ui.whole_numbers import parse_whole_number
-from lakehub.catalog.metadata import KeyEvidence, TableMetadata
-from lakehub.catalog.models import DatasetKind
-from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest, UpstreamRequest
+from lakehub.catalog.metadata import TableMetadata
+from lakehub.catalog.models import MAX_COPIES, DatasetKind
+from lakehub.catalog.onboarding.column_proposals import (
+    CHANGE_COLUMNS,
+    PARTITION_COLUMNS,
+    ColumnProposal,
+    propose_columns,
+)
+from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest, UpstreamRequest
+from lakehub.catalog.onboarding.partition_proposal import (
+    SAMPLE_VALUES,
+    form_by_types,
+    newest_meaning,
+    partition_form_or_problem,
+    propose_partition,
+)
+from lakehub.catalog.storages import Storage
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions.form import split_columns
 from quality.domain.slas import TIERS
 
 TEXT_FIELDS = (
@@ -28,6 +45,7 @@ TEXT_FIELDS = (
     "reference_key",
     "cursor_column",
     "partition_column",
+    "partition_form",
     "grain",
     "partition_tz",
     "event_time",
@@ -43,22 +61,28 @@ class OnboardingForm:
 
     values: Mapping[str, str]
     data_centers: tuple[str, ...] = ()
+    copies: tuple[CopyRequest, ...] = ()
+    """By data center, where a copy lies elsewhere than the table."""
     one_to_one: bool = False
     ingested: bool = True
     errors: Mapping[str, str] = field(default_factory=dict)
+    proposed: tuple[ColumnProposal, ...] = ()
+    """What was filled in by the values of the columns."""
+
+
+def proposed_name(table: str) -> str:
+    """A dataset's name for a table: `ops.Flights` is flights, `raw/orders/dt=*/*.parquet` is orders, `readings.parquet` is readings."""
+    named = [part for part in table.split("/") if "*" not in part and "=" not in part]
+    last = named[-1] if named else ""
+    file = re.fullmatch(r"(.+?)\.(?:parquet|csv|tsv|jsonl?|ndjson|avro)(?:\.gz)?", last, re.IGNORECASE)
+    word = file[1] if file else last.rsplit(".", 1)[-1]
+    return re.sub(r"[^a-z0-9_-]+", "_", word.lower()).strip("_-")
 
 
 def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tuple[str, ...]) -> OnboardingForm:
     """What can be proposed from the table: its declared key, and columns whose names say what they are."""
     columns = {column.name: column for column in table.columns}
-    changed = next(
-        (
-            candidate
-            for candidate in ("updated_at", "modified_at", "last_modified", "changed_at")
-            if candidate in columns
-        ),
-        "",
-    )
+    changed = next((candidate for candidate in CHANGE_COLUMNS if candidate in columns), "")
     return OnboardingForm(
         {
             **dict.fromkeys(TEXT_FIELDS, ""),
@@ -69,6 +93,7 @@ def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tup
             "primary_key": ", ".join(table.primary_key),
             "reference_key": changed,
             "cursor_column": changed,
+            "partition_column": next((name for name in PARTITION_COLUMNS if name in columns), ""),
             "grain": Grain.NONE,
             "partition_tz": "UTC",
         },
@@ -78,7 +103,22 @@ def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tup
 
 def form_from_post(posted: QueryDict) -> OnboardingForm:
     values = {name: posted.get(name, "").strip() for name in TEXT_FIELDS}
-    return OnboardingForm(values, tuple(posted.getlist("data_centers")), "one_to_one" in posted, "ingested" in posted)
+    centers = tuple(posted.getlist("data_centers"))
+    return OnboardingForm(
+        values,
+        centers,
+        tuple(_copies_from_post(posted, centers, values["connection"])),
+        "one_to_one" in posted,
+        "ingested" in posted,
+    )
+
+
+def _copies_from_post(posted: QueryDict, centers: Sequence[str], connection: str) -> Iterator[CopyRequest]:
+    """Of the data centers that are chosen, those for which a connection or a table is named."""
+    for center in centers[:MAX_COPIES]:
+        named, table = (posted.get(f"{name}.{center}", "").strip() for name in ("copy_connection", "copy_table"))
+        if named or table:
+            yield CopyRequest(center, named or connection, table or posted.get("table", ""))
 
 
 def application_of(form: OnboardingForm) -> OnboardingRequest:
@@ -92,12 +132,14 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
         connection=values["connection"],
         table=values["table"],
         data_centers=form.data_centers,
+        copies=() if form.ingested else form.copies,
         kind=values["kind"],
         primary_key=split_names(values["primary_key"]),
         record_key=split_names(values["record_key"]),
         reference_key=values["reference_key"],
         cursor_column=values["cursor_column"],
         partition_column=values["partition_column"],
+        partition_form=values["partition_form"],
         grain=values["grain"] or Grain.NONE,
         partition_tz=values["partition_tz"] or "UTC",
         event_time=values["event_time"],
@@ -106,6 +148,59 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
         grace=_grace_period(values["grace_days"], tier),
         description=values["description"],
     )
+
+
+def with_proposed_partition(form: OnboardingForm, table: TableMetadata, source: Storage) -> OnboardingForm:
+    """Grain and form of the partition column, from its type and its newest values; as it was where they say no time."""
+    column, zone = form.values["partition_column"], _zone_of(form)
+    if not column or zone is None or any(name not in table.names for name in split_columns(column)):
+        return form
+    newest = source.newest_values(form.values["table"], split_columns(column), SAMPLE_VALUES)
+    proposed = propose_partition(table, column, newest.values, zone)
+    if proposed is None:
+        return form
+    return replace(form, values={**form.values, "grain": proposed.grain.value, "partition_form": proposed.form})
+
+
+def with_proposed_columns(form: OnboardingForm, table: TableMetadata, source: Storage) -> OnboardingForm:
+    """A partition and an event time where none is named and the values of a column say one; the owner may empty the fields."""
+    zone = _zone_of(form)
+    if zone is None:
+        return form
+    proposals = propose_columns(
+        table,
+        source,
+        form.values["table"],
+        partition=not form.values["partition_column"],
+        event_time=not form.values["event_time"],
+        zone=zone,
+    )
+    values = dict(form.values)
+    for proposed in proposals:
+        values[proposed.field] = proposed.column
+        if proposed.field == "partition_column":
+            values |= {"grain": proposed.grain, "partition_form": proposed.form}
+    return replace(form, values=values, proposed=proposals)
+
+
+def partition_note(form: OnboardingForm, table: TableMetadata, source: Storage) -> str:
+    """What the newest value of the partition column means; empty where that is not known."""
+    column, zone, grain = form.values["partition_column"], _zone_of(form), form.values["grain"]
+    names = split_columns(column)
+    if not names or zone is None or grain not in list(Grain) or any(name not in table.names for name in names):
+        return ""
+    text = form_by_types(table, column, Grain(grain), form.values["partition_form"])
+    read = partition_form_or_problem(column, Grain(grain), zone, text)
+    if isinstance(read, str):
+        return ""
+    return newest_meaning(read, source.newest_values(form.values["table"], names, SAMPLE_VALUES))
+
+
+def _zone_of(form: OnboardingForm) -> ZoneInfo | None:
+    try:
+        return ZoneInfo(form.values["partition_tz"] or "UTC")
+    except (ZoneInfoNotFoundError, ValueError):
+        return None
 
 
 def _grace_period(days: str, tier: int | None) -> timedelta:
@@ -120,9 +215,3 @@ def _grace_period(days: str, tier: int | None) -> timedelta:
 
 def split_names(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
-
-
-def evidence_line(evidence: KeyEvidence) -> str:
-    """`26,112 of 26,115 rows have a key of their own, no nulls`."""
-    nulls = f"{evidence.nulls:,} with a null" if evidence.nulls else "no nulls"
-    return f"{evidence.distinct:,} keys in {evidence.rows:,} rows, {nulls}"

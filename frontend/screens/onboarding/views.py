@@ -19,12 +19,12 @@ from frontend.ui.form_actions import actor_of, errors_as_messages
 from frontend.ui.live import render_live
 from lakehub import wiring
 from lakehub.accounts.models import Team, User
-from lakehub.accounts.permissions import can, teams_where
+from lakehub.accounts.permissions import can, can_in_some_team, is_operator, teams_where
 from lakehub.catalog.metadata import MetadataUnavailable, TableMetadata
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.request_permissions import require_onboarding
-from lakehub.catalog.storages import Storage, table_hint
+from lakehub.catalog.storages import Storage, empty_hint, table_hint
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions import Grain
 from quality.domain.slas import TIERS
@@ -47,10 +47,11 @@ def onboarding(request: HttpRequest) -> HttpResponse:
         table = source.describe(request.GET["table"])
     except MetadataUnavailable as problem:
         return _source_step(request, teams, connection, problem=str(problem))
-    name = request.GET["table"].rsplit(".", 1)[-1].lower()
+    name = form.proposed_name(request.GET["table"])
     centers = tuple(DataCenter.objects.values_list("name", flat=True))
     blank = form.prefilled_form(table, name, teams[0].name if teams else "", centers)
     blank = replace(blank, values={**blank.values, "connection": connection.name, "table": request.GET["table"]})
+    blank = _with_proposed_columns(_with_proposed_partition(blank, table, source), table, source)
     return _keys_step(request, teams, blank, table, source)
 
 
@@ -74,7 +75,7 @@ def onboarding_created(request: HttpRequest, name: str) -> HttpResponse:
         "tried": bool(tried),
         "paged": sum(len(panel.backtest.pages) for panel in tried.values() if panel.backtest),
         "skipped": list(dataset.skipped_checks.order_by("check_name")),
-        "running": list(live_runs(dataset)),
+        "running": live_runs(dataset, now=now),
     }
     return render_live(request, "screens/onboarding/templates/created_page.html", context, FRAGMENTS)
 
@@ -83,7 +84,10 @@ def _onboard(request: HttpRequest, teams: list[Team]) -> HttpResponse:
     draft = form.form_from_post(request.POST)
     if not teams:
         raise PermissionDenied("To onboard a dataset you need to be owner or admin of a team.")
-    require_onboarding(request.user, team=draft.values["team"], connection=draft.values["connection"])
+    named = (draft.values["connection"], *(copy.connection for copy in draft.copies))
+    require_onboarding(request.user, team=draft.values["team"], connections=named)
+    if "propose" in request.POST:
+        return _propose_partition(request, teams, draft)
     try:
         done = onboard_dataset(form.application_of(draft), actor=request.user.get_username(), now=wiring.clock.now())
     except Refused as refused:
@@ -95,21 +99,48 @@ def _onboard(request: HttpRequest, teams: list[Team]) -> HttpResponse:
     except Conflict as conflict:
         return _keys_step_with_errors(request, teams, replace(draft, errors={"name": str(conflict)}))
     if done.evidence is not None:
-        messages.info(request, f"Primary key: {form.evidence_line(done.evidence)}.")
+        messages.info(request, f"Primary key: {done.evidence.sentence}.")
+    for proposed in done.proposals:
+        messages.info(request, proposed.sentence)
     return redirect("onboarding-made", done.dataset.name)
+
+
+def _propose_partition(request: HttpRequest, teams: list[Team], draft: form.OnboardingForm) -> HttpResponse:
+    """The form with grain and form of the partition column as the data says them; nothing is onboarded."""
+    table, source = _table_of(draft, teams)
+    if table is not None and source is not None:
+        draft = _with_proposed_partition(draft, table, source)
+    return _keys_step(request, teams, draft, table, source)
+
+
+def _with_proposed_partition(draft: form.OnboardingForm, table: TableMetadata, source: Storage) -> form.OnboardingForm:
+    try:
+        return form.with_proposed_partition(draft, table, source)
+    except MetadataUnavailable:
+        return draft  # checked again when it is onboarded, and the reason is told then
+
+
+def _with_proposed_columns(draft: form.OnboardingForm, table: TableMetadata, source: Storage) -> form.OnboardingForm:
+    try:
+        return form.with_proposed_columns(draft, table, source)
+    except MetadataUnavailable:
+        return draft
 
 
 def _keys_step_with_errors(request: HttpRequest, teams: list[Team], draft: form.OnboardingForm) -> HttpResponse:
     """The form as it was typed, with what is wrong by field. Status 422: nothing was written."""
+    return _keys_step(request, teams, draft, *_table_of(draft, teams), status=422)
+
+
+def _table_of(draft: form.OnboardingForm, teams: list[Team]) -> tuple[TableMetadata | None, Storage | None]:
     connection = Connection.objects.filter(name=draft.values["connection"], team__in=teams).first()
-    table, source = None, None
-    if connection is not None:
-        try:
-            source = connection.storage
-            table = source.describe(draft.values["table"])
-        except MetadataUnavailable:
-            table = None  # the field `table` says it already
-    return _keys_step(request, teams, draft, table, source, status=422)
+    if connection is None:
+        return None, None
+    try:
+        source = connection.storage
+        return source.describe(draft.values["table"]), source
+    except MetadataUnavailable:
+        return None, None  # the field `table` says it already
 
 
 def _source_step(
@@ -122,7 +153,11 @@ def _source_step(
         "connection": connection,
         "tables": tables,
         "table_hint": table_hint(connection.plugin) if connection else "",
+        "empty_hint": empty_hint(connection.plugin) if connection else "",
         "problem": problem,
+        "may_operate": is_operator(request.user),
+        "may_connect": can_in_some_team(request.user, "connect"),
+        "any_data_center": DataCenter.objects.exists(),
     }
     return render(request, "screens/onboarding/templates/source.html", context)
 
@@ -140,14 +175,22 @@ def _keys_step(
         "teams": teams,
         "table": table,
         "evidence": _key_evidence(source, draft, table),
+        "partition_note": _partition_note(source, draft, table),
         "tiers": list(TIERS),
         "promises": list(TIERS.items()),
         "kinds": DatasetKind.choices,
         "grains": [grain.value for grain in Grain],
-        "data_centers": DataCenter.objects.all(),
+        "copy_places": _copy_places(draft),
+        "connections": Connection.objects.filter(team__in=teams),
         "datasets": Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True),
     }
     return render(request, "screens/onboarding/templates/keys.html", context, status=status)
+
+
+def _copy_places(draft: form.OnboardingForm) -> list[dict[str, Any]]:
+    """Each data center, with where its copy lies as far as the form says."""
+    copies = {copy.data_center: copy for copy in draft.copies}
+    return [{"data_center": center, "copy": copies.get(center.name)} for center in DataCenter.objects.all()]
 
 
 def _key_evidence(source: Storage | None, draft: form.OnboardingForm, table: TableMetadata | None) -> str:
@@ -156,7 +199,16 @@ def _key_evidence(source: Storage | None, draft: form.OnboardingForm, table: Tab
     if source is None or table is None or not key or any(column not in table.names for column in key):
         return ""
     try:
-        return form.evidence_line(source.key_evidence(draft.values["table"], key))
+        return source.key_evidence(draft.values["table"], key).sentence
+    except MetadataUnavailable as problem:
+        return str(problem)
+
+
+def _partition_note(source: Storage | None, draft: form.OnboardingForm, table: TableMetadata | None) -> str:
+    if source is None or table is None:
+        return ""
+    try:
+        return form.partition_note(draft, table, source)
     except MetadataUnavailable as problem:
         return str(problem)
 

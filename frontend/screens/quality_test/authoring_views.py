@@ -22,6 +22,7 @@ from lakehub.accounts.audit import audit_log
 from lakehub.accounts.permissions import require
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
+from lakehub.kernel.partitions.form import split_columns
 from quality.generation.custom_tests import write_custom_test
 from quality.models import QualityTest
 
@@ -122,7 +123,9 @@ def _backtest(request: HttpRequest, dataset: Dataset, draft: QualityTestForm) ->
 def _examples_for(dataset: Dataset) -> list[tuple[str, str]]:
     """In the columns of the dataset: one that may be empty, one with numbers, its key."""
     others = [
-        column for column in dataset.columns if column["name"] not in (*dataset.primary_key, dataset.partition_column)
+        column
+        for column in dataset.columns
+        if column["name"] not in (*dataset.primary_key, *split_columns(dataset.partition_column))
     ]
     others = sorted(others, key=lambda column: not column.get("nullable", True)) or [
         {"name": "column", "type": "integer"}

@@ -13,19 +13,23 @@ from frontend.components.dataset_frame import find_dataset
 from frontend.components.quality_test_rows import QualityTestRow, rows_of_tests
 from frontend.results import history_plot
 from frontend.results.backtest_panel import BacktestPanel, backtest_panel
+from frontend.results.differences_csv import UnitDifferences, differences_csv
 from frontend.results.reasons import partition_label_of
+from frontend.results.result_details import result_details
 from frontend.screens.quality_test import queries
 from frontend.screens.quality_test.csv_export import results_as_csv
 from frontend.screens.quality_test.expression_check import measures_and_parameters
+from frontend.screens.quality_test.failing_rows import failing_rows_csv, failing_rows_of_test
 from frontend.ui.form_actions import actor_of
 from frontend.ui.whole_numbers import parse_whole_number
 from incidents.domain.incident.health import worst_state
 from incidents.record.health import health_of
 from lakehub import wiring
-from lakehub.accounts.permissions import can
+from lakehub.accounts.permissions import can, require
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.suggest import did_you_mean
+from quality.execution.row_rights import RowRights
 from quality.generation.version_history import version_history as history_of
 from quality.models import QualityTest
 
@@ -39,13 +43,15 @@ def quality_test_page(request: HttpRequest, name: str, key: str) -> HttpResponse
     rows = rows_of_tests(dataset, [test], health, now=now)
     bad, bad_units = queries.units_not_passing(test, dataset, now=now)
     measures, parameters = measures_and_parameters(test.version.flattened) if test.version else ((), [])
+    opened = _opened_copy(request, dataset, rows, now)
     context = {
         "now": now,
         "dataset": dataset,
         "test": test,
+        "failing_rows": failing_rows_of_test(request, dataset, test, opened["row"].copy if opened else None),
         "state": "none" if test.retired_at else worst_state(row.state for row in rows),
         "rows": rows,
-        "opened": _opened_copy(request, dataset, rows, now),
+        "opened": opened,
         "bad": bad,
         "bad_units": bad_units,
         "versions": history_of(test)[:MAX_VERSIONS],
@@ -70,6 +76,23 @@ def results_csv(request: HttpRequest, name: str, key: str) -> StreamingHttpRespo
     dataset, test = find_test(name, key)
     outcome, copy = _result_filter(request, dataset)
     return results_as_csv(queries.results_of_test(test, copy, outcome), dataset, f"{name}.{key}")
+
+
+def rows_csv(request: HttpRequest, name: str, key: str, unit: int) -> StreamingHttpResponse:
+    """The rows of one data range that fail the test."""
+    return failing_rows_csv(request, *find_test(name, key), unit)
+
+
+def differing_records_csv(request: HttpRequest, name: str, key: str, unit: int) -> StreamingHttpResponse:
+    """The records of one data range that the last run named as different, for who may see rows, as on the page."""
+    dataset, test = find_test(name, key)
+    require(actor_of(request), "see rows", dataset.team)
+    tested = test.units.select_related("copy__data_center", "copy__dataset", "test__dataset").filter(pk=unit).first()
+    may_see = tested is not None and RowRights(actor_of(request)).may_see(dataset, tested.detail)
+    records = result_details(tested).records.differences if tested and may_see else ()
+    if tested is None or not records:
+        raise Http404(f"{name} has no records there in which `{key}` found a difference.")
+    return differences_csv([UnitDifferences(tested, tested.latest_at, records)], f"{name}.{key}.differences")
 
 
 def find_test(name: str, key: str) -> tuple[Dataset, QualityTest]:

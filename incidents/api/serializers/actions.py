@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from incidents.models import Backfill, RootCause
+from lakehub.http.instants import InstantField
 
 
 class ActionSerializer(serializers.Serializer[dict[str, Any]]):
@@ -16,7 +17,7 @@ class ActionSerializer(serializers.Serializer[dict[str, Any]]):
 
 
 class AnnotateSerializer(ActionSerializer):
-    eta = serializers.DateTimeField(required=False, allow_null=True)
+    eta = InstantField(required=False, allow_null=True)
     root_cause = serializers.CharField(
         required=False,
         allow_blank=True,
@@ -44,7 +45,7 @@ class AssignSerializer(ActionSerializer):
 class SnoozeSerializer(ActionSerializer):
     """What ends it, whichever comes first; at least one of them."""
 
-    until = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    until = InstantField(required=False, allow_null=True, default=None)
     until_worse = serializers.BooleanField(
         required=False, default=False, help_text="More data fails, or it matters more."
     )
@@ -87,7 +88,7 @@ class ReportSerializer(serializers.Serializer[dict[str, Any]]):
     to = serializers.CharField(max_length=40)
     dc = serializers.CharField(max_length=63, required=False, default="", allow_blank=True)
     text = serializers.CharField(max_length=5000)
-    occurred_at = serializers.DateTimeField(required=False, allow_null=True, default=None)
+    occurred_at = InstantField(required=False, allow_null=True, default=None)
 
     def get_fields(self) -> dict[str, Any]:
         return {**super().get_fields(), "from": serializers.CharField(max_length=40)}

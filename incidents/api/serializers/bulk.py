@@ -7,6 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from incidents.lifecycle.bulk.apply import ACTION_TYPES, MAX_INCIDENTS, BulkReport, SkippedIncident
+from lakehub.http.instants import InstantField
 
 
 class TogetherSerializer(serializers.Serializer[dict[str, Any]]):
@@ -16,7 +17,7 @@ class TogetherSerializer(serializers.Serializer[dict[str, Any]]):
     incidents = serializers.ListField(
         child=serializers.IntegerField(min_value=1, max_value=2**63 - 1), allow_empty=False, max_length=MAX_INCIDENTS
     )
-    until = serializers.DateTimeField(
+    until = InstantField(
         required=False, allow_null=True, default=None, help_text="Of a snooze, as the next two: at least one."
     )
     until_worse = serializers.BooleanField(required=False, default=False)

@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from incidents.models import Subscription
 from incidents.record.downstream_impact import AffectedConsumer, DownstreamDataset
+from incidents.record.evidence import Evidence
 
 
 class SubscriptionSerializer(serializers.ModelSerializer[Subscription]):
@@ -40,3 +41,19 @@ class ConsumerSerializer(serializers.Serializer[AffectedConsumer]):
 class ImpactSerializer(serializers.Serializer[dict[str, Any]]):
     downstream = ReachedSerializer(many=True)
     consumers = ConsumerSerializer(many=True)
+
+
+class EvidenceSerializer(serializers.Serializer[Evidence]):
+    """The last failing run over one range. Values of records are as the test read them."""
+
+    test = serializers.CharField(source="span.unit.test.key")
+    data_center = serializers.CharField(source="span.copy.data_center.name")
+    start = serializers.DateTimeField(source="span.start")
+    end = serializers.DateTimeField(source="span.end")
+    read_at = serializers.DateTimeField()
+    observed = serializers.FloatField(allow_null=True)
+    threshold = serializers.CharField()
+    missing = serializers.ListField(
+        child=serializers.DictField(child=serializers.JSONField(allow_null=True)), help_text="Records named as missing."
+    )
+    detail = serializers.DictField(child=serializers.JSONField(allow_null=True), help_text="All that the run saw.")

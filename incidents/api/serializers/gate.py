@@ -24,6 +24,10 @@ class CauseSerializer(serializers.Serializer[Cause]):
     category = serializers.CharField()
     incident = serializers.IntegerField(allow_null=True)
     eta = serializers.DateTimeField(allow_null=True)
+    changed_at = serializers.DateTimeField(
+        allow_null=True, help_text="When the data was last changed, where it has not passed since."
+    )
+    retest_due_at = serializers.DateTimeField(allow_null=True, help_text="When it is tested again because of that.")
     ranges = RangeSerializer(many=True)
     blocks = serializers.BooleanField()
 
@@ -92,6 +96,8 @@ def _cause_json(cause: Cause, *, blocks: bool) -> dict[str, Any]:
         "category": cause.category,
         "incident": cause.incident,
         "eta": _instant_text(cause.eta),
+        "changed_at": _instant_text(cause.changed_at),
+        "retest_due_at": _instant_text(cause.retest_due_at),
         "ranges": [_range_json(piece) for piece in cause.ranges],
         "blocks": blocks,
     }

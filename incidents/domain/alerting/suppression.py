@@ -136,7 +136,7 @@ def find_suppressor(subject: MessageSubject, stale: Iterable[Suppressor]) -> Sup
     explains = (
         late for late in stale if late.category in subject.suppressing_categories and late.copy in subject.copies
     )
-    return next((late for late in explains if _overlaps_any(late.data, subject.affected)), None)
+    return next((late for late in explains if _covers_or_meets(late, subject.affected)), None)
 
 
 def decide_sending(
@@ -170,5 +170,8 @@ def _retested_since(subject: MessageSubject, instant: datetime) -> bool:
     return subject.retested_at is not None and subject.retested_at >= instant
 
 
-def _overlaps_any(data: Interval, ranges: Iterable[Interval]) -> bool:
-    return any(data.overlaps(other) for other in ranges)
+def _covers_or_meets(suppressor: Suppressor, affected: Iterable[Interval]) -> bool:
+    """Late data explains what lies after its front, and not a hole before it: that is told at once."""
+    if suppressor.category == FRESHNESS:
+        return all(suppressor.data.covers(data) for data in affected)
+    return any(suppressor.data.overlaps(data) for data in affected)

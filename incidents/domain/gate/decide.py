@@ -15,10 +15,11 @@ from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
 from incidents.domain.gate.partition_coverage import PartitionCoverage, coverage_of, split_at
-from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, clip_to, subtract, union
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, clip_to, subtract, union
 from lakehub.kernel.outcome import Verdict, worst_verdict
-from lakehub.kernel.partitions import Grain, partitions_within
+from lakehub.kernel.partitions import Grain, floor_to_bucket, partitions_within
 from quality.domain.timeliness.production_calendar import ProductionCalendar
+from quality.domain.verdicts.unit_verdict import VerdictReason
 
 DEFAULT_RETRY_AFTER = timedelta(minutes=5)
 """When nothing known says when a blocker may go."""
@@ -31,13 +32,18 @@ NO_TESTS = "no_tests"
 IN_GRACE = "in_grace"
 REPORTED = "reported"
 REPORT_WAITS = "report_waits"
-NOT_EXPECTED = "not_expected"
+NOT_EXPECTED = VerdictReason.NOT_EXPECTED.value
 """The calendar of the dataset says that nothing is produced there, and it is known that nothing was written: nothing is missing."""
 PASSING = "passing"
+CHANGED = "changed"
+"""It passed, a commit has touched it since, and the retest is not overdue yet."""
 
 
 class UnitState(NamedTuple):
-    """One unit as judged now. `is_failing`: it fails, sustained or not. `next_run_at`: its next rerun."""
+    """One unit as judged now. `is_failing`: it fails, sustained or not. `next_run_at`: its next rerun.
+
+    `has_verdict`: it passed or failed at some time. What never did is UNKNOWN.
+    """
 
     data: Interval
     verdict: Verdict
@@ -46,6 +52,10 @@ class UnitState(NamedTuple):
     next_run_at: datetime | None = None
     incident: int | None = None
     eta: datetime | None = None
+    changed_at: datetime | None = None
+    """When the latest commit touched it that no PASS has read yet."""
+    retest_due_at: datetime | None = None
+    has_verdict: bool = True
 
 
 @dataclass(frozen=True)
@@ -58,6 +68,9 @@ class PartitionTest:
     units: tuple[UnitState, ...] = ()
     covers_from: datetime = BEGINNING
     """It looks back, and says nothing of the partitions before this one: there is too little past."""
+    added_at: datetime = BEGINNING
+    """It was added to a dataset that was monitored already: of partitions that were over by then, it gates those that it has
+    judged, so that a new rule does not block the past."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +80,12 @@ class WholeTest:
     key: str
     category: str
     unit: UnitState | None = None
+    is_added: bool = False
+    """To a dataset that was monitored already: it gates once it has judged the table."""
+
+    @property
+    def is_gating(self) -> bool:
+        return not self.is_added or (self.unit is not None and self.unit.has_verdict)
 
 
 @dataclass(frozen=True)
@@ -132,6 +151,9 @@ class Cause(NamedTuple):
     incident: int | None = None
     changes_at: datetime | None = None
     eta: datetime | None = None
+    changed_at: datetime | None = None
+    """The data was changed then, and what is said of it is older."""
+    retest_due_at: datetime | None = None
 
 
 STRICT_BLOCKS = frozenset({Verdict.FAIL, Verdict.UNKNOWN, Verdict.WARN})
@@ -218,19 +240,21 @@ def _is_not_overridden(cause: Cause, data_range: Interval, excused: list[Interva
 
 
 def _retry_at(blockers: tuple[Cause, ...], now: datetime) -> datetime:
-    """The earliest of recovery, rerun and due time. A recovery promised for a time that has passed says nothing."""
-    promised = [cause.eta for cause in blockers if cause.eta is not None and cause.eta > now]
-    planned = [cause.changes_at for cause in blockers if cause.changes_at is not None]
-    return min(promised + planned, default=now + DEFAULT_RETRY_AFTER)
+    """The earliest recovery, rerun or due time that is still to come: one that has passed says nothing."""
+    instants = (at for cause in blockers for at in (cause.eta, cause.changes_at) if at is not None and at > now)
+    return min(instants, default=now + DEFAULT_RETRY_AFTER)
 
 
 # Causes
 
 
 def _causes(data_range: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
-    silent, _ = split_at(data_range, min(map(_covers_from, copy.tests), default=FOREVER))
-    if silent is not None:
-        yield Cause(Verdict.UNKNOWN, NO_TESTS, (silent,))
+    silent: tuple[Interval, ...] = (data_range,)
+    for test in copy.tests:
+        if silent:
+            silent = subtract(silent, _covered_by(test, copy))
+    if silent:
+        yield Cause(Verdict.UNKNOWN, NO_TESTS, silent)
     for test in copy.tests:
         for cause in _merge_causes(_causes_of_test(test, data_range, copy, now)):
             yield _with_grace(cause._replace(test=test.key, category=test.category), copy, now)
@@ -239,16 +263,29 @@ def _causes(data_range: Interval, copy: CopyState, now: datetime) -> Iterator[Ca
             yield _report_cause(report)
 
 
-def _covers_from(test: GatingTest) -> datetime:
-    """Findings say what is wrong, never that all is well."""
+def _covered_by(test: GatingTest, copy: CopyState) -> tuple[Interval, ...]:
+    """Of what it says that all is well where it is. Findings say what is wrong, never that."""
     if isinstance(test, FindingTest):
-        return FOREVER
-    return test.covers_from if isinstance(test, PartitionTest) else BEGINNING
+        return ()
+    if isinstance(test, WholeTest):
+        return (EVERYTHING,) if test.is_gating else ()
+    if isinstance(test, FreshnessTest) or (test.covers_from == BEGINNING and test.added_at == BEGINNING):
+        return (EVERYTHING,)
+    since = max(test.covers_from, _younger_from(test, copy))
+    judged = (unit.data for unit in test.units if unit.has_verdict and unit.data.start >= test.covers_from)
+    return (*((Interval(since, FOREVER),) if since < FOREVER else ()), *judged)
+
+
+def _younger_from(test: PartitionTest, copy: CopyState) -> datetime:
+    """Where the first partition begins that ended after the test was added. One piece never ends."""
+    if test.added_at == BEGINNING:
+        return BEGINNING
+    return FOREVER if copy.grain is Grain.NONE else floor_to_bucket(test.added_at, copy.grain, copy.zone)
 
 
 def _causes_of_test(test: GatingTest, data_range: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
     if isinstance(test, WholeTest):
-        return iter((_unit_cause(test.unit, data_range),))
+        return iter((_unit_cause(test.unit, data_range),) if test.is_gating else ())
     if isinstance(test, FreshnessTest):
         return _freshness_causes(test, data_range, copy, now)
     if isinstance(test, FindingTest):
@@ -271,21 +308,35 @@ def _report_cause(report: ReportFacts) -> Cause:
 def _unit_cause(unit: UnitState | None, data: Interval) -> Cause:
     if unit is None:
         return Cause(Verdict.UNKNOWN, NEVER_TESTED, (data,))
-    return Cause(unit.verdict, unit.reason, (data,), incident=unit.incident, changes_at=unit.next_run_at, eta=unit.eta)
+    return Cause(
+        unit.verdict,
+        unit.reason,
+        (data,),
+        incident=unit.incident,
+        changes_at=unit.next_run_at,
+        eta=unit.eta,
+        changed_at=unit.changed_at,
+        retest_due_at=unit.retest_due_at,
+    )
 
 
 def _partition_causes(test: PartitionTest, data_range: Interval, copy: CopyState, now: datetime) -> Iterator[Cause]:
     zones = _coverage(data_range, copy, test.due_after, now)
-    meeting = [unit for unit in test.units if unit.data.overlaps(data_range)]
+    younger_from = _younger_from(test, copy)
+    meeting = [
+        unit
+        for unit in test.units
+        if unit.data.overlaps(data_range) and (unit.has_verdict or unit.data.start >= younger_from)
+    ]
     yield from _unmonitored(zones)
     yield from _not_due(zones, except_for=(unit.data for unit in meeting if unit.is_failing))
     for unit in meeting:
         if unit.data.end > zones.monitored_from and (unit.is_failing or unit.data.start < zones.due_to):
             yield _unit_cause(unit, unit.data)
     tested_ranges = [unit.data for unit in meeting]
+    silent_to = max(test.covers_from, younger_from)
     untested = subtract(
-        zones.due,
-        tested_ranges if test.covers_from == BEGINNING else [Interval(BEGINNING, test.covers_from), *tested_ranges],
+        zones.due, tested_ranges if silent_to == BEGINNING else [Interval(BEGINNING, silent_to), *tested_ranges]
     )
     not_expected = tuple(_not_expected(untested, copy))
     if not_expected:
@@ -349,6 +400,8 @@ def _merge_group(group: Sequence[Cause]) -> Cause:
         ranges=union(piece for cause in group for piece in cause.ranges),
         changes_at=min((cause.changes_at for cause in group if cause.changes_at is not None), default=None),
         eta=min((cause.eta for cause in group if cause.eta is not None), default=None),
+        changed_at=max((cause.changed_at for cause in group if cause.changed_at is not None), default=None),
+        retest_due_at=min((cause.retest_due_at for cause in group if cause.retest_due_at is not None), default=None),
     )
 
 

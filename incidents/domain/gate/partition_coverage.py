@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, subtract
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, later, subtract
 from lakehub.kernel.partitions import Grain, floor_to_bucket, partition_at
 
 
@@ -33,12 +33,12 @@ class PartitionCoverage:
         return (Interval(start, end),) if start < end else ()
 
     def not_due(self, except_for: Iterable[Interval] = ()) -> tuple[Interval, ...]:
-        _, later = split_at(self.data_range, max(self.due_to, self.monitored_from))
-        return () if later is None else subtract((later,), except_for)
+        _, waiting = split_at(self.data_range, max(self.due_to, self.monitored_from))
+        return () if waiting is None else subtract((waiting,), except_for)
 
     def due_at(self, data: Interval) -> datetime:
         """When the first partition of `data` must be whole."""
-        return partition_at(data.start, self.grain, self.zone).end + self.due_after
+        return later(partition_at(data.start, self.grain, self.zone).end, self.due_after)
 
 
 @lru_cache(maxsize=64)

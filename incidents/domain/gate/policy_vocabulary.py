@@ -18,6 +18,7 @@ KNOWN_REASONS = sorted(
         decide.NO_TESTS,
         decide.NOT_EXPECTED,
         decide.IN_GRACE,
+        decide.CHANGED,
         decide.REPORTED,
         decide.REPORT_WAITS,
     }

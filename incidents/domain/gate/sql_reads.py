@@ -20,6 +20,7 @@ from sqlglot.errors import SqlglotError
 from incidents.domain.gate.sql_times import QueryClock, TimeColumn, column_bounds
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, union
 from lakehub.kernel.partitions import Grain, floor_to_bucket, partition_at
+from lakehub.kernel.partitions.form import PartitionForm
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.user_sql import PARSER_ERRORS
 
@@ -47,6 +48,10 @@ class TableShape:
     zone: ZoneInfo
     event_time: str = ""
     columns: frozenset[str] | None = None
+    form: PartitionForm | None = None
+    """None: the partition column holds the names of partitions."""
+    lake_column: str = ""
+    """Of a table in the lake that Lakehub partitions itself, the column with the names of partitions."""
 
 
 @dataclass(frozen=True)
@@ -206,9 +211,19 @@ def _is_renamed_or_pivoted(table: exp.Table) -> bool:
 
 def _columns(shape: TableShape) -> Iterator[TimeColumn]:
     if shape.partition_column and shape.grain is not Grain.NONE:
-        yield TimeColumn(shape.partition_column.lower(), shape.zone, shape.grain)
+        yield _partition_column(shape, shape.form)
+        if shape.lake_column:
+            yield TimeColumn(shape.lake_column.lower(), shape.zone, shape.grain)
     if shape.event_time and shape.event_time.lower() != shape.partition_column.lower():
         yield TimeColumn(shape.event_time.lower(), shape.zone)
+
+
+def _partition_column(shape: TableShape, form: PartitionForm | None) -> TimeColumn:
+    """One of times is like any other column of times: a row lies in the partition of its own time."""
+    name = shape.partition_column.lower()
+    if form is not None and form.is_time:
+        return TimeColumn(name, shape.zone)
+    return TimeColumn(name, shape.zone, shape.grain, None if form is None or form.is_named else form)
 
 
 def _conditions(table: exp.Table, select: exp.Select) -> Iterator[exp.Expr]:

@@ -16,6 +16,7 @@ from sqlglot import exp
 
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, union
 from lakehub.kernel.partitions import Grain, parse_partition_name, partition_at, partition_name
+from lakehub.kernel.partitions.form import EPOCHS, PartitionForm
 
 _MAX_EAST_OFFSET, _MAX_WEST_OFFSET = timedelta(hours=14), timedelta(hours=12)
 """How far zones lie ahead of UTC, and behind it."""
@@ -53,6 +54,8 @@ class TimeColumn:
     name: str
     zone: ZoneInfo
     grain: Grain = Grain.NONE
+    form: PartitionForm | None = None
+    """How it says partitions, where it does not hold their names: by a pattern, or as a number."""
 
     @property
     def names_partitions(self) -> bool:
@@ -113,7 +116,16 @@ class _Bounds:
         return ranges if ranges != UNBOUNDED else self._range(_MIRRORED[kind], node.expression, node.this)
 
     def _range(self, kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Ranges:
-        """`left` is the column, perhaps cut off to a unit; `right` the constant."""
+        """`left` is the column, perhaps cut off to a unit; `right` the constant. What is no time, or lies near the ends
+        of all times, bounds nothing."""
+        try:
+            return self._range_in_time(kind, left, right)
+        except (OverflowError, ValueError):
+            return UNBOUNDED
+
+    def _range_in_time(self, kind: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Ranges:
+        if self._column.form is not None:
+            return self._by_form(kind, left, right, self._column.form)
         wrapped = self._unwrapped(left)
         if wrapped is None:
             return UNBOUNDED
@@ -128,6 +140,22 @@ class _Bounds:
                 return UNBOUNDED  # texts compare letter by letter
             return self._by_name(kind, moment, width)
         return _interval(*_ends(kind, moment.earliest, moment.latest, width))
+
+    def _by_form(self, kind: type[exp.Expr], left: exp.Expr, right: exp.Expr, form: PartitionForm) -> Ranges:
+        """The bare column, compared with a constant that is written just as its values are: texts compare letter by letter."""
+        constant = right.unnest()
+        if not self._is_own(left.unnest()) or not isinstance(constant, exp.Literal):
+            return UNBOUNDED
+        is_number = not constant.is_string
+        keeps_order = form.text in EPOCHS if is_number else form.is_ordered
+        keeps_order |= is_number and form.is_ordered and constant.this.isdecimal()
+        if kind not in (exp.EQ, exp.NullSafeEQ) and not keeps_order:
+            return UNBOUNDED
+        first = form.parse(constant.this)
+        last = partition_at(first.end, form.grain, form.zone)
+        if form.value_of(last) != constant.this:  # an hour that comes twice is written once
+            last = first
+        return self._by_name(kind, _Moment(first.start, last.start, is_name=True), timedelta())
 
     def _by_name(self, kind: type[exp.Expr], moment: _Moment, width: timedelta) -> Ranges:
         """A partition stands for all that is in it."""

@@ -14,6 +14,7 @@ class Resolution(StrEnum):
     REJECTED = "rejected"
     MERGED = "merged"
     OFFBOARDED = "offboarded"
+    COPY_REMOVED = "copy_removed"
 
 
 class FalsePositive(StrEnum):

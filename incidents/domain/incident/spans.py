@@ -1,4 +1,4 @@
-"""Spans and the incidents made of them: where a new failure goes, what is affected, how long it lived.
+"""Spans and the incidents made of them: what is affected, how long it lived.
 
 A span is one unit failing: from the first failure to the PASS or the waiver that ended it. An incident is the spans of
 one dataset and category that belong together; what it affects is the union of their ranges, not the hull, so that a
@@ -9,14 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from zoneinfo import ZoneInfo
+from datetime import datetime
 
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import FOREVER, Interval, union
-from lakehub.kernel.partitions import Grain, expanded_by_grain
-
-REOPEN_WITHIN = timedelta(hours=24)
 
 
 @dataclass(frozen=True)
@@ -64,70 +60,6 @@ class Incident:
 
     def holds(self, unit: int) -> bool:
         return any(span.unit == unit for span in self.spans)
-
-
-# Where a new span goes
-
-
-@dataclass(frozen=True)
-class JoinIncident:
-    """It belongs to this open incident."""
-
-    incident: int
-
-
-@dataclass(frozen=True)
-class ReopenIncident:
-    """The same unit came back: this incident goes on."""
-
-    incident: int
-
-
-@dataclass(frozen=True)
-class OpenIncident:
-    """It is news: a new incident."""
-
-
-@dataclass(frozen=True)
-class AlreadyActive:
-    """The unit is active in this incident already: nothing to do."""
-
-    incident: int
-
-
-Placement = JoinIncident | ReopenIncident | OpenIncident | AlreadyActive
-
-
-def place_span(span: Span, incidents: Iterable[Incident], *, grain: Grain, zone: ZoneInfo, now: datetime) -> Placement:
-    """Where the new `span` goes, among the incidents of its dataset and category (others must not be given).
-
-    The earliest open one whose active ranges, grown by one grain, touch the span's; else the latest that held the same
-    unit, was not forced and was resolved less than 24 hours ago; else a new one.
-    """
-    by_age = sorted(incidents, key=lambda incident: (incident.opened_at, incident.id))
-    for incident in by_age:
-        if incident.is_open and any(other.unit == span.unit for other in incident.active):
-            return AlreadyActive(incident.id)
-    for incident in by_age:
-        if incident.is_open and _reaches(incident, span.data, grain, zone):
-            return JoinIncident(incident.id)
-    for incident in reversed(by_age):
-        if _may_reopen(incident, span.unit, now):
-            return ReopenIncident(incident.id)
-    return OpenIncident()
-
-
-def _reaches(incident: Incident, data: Interval, grain: Grain, zone: ZoneInfo) -> bool:
-    return any(expanded_by_grain(span.data, grain, zone).touches(data) for span in incident.active)
-
-
-def _may_reopen(incident: Incident, unit: int, now: datetime) -> bool:
-    return (
-        incident.resolved_at is not None
-        and not incident.forced
-        and now - incident.resolved_at < REOPEN_WITHIN
-        and incident.holds(unit)
-    )
 
 
 # What it means

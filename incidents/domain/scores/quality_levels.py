@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from incidents.domain.scores.tally import Pair, Pieces, Tally, ratio, total_length, union_of_pairs
+from incidents.domain.scores.tally import Pair, Pieces, Tally, Window, ratio, total_length, union_of_pairs
 from lakehub.kernel.interval import Interval
 
 
@@ -31,13 +31,17 @@ class DataLevel:
         return None if share is None else 1 - share
 
 
-def data_level(tallies: Iterable[Tally], window: Interval, *, monitored_from: datetime) -> DataLevel:
-    """One dataset: its tallies, one a category, within the window and after `monitored_from`. What overlaps counts once."""
-    start = max(window.start, monitored_from)
-    if start >= window.end:
+def monitored_pieces(window: Window, dataset: int, monitored_from: datetime | None) -> Sequence[Pair]:
+    """The time of the window that counts: from `monitored_from` on, and in no grace period."""
+    return () if monitored_from is None else window.pieces(dataset, monitored_from, None)
+
+
+def data_level(tallies: Iterable[Tally], monitored: Sequence[Pair]) -> DataLevel:
+    """One dataset: its tallies, one a category, within the time that counts. What overlaps counts once."""
+    if not monitored:
         return DataLevel()
-    monitored = Interval(start, window.end)
-    return DataLevel(total_length(bad_intervals(tallies, monitored)), monitored.length)
+    whole = Interval(monitored[0][0], monitored[-1][1])
+    return DataLevel(total_length(bad_intervals(tallies, whole)), total_length(monitored))
 
 
 def bad_intervals(tallies: Iterable[Tally], within: Interval) -> Pieces:

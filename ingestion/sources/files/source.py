@@ -5,22 +5,26 @@ A file that is new, or has another size or time than when it was read, is read w
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 from pyarrow import fs
 
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.schema import Schema, evolve_schema
+from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
 from ingestion.sources import Chunk, SourceConfig, SourceError, SourceReading
 from ingestion.sources.files.formats import FORMATS, Format
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
+
+_NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class FilesSource:
@@ -34,13 +38,27 @@ class FilesSource:
         for name in self._require_files():
             with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
                 merged = evolve_schema(merged, _format(name).schema(file)).target
+            added = [column for column in _folder_values(name) if column not in merged.names]
+            merged = Schema((*merged, *(SchemaColumn(column, "string") for column in added)))
         return merged
 
     def snapshot(
         self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
     ) -> SourceReading:
         self.schema().require(only or (), f"`{self._config.object}`")
-        return self._reading(self._require_files(), only or {})
+        files = self._require_files()
+        reading = self._reading(files, only or {})
+        return reading if only else replace(reading, total=lambda: self._count_rows(files))
+
+    def _count_rows(self, files: Iterable[str]) -> int | None:
+        """Of Parquet, whose files say it; None where others are among them."""
+        rows = 0
+        for name in files:
+            if PurePosixPath(name).suffix.lower() != ".parquet":
+                return None
+            with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
+                rows += pq.read_metadata(file).num_rows
+        return rows
 
     def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading:
         known_files = position["files"]
@@ -62,7 +80,7 @@ class FilesSource:
         for name in sorted(files, key=lambda file_name: (files[file_name][1], file_name)):
             with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
                 for chunk in _format(name).chunks(file, self._config.chunk_rows):
-                    yield _filter_rows(chunk, only)
+                    yield _filter_rows(_with_folder_values(chunk, name), only)
 
     def _require_files(self) -> dict[str, list[int]]:
         files = self._matching_files()
@@ -117,6 +135,20 @@ def _open_folder(url: str) -> tuple[fs.FileSystem, str]:
     if there != fs.FileType.Directory:
         raise SourceError(f"There is no folder {path}. Check the connection's URL.")
     return filesystem, path.rstrip("/")
+
+
+def _folder_values(name: str) -> dict[str, str | None]:
+    """What the folders of a file say of all its rows, as `dt=2026-11-16/`."""
+    parts = (part.partition("=") for part in PurePosixPath(name).parent.parts)
+    return {column: None if text == _NO_VALUE else unquote(text) for column, equals, text in parts if equals and column}
+
+
+def _with_folder_values(chunk: Chunk, name: str) -> Chunk:
+    """A column that the rows have is as they have it."""
+    added = {
+        column: [text] * chunk.rows for column, text in _folder_values(name).items() if column not in chunk.columns
+    }
+    return replace(chunk, columns={**chunk.columns, **added}) if added else chunk
 
 
 def _format(name: str) -> Format:

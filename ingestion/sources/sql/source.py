@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
 from pathlib import Path
@@ -39,14 +40,18 @@ class SqlSource:
             sa.column(name).in_([_parse_literal(text, self._schema.types[name]) for text in values])
             for name, values in (only or {}).items()
         ]
-        return self._reading(self._select().where(*chosen), self._position_tracker(None, upto))
+        statement = self._select().where(*chosen)
+        reading = self._reading(statement, self._position_tracker(None, upto))
+        return replace(reading, total=lambda: self._count(statement))
 
     def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading:
         keeper = self._position_tracker(position, upto)
         if not isinstance(keeper, WatermarkTracker) or keeper.highest is None:
             return self._reading(self._select(), keeper)
         if keeper.boundary_digest is not None:
-            return SourceReading(self._chunks_above_boundary(keeper), keeper.position)
+            return SourceReading(
+                self._chunks_above_boundary(keeper), keeper.position, unusable_cursors=keeper.unusable_cursors
+            )
         cursor = self._cursor
         return self._reading(self._select().where(sa.or_(cursor >= keeper.read_from(), cursor.is_(None))), keeper)
 
@@ -76,8 +81,10 @@ class SqlSource:
         )
 
     def _reading(self, statement: sa.Select[Any], keeper: WatermarkTracker | ContentDigest) -> SourceReading:
-        unchanged = keeper.is_unchanged if isinstance(keeper, ContentDigest) else lambda: False
-        return SourceReading(self._chunks(statement, keeper), keeper.position, unchanged)
+        chunks = self._chunks(statement, keeper)
+        if isinstance(keeper, ContentDigest):
+            return SourceReading(chunks, keeper.position, keeper.is_unchanged)
+        return SourceReading(chunks, keeper.position, unusable_cursors=keeper.unusable_cursors)
 
     def _chunks(self, statement: sa.Select[Any], keeper: WatermarkTracker | ContentDigest) -> Iterator[Chunk]:
         names = self._schema.names
@@ -90,6 +97,11 @@ class SqlSource:
         with self._source_errors(), self._engine.connect() as connection:
             streaming = connection.execution_options(stream_results=True, max_row_buffer=self._config.chunk_rows)
             yield from streaming.execute(statement).partitions(self._config.chunk_rows)
+
+    def _count(self, statement: sa.Select[Any]) -> int:
+        with self._source_errors(), self._engine.connect() as connection:
+            counted: int = connection.execute(sa.select(sa.func.count()).select_from(statement.subquery())).scalar_one()
+        return counted
 
     @property
     def _cursor(self) -> sa.ColumnClause[Any]:

@@ -7,6 +7,8 @@ of their content, so they are handed over once; where there are too many to reme
 from __future__ import annotations
 
 import hashlib
+import math
+from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
@@ -14,9 +16,11 @@ from decimal import Decimal
 from typing import Any
 
 from ingestion.domain.checkpoint import Position
+from ingestion.sources import UnusableCursors
 
 MAX_REMEMBERED_HASHES = 2000
 """Hashes that a position holds at most."""
+_SAMPLE_SIZE = 5
 
 
 @dataclass
@@ -34,12 +38,16 @@ class WatermarkTracker:
     highest: Any = None
     _remembered_hashes: frozenset[str] = frozenset()
     _boundary_hashes: list[tuple[Any, str]] = field(default_factory=list)
-    _unordered_hashes: list[str] = field(default_factory=list)
+    _unordered_hashes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_REMEMBERED_HASHES))
     _digests_by_value: dict[Any, ContentDigest] = field(default_factory=dict)
+    _prune_digests_at: int = 4 * MAX_REMEMBERED_HASHES
+    _lower: Any = None
+    _unusable: UnusableCursors = field(default_factory=UnusableCursors)
     _is_boundary_unchanged: bool = False
 
     def __post_init__(self) -> None:
-        self.highest = None if self.start is None else decode_value(self.start["watermark"])
+        start = None if self.start is None else decode_value(self.start["watermark"])
+        self._advance_to(None if is_beyond_all(start) else start)
         self._remembered_hashes = frozenset(self.start["seen"]) if self.start else frozenset()
 
     def admit(self, row: Sequence[Any]) -> bool:
@@ -49,8 +57,14 @@ class WatermarkTracker:
         if self.upto is not None and moment is not None and moment > self.upto:
             return False
         digest = row_hash(row)
-        if value is None or (self.is_timed and moment is None) or not self._is_comparable(value):
-            self._unordered_hashes = [*self._unordered_hashes, digest][-MAX_REMEMBERED_HASHES:]
+        if value is None:
+            self._unordered_hashes.append(digest)
+        elif (self.is_timed and moment is None) or is_beyond_all(value) or not self._is_comparable(value):
+            self._unordered_hashes.append(digest)
+            sample = self._unusable.sample
+            if len(sample) < _SAMPLE_SIZE:
+                sample = tuple(dict.fromkeys((*sample, str(value)[:40])))
+            self._unusable = UnusableCursors(self._unusable.rows + 1, sample)
         else:
             self._remember(value, digest)
         return digest not in self._remembered_hashes
@@ -73,7 +87,11 @@ class WatermarkTracker:
 
     def read_from(self) -> Any:
         """The value to read from, itself included; None: from the beginning."""
-        return floor_to_second(moved_back(self.highest, self.overlap)) if self._has_overlap else self.highest
+        return self._lower
+
+    def unusable_cursors(self) -> UnusableCursors:
+        """The rows that were looked at so far whose cursor has a value, but none that the next reading could start from."""
+        return self._unusable
 
     @property
     def boundary_digest(self) -> Position | None:
@@ -101,18 +119,26 @@ class WatermarkTracker:
                 crowd.merge(sum_)
         return crowd
 
+    def _advance_to(self, value: Any) -> None:
+        self.highest = value
+        self._lower = floor_to_second(moved_back(value, self.overlap)) if self._has_overlap else value
+
     def _remember(self, value: Any, digest: str) -> None:
         if self.highest is None or value > self.highest:
-            self.highest = value
-        if value >= self.read_from():
+            self._advance_to(value)
+        if value >= self._lower:
             self._boundary_hashes.append((value, digest))
             at = floor_to_second(value) if self._has_overlap else value
             self._digests_by_value.setdefault(at, ContentDigest(None)).add(digest)
-        if len(self._digests_by_value) > 4 * MAX_REMEMBERED_HASHES:
-            lower = self.read_from()
-            self._digests_by_value = {at: sum_ for at, sum_ in self._digests_by_value.items() if at >= lower}
+        if len(self._digests_by_value) > self._prune_digests_at:
+            self._prune_digests()
         if len(self._boundary_hashes) > 4 * MAX_REMEMBERED_HASHES:
             self._boundary_hashes = sorted(self._boundary_hashes, key=lambda pair: pair[0])[-MAX_REMEMBERED_HASHES:]
+
+    def _prune_digests(self) -> None:
+        """Next at twice of what is left: an overlap of hours has more seconds than any fixed bound, and would be walked with each row."""
+        self._digests_by_value = {at: sum_ for at, sum_ in self._digests_by_value.items() if at >= self._lower}
+        self._prune_digests_at = max(self._prune_digests_at, 2 * len(self._digests_by_value))
 
     @property
     def _has_overlap(self) -> bool:
@@ -189,6 +215,13 @@ def floor_to_second(value: Any) -> Any:
     if isinstance(value, str):
         return value[:19]
     return value.replace(microsecond=0) if isinstance(value, datetime) else value
+
+
+def is_beyond_all(value: Any) -> bool:
+    """NaN and infinity: as a watermark nothing could ever be greater, so no change would be read again."""
+    if isinstance(value, Decimal):
+        return value.is_nan() or value == Decimal("Infinity")
+    return isinstance(value, float) and (math.isnan(value) or value == math.inf)
 
 
 def encode_value(value: Any) -> dict[str, str] | None:

@@ -33,6 +33,7 @@ class JobReport:
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.
+    `unusable_cursors`: {"column": name, "rows": how many rows have a cursor such as NaN, "sample": some of its values}; empty where nothing was read.
     `output`: what a job that only reads has found out.
     """
 
@@ -47,6 +48,7 @@ class JobReport:
     schema: dict[str, Any] = field(default_factory=dict)
     source_committed_from: str | None = None
     source_committed_upto: str | None = None
+    unusable_cursors: dict[str, Any] = field(default_factory=dict)
     output: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     error: str | None = None

@@ -20,10 +20,21 @@ class MissingSecret(LookupError):
 
 
 @dataclass(frozen=True)
+class PartitionSpec:
+    """Which columns of the source say the partition of a row, and how (lakehub.kernel.partitions.form)."""
+
+    columns: tuple[str, ...]
+    grain: str
+    zone: str
+    form: str = ""
+
+
+@dataclass(frozen=True)
 class TableSpec:
     """A table of the lake. `uri` and `error_uri` are URIs (file:///lake/dc1/flights).
 
     `reference_key`: the column whose greater value wins; None: what is read later wins. `index` names one of ingestion.spark.indexes.
+    `partition_from`: what the partition column is made from; None: the source has it.
     """
 
     name: str
@@ -33,6 +44,7 @@ class TableSpec:
     reference_key: str | None = None
     partition_column: str | None = None
     index: str = "simple"
+    partition_from: PartitionSpec | None = None
 
 
 @dataclass(frozen=True)

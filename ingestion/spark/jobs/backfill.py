@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job
 from ingestion.spark.loading import write_path
 from ingestion.spark.tables import hudi
+from lakehub.kernel.partitions import parse_partition_name
 
 
 def run(job: Job) -> JobReport:
@@ -15,9 +18,11 @@ def run(job: Job) -> JobReport:
     checkpoint = job.require_checkpoint(timeline)
     source = job.open_source()
     evolution = write_path.plan_schema(source, job.table, hudi.stored_schema(job.spark, job.table))
-    only = {job.table.partition_column: job.spec.partitions} if job.table.partition_column else None
+    only = _source_filter(job)
     with write_path.staging_folder(job) as uri:
-        batch = write_path.stage_reading(job, source.snapshot(upto=job.spec.upto_at, only=only), evolution, uri)
+        batch = write_path.stage_reading(
+            job, source.snapshot(upto=job.spec.upto_at, only=only), evolution, uri, job.spec.partitions
+        )
         if not batch.read:
             return job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
         at = checkpoint.position
@@ -26,3 +31,16 @@ def run(job: Job) -> JobReport:
             batch,
             write_path.CommitPlan("upsert", evolution, has_stored_rows=True, position=at, previous_position=at),
         )
+
+
+def _source_filter(job: Job) -> Mapping[str, Sequence[str]] | None:
+    """What the source leaves out; of partitions that are no single value of a column it hands over all rows."""
+    if not job.table.partition_column:
+        return None
+    form = write_path.partition_form_of(job.table)
+    if form is None:
+        return {job.table.partition_column: job.spec.partitions}
+    if form.is_time or len(form.columns) > 1:
+        return None
+    named = (parse_partition_name(name, form.grain, form.zone) for name in job.spec.partitions)
+    return {form.columns[0]: [form.value_of(partition) for partition in named]}

@@ -10,6 +10,7 @@ from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import write_path
+from ingestion.spark.loading.staging import StagedBatch
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
@@ -26,6 +27,7 @@ def run(job: Job) -> JobReport:
     evolution = write_path.plan_schema(source, job.table, stored)
     with write_path.staging_folder(job) as uri:
         batch = write_path.stage_reading(job, source.snapshot(upto=job.spec.upto_at), evolution, uri)
+        _refuse_rows_without_key(job, batch)
         if commits and not batch.rows:
             raise JobError(
                 f"The source has no row that fits ({batch.read} read, {batch.errors} do not fit), so replacing would empty the table at {job.table.uri}; nothing was written. "
@@ -34,6 +36,20 @@ def run(job: Job) -> JobReport:
         operation = "insert_overwrite_table" if commits else "bulk_insert"
         return write_path.commit_batch(
             job, batch, write_path.CommitPlan(operation, evolution, has_stored_rows=False, position=batch.position)
+        )
+
+
+def _refuse_rows_without_key(job: Job, batch: StagedBatch) -> None:
+    """A key that is null in some rows is the wrong key: they would be left out now, and each time. A partition that is null
+    is a finding, and all other partitions go on."""
+    rows = {name: batch.nulls[name] for name in job.table.record_key if batch.nulls[name]}
+    rows.pop(job.table.partition_column or "", None)
+    if rows:
+        counts = ", ".join(f"`{name}` in {count:,}" for name, count in rows.items())
+        raise JobError(
+            f"Of {batch.read:,} rows some have no record key ({', '.join(job.table.record_key)}); null is {counts}. Nothing was "
+            "written. Fill it in at the source, or off-board the dataset and onboard it with a record key that is never null; "
+            "a dataset that is only monitored may have such rows."
         )
 
 

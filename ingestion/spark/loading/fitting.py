@@ -6,9 +6,11 @@ What does not fit is no loss and no crash: the row goes to the error table with 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
+from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
@@ -16,6 +18,9 @@ import pyarrow.compute as pc
 
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk
+from ingestion.spark.loading.decimals import decimals_of, to_decimals
+from ingestion.spark.loading.partition_names import partition_names
+from lakehub.kernel.partitions.form import PartitionForm
 
 _ARROW_TYPES = {
     "boolean": pa.bool_(),
@@ -33,11 +38,17 @@ _CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError,
 
 @dataclass(frozen=True)
 class FitRules:
-    """`required` columns (keys, partition, reference key) hold no null; the partition's value names a folder."""
+    """`required` columns (keys, partition, reference key) hold no null; the partition's value names a folder.
+
+    With a `partition_form` the partition column is made from the columns that say the partition; `only` are the names of those
+    that are wanted (None: all).
+    """
 
     schema: Schema
     required: tuple[str, ...] = ()
     partition_column: str | None = None
+    partition_form: PartitionForm | None = None
+    only: frozenset[str] | None = None
 
 
 @dataclass(frozen=True)
@@ -51,8 +62,14 @@ class RejectedRow:
 
 @dataclass(frozen=True)
 class FitResult:
+    """`misplaced`: the values that are no partition, with their number of rows, which are rejected; `skipped` rows are of
+    partitions that are not wanted; `nulls`: by required column the rows that are rejected since it is null there."""
+
     rows: pa.Table
     rejected: tuple[RejectedRow, ...]
+    misplaced: Mapping[str, int] = field(default_factory=dict)
+    skipped: int = 0
+    nulls: Mapping[str, int] = field(default_factory=dict)
 
 
 def fit_rows(chunk: Chunk, rules: FitRules) -> FitResult:
@@ -60,14 +77,21 @@ def fit_rows(chunk: Chunk, rules: FitRules) -> FitResult:
     reasons: dict[int, tuple[str, str]] = {}
     arrays = [_fit_column(chunk, column.name, column.type, reasons) for column in rules.schema]
     table = pa.table(arrays, names=list(rules.schema.names))
-    _reject_nulls(table, rules.required, reasons)
+    misplaced = Counter[str]()
+    if rules.partition_form is not None and rules.partition_column is not None:
+        table = _with_partition(table, chunk, rules.partition_column, rules.partition_form, reasons, misplaced)
+    nulls = _reject_nulls(table, rules.required, reasons)
     _reject_bad_partition_values(table, rules.partition_column, reasons)
     _reject_unknown_columns(chunk, rules.schema, reasons)
+    unwanted = _unwanted_rows(table, rules)
     misfits = tuple(
-        RejectedRow(column, reason, raw_row_json(chunk, row)) for row, (column, reason) in sorted(reasons.items())
+        RejectedRow(column, reason, raw_row_json(chunk, row))
+        for row, (column, reason) in sorted(reasons.items())
+        if row not in unwanted
     )
     broken = tuple(RejectedRow("", unreadable_row.reason, unreadable_row.raw) for unreadable_row in chunk.unreadable)
-    return FitResult(_without_rejected(table, reasons), misfits + broken)
+    kept = _without_rows(table, reasons.keys() | unwanted)
+    return FitResult(kept, misfits + broken, {} if rules.only is not None else misplaced, len(unwanted), nulls)
 
 
 def arrow_type(name: str) -> pa.DataType:
@@ -96,8 +120,11 @@ def _fit_column(chunk: Chunk, name: str, type_: str, reasons: dict[int, tuple[st
 
 
 def _has_one_type(values: Sequence[Any], type_: str) -> bool:
-    """Arrow makes numbers of booleans that stand beside numbers, and fractions of numbers beside fractions."""
-    if isinstance(values, pa.Array | pa.ChunkedArray):
+    """Arrow makes numbers of booleans that stand beside numbers, and fractions of numbers beside fractions.
+
+    For a decimal column nothing is made of them: each number is judged by itself.
+    """
+    if isinstance(values, pa.Array | pa.ChunkedArray) or type_.startswith("decimal("):
         return True
     kinds = set(map(type, values)) - {type(None)}
     return len(kinds) <= 1 or (type_ == "double" and kinds == {int, float})
@@ -117,11 +144,19 @@ def _cast_one_by_one(values: Sequence[Any], name: str, type_: str, reasons: dict
 
 def cast_values(values: Sequence[Any], type_: str) -> pa.Array:
     """All or nothing: an Arrow error where one value does not fit."""
+    if (
+        type_.startswith("decimal(")
+        and not isinstance(values, pa.Array | pa.ChunkedArray)
+        and not _are_decimals(values)
+    ):
+        return decimals_of(values, arrow_type(type_))
     array = values if isinstance(values, pa.Array | pa.ChunkedArray) else pa.array(values)
     array = array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
     source_type, target = array.type, arrow_type(type_)
     if source_type == target or pa.types.is_null(source_type):
         return array.cast(target)
+    if pa.types.is_decimal(target):
+        return to_decimals(array, target)
     if type_ == "timestamp":
         return _to_timestamp(array)
     if type_ == "string":
@@ -137,6 +172,10 @@ def cast_values(values: Sequence[Any], type_: str) -> pa.Array:
     ):
         raise pa.ArrowInvalid("a date is written as 2026-11-16")
     return array.cast(target)
+
+
+def _are_decimals(values: Sequence[Any]) -> bool:
+    return set(map(type, values)) <= {Decimal, type(None)}
 
 
 def _is_number(type_: pa.DataType) -> bool:
@@ -178,11 +217,15 @@ def _to_string(array: pa.Array) -> pa.Array:
     return array.cast(pa.string())
 
 
-def _reject_nulls(table: pa.Table, required: Collection[str], reasons: dict[int, tuple[str, str]]) -> None:
+def _reject_nulls(table: pa.Table, required: Collection[str], reasons: dict[int, tuple[str, str]]) -> Mapping[str, int]:
+    """How many rows each of the columns rejects; a row counts for the first column that is against it."""
+    rejected = Counter[str]()
     for name in required:
         if table[name].null_count:
             for row in pc.indices_nonzero(table[name].is_null()).to_pylist():
+                rejected[name] += row not in reasons
                 reasons.setdefault(row, (name, f"`{name}` is null, but it is a key"))
+    return rejected
 
 
 def _reject_bad_partition_values(table: pa.Table, column: str | None, reasons: dict[int, tuple[str, str]]) -> None:
@@ -205,11 +248,36 @@ def _reject_unknown_columns(chunk: Chunk, schema: Schema, reasons: dict[int, tup
                 reasons.setdefault(row, (name, f"`{name}` is no column of the source's schema"))
 
 
-def _without_rejected(table: pa.Table, reasons: Mapping[int, object]) -> pa.Table:
-    if not reasons:
+def _with_partition(
+    table: pa.Table,
+    chunk: Chunk,
+    target: str,
+    form: PartitionForm,
+    reasons: dict[int, tuple[str, str]],
+    misplaced: Counter[str],
+) -> pa.Table:
+    names = partition_names([table[column] for column in form.columns], chunk.columns.get(form.columns[0]), form)
+    for row in pc.indices_nonzero(names.is_null()).to_pylist():
+        if row in reasons:
+            continue
+        value = "/".join(str(table[column][row].as_py()) for column in form.columns)[:200]
+        misplaced[value] += 1
+        reasons[row] = (form.columns[0], f"`{form.columns[0]}` is {value!r}, which is no {form.grain}")
+    return table.set_column(table.schema.get_field_index(target), target, names)
+
+
+def _unwanted_rows(table: pa.Table, rules: FitRules) -> frozenset[int]:
+    if rules.only is None or rules.partition_column is None:
+        return frozenset()
+    wanted = pc.is_in(table[rules.partition_column], pa.array(sorted(rules.only), pa.string()))
+    return frozenset(pc.indices_nonzero(pc.invert(wanted)).to_pylist())
+
+
+def _without_rows(table: pa.Table, rows: Collection[int]) -> pa.Table:
+    if not rows:
         return table
     keep_mask = [True] * table.num_rows
-    for row in reasons:
+    for row in rows:
         keep_mask[row] = False
     return table.filter(pa.array(keep_mask))
 

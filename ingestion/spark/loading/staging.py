@@ -17,12 +17,16 @@ from pyarrow import fs
 
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
-from ingestion.sources import SourceReading
+from ingestion.sources import SourceReading, UnusableCursors
 from ingestion.spark.loading.fitting import FitResult, FitRules, RejectedRow, fit_rows
 from ingestion.spark.tables.timeline import open_storage
 
 SEQUENCE_COLUMN = "_lakehub_sequence"
 """The order in which rows were read: of equal reference keys the later wins."""
+MAX_MISPLACED_VALUES = 1000
+"""Beyond this many different values that are no partition further ones are counted by their rows only."""
+MAX_NAMED_VALUES = 20
+"""So many values that are no partition are named in a commit."""
 MAX_PARTITIONS = 5000
 """Beyond this many, pruning by partition costs more than it saves."""
 
@@ -36,10 +40,25 @@ class StagedBatch:
     read: int = 0
     rows: int = 0
     errors: int = 0
+    misplaced: Counter[str] = field(default_factory=Counter)
+    """Values that are no partition, with the number of their rows, which are among the errors."""
+    misplaced_rows: int = 0
+    """Of all such values, those beyond MAX_MISPLACED_VALUES too."""
+    nulls: Counter[str] = field(default_factory=Counter)
+    """By column the rows that are among the errors since it is null there, and must not be."""
     partitions: set[str] | None = field(default_factory=set)
     oldest: datetime | None = None
     newest: datetime | None = None
     position: Position = field(default_factory=dict)
+    unusable_cursors: UnusableCursors | None = None
+    """None: nothing was read."""
+
+    @property
+    def misplaced_facts(self) -> dict[str, Any]:
+        """For the commit: the most frequent values that are no partition, and how many values and rows there are in all."""
+        totals = {"values": len(self.misplaced), "rows": self.misplaced_rows}
+        named = dict(self.misplaced.most_common(MAX_NAMED_VALUES))
+        return {"misplaced": named} | ({"misplaced_totals": totals} if named else {})
 
     @property
     def rows_uri(self) -> str:
@@ -71,8 +90,12 @@ def stage_rows(
     cursor_column: str | None,
     origin: str,
     alive: Callable[[], None],
+    tell_rows: Callable[[int], None] = lambda rows: None,
 ) -> StagedBatch:
-    """Write all chunks of `reading` below `uri`. `alive` raises when the job's time is up; `origin` names the source's object."""
+    """Write all chunks of `reading` below `uri`. `alive` raises when the job's time is up; `origin` names the source's object.
+
+    `tell_rows` hears after each chunk how many rows were read.
+    """
     filesystem, path = open_storage(uri)
     staged, digest_counts = StagedBatch(uri, rules.schema), Counter[str]()
     for number, chunk in enumerate(reading.chunks):
@@ -80,8 +103,11 @@ def stage_rows(
         fitted = fit_rows(chunk, rules)
         _write(filesystem, f"{path}/rows/{number:06}.parquet", _with_sequence(fitted.rows, staged.read))
         _write(filesystem, f"{path}/errors/{number:06}.parquet", _error_rows(fitted.rejected, origin, digest_counts))
-        _add_counts(staged, fitted, chunk.rows + len(chunk.unreadable), rules.partition_column, cursor_column)
-    staged.position = reading.position()
+        _add_counts(
+            staged, fitted, chunk.rows + len(chunk.unreadable) - fitted.skipped, rules.partition_column, cursor_column
+        )
+        tell_rows(staged.read)
+    staged.position, staged.unusable_cursors = reading.position(), reading.unusable_cursors()
     return staged
 
 
@@ -91,6 +117,12 @@ def _add_counts(
     staged.read += read
     staged.rows += fitted.rows.num_rows
     staged.errors += len(fitted.rejected)
+    staged.nulls.update(fitted.nulls)
+    staged.misplaced_rows += sum(fitted.misplaced.values())
+    full = len(staged.misplaced) >= MAX_MISPLACED_VALUES
+    staged.misplaced.update(
+        {value: n for value, n in fitted.misplaced.items() if not full or value in staged.misplaced}
+    )
     if partition_column is not None and staged.partitions is not None:
         staged.partitions.update(pc.unique(fitted.rows[partition_column]).to_pylist())
         staged.partitions = staged.partitions if len(staged.partitions) <= MAX_PARTITIONS else None

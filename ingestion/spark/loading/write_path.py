@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import DataFrame
@@ -26,6 +27,8 @@ from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
+from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions.form import PartitionForm
 
 _MAX_ATTEMPTS = 3
 _MAX_BROADCAST_ROWS = 200_000
@@ -49,10 +52,14 @@ class CommitPlan:
 
 
 def plan_schema(source: Source, table: TableSpec, stored: Schema) -> SchemaEvolution:
-    """Raises UnknownColumn where the source lacks a key."""
-    arriving = source.schema()
-    keys = key_columns(table)
-    arriving.require(keys, f"The source of `{table.name}`")
+    """Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold."""
+    arriving, keys, owner = source.schema(), key_columns(table), f"The source of `{table.name}`"
+    arriving.require_lake_names(owner)
+    if table.partition_from is not None:
+        arriving.require(table.partition_from.columns, owner)
+        if table.partition_column is not None and table.partition_column not in arriving.names:
+            arriving = Schema((*arriving, SchemaColumn(table.partition_column, "string")))
+    arriving.require(keys, owner)
     named = Schema(
         tuple(
             SchemaColumn(column.name, "string") if column.name == table.partition_column else column
@@ -67,12 +74,25 @@ def key_columns(table: TableSpec) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*table.record_key, *(name for name in optional if name))))
 
 
-def stage_reading(job: Job, reading: SourceReading, evolution: SchemaEvolution, uri: str) -> staging.StagedBatch:
-    """Everything that `reading` hands over, made to fit."""
+def partition_form_of(table: TableSpec) -> PartitionForm | None:
+    """How the source says the partitions of the table; None: by their names in the partition column."""
+    given = table.partition_from
+    if given is None:
+        return None
+    return PartitionForm(given.columns, Grain(given.grain), ZoneInfo(given.zone), given.form)
+
+
+def stage_reading(
+    job: Job, reading: SourceReading, evolution: SchemaEvolution, uri: str, only: Sequence[str] | None = None
+) -> staging.StagedBatch:
+    """Everything that `reading` hands over, made to fit; with `only` of the partitions with these names."""
     target, table = evolution.target, job.table
     arriving = Schema(tuple(column for column in target if column.name not in evolution.missing))
-    rules = FitRules(arriving, key_columns(table), table.partition_column)
+    form = partition_form_of(table)
+    wanted = None if only is None or form is None else frozenset(only)
+    rules = FitRules(arriving, key_columns(table), table.partition_column, form, wanted)
     with job.phase("read"):
+        job.rows_total = reading.total()
         return staging.stage_rows(
             reading,
             rules,
@@ -80,6 +100,7 @@ def stage_reading(job: Job, reading: SourceReading, evolution: SchemaEvolution, 
             cursor_column=job.source_spec.cursor_column,
             origin=job.source_spec.object,
             alive=job.check_deadline,
+            tell_rows=job.tell_rows,
         )
 
 
@@ -173,7 +194,11 @@ def _write(
     plan: CommitPlan,
     options: Mapping[str, str],
 ) -> None:
-    run = job.run_metadata(counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest)
+    run = job.run_metadata(
+        counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest, batch.unusable_cursors
+    )
+    if job.table.partition_from is not None:
+        run |= batch.misplaced_facts
     marks = commit_metadata(run=run, checkpoint=plan.position)
     with job.phase("write"), sleep_inside_commit(job.spark) as failing:
         hudi.write_commit(frame, job.table, plan.operation, {**options, **failing}, marks)
@@ -192,5 +217,6 @@ def schema_facts_of(evolution: SchemaEvolution) -> dict[str, Any]:
         evolution.target,
         added=list(evolution.added),
         widened=list(evolution.widened),
+        missing=list(evolution.missing),
         conflicts=[list(conflict) for conflict in evolution.conflicts],
     )

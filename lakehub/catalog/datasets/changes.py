@@ -9,6 +9,7 @@ from django.db import transaction
 from django.db.models import F
 
 from lakehub.accounts.audit import audit_log
+from lakehub.catalog import ports
 from lakehub.catalog.datasets import grace_periods
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import TableMetadata
@@ -16,8 +17,8 @@ from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
-    check_key_evidence,
     check_overrides,
+    read_key_evidence,
     read_table_metadata,
 )
 from lakehub.kernel.errors import Conflict, Refused
@@ -25,12 +26,20 @@ from lakehub.kernel.suggest import did_you_mean
 
 DATASET_FIELDS = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
 FEED_FIELDS = ("every", "inputs", "paused")
-EDITABLE_FIELDS = DATASET_FIELDS + FEED_FIELDS
+POLICY_FIELDS = ("schema_changes", "not_compared")
+"""Kept among the overrides: what a change of columns is worth, and which columns are not compared across data centers."""
+EDITABLE_FIELDS = DATASET_FIELDS + FEED_FIELDS + POLICY_FIELDS
 
 
 def update_dataset(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
     """Sets the named fields. Raises Refused, or Conflict where the metadata changed since `dataset` was read."""
-    _check_changes(dataset, changes)
+    check_changes(dataset, changes)
+    return write_changes(dataset, changes, actor=actor, now=now)
+
+
+def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
+    """Sets the named fields, which were checked. Raises Conflict."""
+    changes = _with_policies_as_overrides(dataset, changes)
     was = {name: getattr(dataset.feed if name in FEED_FIELDS else dataset, name) for name in changes}
     of_dataset = {name: value for name, value in changes.items() if name in DATASET_FIELDS}
     of_feed = {name: value for name, value in changes.items() if name in FEED_FIELDS}
@@ -50,6 +59,18 @@ def update_dataset(dataset: Dataset, changes: dict[str, Any], *, actor: str, now
         wake_on_metadata_change()
     dataset.refresh_from_db()
     return dataset
+
+
+def _with_policies_as_overrides(dataset: Dataset, changes: dict[str, Any]) -> dict[str, Any]:
+    """An empty policy is the usual one."""
+    policies = {name: changes[name] for name in POLICY_FIELDS if name in changes}
+    if not policies:
+        return changes
+    overrides = {**changes.get("overrides", dataset.overrides), **policies}
+    others = {name: value for name, value in changes.items() if name not in policies}
+    return others | {
+        "overrides": {name: value for name, value in overrides.items() if value or name not in POLICY_FIELDS}
+    }
 
 
 def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
@@ -72,14 +93,22 @@ def record_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: d
     if columns == dataset.columns:
         return dataset
     with transaction.atomic():
+        # Whoever reads them at the same time, for another copy, finds the same.
+        known = Dataset.objects.select_for_update(of=("self",)).values_list("columns", flat=True).get(pk=dataset.pk)
+        if columns == known:
+            dataset.refresh_from_db()
+            return dataset
         Dataset.objects.filter(pk=dataset.pk).update(columns=columns, metadata_version=F("metadata_version") + 1)
         audit_log.record(actor, "schema", f"dataset:{dataset.name}", now=now, columns=[c["name"] for c in columns])
+        before, after = ({str(c["name"]): str(c["type"]) for c in each} for each in (known, columns))
+        ports.schema_change_observer()(dataset.pk, dataset.overrides, before, after, now=now)
         wake_on_metadata_change()
     dataset.refresh_from_db()
     return dataset
 
 
-def _check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
+def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
+    """Raises Refused with what is wrong, by field. A new key is looked up in the real rows."""
     problems = Problems()
     for name in changes:
         if name not in EDITABLE_FIELDS:
@@ -90,6 +119,7 @@ def _check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
     check_duration(problems, "every", changes.get("every"), least=timedelta(seconds=1))
     if "overrides" in changes:
         check_overrides(problems, changes["overrides"], changes.get("tier", dataset.tier), dataset.partition_tz)
+    _check_policies(problems, dataset, changes)
     if not hasattr(dataset, "feed"):
         for name in set(changes) & set(FEED_FIELDS):
             problems.add(name, f"`{dataset.name}` is not fed, so there is no `{name}` to change.")
@@ -106,10 +136,24 @@ def _check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
     problems.raise_if_any()
     feed = dataset.feed_or_none
     if changes.get("primary_key") and feed is not None and feed.connection is not None:
-        check_key_evidence(problems, "primary_key", changes["primary_key"], feed.connection, feed.object)
+        read_key_evidence(problems, "primary_key", changes["primary_key"], feed.connection, feed.object)
         problems.raise_if_any()
     if not changes:
         raise Refused("Nothing was named to change.")
+
+
+def _check_policies(problems: Problems, dataset: Dataset, changes: dict[str, Any]) -> None:
+    """Whoever leaves a column out of a comparison ought to hear when there is none by that name."""
+    for name in POLICY_FIELDS:
+        if changes.get(name):
+            check_overrides(problems, {name: changes[name]}, dataset.tier, dataset.partition_tz, name=name)
+    known_columns = [column["name"] for column in dataset.columns]
+    key = changes.get("primary_key", dataset.primary_key)
+    for column in changes.get("not_compared") or ():
+        if column in key:
+            problems.add("not_compared", f"`{column}` is part of the primary key, by which records are found.")
+        elif known_columns and column not in known_columns:
+            problems.add("not_compared", f"There is no column `{column}`.{did_you_mean(column, known_columns)}")
 
 
 def _check_inputs(problems: Problems, dataset: Dataset, inputs: list[str] | None) -> None:

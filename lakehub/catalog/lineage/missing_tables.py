@@ -16,7 +16,8 @@ from django.db.models.functions import Coalesce
 
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets import changes, offboarding
-from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
+from lakehub.catalog.datasets.copies import source_tables
+from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable, TableMetadata
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.errors import Conflict
@@ -66,17 +67,27 @@ def check_tables(*, offboard_after: timedelta | None, now: datetime) -> TableChe
 
 
 def _check_table(dataset: Dataset, looked: TableCheckReport, *, now: datetime) -> None:
-    feed = dataset.feed
-    assert feed.connection is not None  # nothing else is looked at
-    try:
-        table = feed.connection.storage.describe(feed.object)
-    except NoSuchTable as problem:
-        looked.missing[dataset.name] = str(problem)
+    """Its columns are those of the first copy that can be read. It is missing where the table of every copy is gone."""
+    table: TableMetadata | None = None
+    gone: list[str] = []
+    unreadable: list[str] = []
+    for source in source_tables(dataset):
+        try:
+            described = source.connection.storage.describe(source.table)
+        except NoSuchTable as problem:
+            gone.append(str(problem))
+        except MetadataUnavailable as problem:
+            unreadable.append(str(problem))
+        else:
+            table = table or described
+    if gone and table is None and not unreadable:
+        looked.missing[dataset.name] = " ".join(gone)
         since = Coalesce(F("missing_since"), now)
         Dataset.objects.filter(pk=dataset.pk).update(missing_since=since, missing_checks=F("missing_checks") + 1)
         return
-    except MetadataUnavailable as problem:
-        looked.unreadable[dataset.name] = str(problem)
+    if gone or unreadable:
+        looked.unreadable[dataset.name] = " ".join((*gone, *unreadable))
+    if table is None:
         _clear_missing(dataset)
         return
     if dataset.missing_since is not None:

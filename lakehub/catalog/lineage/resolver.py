@@ -22,10 +22,13 @@ class Resolver:
         ]
         live = Dataset.objects.filter(offboarded_at=None)
         self._by_name = {dataset.name: dataset for dataset in live}
-        feeds = Feed.objects.filter(dataset__in=live, connection__isnull=False).values_list(
-            "connection_id", "object", "dataset__name"
-        )
-        self._fed = {(connection, table): self._by_name[name] for connection, table, name in feeds}
+        self._at_connection = {
+            (connection, table): self._by_name[name]
+            for model in (DatasetCopy, Feed)
+            for connection, table, name in model._default_manager.filter(
+                dataset__in=live, connection__isnull=False
+            ).values_list("connection_id", "object", "dataset__name")
+        }
         copies = DatasetCopy.objects.filter(dataset__in=live).exclude(uri="").values_list("uri", "dataset__name")
         self._in_lake = {_path_of_uri(uri): self._by_name[name] for uri, name in copies}
 
@@ -42,7 +45,7 @@ class Resolver:
         if table_name.namespace == "file" and table_name.name.rstrip("/") in self._in_lake:
             return self._in_lake[table_name.name.rstrip("/")]
         connection, table = self.table(table_name)
-        return None if connection is None else self._fed.get((connection.pk, table))
+        return None if connection is None else self._at_connection.get((connection.pk, table))
 
 
 def _storage_or_none(connection: Connection) -> Storage | None:

@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-EVIDENCE_LIMIT = 1_000_000
-"""Keys are checked on at most this many rows."""
+from lakehub.catalog.metadata.key_evidence import EVIDENCE_LIMIT as EVIDENCE_LIMIT
+from lakehub.catalog.metadata.key_evidence import SAMPLE_ROWS as SAMPLE_ROWS
+from lakehub.catalog.metadata.key_evidence import SAMPLE_SEED as SAMPLE_SEED
+from lakehub.catalog.metadata.key_evidence import Drawn as Drawn
+from lakehub.catalog.metadata.key_evidence import KeyEvidence as KeyEvidence
+
+VALUES_LIMIT = 1_000_000
+"""The newest values of a column of a database are looked for in at most this many rows."""
 
 
 class ColumnType(StrEnum):
@@ -41,12 +48,17 @@ class TableMetadata:
 
 
 @dataclass(frozen=True)
-class KeyEvidence:
-    """Of `rows` looked at, `distinct` values of the key (nulls left out), and `nulls` rows where a part of it is null."""
+class NewestValues:
+    """Different values of some columns together, the greatest first."""
 
-    rows: int
-    distinct: int
-    nulls: int
+    values: Sequence[tuple[object, ...]] = ()
+    first_rows: int | None = None
+    """They are of so many rows, in the order in which the source gave them, and there are more. None: of all rows."""
+
+    @property
+    def scope(self) -> str:
+        """`of the first 1,000,000 rows`; empty where they are of all."""
+        return "" if self.first_rows is None else f"of the first {self.first_rows:,} rows"
 
 
 class MetadataUnavailable(RuntimeError):

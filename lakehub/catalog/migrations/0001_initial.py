@@ -71,8 +71,9 @@ class Migration(migrations.Migration):
                 ('primary_key', models.JSONField(blank=True, default=list)),
                 ('record_key', models.JSONField(blank=True, default=list)),
                 ('reference_key', models.CharField(blank=True, max_length=100)),
-                ('partition_column', models.CharField(blank=True, max_length=100)),
-                ('grain', models.CharField(choices=[('none', 'none'), ('hour', 'hour'), ('day', 'day'), ('month', 'month')], default=lakehub.kernel.partitions.Grain['NONE'], max_length=10)),
+                ('partition_column', models.CharField(blank=True, max_length=200)),
+                ('grain', models.CharField(choices=[('none', 'none'), ('hour', 'hour'), ('day', 'day'), ('week', 'week'), ('month', 'month'), ('quarter', 'quarter'), ('year', 'year')], default=lakehub.kernel.partitions.Grain['NONE'], max_length=10)),
+                ('partition_form', models.CharField(blank=True, max_length=200)),
                 ('partition_tz', models.CharField(default='UTC', max_length=64)),
                 ('event_time', models.CharField(blank=True, max_length=100)),
                 ('freshness_sla', models.DurationField(blank=True, null=True)),
@@ -90,13 +91,39 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='Rebuild',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('partition_column', models.CharField(blank=True, max_length=200)),
+                ('grain', models.CharField(choices=[('none', 'none'), ('hour', 'hour'), ('day', 'day'), ('week', 'week'), ('month', 'month'), ('quarter', 'quarter'), ('year', 'year')], default=lakehub.kernel.partitions.Grain['NONE'], max_length=10)),
+                ('partition_form', models.CharField(blank=True, max_length=200)),
+                ('partition_tz', models.CharField(default='UTC', max_length=64)),
+                ('state', models.CharField(choices=[('building', 'Building'), ('switched', 'Switched'), ('cancelled', 'Cancelled')], default='building', max_length=10)),
+                ('asked_by', models.CharField(max_length=150)),
+                ('asked_at', models.DateTimeField()),
+                ('ended_by', models.CharField(blank=True, max_length=150)),
+                ('ended_at', models.DateTimeField(blank=True, null=True)),
+                ('problem', models.TextField(blank=True)),
+                ('checked_at', models.DateTimeField(blank=True, null=True)),
+                ('accepted_by', models.CharField(blank=True, max_length=150)),
+                ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='rebuilds', to='catalog.dataset')),
+            ],
+            options={
+                'ordering': ['-pk'],
+            },
+        ),
+        migrations.CreateModel(
             name='DatasetCopy',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('uri', models.CharField(max_length=600)),
+                ('object', models.CharField(blank=True, max_length=500)),
                 ('monitored_from', models.DateTimeField(blank=True, null=True)),
+                ('removed_at', models.DateTimeField(blank=True, null=True)),
+                ('connection', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.PROTECT, related_name='monitored_copies', to='catalog.connection')),
                 ('data_center', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='copies', to='catalog.datacenter')),
                 ('dataset', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='copies', to='catalog.dataset')),
+                ('rebuild', models.ForeignKey(blank=True, null=True, on_delete=django.db.models.deletion.CASCADE, related_name='built_copies', to='catalog.rebuild')),
             ],
             options={
                 'verbose_name_plural': 'dataset copies',
@@ -175,7 +202,23 @@ class Migration(migrations.Migration):
         ),
         migrations.AddConstraint(
             model_name='datasetcopy',
-            constraint=models.UniqueConstraint(fields=('dataset', 'data_center'), name='one_copy_a_data_center'),
+            constraint=models.UniqueConstraint(fields=('dataset', 'data_center'), condition=models.Q(('rebuild', None), ('removed_at', None)), name='one_copy_a_data_center'),
+        ),
+        migrations.AddConstraint(
+            model_name='rebuild',
+            constraint=models.UniqueConstraint(condition=models.Q(('state', 'building')), fields=('dataset',), name='one_rebuild_a_dataset'),
+        ),
+        migrations.AddConstraint(
+            model_name='datasetcopy',
+            constraint=models.UniqueConstraint(fields=('dataset', 'connection', 'object'), condition=models.Q(('removed_at', None)), name='one_copy_a_monitored_table'),
+        ),
+        migrations.AddConstraint(
+            model_name='datasetcopy',
+            constraint=models.UniqueConstraint(condition=models.Q(('connection', None), ('removed_at', None), ('uri', '')), fields=('dataset',), name='one_copy_at_the_table_of_the_feed'),
+        ),
+        migrations.AddConstraint(
+            model_name='datasetcopy',
+            constraint=models.CheckConstraint(condition=models.Q(models.Q(('connection', None), ('object', '')), models.Q(('connection__isnull', False), ('uri', ''), models.Q(('object', ''), _negated=True)), _connector='OR'), name='copy_has_connection_with_object'),
         ),
         migrations.AddConstraint(
             model_name='feed',

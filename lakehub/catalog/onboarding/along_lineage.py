@@ -38,8 +38,8 @@ def requests_along_lineage(
     team: str = "",
     grace: timedelta = timedelta(),
 ) -> LineageSelection:
-    """All the way up, all the way down, or both. What is found is watched where it lies, in the dataset's data centers, and
-    has its tier and team unless told. Raises NotFound where lineage does not know the dataset."""
+    """All the way up, all the way down, or both. What is found is watched where it lies, as a copy in the first of the
+    dataset's data centers, and has its tier and team unless told. Raises NotFound where lineage does not know the dataset."""
     start_tables = list(LineageTable.objects.filter(dataset=dataset).values_list("pk", flat=True))
     if not start_tables:
         raise NotFound(
@@ -51,7 +51,7 @@ def requests_along_lineage(
         tier=dataset.tier if tier is None else tier,
         connection="",
         table="",
-        data_centers=tuple(dataset.copies.values_list("data_center__name", flat=True)),
+        data_centers=tuple(dataset.copies.values_list("data_center__name", flat=True)[:1]),
         kind=DatasetKind.APPEND_ONLY,
         ingested=False,
         grace=grace,

@@ -30,11 +30,12 @@ class OnboardingStatus(StrEnum):
 
 @dataclass(frozen=True)
 class OnboardingLine:
-    """What became of one. `why`: by field, as `onboard_dataset` says it."""
+    """What became of one. `why`: by field, as `onboard_dataset` says it. `notes`: what its rows showed, for people."""
 
     name: str
     result: OnboardingStatus
     why: Mapping[str, str] = field(default_factory=dict)
+    notes: tuple[str, ...] = ()
 
 
 def onboard_many(
@@ -65,12 +66,12 @@ def _onboard_alone(
         may(application)
         if Dataset.objects.filter(name=name, offboarded_at=None).exists():
             return OnboardingLine(name, OnboardingStatus.EXISTS)
-        onboard_dataset(application, actor=actor, now=now)
+        onboarded = onboard_dataset(application, actor=actor, now=now)
     except Refused as problem:
         return OnboardingLine(name, OnboardingStatus.REFUSED, problem.fields or {"": str(problem)})
     except (Conflict, PermissionDenied) as problem:
         return OnboardingLine(name, OnboardingStatus.REFUSED, {"": str(problem)})
-    return OnboardingLine(name, OnboardingStatus.CREATED)
+    return OnboardingLine(name, OnboardingStatus.CREATED, notes=onboarded.notes)
 
 
 def _upstream_first(applications: Sequence[OnboardingRequest]) -> list[OnboardingRequest]:

@@ -6,6 +6,7 @@ no tests for and generates them. The UI, the API and the commands all call `onbo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -15,6 +16,7 @@ from django.db import IntegrityError, transaction
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets import grace_periods
+from lakehub.catalog.datasets.copies import CopySource, create_copy
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
 from lakehub.catalog.models import (
@@ -22,15 +24,22 @@ from lakehub.catalog.models import (
     Connection,
     DataCenter,
     Dataset,
-    DatasetCopy,
     DatasetKind,
     Feed,
     LineageEdge,
 )
-from lakehub.catalog.onboarding.checks import check_keys, check_partition
+from lakehub.catalog.onboarding.checks import (
+    check_copies,
+    check_keys,
+    check_lake_columns,
+    check_partition,
+    proposals_for,
+)
+from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.validation import Problems, check_duration, check_overrides, find_by_name, read_table_metadata
 from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.partitions.form import split_columns
 from lakehub.kernel.suggest import did_you_mean
 
 RESERVED_NAMES = ("bulk",)
@@ -39,10 +48,21 @@ RESERVED_NAMES = ("bulk",)
 
 @dataclass(frozen=True)
 class OnboardingResult:
-    """The dataset, and what the check of its key on the real rows showed."""
+    """The dataset, what the check of its key on the real rows showed, and what was left out and the data says."""
 
     dataset: Dataset
     evidence: KeyEvidence | None
+    proposals: tuple[ColumnProposal, ...] = ()
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return notes_of(self.evidence, self.proposals)
+
+
+def notes_of(evidence: KeyEvidence | None, proposals: Sequence[ColumnProposal]) -> tuple[str, ...]:
+    """Both, as sentences for people."""
+    of_key = () if evidence is None else (f"Key: {evidence.sentence}.",)
+    return (*of_key, *(proposed.sentence for proposed in proposals))
 
 
 @dataclass(frozen=True)
@@ -55,6 +75,10 @@ class CheckedRequest:
     upstream: list[tuple[Dataset, bool]]
     table: TableMetadata
     evidence: KeyEvidence | None
+    locations: dict[str, CopySource]
+    """By data center, of the copies that lie elsewhere than the table."""
+    partition_form: str
+    proposals: tuple[ColumnProposal, ...] = ()
 
 
 def onboard_dataset(application: OnboardingRequest, *, actor: str, now: datetime) -> OnboardingResult:
@@ -73,25 +97,36 @@ def onboard_dataset(application: OnboardingRequest, *, actor: str, now: datetime
                 f"Dataset `{application.name}` was onboarded by somebody else just now; nothing was changed."
             ) from error
         raise
-    return OnboardingResult(dataset, checked.evidence)
+    return OnboardingResult(dataset, checked.evidence, checked.proposals)
 
 
-def check_request(application: OnboardingRequest) -> CheckedRequest:
-    """Every problem at once, by field. Reads the source, writes nothing."""
+def check_request(application: OnboardingRequest, *, before: OnboardingRequest | None = None) -> CheckedRequest:
+    """Every problem at once, by field. Reads the source, writes nothing.
+
+    `before`: the application changes a dataset that was this one. Keys are searched only in tables that it was not read from,
+    and `upstream` is looked up only where it differs.
+    """
     problems = Problems()
     team = find_by_name(problems, "team", Team, application.team)
     connection = find_by_name(problems, "connection", Connection, application.connection)
     data_centers = [find_by_name(problems, "data_centers", DataCenter, name) for name in application.data_centers]
     upstream = [
         (find_by_name(problems, "upstream", Dataset, request.dataset), request.one_to_one)
-        for request in application.upstream
+        for request in (application.upstream if before is None or application.upstream != before.upstream else ())
     ]
+    if before is None:
+        _check_name(problems, application)
     _check_choices(problems, application)
     table = read_table_metadata(problems, connection, application.table) if connection else None
-    evidence = None
+    evidence, form = None, ""
+    proposals: tuple[ColumnProposal, ...] = ()
     if table is not None and connection is not None:
-        check_partition(problems, application, table)
-        evidence = check_keys(problems, application, connection, table)
+        form = check_partition(problems, application, connection, table)
+        if before is None or (application.connection, application.table) != (before.connection, before.table):
+            evidence = check_keys(problems, application, connection, table)
+        proposals = proposals_for(application, connection, table) if before is None else ()
+        check_lake_columns(problems, application, table)
+    locations = check_copies(problems, application, connection, before=before)
     problems.raise_if_any()
     assert team is not None
     assert connection is not None
@@ -103,10 +138,13 @@ def check_request(application: OnboardingRequest) -> CheckedRequest:
         [(u, one_to_one) for u, one_to_one in upstream if u],
         table,
         evidence,
+        locations,
+        form,
+        proposals,
     )
 
 
-def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
+def _check_name(problems: Problems, application: OnboardingRequest) -> None:
     taken = Dataset.objects.filter(name=application.name).first()
     if taken is not None:
         left = (
@@ -115,6 +153,9 @@ def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
         problems.add("name", f"There is a dataset `{application.name}` already{left}.")
     if application.name in RESERVED_NAMES:
         problems.add("name", f"`{application.name}` is an address of the REST API: choose another name.")
+
+
+def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
     if application.tier not in TIERS:
         problems.add("tier", f"There is no tier {application.tier}: tiers go from 0 (highest) to 5.")
     if application.kind not in DatasetKind.values:
@@ -143,7 +184,8 @@ def _create_dataset(application: OnboardingRequest, checked: CheckedRequest, now
         primary_key=list(application.primary_key),
         record_key=list(application.record_key or application.primary_key),
         reference_key=application.reference_key,
-        partition_column=application.partition_column,
+        partition_column=", ".join(split_columns(application.partition_column)),
+        partition_form=checked.partition_form,
         grain=application.grain,
         partition_tz=application.partition_tz,
         event_time=application.event_time,
@@ -163,8 +205,7 @@ def _create_dataset(application: OnboardingRequest, checked: CheckedRequest, now
         every=application.every,
     )
     for data_center in checked.data_centers:
-        uri = f"{data_center.lake_uri.rstrip('/')}/{dataset.name}" if application.ingested else ""
-        DatasetCopy.objects.create(dataset=dataset, data_center=data_center, uri=uri)
+        create_copy(dataset, data_center, checked.locations.get(data_center.name))
     for upstream, one_to_one in checked.upstream:
         LineageEdge.objects.create(upstream=upstream, downstream=dataset, one_to_one=one_to_one)
     return dataset

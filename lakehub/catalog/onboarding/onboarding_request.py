@@ -19,6 +19,15 @@ class UpstreamRequest:
 
 
 @dataclass(frozen=True)
+class CopyRequest:
+    """Where the copy in one data center lies, of a dataset that is only monitored."""
+
+    data_center: str
+    connection: str
+    table: str
+
+
+@dataclass(frozen=True)
 class OnboardingRequest:
     """What a person or a program says of the dataset to onboard; names, not objects."""
 
@@ -29,6 +38,8 @@ class OnboardingRequest:
     table: str
     """A table of the connection; for files, a glob."""
     data_centers: Sequence[str]
+    copies: Sequence[CopyRequest] = ()
+    """Of what is only monitored, the copies that lie elsewhere than `connection` and `table`; at most one data center has none."""
     kind: str = DatasetKind.APPEND_PLUS_UPDATE
     primary_key: Sequence[str] = ()
     record_key: Sequence[str] = ()
@@ -36,7 +47,10 @@ class OnboardingRequest:
     reference_key: str = ""
     cursor_column: str = ""
     partition_column: str = ""
+    """Several with commas between, where it takes more than one to say the time."""
     grain: str = Grain.NONE
+    partition_form: str = ""
+    """How the partition column says a time (lakehub.kernel.partitions.form). Empty: as its type says, or names of partitions."""
     partition_tz: str = "UTC"
     event_time: str = ""
     upstream: Sequence[UpstreamRequest] = ()
@@ -46,3 +60,8 @@ class OnboardingRequest:
     grace: timedelta = timedelta()
     description: str = ""
     overrides: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def connections(self) -> tuple[str, ...]:
+        """All that are named, each once."""
+        return tuple(dict.fromkeys((self.connection, *(copy.connection for copy in self.copies))))

@@ -7,6 +7,7 @@ a URL, never writes, and knows no Django. Rows are brought into the lake by a so
 
 from __future__ import annotations
 
+import os
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,7 +15,14 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, TableMetadata
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NewestValues, TableMetadata
+from lakehub.catalog.metadata.table_locations import (
+    LocalTable,
+    NamedTable,
+    ServerTable,
+    TableLocation,
+    server_addresses,
+)
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.kernel.registry import Registry, UnknownPlugin
 
@@ -54,6 +62,10 @@ class Storage(ABC):
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
+    empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
+    """Why it may list no table, for people: what to do."""
+    url_example: ClassVar[str] = ""
+    """A URL of the form that it takes, for people."""
 
     def __init__(self, url: str) -> None:
         self.url = url
@@ -68,7 +80,14 @@ class Storage(ABC):
 
     @abstractmethod
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
-        """How well `key` holds, on at most EVIDENCE_LIMIT rows."""
+        """How well `key` holds: on all rows where there are at most EVIDENCE_LIMIT, else on a sample that says how it was drawn."""
+
+    def newest_values(self, table: str, columns: Sequence[str], limit: int) -> NewestValues:
+        """At most `limit` different values of the columns together, of all rows, or of the first VALUES_LIMIT, which it says then.
+
+        Empty where the storage does not know.
+        """
+        return NewestValues()
 
     @abstractmethod
     def table(self, table: str) -> StoredTable:
@@ -80,6 +99,18 @@ class Storage(ABC):
 
         Raises MetadataUnavailable where that is not certain; nothing of a password is in its message.
         """
+
+    def table_location(self, table: str) -> TableLocation:
+        """Where the rows lie: equal for two names of one table, also of two URLs. Reads no rows.
+
+        Raises MetadataUnavailable where it takes a look that fails.
+        """
+        place = self.location()
+        if isinstance(place, LocalPath):
+            return LocalTable(frozenset({os.path.realpath(place.path)}), table)
+        if isinstance(place, ServerDatabase):
+            return ServerTable(server_addresses(place.host), place.port, (place.name, table))
+        return NamedTable(self.url, table)
 
     def table_in_lineage(self, namespace: str, name: str) -> str:
         """What this storage calls the table that OpenLineage names so; empty where it is none of this URL.
@@ -118,6 +149,18 @@ def table_hint(plugin: str) -> str:
         return STORAGES.get(plugin).table_hint
     except UnknownPlugin:
         return ""
+
+
+def empty_hint(plugin: str) -> str:
+    try:
+        return STORAGES.get(plugin).empty_hint
+    except UnknownPlugin:
+        return ""
+
+
+def url_examples() -> list[tuple[str, str]]:
+    """(name, URL) of each storage that can be used."""
+    return [(name, storage.url_example) for name, storage in STORAGES.usable()]
 
 
 def local_path(url: str, scheme: str = "file") -> Path:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -11,15 +13,18 @@ from typing import Any
 import fastavro
 
 from lakehub.catalog.metadata import (
-    EVIDENCE_LIMIT,
+    SAMPLE_ROWS,
     ColumnMetadata,
     ColumnType,
+    Drawn,
     KeyEvidence,
     MetadataUnavailable,
+    NewestValues,
     NoSuchTable,
     TableMetadata,
     duckdb_files,
 )
+from lakehub.catalog.metadata.table_locations import LocalTable
 from lakehub.catalog.metadata.tables import Files
 from lakehub.catalog.storages import LocalPath, Storage, local_path
 
@@ -44,6 +49,10 @@ MAX_FILES = 10_000
 class FilesStorage(Storage):
     """`url` is a folder, `file:///data`; a table is a glob such as `flights/*.csv`."""
 
+    url_example = "file:///data"
+    empty_hint = (
+        f"Put files with one of the endings {', '.join(FILE_ENDINGS)} into the folder, or give the URL of another."
+    )
     table_hint = "or a pattern such as orders/*.parquet"
 
     def tables(self, limit: int) -> Sequence[str]:
@@ -60,11 +69,23 @@ class FilesStorage(Storage):
         files, ending = self._files(table)
         return _avro_evidence(files, key) if ending == ".avro" else duckdb_files.read_key_evidence(files, ending, key)
 
+    def newest_values(self, table: str, columns: Sequence[str], limit: int) -> NewestValues:
+        files, ending = self._files(table)
+        return NewestValues() if ending == ".avro" else duckdb_files.read_newest_values(files, ending, columns, limit)
+
     def table(self, table: str) -> Files:
         return Files(f"{self.url.rstrip('/')}/{table}", PurePosixPath(table).suffix.lstrip("."))
 
     def location(self) -> LocalPath:
         return LocalPath(self._folder)
+
+    def table_location(self, table: str) -> LocalTable:
+        """The files that the glob matches now, links followed; where there are none yet, the glob itself."""
+        try:
+            files, _ = self._files(table)
+        except NoSuchTable:
+            return LocalTable(frozenset({os.path.realpath(self._folder / table)}))
+        return LocalTable(frozenset(map(os.path.realpath, files)))
 
     @cached_property
     def _folder(self) -> Path:
@@ -109,15 +130,26 @@ def _avro_type(kind: Any) -> tuple[ColumnType, bool]:
 
 
 def _avro_evidence(files: list[Path], key: Sequence[str]) -> KeyEvidence:
-    rows, nulls, distinct_keys = 0, 0, set()
-    for record in islice(_avro_records(files), EVIDENCE_LIMIT):
+    """Of the first rows: each is read by Python, which takes a hundred times as long as it takes DuckDB."""
+    rows, nulls, distinct_keys, null_columns = 0, 0, set(), Counter[str]()
+    for record in islice(_avro_records(files), SAMPLE_ROWS):
         rows += 1
         value = tuple(record.get(part) for part in key)
         if None in value:
             nulls += 1
+            null_columns.update(part for part, held in zip(key, value, strict=True) if held is None)
         else:
             distinct_keys.add(value)
-    return KeyEvidence(rows, len(distinct_keys), nulls)
+    total = sum(_avro_rows(file) for file in files) if rows == SAMPLE_ROWS else rows
+    if total == rows:
+        return KeyEvidence(rows, len(distinct_keys), nulls, dict(null_columns))
+    return KeyEvidence(rows, len(distinct_keys), nulls, dict(null_columns), Drawn.FIRST, total)
+
+
+def _avro_rows(file: Path) -> int:
+    """By the heads of its blocks; no row is read."""
+    with file.open("rb") as source:
+        return sum(block.num_records for block in fastavro.block_reader(source))
 
 
 def _avro_records(files: list[Path]) -> Iterator[dict[str, Any]]:

@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 
 from hudi import HudiTable
 
-from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NoSuchTable, TableMetadata, duckdb_files
+from lakehub.catalog.metadata import (
+    KeyEvidence,
+    MetadataUnavailable,
+    NewestValues,
+    NoSuchTable,
+    TableMetadata,
+    duckdb_files,
+)
+from lakehub.catalog.metadata.table_locations import LocalTable
 from lakehub.catalog.metadata.tables import HudiCopy
 from lakehub.catalog.storages import LocalPath, Storage, local_path
 from lakehub.kernel.suggest import did_you_mean
@@ -20,6 +29,8 @@ class HudiStorage(Storage):
     """`url` is a lake root, `file:///lake/dc1`; a table is a folder below it."""
 
     is_lake = True
+    empty_hint = "No folder right below it is a Hudi table: give the URL of the folder that holds the tables."
+    url_example = "file:///lake/dc1"
 
     def tables(self, limit: int) -> Sequence[str]:
         return sorted(folder.name for folder in self._root.glob("*") if (folder / _PROPERTIES_FILE).is_file())[:limit]
@@ -34,11 +45,17 @@ class HudiStorage(Storage):
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         return duckdb_files.read_key_evidence(self._slices(table), ".parquet", key)
 
+    def newest_values(self, table: str, columns: Sequence[str], limit: int) -> NewestValues:
+        return duckdb_files.read_newest_values(self._slices(table), ".parquet", columns, limit)
+
     def table(self, table: str) -> HudiCopy:
         return HudiCopy(f"{self.url.rstrip('/')}/{table}")
 
     def location(self) -> LocalPath:
         return LocalPath(self._root)
+
+    def table_location(self, table: str) -> LocalTable:
+        return LocalTable(frozenset({os.path.realpath(self._root / table)}))
 
     @cached_property
     def _root(self) -> Path:

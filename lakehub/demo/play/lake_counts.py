@@ -10,7 +10,7 @@ from quality.engines.storage.hudi_snapshot import read_snapshot
 
 def rows_and_keys(copy: DatasetCopy, partition: str | None = None) -> tuple[int, int]:
     """How many rows a copy has, or one of its partitions, and how many different record keys."""
-    column = copy.dataset.partition_column if partition else ""
+    column = copy.dataset.lake_partition_column if partition else ""
     files = [file_slice.path for file_slice in read_snapshot(copy.uri, column=column, value=partition).slices]
     if not files:
         return 0, 0

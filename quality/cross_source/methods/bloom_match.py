@@ -1,6 +1,6 @@
 """matching(here, there): of the keys there, the share that is here too. The filter travels, not the data.
 
-Both ways, in three passes: here builds its filter; there probes it with its own keys and builds its own; here probes that one.
+With no row on the other side none of its keys can be missing here. Both ways, in three passes: here builds its filter; there probes it with its own keys and builds its own; here probes that one.
 The verdict is about what is missing here. A filter never denies a key that it holds, so whatever it calls missing is missing;
 of what is missing, the false positives stay unseen: as many as `fpr_measured` says, and `unseen` estimates them.
 """
@@ -29,18 +29,27 @@ MIN_SAMPLED_KEYS = 1_000
 def matching(measure: Measure, here: Endpoint, there: Endpoint, *, salt: str = "") -> Mapping[str, Any] | Failed:
     """`measure.values` has the share of the keys that are looked at. Raises CannotRead."""
     rows_here, rows_there = here.count(), there.count()
-    if not rows_here or not rows_there:
-        return no_data("there are no rows here" if not rows_here else "there are no rows on the other side")
+    if not rows_here and not rows_there:
+        return no_data("there are no rows on either side")
     share = _sample_share(measure, max(rows_here, rows_there))
-    sent = here.build(_filter_shape(rows_here, share), share)
-    returned, counts_there = there.build_and_probe(_filter_shape(rows_there, share), sent, share)
+    sent = here.build(_filter_shape(max(1, rows_here), share), share)
+    returned, counts_there = there.build_and_probe(_filter_shape(max(1, rows_there), share), sent, share)
     counts_here = here.probe(returned, share)
     return {
         "keys": counts_there.keys,
         "matching": counts_there.matching,
         "missing": [dict(zip(there.columns, decode_key(key), strict=True)) for key in counts_there.missing],
-        "report": _report(sent, returned, counts_there, counts_here, share),
+        "report": _report(sent, returned, counts_there, counts_here, share)
+        | _without_key(rows_here, rows_there, counts_here, counts_there, share),
     }
+
+
+def _without_key(
+    here: int, there: int, counts_here: ProbeCounts, counts_there: ProbeCounts, share: float
+) -> dict[str, int]:
+    """How many rows of each side have a null in the key, where there are any; of a sample it is not known."""
+    lacking = {"without_key_here": here - counts_here.keys, "without_key_there": there - counts_there.keys}
+    return {side: rows for side, rows in lacking.items() if share == 1 and rows > 0}
 
 
 def _sample_share(measure: Measure, rows: int) -> float:

@@ -1,7 +1,7 @@
 """sampled(here, there): some keys are taken there and looked up here. For upstreams outside the lake: what travels is the sample.
 
-Which keys are taken is decided by their hash and the partition alone: a rerun looks for the same ones, so that a failure
-ends only when they have arrived.
+Which keys are taken is decided by their hash and a seed: each run takes others, but for the rerun of a failure, which looks
+for the same ones, so that it ends only when they have arrived. The seed is kept with the result.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ DEFAULT_SAMPLE_SIZE = 1_000
 
 
 def sampled(measure: Measure, here: Endpoint, there: Endpoint, *, salt: str) -> Mapping[str, Any] | Failed:
-    """`measure.values` has the size of the sample. Raises CannotRead."""
-    if not here.count():
-        return no_data("there are no rows here")
+    """`measure.values` has the size of the sample, and its seed (without one `salt`). Raises CannotRead."""
     size = int(str(measure.values[0])) if measure.values else DEFAULT_SAMPLE_SIZE
-    keys = there.sample(size, salt)
+    seed = str(measure.values[1]) if len(measure.values) > 1 else salt
+    keys = there.sample(size, seed)
     if not keys:
         return no_data("there are no rows upstream")
     present = here.present_keys(keys)
@@ -31,5 +30,5 @@ def sampled(measure: Measure, here: Endpoint, there: Endpoint, *, salt: str) -> 
         "keys": len(keys),
         "matching": len(present),
         "missing": [dict(zip(there.columns, decode_key(key), strict=True)) for key in missing[:MAX_NAMED_KEYS]],
-        "report": {"asked_for": size, "sampled": len(keys), "bytes_moved": sum(map(len, keys))},
+        "report": {"seed": seed, "asked_for": size, "sampled": len(keys), "bytes_moved": sum(map(len, keys))},
     }

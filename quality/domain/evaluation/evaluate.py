@@ -7,9 +7,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
+from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.partitions import Grain, partition_at, partition_name
 from quality.domain.evaluation.groups import (
     GROUP_SIZES,
     GroupOutcome,
@@ -18,23 +20,27 @@ from quality.domain.evaluation.groups import (
     answers_of_group,
     group_label,
     select_groups,
+    sizes_of_all_sides,
     summarize_groups,
 )
 from quality.domain.evaluation.node_values import NodeValues, asks_within
-from quality.domain.language import Call, Expression, Literal, Node, formula, function_calls
+from quality.domain.language import UPSTREAM, Call, Expression, Literal, Node, formula, function_calls
 from quality.domain.language.functions import FUNCTIONS
-from quality.domain.language.measures import Answer, Ask
+from quality.domain.language.measures import ROWS, Answer, Ask, Reach
 from quality.domain.language.operators import COMPARISONS, OPERATORS
 from quality.domain.language.tree.literals import display_amount
 from quality.domain.language.tree.nodes import Amount
 from quality.domain.language.type_checker import value_type_of, window_function_calls
 from quality.domain.language.values import EvaluationContext, Failed, Known, Value
 from quality.domain.language.window_functions import WINDOW_FUNCTIONS
+from quality.domain.timeliness.lateness import late_from
 from quality.domain.timeliness.production_calendar import parse_calendar
 from quality.domain.value_types import ValueType
 
 _MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le", "eq": "eq", "ne": "ne"}
-_TWO_SIDED = ("matching", "sampled")
+_TWO_SIDED = ("matching", "sampled", "difference")
+_NAMING = (*_TWO_SIDED, "across_partitions")
+"""Leaves whose answer names records besides its counts."""
 
 
 @dataclass(frozen=True)
@@ -53,8 +59,8 @@ class Evaluation:
     failure_margin: float = 0
     """By how much the comparison that decided fails (below zero: holds); to find the worst of several groups."""
     groups: GroupSummary | None = None
-    two_sided_answer: Mapping[str | None, Any] | None = None
-    """What an exchange between two places says besides its counts, such as the missing records."""
+    naming_answer: Mapping[str | None, Any] | None = None
+    """What a leaf says besides its counts, such as the records that are missing, differ or repeat."""
 
 
 @lru_cache(maxsize=8192)
@@ -72,13 +78,33 @@ def evaluate(
     `groups`: how many groups a dimension test has in all, where not all were measured.
     """
     moment = _on_its_calendar(expression, moment)
+    moment = replace(moment, awaited=moment.awaited | held_upstream(answers, moment))
     if expression.parameters.by is None:
         return _evaluate_assertion(expression, NodeValues(answers, moment))
     sizes = answers[GROUP_SIZES]
     if isinstance(sizes, Failed):
         return _failed_evaluation(expression, sizes.outcome, sizes.cause)
-    choice = select_groups(cast("Mapping[str | None, int]", sizes), expression.parameters, groups)
+    choice = select_groups(sizes_of_all_sides(answers), expression.parameters, groups)
     return _evaluate_groups(expression, choice, answers, moment)
+
+
+def held_upstream(answers: Mapping[Ask, Answer | Failed], moment: EvaluationContext) -> frozenset[Interval]:
+    """The partitions of which upstream holds rows, by what was measured: rows are expected in them."""
+    if moment.partition.is_everything:
+        return frozenset()
+    shifts = {ask.table.shift for ask, answer in answers.items() if _shows_rows_upstream(ask, answer)}
+    return frozenset(moment.shifted(shift).partition for shift in shifts)
+
+
+def _shows_rows_upstream(ask: Ask, answer: Answer | Failed) -> bool:
+    """A count of rows, in all or by group, or the keys that were looked for."""
+    if ask.reach is not Reach.PARTITION:
+        return False
+    if ask.measure == ROWS and ask.table.dataset == UPSTREAM and not ask.table.data_center:
+        counts = answer.values() if isinstance(answer, Mapping) else [answer]
+        return any(isinstance(count, int) and count > 0 for count in counts)
+    looks_upstream = ask.measure.other is not None and ask.measure.other.dataset == UPSTREAM
+    return looks_upstream and isinstance(answer, Mapping) and bool(answer.get("keys"))
 
 
 def _on_its_calendar(expression: Expression, moment: EvaluationContext) -> EvaluationContext:
@@ -124,7 +150,7 @@ def _evaluate_groups(
     return replace(worst, behind=behind, cause=cause, groups=groups)
 
 
-_PRECEDENCE = (Outcome.FAIL, Outcome.ERROR, Outcome.NO_DATA, Outcome.PASS)
+_PRECEDENCE = (Outcome.FAIL, Outcome.ERROR, Outcome.NO_DATA, Outcome.PASS, Outcome.SKIPPED)
 
 
 def _group_of(name: str | None, rows: int, evaluation: Evaluation) -> GroupOutcome:
@@ -136,7 +162,7 @@ def _verdict_of_values(expression: Expression, holds: bool, values: NodeValues) 
     observed, threshold = _observed_and_threshold(decisive)
     value = values.of(observed)
     amount = value.amount if isinstance(value, Known) else None
-    return Evaluation(
+    evaluation = Evaluation(
         outcome=Outcome.PASS if holds else Outcome.FAIL,
         formula=formula(expression.assertion),
         observed=amount,
@@ -146,7 +172,32 @@ def _verdict_of_values(expression: Expression, holds: bool, values: NodeValues) 
         facts=_facts(expression, values),
         complete_until=_complete_until(expression, values),
         failure_margin=_margin(decisive, values),
-        two_sided_answer=_two_sided_answer(expression, values),
+        naming_answer=_naming_answer(expression, values),
+    )
+    if isinstance(value, Known) and value.complete_until is not None and isinstance(threshold, Literal):
+        return _with_age(evaluation, decisive, threshold, value.complete_until, values.moment)
+    return evaluation
+
+
+def _with_age(
+    evaluation: Evaluation, comparison: Node, limit: Literal, c: datetime, moment: EvaluationContext
+) -> Evaluation:
+    """People are told how old the data is, `now - c`; what it may be is the SLA after the end of the bucket that is due."""
+    assert isinstance(comparison, Call)
+    assert isinstance(limit.value, timedelta)
+    allowed = limit.value + late_from(c, grain=moment.grain, zone=moment.zone, produced=moment.production_calendar) - c
+    name = comparison.function if comparison.args[1] is limit else _MIRRORED[comparison.function]
+    due = (
+        ""
+        if moment.grain is Grain.NONE
+        else partition_name(partition_at(c, moment.grain, moment.zone), moment.grain, moment.zone)
+    )
+    return replace(
+        evaluation,
+        observed=moment.now - c,
+        observed_text=display_amount(moment.now - c, ValueType.DURATION),
+        threshold=f"{OPERATORS[name].symbol} {display_amount(allowed, ValueType.DURATION)}",
+        behind=f"{due} is due" if due else "",
     )
 
 
@@ -203,10 +254,10 @@ def _number(value: Value) -> float:
     return value.amount.total_seconds() if isinstance(value.amount, timedelta) else float(value.amount)
 
 
-def _two_sided_answer(expression: Expression, values: NodeValues) -> Mapping[str | None, Any] | None:
+def _naming_answer(expression: Expression, values: NodeValues) -> Mapping[str | None, Any] | None:
     for call in function_calls(expression):
         for answer in values.answers_of(call):
-            if call.function in _TWO_SIDED and isinstance(answer, Mapping):
+            if call.function in _NAMING and isinstance(answer, Mapping):
                 return answer
     return None
 
@@ -215,6 +266,8 @@ def _counts_text(observed: Node, values: NodeValues) -> str:
     """The counts of a share: `975 of 985`; of `1 - share` those that are missing from it."""
     if not isinstance(observed, Call):
         return ""
+    if observed.function == "across_partitions":
+        return _repeated_counts(observed, values)
     if observed.function in _TWO_SIDED:
         return _two_sided_counts(observed, values)
     if observed.function == "sub" and isinstance(observed.args[0], Literal) and observed.args[0].value == 1:
@@ -233,9 +286,21 @@ def _counts(share: Node, values: NodeValues) -> tuple[int, int] | None:
     return (whole[0], whole[1]) if len(whole) == 2 else None
 
 
+def _repeated_counts(call: Call, values: NodeValues) -> str:
+    answer = next((answer for answer in values.answers_of(call) if isinstance(answer, Mapping)), None)
+    if answer is None:
+        return ""
+    more = "at least " if answer["report"].get("at_least") else ""
+    return f"{more}{answer['keys']:,} key{'' if answer['keys'] == 1 else 's'} in more than one partition"
+
+
 def _two_sided_counts(call: Call, values: NodeValues) -> str:
     answer = next((answer for answer in values.answers_of(call) if isinstance(answer, Mapping)), None)
-    return "" if answer is None else f"{answer['matching']:,} of {answer['keys']:,}"
+    if answer is None:
+        return ""
+    if not answer["keys"]:
+        return "no keys on the other side"
+    return f"{answer['differing' if call.function == 'difference' else 'matching']:,} of {answer['keys']:,}"
 
 
 def _facts(expression: Expression, values: NodeValues) -> dict[str, str]:

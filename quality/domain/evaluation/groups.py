@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language import THIS, Name
 from quality.domain.language.measures import ROWS, Answer, Ask, answer_without_rows
-from quality.domain.language.name_resolution import is_grouped
+from quality.domain.language.name_resolution import MAX_GROUPS, is_grouped
 from quality.domain.language.tree.nodes import Parameters
-from quality.domain.language.values import Failed
+from quality.domain.language.values import Failed, no_data
 
 DEFAULT_MIN_ROWS = 30
 DEFAULT_MAX_GROUPS = 100
@@ -55,14 +55,10 @@ class GroupSelection:
     over_cap: int
 
 
-def max_groups_of(parameters: Parameters) -> int:
-    return DEFAULT_MAX_GROUPS if parameters.most is None else parameters.most
-
-
 def select_groups(rows: Mapping[str | None, int], parameters: Parameters, groups: int = 0) -> GroupSelection:
     """`rows` are those of the largest groups; there are `groups` in all, of which the others are no larger."""
     least = DEFAULT_MIN_ROWS if parameters.least is None else parameters.least
-    most = max_groups_of(parameters)
+    most = DEFAULT_MAX_GROUPS if parameters.most is None else parameters.most
     large = sorted(
         ((name, count) for name, count in rows.items() if count >= max(1, least)),
         key=lambda group: (-group[1], group[0] is not None, group[0] or ""),
@@ -76,8 +72,28 @@ def select_groups(rows: Mapping[str | None, int], parameters: Parameters, groups
     )
 
 
+def sizes_of_all_sides(answers: Mapping[Ask, Answer | Failed]) -> dict[str | None, int]:
+    """The groups that any of the compared tables has, with the rows of the largest: one that vanished from this one counts.
+
+    Left out are those that may be no larger than others of which nobody knows the size.
+    """
+    sides = [rows for ask, rows in answers.items() if ask.measure == ROWS and is_grouped(ask)]
+    listed = [rows for rows in sides if isinstance(rows, Mapping)]
+    sizes: dict[str | None, int] = {}
+    for rows in listed:
+        for name, count in rows.items():
+            sizes[name] = max(count, sizes.get(name, 0))
+    least = [(rows, min(rows.values())) for rows in listed if len(rows) > MAX_GROUPS]
+    return {
+        name: count
+        for name, count in sizes.items()
+        if all(name in rows or count > smallest for rows, smallest in least)
+    }
+
+
 def answers_of_group(group: str | None, answers: Mapping[Ask, Answer | Failed]) -> dict[Ask, Answer | Failed]:
-    """What was measured of one group; a group that a table lacks has no rows there."""
+    """What was measured of one group. A group that a table lacks has no rows there; unless the table has more groups than
+    it was asked for: then it has as many as the smallest of these at most."""
     return {ask: _answer_of_group(group, ask, answer) for ask, answer in answers.items()}
 
 
@@ -105,4 +121,10 @@ def group_label(group: str | None) -> str:
 def _answer_of_group(group: str | None, ask: Ask, answer: Answer | Failed) -> Answer | Failed:
     if not is_grouped(ask) or not isinstance(answer, Mapping):
         return answer
-    return answer[group] if group in answer else answer_without_rows(ask.measure)
+    if group in answer:
+        measured: Answer = answer[group]
+        return measured
+    # Bins are counted of all groups.
+    if len(answer) > MAX_GROUPS and ask.measure.kind != "frequencies":
+        return no_data(f"it is not among the {MAX_GROUPS:,} largest groups, and there are more")
+    return answer_without_rows(ask.measure)

@@ -12,9 +12,9 @@ from lakehub.kernel.outcome import Outcome
 from lakehub.kernel.partitions import shifted_partition
 from quality.domain.language import Call, Literal, Node, asks_of, formula
 from quality.domain.language.functions import FUNCTIONS
-from quality.domain.language.measures import Answer, Ask
+from quality.domain.language.measures import Answer, Ask, Reach
 from quality.domain.language.operators import OPERATORS, EmptyDenominator
-from quality.domain.language.tree.nodes import NO_SHIFT
+from quality.domain.language.tree.nodes import NO_SHIFT, Name
 from quality.domain.language.type_checker import shifts_of, value_type_of
 from quality.domain.language.values import EvaluationContext, Failed, Known, Value, error, no_data
 from quality.domain.language.window_functions import WINDOW_FUNCTIONS, PastValue
@@ -41,7 +41,7 @@ class NodeValues:
 
     def __init__(self, answers: Mapping[Ask, Answer | Failed], moment: EvaluationContext) -> None:
         self._answers = answers
-        self._moment = moment
+        self.moment = moment
         self._known: dict[tuple[Node, timedelta], Value] = {}
 
     def of(self, node: Node, shift: timedelta = NO_SHIFT) -> Value:
@@ -72,7 +72,8 @@ class NodeValues:
             if isinstance(answer, Failed):
                 return _failure_of_call(call, answer)
             answers.append(answer)
-        value = FUNCTIONS.get(call.function).value(answers, self._moment)
+        looked_at = self.moment.shifted(shift + _own_shift(call))
+        value = FUNCTIONS.get(call.function).value(answers, looked_at)
         return _failure_of_call(call, value) if isinstance(value, Failed) else value
 
     def _window_function_value(self, call: Call) -> Value:
@@ -81,12 +82,12 @@ class NodeValues:
         if isinstance(present, Failed):
             return present
         past = [PastValue(there, self.of(value, back)) for back in shifts_of(call) if (there := self._partition(back))]
-        result = WINDOW_FUNCTIONS.get(call.function).value(value_type_of(value), present, past, self._moment)
+        result = WINDOW_FUNCTIONS.get(call.function).value(value_type_of(value), present, past, self.moment)
         return _failure_of_call(call, result) if isinstance(result, Failed) else result
 
     def _partition(self, shift: timedelta) -> Interval | None:
         try:
-            return shifted_partition(self._moment.partition, shift, self._moment.grain, self._moment.zone)
+            return shifted_partition(self.moment.partition, shift, self.moment.grain, self.moment.zone)
         except ValueError:
             return None
 
@@ -99,9 +100,30 @@ class NodeValues:
         try:
             return Known(OPERATORS[call.function].apply(*(arg.amount for arg in args if isinstance(arg, Known))))
         except EmptyDenominator:
+            if _is_share_of_keys(call):
+                return Failed(Outcome.SKIPPED, "there are no rows, so none is repeated")
             return no_data(f"{formula(call.args[1])} is 0, so there is nothing to compare with")
         except OverflowError:
             return error(f"{formula(call)} is too large")
+
+
+def _own_shift(call: Call) -> timedelta:
+    """How far back the leaf looks by itself."""
+    return next((ask.table.shift for ask in _asks_of(call) if ask.reach is Reach.PARTITION), NO_SHIFT)
+
+
+def _is_share_of_keys(call: Call) -> bool:
+    """The repeated keys among the rows of one table, the different ones, or the rows without: of no rows there is nothing to say."""
+    keys, rows = call.args
+    return (
+        isinstance(keys, Call)
+        and isinstance(rows, Call)
+        and keys.function in ("repeated", "distinct", "null_keys")
+        and rows.function == "rows"
+        and isinstance(keys.args[0], Name)
+        and isinstance(rows.args[0], Name)
+        and keys.args[0].table == rows.args[0].table
+    )
 
 
 def _within_range(node: Node, value: Value) -> Value:

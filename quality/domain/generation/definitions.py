@@ -26,14 +26,24 @@ class DatasetFacts:
     data_centers: tuple[str, ...] = ()
     one_to_one: bool = False
     """Each row upstream gives one row here, so that rows can be compared."""
+    upstream_problem: str = ""
+    """Why the rows of the upstream that lineage names are not compared: its partitions do not add up to these."""
     float_columns: frozenset[str] = frozenset()
     """Columns of floating-point numbers, which are no keys: engines write them differently."""
+    partition_columns: tuple[str, ...] = ()
+    """The columns of the dataset that say the partition."""
+    unique_within_partition: bool = False
+    """Its owners say that each partition is a snapshot: keys come again in the next."""
+    nullable_keys: tuple[str, ...] = ()
+    """Columns of the primary key in which a row of a copy may have a null."""
     upstream_is_external: bool = False
     """Upstream is no table of the lake: what it has is known by asking it."""
     rules: tuple[Rule, ...] = ()
     metrics: tuple[BusinessMetric, ...] = ()
     production_calendar: ProductionCalendar | None = None
     """When its partitions are produced, where not all are."""
+    not_compared: tuple[str, ...] = ()
+    """Columns that each data center writes for itself: they differ between copies, and that is right."""
 
     @property
     def why_no_key(self) -> str:
@@ -62,6 +72,8 @@ class Definition:
     cadence: timedelta | None
     because: str
     gating: bool = True
+    least_rerun: timedelta = timedelta()
+    """A failure is looked at again no sooner: of what takes long."""
     planned: bool = True
     """False: nobody plans its units; they come with what ingestion finds."""
 

@@ -50,7 +50,7 @@ PERCENT.3: /\d+(\.\d+)?\s?%/
 DURATION.2: /(\d+(\.\d+)?(ms|us|[wdhms]))+(?![A-Za-z0-9_])/
 NUMBER: /\d+(\.\d+)?(?![A-Za-z0-9_.])/
 IDENTIFIER: /[A-Za-z_][A-Za-z0-9_]*/
-QUOTED: /"[^"\n]+"/
+QUOTED: /"(""|[^"])+"/
 TEXT: /'(''|[^'])*'/
 
 %import common.WS

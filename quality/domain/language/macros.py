@@ -19,17 +19,28 @@ MAX_WEEKS = 52
 
 
 def _duplicates(call: Call, scope: Scope) -> Node:
-    """duplicates(table, key, ...): the share of rows whose key another row has; without columns, of `this`, its primary key."""
+    """duplicates(table, key, ...): the share of rows that repeat the key of another; without columns, of `this`, its primary key."""
+    table, columns = _table_and_key(call, scope)
+    return Call(
+        "div", (Call("repeated", (table, *columns), call.where), Call("rows", (table,), call.where)), call.where
+    )
+
+
+def _table_and_key(call: Call, scope: Scope) -> tuple[Node, Sequence[Node]]:
+    """What is named, and else `this` and its primary key."""
     table, *keys = call.args or (Name(THIS, where=call.where),)
     if not keys and not (isinstance(table, Name) and table.dataset == THIS and scope.primary_key):
         raise ExpressionError(
-            "No primary key is known here: name the columns, as in duplicates(this, origin, day).", where=call.where
+            f"No primary key is known here: name the columns, as in {call.function}(this, origin, day).",
+            where=call.where,
         )
-    columns = keys or [Name(column, where=call.where) for column in scope.primary_key]
-    share = Call(
-        "div", (Call("distinct", (table, *columns), call.where), Call("rows", (table,), call.where)), call.where
-    )
-    return Call("sub", (Literal(Fraction(1), ValueType.NUMBER), share), call.where)
+    return table, keys or [Name(column, where=call.where) for column in scope.primary_key]
+
+
+def _across_partitions(call: Call, scope: Scope) -> Node:
+    """across_partitions(this): by the primary key."""
+    table, columns = _table_and_key(call, scope)
+    return replace(call, args=(table, *columns))
 
 
 def _completeness(call: Call, scope: Scope) -> Node:
@@ -109,6 +120,11 @@ def _sampled(call: Call, scope: Scope) -> Node:
     return _with_key(call, Literal(Fraction(1_000), ValueType.NUMBER), scope)
 
 
+def _difference(call: Call, scope: Scope) -> Node:
+    """difference(this, this@dc2): of all columns, by the primary key."""
+    return _with_key(call, Literal("", ValueType.TEXT), scope)
+
+
 def _with_key(call: Call, size: Literal, scope: Scope) -> Node:
     """All that the leaf takes: two tables, how much of them, and the columns of the key."""
     tables, rest = call.args[:2], call.args[2:] or (replace(size, where=call.where),)
@@ -116,7 +132,7 @@ def _with_key(call: Call, size: Literal, scope: Scope) -> Node:
         return replace(call, args=(*tables, *rest))
     if not scope.primary_key:
         raise ExpressionError(
-            f"No primary key is known here: {call.function} wants its size and columns, as in"
+            f"No primary key is known here: {call.function} wants all its arguments and the columns of a key, as in"
             f" {call.function}(this, upstream, {format_literal(size.value, size.value_type)}, origin, day).",
             where=call.where,
         )
@@ -125,6 +141,7 @@ def _with_key(call: Call, size: Literal, scope: Scope) -> Node:
 
 MACROS: dict[str, Callable[[Call, Scope], Node]] = {
     "duplicates": _duplicates,
+    "across_partitions": _across_partitions,
     "completeness": _completeness,
     "null_share": _null_share,
     "freshness": _freshness,
@@ -133,6 +150,7 @@ MACROS: dict[str, Callable[[Call, Scope], Node]] = {
     "metric": _metric,
     "matching": _matching,
     "sampled": _sampled,
+    "difference": _difference,
 }
 
 

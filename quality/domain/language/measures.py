@@ -33,7 +33,7 @@ class Measure:
     """`kind` over `columns`; `unmatched` looks its values up in `other_columns` of the table `other`.
 
     `values` are bound as parameters, never put into the text of a query: the bounds of `outside`, the pattern of
-    `mismatched`, what `unexpected` accepts, the share of `matching`, the size of `sampled`. A `query` has its SQL first;
+    `mismatched`, what `unexpected` accepts, the share of `matching`, the size of `sampled`, the columns that `difference` leaves out. A `query` has its SQL first;
     measuring adds what it binds to :start, :end and :partition.
     """
 
@@ -42,6 +42,8 @@ class Measure:
     other: Name | None = None
     other_columns: tuple[str, ...] = ()
     values: tuple[Scalar, ...] = ()
+    shown: tuple[str, ...] = ()
+    """Columns of the rows that it counts: with them it answers with some of these rows instead of their number."""
 
     @property
     def is_query(self) -> bool:
@@ -68,14 +70,16 @@ class Measure:
 ROWS = Measure("rows")
 LAST_COMMIT = Measure("committed")
 """When the newest commit of a copy completed."""
+LATEST = "latest"
+"""The kind of the greatest value of a column of times before a bound; measuring binds the beginning of the bucket that goes on."""
 
 
-_UNKNOWN_WITHOUT_ROWS = frozenset({"sum", "minimum", "maximum", "query", "committed", "delay"})
+_UNKNOWN_WITHOUT_ROWS = frozenset({"sum", "minimum", "maximum", LATEST, "query", "committed", "delay"})
 
 
 def answer_without_rows(measure: Measure) -> Answer:
     """Its answer over no rows at all: counts are 0, the rest is not known."""
-    if measure.kind == "frequencies":
+    if measure.kind == "frequencies" or measure.shown:
         return {}
     return None if measure.kind in _UNKNOWN_WITHOUT_ROWS else 0
 
@@ -97,4 +101,6 @@ class Ask:
 
 Answer: TypeAlias = Scalar | Mapping[str | None, Any]
 """EACH_PARTITION answers by partition name, a scan `by` a column by its value, `frequencies` by bin; a null is under None.
-`matching` and `sampled` answer with `matching` and `keys`, the `missing` records and a report."""
+A measure with `shown` columns answers with `columns` and `rows`, lists of texts and nulls; of no rows with nothing.
+`matching` and `sampled` answer with `matching` and `keys`, the `missing` records and a report; `difference` with how many of `keys`
+are `differing`, the `differences` and a report."""

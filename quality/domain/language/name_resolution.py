@@ -9,7 +9,7 @@ from typing import TypeAlias
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.measures import Ask, Reach
-from quality.domain.language.parameters import MAX_TIMEOUT, MIN_RUN_INTERVAL, MIN_TIMEOUT
+from quality.domain.language.parameters import MAX_DURATION, MAX_TIMEOUT, MIN_RUN_INTERVAL, MIN_TIMEOUT
 from quality.domain.language.scope import THIS, UPSTREAM, Scope
 from quality.domain.language.tree.errors import ExpressionError, TextRange
 from quality.domain.language.tree.literals import format_duration
@@ -18,7 +18,7 @@ from quality.domain.language.tree.nodes import Call, Expression, Name
 CallAsk: TypeAlias = tuple[Call, Ask]
 
 MAX_GROUPS = 1_000
-_UNGROUPABLE_KINDS = frozenset({"committed", "delay", "findings", "query", "matching", "sampled"})
+_UNGROUPABLE_KINDS = frozenset({"committed", "delay", "findings", "query", "matching", "sampled", "difference"})
 """Measures that are not answered by the values of a column."""
 _DAY = timedelta(days=1)
 
@@ -32,6 +32,10 @@ def check_parameters(expression: Expression, call_asks: Sequence[CallAsk], scope
             raise ExpressionError(
                 "A test of the whole table has no earlier partition: leave out `cadence` and `partition=whole`.",
                 where=ask.table.where,
+            )
+        if ask.measure.kind == "across_partitions" and not whole:
+            raise ExpressionError(
+                f"`{call.function}` looks at the whole table: write `with partition=whole`.", where=call.where
             )
         if ask.table.shift and ask.reach is not Reach.PARTITION:
             raise ExpressionError(
@@ -60,6 +64,12 @@ def _check_durations(expression: Expression) -> None:
             f"`cadence` is {format_duration(MIN_RUN_INTERVAL)} at least, not {format_duration(given.cadence)}.",
             where=expression.where("cadence"),
         )
+    for name, length in (("cadence", given.cadence), ("sustain", given.sustain)):
+        if length is not None and length > MAX_DURATION:
+            raise ExpressionError(
+                f"`{name}` is {MAX_DURATION.days}d at most, not {format_duration(length)}.",
+                where=expression.where(name),
+            )
 
 
 def _check_groups(expression: Expression, call_asks: Sequence[CallAsk], scope: Scope | None) -> None:

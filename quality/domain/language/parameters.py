@@ -10,7 +10,7 @@ from zoneinfo import ZoneInfo
 
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.tree.errors import ExpressionError, TextRange
-from quality.domain.language.tree.literals import parse_duration, unquote_text
+from quality.domain.language.tree.literals import parse_duration, unquote_name, unquote_text
 from quality.domain.timeliness.production_calendar import BadCalendar, parse_calendar
 
 ParameterValue: TypeAlias = str | int | timedelta
@@ -20,6 +20,8 @@ MIN_TIMEOUT, MAX_TIMEOUT = timedelta(seconds=1), timedelta(minutes=30)
 """A scan holds a slot of its engine and a worker for so long."""
 MIN_RUN_INTERVAL = timedelta(seconds=30)
 """Between two runs of a unit: one that is due again as soon as it was run would fill a worker by itself."""
+MAX_DURATION = timedelta(days=366)
+"""The longest that a person may write as a sustain period, a cadence or an SLA: what is computed from it stays within the calendar."""
 
 
 @dataclass(frozen=True)
@@ -45,7 +47,7 @@ def _parse_holidays(quoted: str) -> str:
 
 
 _DURATION = ParameterSpec("a duration such as 30m", ("DURATION",), parse_duration)
-_NAME = ParameterSpec("a name", ("IDENTIFIER", "QUOTED"), lambda text: text.strip('"'))
+_NAME = ParameterSpec("a name", ("IDENTIFIER", "QUOTED"), unquote_name)
 _COUNT = ParameterSpec("a whole number such as 30", ("NUMBER",), int)
 
 PARAMETERS: dict[str, ParameterSpec] = {

@@ -19,7 +19,7 @@ from quality.domain.language.macros import MACROS
 from quality.domain.language.operators import BINARY, OPERATORS
 from quality.domain.language.parameters import PARAMETERS, parse_parameter
 from quality.domain.language.tree.errors import ExpressionError, TextRange
-from quality.domain.language.tree.literals import parse_duration, unquote_text
+from quality.domain.language.tree.literals import parse_duration, unquote_name, unquote_text
 from quality.domain.language.tree.nodes import Call, Expression, Literal, Name, Node, Parameters
 from quality.domain.language.window_functions import WINDOW_FUNCTIONS
 from quality.domain.value_types import ValueType
@@ -121,7 +121,7 @@ class _TreeBuilder(Transformer[Token, Expression]):
         return Call(function.lower(), args, TextRange(_range_of(function).start, end))
 
     def word(self, token: Token) -> Token:
-        return token.update(value=token.strip('"'))
+        return token.update(value=unquote_name(token))
 
     def at(self, word: Token) -> dict[str, Token]:
         return {"data_center": word}

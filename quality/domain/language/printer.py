@@ -8,7 +8,7 @@ from datetime import timedelta
 from quality.domain.language.grammar import RESERVED_WORDS
 from quality.domain.language.operators import COMPARISONS, OPERATORS
 from quality.domain.language.parameters import PARAMETERS, ParameterValue
-from quality.domain.language.tree.literals import format_duration, format_literal, quote_text
+from quality.domain.language.tree.literals import format_duration, format_literal, quote_name, quote_text
 from quality.domain.language.tree.nodes import Call, Expression, Literal, Name, Node, Parameters
 
 _TIGHTEST = 99
@@ -69,7 +69,7 @@ def _atom(node: Literal | Name) -> str:
 
 def _word(name: str) -> str:
     plain = name.isascii() and name.isidentifier() and name.lower() not in RESERVED_WORDS
-    return name if plain else f'"{name}"'
+    return name if plain else quote_name(name)
 
 
 def _with(parameters: Parameters) -> str:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome
-from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions import Grain, shifted_partition
 from quality.domain.language.tree.nodes import Amount
 from quality.domain.timeliness.production_calendar import ProductionCalendar
 
@@ -57,3 +57,35 @@ class EvaluationContext:
     excluded_ranges: tuple[Interval, ...] = ()
     production_calendar: ProductionCalendar | None = None
     """When the partitions are produced; None: all of them are."""
+    due_after: timedelta = timedelta()
+    """How long after its end a partition must be there."""
+    event_zone: ZoneInfo | None = None
+    """Of event times without a zone; None: that of the dataset."""
+    awaited: frozenset[Interval] = frozenset()
+    """Partitions of which upstream holds rows, or of which the copy has held some, whatever the calendar says."""
+
+    @property
+    def expects_rows(self) -> bool:
+        """Rows are expected in the partition: that there are none is a value then, 0, and no lack of one."""
+        if self.partition.is_everything or self.partition in self.awaited:
+            return True
+        return not self.why_no_rows
+
+    @property
+    def why_no_rows(self) -> str:
+        """Why none are expected by the time, the calendar and the start of monitoring; empty where they are."""
+        if self.monitored_since is not None and self.partition.end <= self.monitored_since:
+            return "none are expected before monitoring began"
+        if self.production_calendar is not None and not self.production_calendar.expects(self.partition):
+            return "the calendar expects none"
+        return "" if self.now >= self.partition.end + self.due_after else "none are due yet"
+
+    def shifted(self, shift: timedelta) -> EvaluationContext:
+        """As seen from the partition moved by `shift`. Before all times nothing is expected."""
+        if not shift:
+            return self
+        try:
+            partition = shifted_partition(self.partition, shift, self.grain, self.zone)
+        except ValueError:
+            return self
+        return replace(self, partition=partition)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 
 from lakehub.kernel.backoff import Backoff
-from lakehub.kernel.interval import Interval
+from lakehub.kernel.interval import Interval, later
 from quality.domain.scheduling.rerun_backoff import RerunAt, next_rerun
-from quality.domain.verdicts.unit_verdict import UnitFacts
+from quality.domain.verdicts.unit_verdict import UnitFacts, retest_overdue_at
 
 OVERDUE_AFTER = timedelta(minutes=10)
 """A retest that did not happen so long after it was due makes the verdict UNKNOWN."""
@@ -15,7 +15,7 @@ OVERDUE_AFTER = timedelta(minutes=10)
 
 def first_due_at(partition: Interval, due_after: timedelta) -> datetime:
     """When a partition must be whole."""
-    return partition.end + due_after
+    return later(partition.end, due_after)
 
 
 def rerun_or_cadence(
@@ -31,6 +31,5 @@ def rerun_or_cadence(
 
 def retest_at(facts: UnitFacts, read_at: datetime) -> datetime | None:
     """After a commit. Only a PASS settles what it touched; but a FAIL that has read the commit is rerun in its own rhythm."""
-    if facts.retest_due_at is None or facts.touched_at is None or facts.touched_at <= read_at:
-        return None
-    return max(read_at, facts.retest_due_at - OVERDUE_AFTER)
+    overdue_at = retest_overdue_at(facts, read_at)
+    return None if overdue_at is None else max(read_at, overdue_at - OVERDUE_AFTER)

@@ -85,14 +85,19 @@ class TooFewPoints:
         return f"{self.known_points} past values are known{dropped}; {MIN_POINTS} are needed"
 
 
+_MEAN_LENGTHS = {Grain.WEEK: 7.0, Grain.MONTH: 30.44, Grain.QUARTER: 91.31, Grain.YEAR: 365.25}
+"""In days, of what is wider than a day."""
+
+
 def window_shifts(window: timedelta, grain: Grain = Grain.DAY) -> tuple[timedelta, ...]:
     """How far back the points of a window lie, nearest first: whole days, so that hours keep their place on the clock.
 
-    Months are met in their middle, whichever lengths they have: the partition that holds the start so shifted is meant.
+    Weeks and what is wider are met in their middle, whichever lengths they have: the partition that holds the start so
+    shifted is meant.
     """
-    if grain is Grain.MONTH:
-        count = round(min(window, MAX_WINDOW) / timedelta(days=30.44))
-        return tuple(-timedelta(days=round(30.44 * number - 15)) for number in range(1, count + 1))
+    if length := _MEAN_LENGTHS.get(grain):
+        count = max(1, round(min(window, MAX_WINDOW).days / length))
+        return tuple(-timedelta(days=round(length * number - length / 2 + 0.2)) for number in range(1, count + 1))
     return tuple(-timedelta(days=number) for number in range(1, min(window, MAX_WINDOW).days + 1))
 
 
@@ -174,6 +179,8 @@ _MONTH_OF_QUARTER = Cohort(
     lambda local: local.month % 3, lambda local: f"months in the place of {local:%B} in the quarter"
 )
 
+_SAME_QUARTER = Cohort(lambda local: (local.month - 1) // 3, lambda local: f"quarters Q{(local.month + 2) // 3}")
+
 
 def _all_points(noun: str) -> Cohort:
     return Cohort(lambda local: None, lambda local: f"all {noun}")
@@ -183,7 +190,10 @@ COHORTS: Mapping[Grain, tuple[Cohort, ...]] = {
     Grain.NONE: (_all_points("points"),),
     Grain.HOUR: (_SAME_WEEKDAY_HOUR, _WORKDAYS_HOUR, _SAME_HOUR, _all_points("hours")),
     Grain.DAY: (_SAME_WEEKDAY, _WORKDAYS, _all_points("days")),
+    Grain.WEEK: (_all_points("weeks"),),
     Grain.MONTH: (_SAME_MONTH, _MONTH_OF_QUARTER, _all_points("months")),
+    Grain.QUARTER: (_SAME_QUARTER, _all_points("quarters")),
+    Grain.YEAR: (_all_points("years"),),
 }
 
 

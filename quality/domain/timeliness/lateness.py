@@ -1,17 +1,18 @@
-"""The freshness rule: up to where is the data complete, and how long ago should the next bucket have been?"""
+"""The freshness rule: where is the front of the data, and how long ago should the next bucket have been there?"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from datetime import datetime, timedelta
 from fractions import Fraction
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.interval import Interval
-from lakehub.kernel.partitions import Grain, floor_to_bucket, parse_partition_name, partition_at, partitions_within
+from lakehub.kernel.partitions import Grain, floor_to_bucket, parse_partition_name, partition_at
 from quality.domain.timeliness.production_calendar import ProductionCalendar
 
 COMPLETE_SHARE = Fraction(999, 1000)
+_TICK = timedelta(microseconds=1)
 
 
 def complete_until(
@@ -24,59 +25,68 @@ def complete_until(
     now: datetime,
     produced: ProductionCalendar | None = None,
 ) -> datetime | None:
-    """c: the greatest bucket boundary at or before now before which every bucket is at least 99.9% complete.
+    """c: the end of the latest bucket, of those that ended, that has at least 99.9% of upstream's rows.
 
-    `own_rows` and `upstream_rows` are rows by the start of their bucket; history starts at `since`, or where upstream does.
-    A bucket that is not produced counts as complete. None where upstream has no rows: nothing to compare with.
+    A hole before it is completeness of that bucket, and of that bucket only. `own_rows` and `upstream_rows` are rows by the
+    start of their bucket; history starts at `since`, or where upstream does. A bucket of which upstream has no rows lacks
+    nothing, nor does one that is not produced. Where none is complete, c is where history starts. None where upstream has
+    no rows: nothing to compare with.
     """
     upstream_starts = [start for start, rows in upstream_rows.items() if rows and (since is None or start >= since)]
     if not upstream_starts:
         return None
     begin = floor_to_bucket(since or min(upstream_starts), grain, zone)
-    end = floor_to_bucket(now, grain, zone)
-    if end <= begin:
-        return begin
-    for bucket in partitions_within(Interval(begin, end), grain, zone):
-        lacking = own_rows.get(bucket.start, 0) < COMPLETE_SHARE * upstream_rows.get(bucket.start, 0)
-        if lacking and (produced is None or produced.expects(bucket)):
-            return bucket.start
-    return end
+    c = floor_to_bucket(now, grain, zone)
+    while c > begin:
+        bucket = partition_at(c - _TICK, grain, zone)
+        lacks_rows = own_rows.get(bucket.start, 0) < COMPLETE_SHARE * upstream_rows.get(bucket.start, 0)
+        if not lacks_rows or (produced is not None and not produced.expects(bucket)):
+            break
+        c = bucket.start
+    return max(c, begin)
 
 
 def complete_until_latest(
     latest: datetime, *, grain: Grain, zone: ZoneInfo, now: datetime, produced: ProductionCalendar | None = None
 ) -> datetime:
-    """c where all that is known is the latest event, or the latest commit: the bucket that holds it may be going on.
+    """c where there is nothing to compare with: the end of the bucket that holds the latest rows, of those that ended.
 
-    A bucket after which none is produced has no later event to show that it is complete: it counts as complete once it
-    ended, and so do those that are not produced. Without buckets c is the event; what is next produced is due then.
+    `latest` is a time in it, at or before now. Buckets after it that ended and are not produced lack nothing. Without
+    buckets c is the latest event itself.
     """
-    c = floor_to_bucket(min(latest, now), grain, zone)
-    if produced is None or grain is Grain.NONE:
-        return c
-    bucket = partition_at(c, grain, zone)
-    following = partition_at(bucket.end, grain, zone)
-    if bucket.end <= now and not produced.expects(following):
-        bucket = following
-    while bucket.end <= now and not produced.expects(bucket):
-        bucket = partition_at(bucket.end, grain, zone)
-    return bucket.start
+    if grain is Grain.NONE:
+        return min(latest, now)
+    c = floor_to_bucket(min(partition_at(latest, grain, zone).end, now), grain, zone)
+    while produced is not None and not produced.expects(bucket := partition_at(c, grain, zone)) and bucket.end <= now:
+        c = bucket.end
+    return c
+
+
+def late_from(c: datetime, *, grain: Grain, zone: ZoneInfo, produced: ProductionCalendar | None = None) -> datetime:
+    """From when on the data is late: the end of the bucket that is due, the first after c.
+
+    Without buckets c itself; with a calendar, the first time after c at which data is produced.
+    """
+    if grain is Grain.NONE:
+        return (produced.next_after(c) if produced is not None else None) or c
+    return partition_at(c, grain, zone).end
 
 
 def lateness(
     c: datetime, *, grain: Grain, zone: ZoneInfo, now: datetime, produced: ProductionCalendar | None = None
 ) -> timedelta:
-    """How long ago the first bucket that is not complete ended; zero while it has not.
+    """How long the data has been late; zero while it is not.
 
     `c >= floor_to_bucket(N - SLA)` holds if and only if this is below the SLA (with no grain: at most the SLA).
-    Without buckets, but with a calendar, the first time after c at which data is produced takes the place of c.
     """
-    if grain is Grain.NONE:
-        due = produced.next_after(c) if produced is not None else None
-        return max(timedelta(), now - (due or c))
-    return max(timedelta(), now - partition_at(c, grain, zone).end)
+    return max(timedelta(), now - late_from(c, grain=grain, zone=zone, produced=produced))
 
 
 def rows_by_bucket(rows: Mapping[str | None, int], *, grain: Grain, zone: ZoneInfo) -> dict[datetime, int]:
-    """Rows by the start of their partition, from rows by its name. Rows without a partition belong to no bucket."""
-    return {parse_partition_name(name, grain, zone).start: count for name, count in rows.items() if name is not None}
+    """Rows by the start of their partition, from rows by its name. Rows whose value is no partition belong to no bucket: they
+    are a finding (ingestion.lake.misplaced_rows)."""
+    by_bucket: dict[datetime, int] = {}
+    for name, count in rows.items():
+        with suppress(ValueError):
+            by_bucket[parse_partition_name(name or "", grain, zone).start] = count
+    return by_bucket

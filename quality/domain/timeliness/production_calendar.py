@@ -7,7 +7,7 @@ that occurs twice is expected twice, and one that is left out is not missed.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import lru_cache
@@ -16,6 +16,8 @@ from zoneinfo import ZoneInfo
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.suggest import did_you_mean
 
+CALENDAR_OVERRIDES = ("calendar", "holidays")
+"""What a dataset may override besides its SLAs: when it is produced."""
 _EVERY_QUARTER_HOUR = "*/15 * * * *"
 """The clocks of all zones show the same quarters of an hour."""
 _MAX_CLOCK_CHANGE = timedelta(hours=3)
@@ -106,6 +108,12 @@ def parse_calendar(calendar: str, holidays: str, zone: ZoneInfo) -> ProductionCa
             f"calendar={calendar!r} without the holidays of {holidays} never comes: no data would ever be late.",
         )
     return production_calendar
+
+
+def calendar_of_overrides(overrides: Mapping[str, object], zone: ZoneInfo) -> ProductionCalendar | None:
+    """What a dataset says of when it is produced; None: always. Raises BadCalendar."""
+    calendar, holidays = (holidays_text(overrides.get(name, "")) for name in CALENDAR_OVERRIDES)
+    return parse_calendar(calendar, holidays, zone) if calendar or holidays else None
 
 
 def holidays_text(value: object) -> str:

@@ -11,6 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from enum import StrEnum
+from itertools import groupby
+from typing import NamedTuple
 
 from lakehub.kernel.outcome import Outcome, Verdict
 
@@ -29,13 +31,27 @@ class VerdictReason(StrEnum):
     RETEST_OVERDUE = "retest_overdue"
     FALSE_POSITIVE = "false_positive"
     ACCEPTED = "accepted"
+    NOT_EXPECTED = "not_expected"
 
 
 class Waiver(StrEnum):
-    """What a person decided about a failing unit: the alarm was wrong, or it is true and stays as it is."""
+    """Why a unit counts no more. A person decided about its failure: the alarm was wrong, or it is true and stays as it is.
+    Or the calendar, since it was tested: nothing is produced in its range."""
 
     FALSE_POSITIVE = "false_positive"
     ACCEPTED = "accepted"
+    NOT_EXPECTED = "not_expected"
+
+
+MAX_UNREAD_COMMITS = 8
+"""More are remembered as fewer: two of them as one that is as late as the later and due as early as the earlier."""
+
+
+class UnreadCommit(NamedTuple):
+    """A commit that touched the range, and from when on its retest is overdue."""
+
+    committed_at: datetime
+    retest_due_at: datetime
 
 
 @dataclass(frozen=True)
@@ -53,6 +69,8 @@ class UnitFacts:
     """The latest commit that touched the range and that no PASS has read yet."""
     retest_due_at: datetime | None = None
     """From here on the retest of such a commit is overdue."""
+    unread_commits: tuple[UnreadCommit, ...] = ()
+    """All such commits, the oldest first; empty: only the two times above are known."""
     waiver: Waiver | None = None
     waived_at: datetime | None = None
 
@@ -89,12 +107,12 @@ class Judgement:
 
 
 def observe(facts: UnitFacts, outcome: Outcome, *, read_at: datetime, sustain: timedelta) -> UnitFacts:
-    """The facts after one more result. Results are ordered by the time their data was read, not by their arrival.
+    """The facts after one more result. Results are ordered by the time their data was read, not by their arrival; of
+    results read at one instant the worst counts.
 
-    Exact in any order of arrival but one: a PASS that arrives after FAILs read on both sides of it. Only the last of
-    those FAILs is still known, so the streak then starts there; `replay` gives the exact answer from the results.
+    Exact unless `needs_replay` says that the facts do not remember enough.
     """
-    if outcome is Outcome.SKIPPED:
+    if outcome is Outcome.SKIPPED or _is_beaten(facts, outcome, read_at):
         return facts
     facts = _with_latest(facts, outcome, read_at)
     if outcome is Outcome.PASS:
@@ -104,22 +122,90 @@ def observe(facts: UnitFacts, outcome: Outcome, *, read_at: datetime, sustain: t
     return facts
 
 
+def needs_replay(facts: UnitFacts, outcome: Outcome, *, read_at: datetime) -> bool:
+    """Is it a result that arrived so late that only the results themselves tell what to make of it?
+
+    A PASS between known FAILs: which FAIL was the first after it? Something worse at the very instant of the last PASS:
+    which PASS came before? A PASS before the latest result: was there something worse at its instant?
+    """
+    if outcome is Outcome.SKIPPED or facts.latest_at is None or read_at > facts.latest_at:
+        return False
+    if outcome is Outcome.PASS:
+        return read_at < facts.latest_at
+    return read_at == facts.last_pass_at
+
+
 def replay(observations: Iterable[Observation], facts: UnitFacts | None = None) -> UnitFacts:
-    """`facts` (a new unit, if not given) after all of the observations in the order in which their data was read."""
-    state = facts or UnitFacts()
-    for observation in sorted(observations, key=lambda observation: observation.read_at):
-        state = observe(state, observation.outcome, read_at=observation.read_at, sustain=observation.sustain)
+    """`facts` (a new unit, if not given) as all the observations make it, in the order in which their data was read.
+
+    What the facts know from before the first of the observations stays.
+    """
+    ordered = sorted(observations, key=lambda observation: observation.read_at)
+    state = UnitFacts() if facts is None else facts
+    state = _forget_since(state, ordered[0].read_at) if ordered else state
+    for read_at, together in groupby(ordered, key=lambda observation: observation.read_at):
+        for observation in sorted(together, key=lambda observation: _RANKS.get(observation.outcome, 0)):
+            state = observe(state, observation.outcome, read_at=read_at, sustain=observation.sustain)
     return state
 
 
-def touch(facts: UnitFacts, *, committed_at: datetime, retest_due_at: datetime) -> UnitFacts:
-    """A commit wrote into the range. Commits that wait for one debounced retest share the earliest deadline."""
-    if facts.last_pass_at is not None and committed_at <= facts.last_pass_at:
-        return facts
+_RANKS = {outcome: rank for rank, outcome in enumerate((Outcome.FAIL, Outcome.ERROR, Outcome.NO_DATA, Outcome.PASS))}
+"""Which of several results of one instant counts: the first of these."""
+
+
+def _is_beaten(facts: UnitFacts, outcome: Outcome, read_at: datetime) -> bool:
+    """By a worse result of the same instant."""
+    return (
+        read_at == facts.latest_at
+        and facts.latest_outcome is not None
+        and _RANKS[facts.latest_outcome] < _RANKS[outcome]
+    )
+
+
+def _forget_since(facts: UnitFacts, since: datetime) -> UnitFacts:
+    passed, failed = facts.last_pass_at, facts.first_fail_at
+    failed = failed if failed is not None and failed < since else None
     return replace(
         facts,
-        touched_at=max(facts.touched_at or committed_at, committed_at),
-        retest_due_at=min(facts.retest_due_at or retest_due_at, retest_due_at),
+        last_pass_at=passed if passed is not None and passed < since else None,
+        first_fail_at=failed,
+        last_fail_at=failed,
+        sustain=timedelta() if failed is None else facts.sustain,
+        latest_outcome=None,
+        latest_at=None,
+    )
+
+
+def touch(facts: UnitFacts, *, committed_at: datetime, retest_due_at: datetime) -> UnitFacts:
+    """A commit wrote into the range. Of commits that wait for a retest the earliest deadline counts."""
+    if facts.last_pass_at is not None and committed_at <= facts.last_pass_at:
+        return facts
+    return _with_unread(facts, (*_unread_commits(facts), UnreadCommit(committed_at, retest_due_at)))
+
+
+def retest_overdue_at(facts: UnitFacts, read_at: datetime) -> datetime | None:
+    """When the retest of the commits that a reading at `read_at` lacks is overdue; None: there are none."""
+    deadlines = (commit.retest_due_at for commit in _unread_commits(facts) if commit.committed_at > read_at)
+    return min(deadlines, default=None)
+
+
+def _unread_commits(facts: UnitFacts) -> tuple[UnreadCommit, ...]:
+    if facts.unread_commits or facts.touched_at is None or facts.retest_due_at is None:
+        return facts.unread_commits
+    return (UnreadCommit(facts.touched_at, facts.retest_due_at),)
+
+
+def _with_unread(facts: UnitFacts, commits: Iterable[UnreadCommit]) -> UnitFacts:
+    unread = sorted(commits)
+    while len(unread) > MAX_UNREAD_COMMITS:
+        oldest, next_oldest = unread[:2]
+        due_at = min(oldest.retest_due_at, next_oldest.retest_due_at)
+        unread[:2] = [UnreadCommit(next_oldest.committed_at, due_at)]
+    return replace(
+        facts,
+        touched_at=max((commit.committed_at for commit in unread), default=None),
+        retest_due_at=min((commit.retest_due_at for commit in unread), default=None),
+        unread_commits=tuple(unread),
     )
 
 
@@ -133,6 +219,11 @@ def lift_waiver(facts: UnitFacts) -> UnitFacts:
     return replace(facts, waiver=None, waived_at=None)
 
 
+def begin_anew(facts: UnitFacts) -> UnitFacts:
+    """What was not expected is expected after all: nothing is known of it, as before its first run."""
+    return UnitFacts(cadence=facts.cadence)
+
+
 def _with_latest(facts: UnitFacts, outcome: Outcome, read_at: datetime) -> UnitFacts:
     if facts.latest_at is not None and read_at < facts.latest_at:
         return facts
@@ -143,8 +234,8 @@ def _after_pass(facts: UnitFacts, read_at: datetime) -> UnitFacts:
     if facts.last_pass_at is not None and read_at <= facts.last_pass_at:
         return facts
     facts = _streak_after_pass(replace(facts, last_pass_at=read_at), read_at)
-    if facts.touched_at is not None and facts.touched_at <= read_at:
-        facts = replace(facts, touched_at=None, retest_due_at=None)
+    if facts.touched_at is not None:
+        facts = _with_unread(facts, (commit for commit in _unread_commits(facts) if commit.committed_at > read_at))
     if facts.waived_at is not None and facts.waived_at < read_at:
         facts = lift_waiver(facts)
     return facts
@@ -160,7 +251,7 @@ def _streak_after_pass(facts: UnitFacts, passed_at: datetime) -> UnitFacts:
 
 
 def _after_fail(facts: UnitFacts, read_at: datetime, sustain: timedelta) -> UnitFacts:
-    if facts.last_pass_at is not None and read_at <= facts.last_pass_at:
+    if facts.last_pass_at is not None and read_at < facts.last_pass_at:
         return facts
     if facts.first_fail_at is None or read_at < facts.first_fail_at:
         facts = replace(facts, first_fail_at=read_at, sustain=sustain)
@@ -180,6 +271,8 @@ def _waived(facts: UnitFacts) -> Judgement | None:
         return None
     if facts.waiver is Waiver.ACCEPTED:
         return Judgement(Verdict.WARN, VerdictReason.ACCEPTED)
+    if facts.waiver is Waiver.NOT_EXPECTED:
+        return Judgement(Verdict.PASS, VerdictReason.NOT_EXPECTED)
     return Judgement(Verdict.PASS, VerdictReason.FALSE_POSITIVE)
 
 

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
+from zoneinfo import ZoneInfo
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
 
+from lakehub.kernel.partitions import Grain, offset_changes
+from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm
 from quality.engines.scans.column_types import ColumnType
 from quality.engines.sql.measure_sql import SqlDialect
 from quality.engines.sql.numeric_bins import bin_of
@@ -57,6 +60,68 @@ def escape_colons(text: str) -> str:
     return text.replace(":", r"\:")
 
 
+def _converts_zone(kind: ColumnType, form: PartitionForm) -> bool:
+    """A time that has to be moved to the clock of the dataset's zone before it is cut."""
+    return kind is ColumnType.INSTANT or (kind is ColumnType.LOCAL and form.text == TIME_IN_UTC)
+
+
+def _cut_in_postgresql(column: str, kind: ColumnType, form: PartitionForm) -> str:
+    instant = f"timezone('UTC', {column})" if kind is ColumnType.LOCAL else column
+    converts = _converts_zone(kind, form)
+    local = f"timezone('{form.zone.key}', {instant})" if converts else f"CAST({column} AS TIMESTAMP)"
+    text = f"to_char(date_trunc('{form.grain}', {local}), 'YYYY-MM-DD HH24')"
+    if converts and form.grain is Grain.HOUR:
+        text += f" || '@' || CAST(EXTRACT(EPOCH FROM {local} - timezone('UTC', {instant})) AS BIGINT)"
+    return f"COALESCE(NULLIF({text}, ''), CAST({column} AS VARCHAR))"
+
+
+_CUTS_IN_MYSQL = {
+    Grain.HOUR: "DATE_FORMAT({0}, '%Y-%m-%d %H')",
+    Grain.DAY: "DATE_FORMAT({0}, '%Y-%m-%d 00')",
+    Grain.WEEK: "DATE_FORMAT({0} - INTERVAL WEEKDAY({0}) DAY, '%Y-%m-%d 00')",
+    Grain.MONTH: "DATE_FORMAT({0}, '%Y-%m-01 00')",
+    Grain.QUARTER: "CONCAT(YEAR({0}), '-', LPAD(QUARTER({0}) * 3 - 2, 2, '0'), '-01 00')",
+    Grain.YEAR: "DATE_FORMAT({0}, '%Y-01-01 00')",
+}
+
+
+def _offset_sql(instant: str, zone: ZoneInfo) -> str:
+    """How many seconds the zone is ahead of UTC at an instant: databases need not know zones, and none do before 1970."""
+    *changes, (_, first) = offset_changes(zone)
+    if not changes:
+        return str(first)
+    whens = " ".join(f"WHEN {instant} >= '{at:%Y-%m-%d %H:%M:%S}' THEN {offset}" for at, offset in changes)
+    return escape_colons(f"CASE {whens} ELSE {first} END")
+
+
+def _cut_in_mysql(column: str, kind: ColumnType, form: PartitionForm) -> str:
+    if not _converts_zone(kind, form):
+        return _CUTS_IN_MYSQL[form.grain].format(column)
+    offset = _offset_sql(column, form.zone)
+    text = _CUTS_IN_MYSQL[form.grain].format(f"TIMESTAMPADD(SECOND, {offset}, {column})")
+    return f"CONCAT({text}, '@', {offset})" if form.grain is Grain.HOUR else text
+
+
+_CUTS_IN_SQLITE = {
+    Grain.HOUR: "strftime('%Y-%m-%d %H', {0})",
+    Grain.DAY: "strftime('%Y-%m-%d 00', {0})",
+    Grain.WEEK: "date({0}, 'weekday 0', '-6 days') || ' 00'",
+    Grain.MONTH: "strftime('%Y-%m-01 00', {0})",
+    Grain.QUARTER: "strftime('%Y-', {0}) || substr('0' || ((strftime('%m', {0}) + 2) / 3 * 3 - 2), -2) || '-01 00'",
+    Grain.YEAR: "strftime('%Y-01-01 00', {0})",
+}
+
+
+def _cut_in_sqlite(column: str, kind: ColumnType, form: PartitionForm) -> str:
+    """Times are texts here: what is none keeps its text."""
+    text = _CUTS_IN_SQLITE[form.grain].format(column)
+    if _converts_zone(kind, form):
+        offset = _offset_sql(f"datetime({column})", form.zone)
+        text = _CUTS_IN_SQLITE[form.grain].format(f"datetime({column}, ({offset}) || ' seconds')")
+        text += f" || '@' || ({offset})" if form.grain is Grain.HOUR else ""
+    return f"COALESCE({text}, CAST({column} AS VARCHAR))"
+
+
 def _standard(quote: Callable[[str], str]) -> SqlDialect:
     return SqlDialect(
         quote=quote,
@@ -74,7 +139,9 @@ def _postgresql(quote: Callable[[str], str]) -> SqlDialect:
         matches=lambda column, pattern: f"{column} ~ {pattern}",
         flavour=POSTGRESQL,
         double_type="DOUBLE PRECISION",
+        cut_time=_cut_in_postgresql,
         column=lambda column, kind: f'{column} COLLATE "C"' if kind is ColumnType.TEXT else column,
+        whole_keys=lambda columns, whole: f"COUNT(DISTINCT ({', '.join(columns)})) FILTER (WHERE {whole})",
         extreme=lambda column, kind: f"CAST({column} AS INTEGER)" if kind is ColumnType.BOOLEAN else column,
         is_nan=lambda column: f"{column} = CAST('NaN' AS DOUBLE PRECISION)",
     )
@@ -85,12 +152,18 @@ def _mysql(quote: Callable[[str], str]) -> SqlDialect:
     return replace(
         _standard(quote),
         key=lambda columns: ", ".join(f"{column} IS NULL, COALESCE({column}, '')" for column in columns),
+        # It leaves out the rows in which one is null.
+        whole_keys=lambda columns, whole: f"COUNT(DISTINCT {', '.join(columns)})",
         matches=lambda column, pattern: f"CONVERT({column} USING utf8mb4) COLLATE utf8mb4_bin REGEXP {pattern}",
         flavour=PCRE,
         column=lambda column, kind: (
             f"CAST(CONVERT({column} USING utf8mb4) AS BINARY)" if kind is ColumnType.TEXT else column
         ),
         is_nan=lambda column: "FALSE",
+        cut_time=_cut_in_mysql,
+        joined=lambda columns: (
+            "CONCAT(" + ", '/', ".join(f"CONVERT(CAST({column} AS CHAR) USING utf8mb4)" for column in columns) + ")"
+        ),
     )
 
 
@@ -107,6 +180,9 @@ def _sqlite(quote: Callable[[str], str]) -> SqlDialect:
         sum_of=lambda column, kind: f"lakehub_sum({column})" if kind in _EXACT_TYPES else f"SUM({column})",
         is_nan=lambda column: "FALSE",
         bin_function=lambda column: f"lakehub_bin({column})",
+        cut_time=_cut_in_sqlite,
+        # Times are texts: a second as short as it can be is not greater than the same one with zeros behind.
+        bound=lambda time: time.isoformat(" "),
     )
 
 

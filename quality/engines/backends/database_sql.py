@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from datetime import date, datetime
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError, NoSuchTableError, SQLAlchemyError
@@ -15,8 +14,7 @@ from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.values import error
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_connection import driver_message, table_label
-from quality.engines.scans.column_types import ColumnType
-from quality.engines.scans.parts import CannotRead, OnePartition
+from quality.engines.scans.parts import CannotRead
 from quality.engines.sql.fused_query import QueryRefused
 from quality.engines.sql.measure_sql import SqlDialect, Statement, TableExpression
 from quality.engines.sql.scan_reader import ReadableTable, Row
@@ -41,15 +39,20 @@ class DatabaseBackend:
         self.rows(statement)
 
     def rows(self, statement: Statement) -> Sequence[Row]:
-        text = sa.text(statement.text).bindparams(
-            *(
-                sa.bindparam(name, value, database_dialects.bind_type(value))
-                for name, value in statement.parameters.items()
-            )
-        )
+        with self._refused(), self.connection.begin_nested():
+            return self.connection.execute(_bound_text(statement)).all()
+
+    def batches(self, statement: Statement) -> Iterator[Sequence[Row]]:
+        """Streamed by a cursor of the server, where the database has one."""
+        with self._refused(), self.connection.begin_nested():
+            # Of this statement alone: what ends the savepoint has no rows for a cursor.
+            text = _bound_text(statement).execution_options(yield_per=_BATCH_ROWS)
+            yield from self.connection.execute(text).partitions()
+
+    @contextmanager
+    def _refused(self) -> Iterator[None]:
         try:
-            with self.connection.begin_nested():
-                return self.connection.execute(text).all()
+            yield
         except DBAPIError as failed:
             over = any(word in str(failed.orig).lower() for word in _TIMEOUT_MESSAGES)
             if failed.connection_invalidated:
@@ -59,6 +62,13 @@ class DatabaseBackend:
             ) from failed
 
 
+def _bound_text(statement: Statement) -> sa.TextClause:
+    return sa.text(statement.text).bindparams(
+        *(sa.bindparam(name, value, database_dialects.bind_type(value)) for name, value in statement.parameters.items())
+    )
+
+
+_BATCH_ROWS = 10_000
 _TIMEOUT_MESSAGES = (
     "statement timeout",
     "max_statement_time",
@@ -99,13 +109,3 @@ def _similar_tables(inspector: sa.Inspector, table: str) -> str:
     with suppress(SQLAlchemyError):
         return did_you_mean(name, inspector.get_table_names(schema=schema or None))
     return ""
-
-
-def typed_partition_value(part: OnePartition, kind: ColumnType) -> str | date:
-    """The name of a partition as the column's own kind, so that an index on it is used."""
-    try:
-        if kind in (ColumnType.LOCAL, ColumnType.INSTANT):
-            return datetime.fromisoformat(part.value)
-        return date.fromisoformat(part.value) if kind is ColumnType.DATE else part.value
-    except ValueError:
-        raise CannotRead(f"{part.value!r} cannot be a value of the partition column `{part.column}`: {kind}.") from None

@@ -1,6 +1,6 @@
 """The DuckDB of this process, bounded in time and memory, and files as its tables.
 
-Paths name no columns: a partition column is read from the rows, as it was written.
+A partition column is read from the rows, as it was written; from the names of folders (`dt=2026-11-16/`) where the rows lack it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from functools import lru_cache
 
 import duckdb
 
+from lakehub.catalog.metadata.duckdb_files import folder_columns
 from lakehub.catalog.metadata.tables import Files
 from lakehub.kernel.suggest import did_you_mean
 from quality.engines.scans.deadline import deadline
-from quality.engines.scans.parts import CannotRead
+from quality.engines.scans.parts import CannotRead, EachPartition
 from quality.engines.scans.scan import Limits
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.storage.avro import read_avro
@@ -29,6 +30,7 @@ TABLE_FUNCTIONS = {
     "csv": "read_csv({}, union_by_name = true, hive_partitioning = false, header = true)",
     "jsonl": "read_json({}, union_by_name = true, hive_partitioning = false, format = 'newline_delimited')",
 }
+_HIVE = ("hive_partitioning = false", "hive_partitioning = true, hive_types_autocast = false")
 _FORMATS = (*TABLE_FUNCTIONS, "avro")
 
 
@@ -64,17 +66,31 @@ def parquet_table(paths: Sequence[str], name: str = "files") -> TableExpression:
 
 
 def count_rows(
-    connection: duckdb.DuckDBPyConnection, slices: Sequence[FileSlice], *, by_partition: bool
+    connection: duckdb.DuckDBPyConnection, slices: Sequence[FileSlice], each: EachPartition | None = None
 ) -> int | dict[str | None, int]:
     """Exact counts, from the footers of Parquet files: nothing is scanned."""
     query = "SELECT file_name, num_rows FROM parquet_file_metadata(?)"
     rows = dict(connection.execute(query, [[file_slice.path for file_slice in slices]]).fetchall())
-    if not by_partition:
+    if each is None:
         return sum(rows.values())
     counts: dict[str | None, int] = {}
     for file_slice in slices:
-        counts[file_slice.partition] = counts.get(file_slice.partition, 0) + rows[file_slice.path]
+        name = each.name_of(file_slice.partition)
+        counts[name] = counts.get(name, 0) + rows[file_slice.path]
     return counts
+
+
+def table_function(connection: duckdb.DuckDBPyConnection, files: Files) -> str:
+    """How the files are read: with the columns that only the names of their folders hold, as texts."""
+    function = TABLE_FUNCTIONS[files.format]
+    paths = local_files(files)
+    folders = folder_columns(paths[0]) if paths else frozenset()
+    if not folders:
+        return function
+    first = str(paths[0])
+    read = f"SELECT * FROM {function.format('$first')} LIMIT 0"  # noqa: S608  # our own text
+    own = {column[0] for column in connection.execute(read, {"first": [first]}).description or []}
+    return function if folders <= own else function.replace(*_HIVE)
 
 
 @contextmanager
@@ -83,7 +99,7 @@ def open_files(
 ) -> Iterator[TableExpression]:
     """Raises CannotRead for a format that there is no reader for. Avro is held in memory meanwhile."""
     if files.format in TABLE_FUNCTIONS:
-        yield TableExpression(TABLE_FUNCTIONS[files.format].format(f"${name}"), {name: local_path(files.glob)})
+        yield TableExpression(table_function(connection, files).format(f"${name}"), {name: local_path(files.glob)})
         return
     if files.format != "avro":
         raise CannotRead(

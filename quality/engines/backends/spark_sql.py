@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import reduce
+from operator import and_, eq, ge, lt, or_
 from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
-from pyspark.sql.functions import col
+from pyspark.sql.functions import col, expr, lit
 
+from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm
 from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed, error
@@ -24,6 +28,7 @@ from quality.engines.scans.parts import OnePartition
 from quality.engines.scans.scan import Limits, Scan
 from quality.engines.sql.fused_query import QueryRefused
 from quality.engines.sql.measure_sql import SqlDialect, Statement, TableExpression
+from quality.engines.sql.partition_filter import PartitionValue, partition_comparisons
 from quality.engines.sql.portable_patterns import JAVA
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, Row, ScanReader
 from quality.engines.user_sql import user_queries
@@ -34,12 +39,25 @@ def quote_name(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def _cut_time(column: str, kind: ColumnType, form: PartitionForm) -> str:
+    """Sessions are in UTC: what `from_utc_timestamp` gives shows the local time."""
+    instant = kind is ColumnType.INSTANT or (kind is ColumnType.LOCAL and form.text == TIME_IN_UTC)
+    local = f"from_utc_timestamp({column}, '{form.zone.key}')" if instant else f"CAST({column} AS TIMESTAMP)"
+    text = f"date_format(date_trunc('{form.grain}', {local}), 'yyyy-MM-dd HH')"
+    if not instant or form.grain is not Grain.HOUR:
+        return text
+    offset = f"unix_timestamp({local}) - unix_timestamp(CAST({column} AS TIMESTAMP))"
+    return f"{text} || '@' || CAST({offset} AS STRING)"
+
+
 DIALECT = SqlDialect(
     quote=quote_name,
     parameter=lambda name: f":{name}",
     key=lambda columns: f"struct({', '.join(columns)})",
     matches=lambda column, pattern: f"{column} RLIKE {pattern}",
     flavour=JAVA,
+    cut_time=_cut_time,
+    joined=lambda columns: " || '/' || ".join(f"CAST({column} AS STRING)" for column in columns),
     # Else it aggregates by each key, once for each of them: half as fast, or less.
     counts_keys_separately=True,
     # Else what does not fit 64 bits starts again at the bottom.
@@ -108,11 +126,33 @@ def run_user_query(
 
 
 def _rows_of_part(frame: DataFrame, scan: Scan) -> DataFrame:
-    return (
-        frame.where(col(quote_name(scan.part.column)) == scan.part.value)
-        if isinstance(scan.part, OnePartition)
-        else frame
-    )
+    return rows_of_partition(frame, scan.part) if isinstance(scan.part, OnePartition) else frame
+
+
+def rows_of_partition(frame: DataFrame, part: OnePartition) -> DataFrame:
+    """Raises CannotRead where the frame has no such column, or one of another type."""
+    columns = {field.name: _column_type(field.dataType) for field in frame.schema}
+    alternatives = [
+        reduce(
+            and_,
+            (
+                _COMPARED[comparison.operator](col(quote_name(comparison.column)), _literal(comparison.value))
+                for comparison in comparisons
+            ),
+        )
+        for comparisons in partition_comparisons(part, columns)
+    ]
+    return frame.where(reduce(or_, alternatives))
+
+
+_COMPARED: dict[str, Callable[[Column, Column], Column]] = {"=": eq, ">=": ge, "<": lt}
+
+
+def _literal(value: PartitionValue) -> Column:
+    """PySpark takes times without a zone for those of this process: they are written as SQL."""
+    if not isinstance(value, datetime):
+        return lit(value)
+    return expr(f"{'TIMESTAMP_NTZ' if value.tzinfo is None else 'TIMESTAMP'} '{value.isoformat(' ')}'")
 
 
 def _readable_view(view: str, frame: DataFrame) -> ReadableTable:

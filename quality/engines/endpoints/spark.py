@@ -10,15 +10,15 @@ from uuid import uuid4
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 
 from lakehub.catalog.metadata.tables import HudiCopy
 from quality.domain.bloom.filters import FilterShape, SparkBloomFilter
 from quality.domain.bloom.keys import UnsupportedKeyType
-from quality.engines.endpoints.streamed import RemainingTime
+from quality.engines.backends.spark_sql import rows_of_partition
 from quality.engines.scans.deadline import deadline
 from quality.engines.scans.endpoint import ProbeCounts
 from quality.engines.scans.parts import CannotRead, OnePartition, Part
+from quality.engines.scans.remaining_time import RemainingTime
 from quality.engines.scans.scan import Limits
 from quality.engines.storage.hudi_snapshot import read_snapshot
 from quality.spark.bloom import (
@@ -41,7 +41,7 @@ def open_endpoint(table: HudiCopy, part: Part, columns: Sequence[str], limits: L
     if not read_snapshot(table.uri, logs=True).slices:
         return SparkEndpoint(None, columns, limits)
     frame = quality_session().read.format("hudi").load(table.uri)
-    rows = frame.where(F.col(f"`{part.column}`") == part.value) if isinstance(part, OnePartition) else frame
+    rows = rows_of_partition(frame, part) if isinstance(part, OnePartition) else frame
     return SparkEndpoint(rows, columns, limits)
 
 

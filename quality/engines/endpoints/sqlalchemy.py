@@ -12,10 +12,11 @@ from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.bloom.keys import UnsupportedKeyType, encode_key
 from quality.engines.backends.database_connection import open_connection
-from quality.engines.backends.database_dialects import column_type_of
-from quality.engines.backends.database_sql import reflect_table, typed_partition_value
-from quality.engines.endpoints.streamed import KeyBatch, RemainingTime, StreamedEndpoint
-from quality.engines.scans.parts import CannotRead, OnePartition, Part
+from quality.engines.backends.database_parts import rows_of_part
+from quality.engines.backends.database_sql import reflect_table
+from quality.engines.endpoints.streamed import KeyBatch, StreamedEndpoint
+from quality.engines.scans.parts import CannotRead, Part
+from quality.engines.scans.remaining_time import RemainingTime
 from quality.engines.scans.scan import Limits
 
 _BATCH_ROWS = 10_000
@@ -46,13 +47,13 @@ class _KeyReader:
 
     def count(self) -> int:
         with self._opened() as (connection, table):
-            rows = self._filtered(sa.select(sa.func.count()).select_from(table), table)
+            rows = rows_of_part(sa.select(sa.func.count()).select_from(table), table, self._part, connection)
             return int(connection.execute(rows).scalar_one())
 
     def batches(self) -> Iterator[KeyBatch]:
         """Streamed by a cursor of the server, where the database has one."""
         with self._opened() as (connection, table):
-            statement = self._filtered(sa.select(*(_column(table, name) for name in self._columns)), table)
+            statement = rows_of_part(self._select_keys(table), table, self._part, connection)
             for rows in connection.execution_options(yield_per=_BATCH_ROWS).execute(statement).partitions():
                 yield self._keys(rows)
                 self._remaining.limits()
@@ -62,11 +63,14 @@ class _KeyReader:
         with self._opened() as (connection, table):
             if connection.dialect.name not in _MD5_DATABASES:
                 return None
-            columns = [_column(table, name) for name in self._columns]
-            texts = (sa.func.coalesce(sa.cast(column, sa.String), "") for column in columns)
+            texts = (sa.cast(_column(table, name), sa.String) for name in self._columns)
             order = sa.func.md5(sa.func.concat_ws("|", salt, *texts))
-            statement = self._filtered(sa.select(*columns), table).order_by(order).limit(size)
-            return self._keys(connection.execute(statement).all())
+            first = rows_of_part(self._select_keys(table), table, self._part, connection).order_by(order).limit(size)
+            return self._keys(connection.execute(first).all())
+
+    def _select_keys(self, table: sa.Table) -> sa.Select[Any]:
+        columns = [_column(table, name) for name in self._columns]
+        return sa.select(*columns).where(*(column.is_not(None) for column in columns))
 
     def _keys(self, rows: Sequence[sa.Row[Any]]) -> KeyBatch:
         try:
@@ -79,12 +83,6 @@ class _KeyReader:
         """The table with its types, so that times and decimals come as such from every driver."""
         with open_connection(self._target, self._remaining.limits()) as connection:
             yield connection, reflect_table(connection, self._target)
-
-    def _filtered(self, statement: sa.Select[Any], table: sa.Table) -> sa.Select[Any]:
-        if not isinstance(self._part, OnePartition):
-            return statement
-        column = _column(table, self._part.column)
-        return statement.where(column == typed_partition_value(self._part, column_type_of(column.type)))
 
 
 def _column(table: sa.Table, name: str) -> sa.Column[Any]:

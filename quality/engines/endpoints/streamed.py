@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import replace
-from datetime import timedelta
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias
 
 import numpy as np
@@ -13,24 +11,9 @@ import numpy as np
 from quality.domain.bloom.filters import FilterShape, SparkBloomFilter, decode_filter
 from quality.domain.bloom.keys import Hashes, hash_keys, in_sample, sample_order
 from quality.engines.scans.endpoint import MAX_NAMED_KEYS, ProbeCounts
-from quality.engines.scans.parts import CannotRead
-from quality.engines.scans.scan import Limits
 
-
-class RemainingTime:
-    """The limits of one side, with what is left of its time since it was made: all its scans share that."""
-
-    def __init__(self, limits: Limits) -> None:
-        self._limits = limits
-        self._ends_at = time.monotonic() + limits.timeout.total_seconds()
-
-    def limits(self) -> Limits:
-        """For the next scan. Raises CannotRead where no time is left."""
-        seconds = self._ends_at - time.monotonic()
-        if seconds <= 0:
-            raise CannotRead("the exchange took longer than its timeout")
-        # Not less than a millisecond: to some databases none means that there is no limit.
-        return replace(self._limits, timeout=timedelta(seconds=max(seconds, 0.001)))
+_MAX_KEPT_HASHES = 16_000_000
+"""128 MB."""
 
 
 KeyBatch: TypeAlias = Sequence[bytes]
@@ -45,24 +28,39 @@ class StreamedEndpoint:
         self.columns = columns
         self.count = count
         self._batches = batches
+        self._kept: tuple[float, list[Hashes]] | None = None
+        """The hashes of the keys that a filter was built of, with the share: to probe another with them takes no scan."""
 
     def build(self, shape: FilterShape, share: float) -> str:
-        built = SparkBloomFilter(shape)
-        for _, hashes in self._sampled_batches(share):
+        built, kept = SparkBloomFilter(shape), list[Hashes]()
+
+        def add(keys: KeyBatch, hashes: Hashes) -> None:
             built.add(hashes)
+            if built.items <= _MAX_KEPT_HASHES:
+                kept.append(hashes)
+
+        _work_beside(self._sampled_batches(share), add)
+        self._kept = (share, kept) if built.items <= _MAX_KEPT_HASHES else None
         return built.encode()
 
     def probe(self, filter_text: str, share: float) -> ProbeCounts:
+        """By the hashes that were kept; where one is missing, by a scan that names it."""
+        if self._kept is not None and self._kept[0] == share:
+            known = _FilterProbe(filter_text).counts(self._kept[1])
+            if known is not None:
+                return known
         probing = _FilterProbe(filter_text)
-        for keys, hashes in self._sampled_batches(share):
-            probing.add(keys, hashes)
+        _work_beside(self._sampled_batches(share), probing.add)
         return probing.result()
 
     def build_and_probe(self, shape: FilterShape, filter_text: str, share: float) -> tuple[str, ProbeCounts]:
         built, probing = SparkBloomFilter(shape), _FilterProbe(filter_text)
-        for keys, hashes in self._sampled_batches(share):
+
+        def work(keys: KeyBatch, hashes: Hashes) -> None:
             built.add(hashes)
             probing.add(keys, hashes)
+
+        _work_beside(self._sampled_batches(share), work)
         return built.encode(), probing.result()
 
     def sample(self, size: int, salt: str) -> list[bytes]:
@@ -89,6 +87,18 @@ class StreamedEndpoint:
             yield keys, hashes
 
 
+def _work_beside(batches: Iterator[tuple[KeyBatch, Hashes]], work: Callable[[KeyBatch, Hashes], None]) -> None:
+    """A batch is worked on by a thread while the next one is read: numpy lets Python go meanwhile."""
+    with ThreadPoolExecutor(1) as thread:
+        earlier: Future[None] | None = None
+        for keys, hashes in batches:
+            if earlier is not None:
+                earlier.result()
+            earlier = thread.submit(work, keys, hashes)
+        if earlier is not None:
+            earlier.result()
+
+
 class _FilterProbe:
     """Batches of keys held against a filter."""
 
@@ -109,6 +119,16 @@ class _FilterProbe:
             if len(self._missing) >= MAX_NAMED_KEYS:
                 break
             self._missing[keys[place]] = None
+
+    def counts(self, batches: Iterable[Hashes]) -> ProbeCounts | None:
+        """Of hashes alone; None where one is not in the filter, or the filter does not go by hashes."""
+        if not isinstance(self._filter, SparkBloomFilter):
+            return None
+        for hashes in batches:
+            if not self._filter.might_contain_hashes(hashes).all():
+                return None
+            self._keys += len(hashes)
+        return ProbeCounts(self._keys, self._keys)
 
     def result(self) -> ProbeCounts:
         return ProbeCounts(self._keys, self._matching, tuple(self._missing))

@@ -27,7 +27,10 @@ class ProbeCounts:
 
 
 class Endpoint(Protocol):
-    """Keys are the bytes of `quality.domain.bloom.keys`; filters are in their portable form. All raise CannotRead."""
+    """Keys are the bytes of `quality.domain.bloom.keys`; filters are in their portable form. All raise CannotRead.
+
+    A row in whose key a null is has no key: it is among the rows that are counted, and nowhere else.
+    """
 
     columns: Sequence[str]
 

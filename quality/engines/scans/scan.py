@@ -37,6 +37,8 @@ class Limits:
     memory: str = "1GB"
     """Enough to count the different keys of some million rows without spilling, which takes half as long again."""
     threads: int = 2
+    max_grouped_keys: int = 10_000_000
+    """Keys of tables with up to so many rows are grouped by the engine; of larger ones those that repeat are found by a filter."""
     max_rows: int = 100_000
     """So many groups, partitions or bins are taken from an engine; more are refused."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import TypeAlias
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.language.measures import Measure, Scalar
+from quality.domain.language.measures import LATEST, Measure, Scalar
 from quality.domain.language.values import Failed, error
 from quality.engines.scans.column_types import ColumnType
 from quality.engines.sql.portable_patterns import RE2, NotPortable, RegexFlavour, write_pattern
@@ -62,8 +62,44 @@ def _pattern(measure: Measure, kind: ColumnType) -> tuple[Scalar, ...]:
     return measure.values
 
 
+def _as_bound(measure: Measure, kind: ColumnType) -> tuple[Scalar, ...]:
+    """The bound as a value of a column of times. Of days all that begin before it, of texts what is written before it.
+
+    It comes twice: on the clocks of the partitions, which cut the days, and on those of the times without a zone.
+    """
+    bound, event_bound = measure.values
+    if kind not in _BOUND_WRITERS:
+        raise _Misfit(f"`{measure.columns[0]}` is a {kind}, not a time")
+    assert isinstance(bound, datetime)
+    assert isinstance(event_bound, datetime)
+    return (_BOUND_WRITERS[kind](bound if kind is ColumnType.DATE else event_bound),)
+
+
+def _wall_bound(bound: datetime) -> datetime:
+    """What the clock shows at the bound. Within the time that it shows twice all of that may be before it."""
+    shown = bound.replace(tzinfo=None, fold=0)
+    first, second = bound.replace(fold=0).utcoffset(), bound.replace(fold=1).utcoffset()
+    return shown + (first - second) if bound.fold and first and second else shown
+
+
+def _text_bound(bound: datetime) -> str:
+    """Texts may say a zone or none, which is not known before they are read: the later of both bounds. What the front of the
+    data is cannot be later than now, whatever is found."""
+    latest = max(_wall_bound(bound), bound.astimezone(UTC).replace(tzinfo=None))
+    return latest.isoformat(sep=" ").removesuffix(" 00:00:00")
+
+
+_BOUND_WRITERS: dict[ColumnType, Callable[[datetime], Scalar]] = {
+    ColumnType.INSTANT: lambda bound: bound,
+    ColumnType.LOCAL: _wall_bound,
+    ColumnType.DATE: lambda bound: bound.date() if bound.time() == time() else bound.date() + timedelta(days=1),
+    ColumnType.TEXT: _text_bound,
+}
+
+
 _CHECKS: dict[str, _Check] = {
     "sum": _numbers_only,
+    LATEST: _as_bound,
     "outside": _as_column_type,
     "unexpected": _as_column_type,
     "mismatched": _pattern,
@@ -112,9 +148,12 @@ _TEXT_PARSERS: dict[ColumnType, Callable[[str], Scalar]] = {
 }
 
 
+_ANSWERED_BY_VALUE = ("sum", "minimum", "maximum", LATEST)
+
+
 def answer_type(measure: Measure, columns: ColumnTypes) -> ColumnType:
     """What a measure answers: a value of its column, or a count."""
-    return columns[measure.columns[0]] if measure.kind in ("sum", "minimum", "maximum") else ColumnType.INTEGER
+    return columns[measure.columns[0]] if measure.kind in _ANSWERED_BY_VALUE else ColumnType.INTEGER
 
 
 def group_column_type(name: str, columns: ColumnTypes) -> ColumnType | Failed:

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
-from quality.domain.language.measures import Answer, Measure, Scalar
+from quality.domain.language.measures import ROWS, Answer, Measure, Scalar
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed, error
 from quality.engines.scans.column_types import ColumnType, normalize_value, value_name
@@ -25,19 +25,36 @@ from quality.engines.sql.measure_checks import (
 )
 from quality.engines.sql.measure_sql import (
     AGGREGATES,
+    CONDITIONS,
+    KEY_KINDS,
+    MAX_SHOWN_TEXT,
+    REPEATS_COLUMN,
     BoundMeasures,
     RowSelection,
     SqlDialect,
     Statement,
     TableExpression,
+    failing_rows_query,
     frequency_query,
     measure_query,
+    scanned_column,
     separately_counted,
 )
 from quality.engines.sql.numeric_bins import MAX_BINS, bin_name
+from quality.engines.sql.partition_filter import partition_group
+from quality.engines.sql.repeated_keys import (
+    RepeatedKeys,
+    StreamingBackend,
+    as_answer,
+    find_repeated_keys,
+    grouped_counts,
+    grouped_names,
+)
 
 Row: TypeAlias = Sequence[Any]
 _FUSED_KINDS = frozenset(AGGREGATES) | {"unmatched"}
+ROW_KINDS = frozenset(CONDITIONS) | {"unmatched"} | KEY_KINDS
+"""What has rows to show: those that it counts, or the keys that repeat."""
 
 
 class SqlBackend(Protocol):
@@ -85,9 +102,8 @@ class ScanReader:
         **parameters: object,
     ) -> None:
         self._backend = backend
-        self._group = scan.group_by or (scan.part.column if isinstance(scan.part, EachPartition) else "")
-        if self._group and isinstance(kind := group_column_type(self._group, source.columns), Failed):
-            raise CannotRead(kind.cause)
+        self._part = scan.part
+        self._group, self._group_type = self._grouping(scan, source.columns)
         most = scan.max_groups + 1 if scan.group_by else limits.max_rows + 1
         self._rows = RowSelection(
             source.table, source.columns, where, parameters, self._group, most, largest_first=bool(scan.group_by)
@@ -98,6 +114,16 @@ class ScanReader:
         self._group_count = 0
         self._extra_scans = 0
 
+    def _grouping(self, scan: Scan, columns: ColumnTypes) -> tuple[str, ColumnType]:
+        """The expression that rows are grouped by, and its type; nothing without groups."""
+        if isinstance(scan.part, EachPartition) and not scan.group_by:
+            return partition_group(scan.part, self._backend.dialect, columns)
+        if not scan.group_by:
+            return "", ColumnType.OTHER
+        if isinstance(kind := group_column_type(scan.group_by, columns), Failed):
+            raise CannotRead(kind.cause)
+        return scanned_column(self._backend.dialect, scan.group_by, columns), kind
+
     def answer(self, measures: Sequence[Measure], tables: Mapping[Name, ReadableTable | Failed]) -> ReaderAnswers:
         bound, bad = check_measures(measures, self._source.columns, self._backend.dialect.flavour)
         bad |= {
@@ -106,20 +132,25 @@ class ScanReader:
             if measure.other is not None and (why := _lookup_failure(measure, tables[measure.other]))
         }
         good = {measure: values for measure, values in bound.items() if measure not in bad}
-        fused = {measure: values for measure, values in good.items() if measure.kind in _FUSED_KINDS}
+        listed = [measure for measure in good if measure.shown and measure.kind in ROW_KINDS]
+        fused = {
+            measure: values for measure, values in good.items() if measure.kind in _FUSED_KINDS and not measure.shown
+        }
         apart = [measure for measure in good if measure.kind == "frequencies"]
+        searched = [measure for measure in good if measure.kind == "across_partitions"]
         unknown = {
             measure: error(f"{measure.kind} is not measured here")
             for measure in good
-            if measure not in fused and measure not in apart
+            if measure not in fused and measure not in (*apart, *listed, *searched)
         }
         lookups = {name: table for name, table in tables.items() if isinstance(table, ReadableTable)}
         fusion = FusedQuery(lambda some: self._bind(some, fused, lookups), lambda some: self._run(some, fused, lookups))
         answers = fusion.answers(list(fused))
         answers |= {measure: self._frequencies(measure) for measure in apart}
-        return ReaderAnswers(
-            {**answers, **bad, **unknown}, fusion.scan_count + self._extra_scans + len(apart), self._group_count
-        )
+        answers |= {measure: self._failing_rows(measure, good[measure], lookups) for measure in listed}
+        answers |= {measure: self._across_partitions(measure) for measure in searched}
+        scan_count = fusion.scan_count + self._extra_scans + len(apart) + len(listed) + len(searched)
+        return ReaderAnswers({**answers, **bad, **unknown}, scan_count, self._group_count)
 
     def _bind(self, some: Sequence[Measure], fused: BoundMeasures, lookups: Mapping[Name, ReadableTable]) -> None:
         tables = {name: RowSelection(source.empty, source.columns) for name, source in lookups.items()}
@@ -169,12 +200,73 @@ class ScanReader:
             )
         return groups if self._group else groups.get(None, {})
 
+    def _failing_rows(
+        self, measure: Measure, values: Sequence[Scalar], lookups: Mapping[Name, ReadableTable]
+    ) -> Answer | Failed:
+        """In the columns that there are, as texts."""
+        columns = self._source.columns
+        measure = replace(measure, shown=tuple(name for name in measure.shown if name in columns))
+        tables = {name: RowSelection(source.table, source.columns) for name, source in lookups.items()}
+        try:
+            rows = self._backend.rows(failing_rows_query(self._backend.dialect, measure, values, self._rows, tables))
+        except QueryRefused as refused:
+            return refused.failed
+        shown = measure.columns if measure.kind in KEY_KINDS else measure.shown
+        kinds = [_shown_kind(columns[name]) for name in shown]
+        counted = [REPEATS_COLUMN] if measure.kind in KEY_KINDS else []
+        kinds += [ColumnType.INTEGER for _ in counted]
+        texts = [
+            [value_name(normalize_value(value, kind)) for value, kind in zip(row, kinds, strict=True)] for row in rows
+        ]
+        return {"columns": [*shown, *counted], "rows": [[_cut(text) for text in row] for row in texts]}
+
+    def _across_partitions(self, measure: Measure) -> Answer | Failed:
+        """The keys in more than one partition of the whole table. So many keys as memory may not hold are found by a filter."""
+        if not isinstance(self._part, EachPartition):
+            return error("this table has no partitions: test duplicates(this) instead")
+        columns = self._source.columns
+        try:
+            repeated = self._repeated_keys(measure)
+        except QueryRefused as refused:
+            return refused.failed
+        kinds = [_shown_kind(columns[name]) for name in measure.columns]
+        named: list[list[str | None]] = []
+        for values, count, first, last in repeated.named:
+            texts = [value_name(normalize_value(value, kind)) for value, kind in zip(values, kinds, strict=True)]
+            named.append([*map(_cut, texts), str(count), self._name(first), self._name(last)])
+        return as_answer(repeated, measure.columns, named)
+
+    def _repeated_keys(self, measure: Measure) -> RepeatedKeys:
+        backend, dialect = self._backend, self._backend.dialect
+        rows = replace(self._rows, group_by="")
+        if isinstance(backend, StreamingBackend):
+            ((total,),) = backend.rows(measure_query(dialect, {ROWS: ()}, rows, {}))
+            if total > self._limits.max_grouped_keys:
+                return find_repeated_keys(backend, dialect, measure, rows, self._group, total)
+        ((keyed, keys, repeated),) = backend.rows(grouped_counts(dialect, measure, rows, self._group))
+        named = backend.rows(grouped_names(dialect, measure, rows, self._group)) if keys else ()
+        return RepeatedKeys(
+            int(keyed), int(keys), int(repeated), [(row[:-3], int(row[-3]), *row[-2:]) for row in named], "grouped"
+        )
+
     def _refuse_too_many(self, rows: Sequence[Row]) -> None:
         if len(rows) > self._limits.max_rows:
-            raise QueryRefused(error(f"`{self._group}` has more than {self._limits.max_rows:,} groups"), is_final=True)
+            column = self._part.column if isinstance(self._part, EachPartition) else self._group
+            raise QueryRefused(error(f"`{column}` has more than {self._limits.max_rows:,} groups"), is_final=True)
 
     def _name(self, value: object) -> str | None:
-        return value_name(normalize_value(value, self._source.columns[self._group])) if self._group else None
+        if not self._group:
+            return None
+        name = value_name(normalize_value(value, self._group_type))
+        return self._part.name_of(name) if isinstance(self._part, EachPartition) else name
+
+
+def _shown_kind(kind: ColumnType) -> ColumnType:
+    return ColumnType.TEXT if kind in (ColumnType.BINARY, ColumnType.OTHER) else kind
+
+
+def _cut(text: str | None) -> str | None:
+    return text if text is None or len(text) <= MAX_SHOWN_TEXT else f"{text[:MAX_SHOWN_TEXT]}…"
 
 
 def _normalize_row(row: Row, kinds: Sequence[ColumnType]) -> list[Scalar]:

@@ -62,18 +62,33 @@ def read_snapshot(uri: str, *, column: str = "", value: str | None = None, logs:
     return listed
 
 
+def read_part(uri: str, part: Part, *, logs: bool = False) -> TableSnapshot:
+    """The files of the partitions of `part` where their folders have their names; else those of the whole table. Raises CannotRead."""
+    if not isinstance(part, OnePartition) or part.form is not None:
+        return read_snapshot(uri, logs=logs)
+    if not part.also:
+        return read_snapshot(uri, column=part.column, value=part.value, logs=logs)
+    listed = read_snapshot(uri, logs=logs)
+    return replace(listed, slices=tuple(slice_ for slice_ in listed.slices if slice_.partition in part.values))
+
+
 def part_states(uri: str, parts: Collection[Part]) -> dict[Part, str]:
     """A digest for each part, in one look at the table; without those that are empty. Raises CannotRead.
 
     A commit to one partition leaves those of the others as they were.
     """
     (only, *others) = parts
-    if not others and isinstance(only, OnePartition):
-        return _digests({only: read_snapshot(uri, column=only.column, value=only.value, logs=True).slices})
+    if not others and isinstance(only, OnePartition) and only.form is None and not only.also:
+        return _digests({only: read_part(uri, only, logs=True).slices})
     listed = read_snapshot(uri, logs=True).slices
     by_partition = _by_partition(listed)
     return _digests(
-        {part: by_partition.get(part.value, []) if isinstance(part, OnePartition) else listed for part in parts}
+        {
+            part: [file_slice for value in part.values for file_slice in by_partition.get(value, [])]
+            if isinstance(part, OnePartition) and part.form is None
+            else listed
+            for part in parts
+        }
     )
 
 

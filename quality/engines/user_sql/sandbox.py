@@ -103,10 +103,10 @@ def _duckdb_settings(request: dict[str, Any], spill: str) -> dict[str, Any]:
 
 
 def _create_view(name: str, table: dict[str, Any]) -> str:
-    """Files under the name of their dataset: a view takes no parameters, so its values are quoted."""
+    """Files under the name of their dataset: a view takes no parameters, so its values are quoted; our own text is `where`."""
     paths = ", ".join(_quote_text(path) for path in table["paths"])
     read = table["reader"].format(f"[{paths}]")
-    where = f" WHERE {_quote_name(table['column'])} = {_quote_text(table['value'])}" if table.get("column") else ""
+    where = f" WHERE {table['where']}" if table.get("where") else ""
     return f"CREATE TEMP VIEW {_quote_name(name)} AS SELECT * FROM {read}{where}"  # noqa: S608  # all of it is quoted
 
 

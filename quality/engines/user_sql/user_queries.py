@@ -33,12 +33,11 @@ _REPOSITORY_ROOT = Path(__file__).resolve().parents[3]
 
 @dataclass(frozen=True)
 class FileTable:
-    """Files under a name; `reader` is a table function with a place for their list, `column` and `value` let rows through."""
+    """Files under a name; `reader` is a table function with a place for their list, `where` lets rows through."""
 
     reader: str
     paths: Sequence[str]
-    column: str = ""
-    value: str = ""
+    where: str = ""
 
 
 def checked_statement(measure: Measure, dialect: str, tables: Sequence[str]) -> exp.Query:

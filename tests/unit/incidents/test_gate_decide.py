@@ -16,6 +16,7 @@ from incidents.domain.gate.decide import (
     FindingTest,
     FreshnessTest,
     GateDecision,
+    GatingTest,
     PartitionTest,
     Policy,
     ReportFacts,
@@ -51,7 +52,8 @@ whole_days = st.integers(0, DAYS)
 def unit_states(draw: st.DrawFn, data: Interval) -> UnitState:
     verdict = draw(verdicts)
     streak = verdict in (Verdict.FAIL, Verdict.WARN)
-    return UnitState(data, verdict, f"because {verdict}", is_failing=streak)
+    is_judged = verdict is not Verdict.UNKNOWN or draw(st.booleans())
+    return UnitState(data, verdict, f"because {verdict}", is_failing=streak, has_verdict=is_judged)
 
 
 @st.composite
@@ -59,7 +61,10 @@ def partition_tests(draw: st.DrawFn) -> PartitionTest:
     days = sorted(draw(st.sets(st.integers(0, DAYS - 1))))
     units = tuple(draw(unit_states(between(day, day + 1))) for day in days)
     since = draw(st.sampled_from([BEGINNING, BEGINNING, at(2), at(5)]))
-    return PartitionTest(draw(st.sampled_from("ab")), "duplicates", draw(st.integers(0, 30)) * HOUR, units, since)
+    added = draw(st.sampled_from([BEGINNING, BEGINNING, at(3.5), at(6)]))
+    return PartitionTest(
+        draw(st.sampled_from("ab")), "duplicates", draw(st.integers(0, 30)) * HOUR, units, since, added
+    )
 
 
 @st.composite
@@ -69,7 +74,7 @@ def freshness_tests(draw: st.DrawFn) -> FreshnessTest:
     return FreshnessTest("f", draw(st.integers(0, 30)) * HOUR, unit, complete_to)
 
 
-whole_tests = st.builds(WholeTest, st.just("w"), st.just("others"), st.none() | unit_states(EVERYTHING))
+whole_tests = st.builds(WholeTest, st.just("w"), st.just("others"), st.none() | unit_states(EVERYTHING), st.booleans())
 ranges = st.tuples(st.integers(0, DAYS * 24 - 1), st.integers(1, 40)).map(
     lambda pair: between(pair[0] / 24, (pair[0] + pair[1]) / 24)
 )
@@ -99,31 +104,59 @@ def _of_reports(asked: Interval, copy: CopyState) -> Iterator[Verdict]:
 
 
 def _of_tests(asked: Interval, copy: CopyState, now: datetime) -> Iterator[Verdict]:
-    if all(isinstance(test, PartitionTest) and asked.start < test.covers_from for test in copy.tests):
+    if any(not any(_covers(test, hour, copy) for test in copy.tests) for hour in _hours(asked)):
         yield Verdict.UNKNOWN
     for test in copy.tests:
         if isinstance(test, WholeTest):
-            yield test.unit.verdict if test.unit else Verdict.UNKNOWN
+            if not test.is_added or (test.unit and test.unit.has_verdict):
+                yield test.unit.verdict if test.unit else Verdict.UNKNOWN
             continue
         for partition in partitions_within(asked, copy.grain, ZONE):
             if isinstance(test, PartitionTest):
                 unit = next((unit for unit in test.units if unit.data == partition), None)
                 if copy.grain is Grain.NONE:
-                    yield from (unit.verdict for unit in test.units if unit.data.overlaps(asked))
+                    counted = [unit for unit in test.units if unit.has_verdict or test.added_at == BEGINNING]
+                    yield from (unit.verdict for unit in counted if unit.data.overlaps(asked))
                     yield from _of_gaps(test, asked)
                     continue
                 if verdict := _of_partition(unit, partition, copy, test, now):
                     yield verdict
             else:
+                assert isinstance(test, FreshnessTest)
                 yield from _of_freshness(test, partition, asked, copy, now)
 
 
-def _of_gaps(test: PartitionTest, asked: Interval) -> Iterator[Verdict]:
+def _hours(asked: Interval) -> Iterator[datetime]:
     hour = asked.start
     while hour < asked.end:
-        if hour >= test.covers_from and not any(unit.data.contains(hour) for unit in test.units):
-            yield Verdict.UNKNOWN
+        yield hour
         hour += HOUR
+
+
+def _covers(test: GatingTest, hour: datetime, copy: CopyState) -> bool:
+    """The test speaks of the partition that holds the hour, whatever it says."""
+    if isinstance(test, WholeTest):
+        return not test.is_added or bool(test.unit and test.unit.has_verdict)
+    if not isinstance(test, PartitionTest):
+        return isinstance(test, FreshnessTest)
+    if hour < test.covers_from:
+        return False
+    unit = next((unit for unit in test.units if unit.data.contains(hour)), None)
+    return not _is_older(hour, test, copy) or bool(unit and unit.has_verdict)
+
+
+def _is_older(hour: datetime, test: PartitionTest, copy: CopyState) -> bool:
+    """The partition that holds the hour was over when the test was added."""
+    if test.added_at == BEGINNING:
+        return False
+    return copy.grain is Grain.NONE or hour.replace(hour=0) + timedelta(days=1) <= test.added_at
+
+
+def _of_gaps(test: PartitionTest, asked: Interval) -> Iterator[Verdict]:
+    for hour in _hours(asked):
+        is_silent = hour < test.covers_from or test.added_at != BEGINNING
+        if not is_silent and not any(unit.data.contains(hour) for unit in test.units):
+            yield Verdict.UNKNOWN
 
 
 def _of_partition(
@@ -133,6 +166,8 @@ def _of_partition(
         return Verdict.UNKNOWN
     if now < partition.end + test.due_after and not (unit and unit.is_failing):
         return Verdict.UNKNOWN
+    if _is_older(partition.start, test, copy) and not (unit and unit.has_verdict):
+        return None
     if unit is None and partition.start < test.covers_from:
         return None
     is_seen = partition.end <= copy.partitions_seen_at
@@ -167,6 +202,21 @@ def test_the_verdict_is_the_worst_over_the_tests_and_partitions(
     asked: Interval, copy: CopyState, now: datetime
 ) -> None:
     assert evaluate(asked, copy, POLICY, now=now).verdict is by_the_book(asked, copy, now)
+
+
+@given(ranges, st.sets(st.integers(0, DAYS - 1)), st.sets(st.integers(0, DAYS - 1)), whole_days)
+def test_a_test_that_was_added_later_speaks_of_what_it_judged_and_what_is_younger(
+    asked: Interval, judged: set[int], waiting: set[int], added: int
+) -> None:
+    now = at(DAYS + 3)
+    unjudged = [
+        UnitState(between(day, day + 1), Verdict.UNKNOWN, "never_passed", has_verdict=False) for day in waiting - judged
+    ]
+    new = PartitionTest("new", "others", timedelta(), (*map(passing, judged), *unjudged), added_at=at(added))
+    copy = CopyState(Grain.DAY, ZONE, at(0), (new,))
+    assert evaluate(asked, copy, POLICY, now=now).verdict is by_the_book(asked, copy, now)
+    beside = replace(copy, tests=(new, FreshnessTest("f", timedelta(), None, now)))
+    assert evaluate(asked, beside, POLICY, now=now).verdict is by_the_book(asked, beside, now)
 
 
 @given(ranges, st.integers(0, 30), st.integers(0, 30), copies, nows)
@@ -280,6 +330,18 @@ def test_a_test_that_looks_back_says_nothing_of_the_days_before_it_can() -> None
     assert reasons(asked_for(alone, 2, 5)) == [("unknown", "no_tests"), ("pass", "passing")]
 
 
+def test_a_test_that_was_added_later_gates_what_it_judged_and_what_is_younger() -> None:
+    waiting = UnitState(between(3, 4), Verdict.UNKNOWN, "never_passed", has_verdict=False)
+    old = PartitionTest("old", "consistency", SIX_HOURS, tuple(map(passing, range(1, 5))))
+    new = PartitionTest("new", "others", SIX_HOURS, (failing(2), waiting), added_at=at(4.5))
+    copy = replace(FLIGHTS, tests=(old, new))
+    assert [asked_for(copy, day, day + 1).verdict.value for day in range(1, 5)] == ["pass", "fail", "pass", "unknown"]
+    alone = asked_for(replace(FLIGHTS, tests=(new,)), 1, 4)
+    assert reasons(alone) == [("fail", "sustained"), ("unknown", "no_tests")]
+    assert alone.causes[1].ranges == (between(1, 2), between(3, 4))
+    assert asked_for(replace(FLIGHTS, tests=(WholeTest("new", "others", None, is_added=True), old)), 1, 2).allowed
+
+
 def test_a_day_that_is_not_produced_is_no_gap_unless_something_is_written_there() -> None:
     """1 November 2026 is a Sunday."""
     workdays = replace(
@@ -290,7 +352,7 @@ def test_a_day_that_is_not_produced_is_no_gap_unless_something_is_written_there(
     assert reasons(asked_for(workdays, 0, 2)) == [("pass", "not_expected"), ("pass", "passing")]
     assert reasons(asked_for(workdays, 3, 4)) == [("unknown", "never_tested")]
     assert reasons(evaluate(between(6, 7), workdays, POLICY, now=at(7) + HOUR)) == [("unknown", "not_due")]
-    written = replace(workdays, tests=(replace(workdays.tests[0], units=(failing(0),)),))  # type: ignore[type-var]  # a PartitionTest
+    written = replace(workdays, tests=(replace(workdays.tests[0], units=(failing(0),)),))  # type: ignore[arg-type]  # a PartitionTest
     assert reasons(asked_for(written, 0, 1)) == [("fail", "sustained")]
 
 
@@ -353,13 +415,15 @@ def test_it_asks_again_at_the_earliest_of_recovery_and_rerun() -> None:
     assert asked_for(copy_with(failing(3, None, recovery)), 3, 4).retry_at == recovery
 
 
-def test_a_rerun_that_is_overdue_is_asked_for_in_a_second() -> None:
-    answer = asked_for(copy_with(failing(3, NOON - HOUR)), 3, 4)
-    assert answer.retry_after(now=NOON) == timedelta(seconds=1)
+def test_a_rerun_or_recovery_of_the_past_says_nothing() -> None:
+    for rerun, recovery in ((NOON - HOUR, None), (None, NOON - HOUR), (NOON, NOON)):
+        assert asked_for(copy_with(failing(3, rerun, recovery)), 3, 4).retry_at == NOON + DEFAULT_RETRY_AFTER
+    assert asked_for(copy_with(failing(3, NOON - HOUR, NOON + HOUR)), 3, 4).retry_at == NOON + HOUR
 
 
-def test_a_recovery_promised_for_the_past_says_nothing() -> None:
-    assert asked_for(copy_with(failing(3, None, NOON - HOUR)), 3, 4).retry_at == NOON + DEFAULT_RETRY_AFTER
+def test_it_is_asked_again_after_a_second_at_the_earliest() -> None:
+    soon = NOON + timedelta(milliseconds=1)
+    assert asked_for(copy_with(failing(3, soon)), 3, 4).retry_after(now=NOON) == timedelta(seconds=1)
 
 
 def test_a_range_without_end_is_answered_without_counting_its_partitions() -> None:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, data_level, length_by_step
+from incidents.domain.scores.quality_levels import DataLevel, QueryLevel, data_level, length_by_step, monitored_pieces
 from incidents.domain.scores.tally import (
     DatasetCategory,
     Durations,
@@ -246,21 +246,35 @@ def test_windows_side_by_side_add_up(
     assert summed == sum((tally.durations for tally in whole.values()), Durations())
     left, right = Interval(window.start, cut), Interval(cut, window.end)
     levels = [
-        data_level(part.values(), half, monitored_from=monitored)
+        data_level(part.values(), monitored_pieces(counted(half), 1, monitored))
         for part, half in zip(parts, (left, right), strict=True)
     ]
-    assert levels[0] + levels[1] == data_level(whole.values(), window, monitored_from=monitored)
+    of_whole = monitored_pieces(counted(window), 1, monitored)
+    assert levels[0] + levels[1] == data_level(whole.values(), of_whole)
 
 
-@given(detected(), user_reports(), windows, st.integers(0, NOW))
+@given(detected(), user_reports(), windows, st.integers(0, NOW), st.sampled_from(DATASETS))
 def test_the_incident_share_is_the_minutes_in_which_something_was_wrong(
-    spans: list[Failing], reports: list[ReportedFailure], window: Interval, monitored: int
+    spans: list[Failing], reports: list[ReportedFailure], window: Interval, monitored: int, dataset: int
 ) -> None:
-    mine = [tally for key, tally in tallied(spans, reports, window).items() if key[0] == 1]
-    level = data_level(mine, window, monitored_from=minute(monitored))
-    books = [by_the_book(spans, reports, window, key=(1, category)) for category in CATEGORIES]
+    """Of the minutes that count: grace is left out above and below the line."""
+    mine = [tally for key, tally in tallied(spans, reports, window).items() if key[0] == dataset]
+    level = data_level(mine, monitored_pieces(counted(window), dataset, minute(monitored)))
+    books = [by_the_book(spans, reports, window, key=(dataset, category)) for category in CATEGORIES]
     wrong = {at for book in books for at in book["tp"] | book["fn"] if at >= monitored}
-    assert level.incident == timedelta(minutes=len(wrong))
+    counting = {at for at in range(monitored, NOW) if counts(dataset, at, window)}
+    assert (level.incident, level.monitored) == (timedelta(minutes=len(wrong)), timedelta(minutes=len(counting)))
+
+
+def test_grace_within_a_window_is_left_out_of_the_monitored_time() -> None:
+    level = data_level([], monitored_pieces(counted(between(0, 12)), 2, minute(1)))
+    assert level.monitored == timedelta(minutes=11 - (9 - 5))
+
+
+def test_a_window_that_is_all_grace_has_no_score() -> None:
+    window = counted(between(5, 9))
+    assert data_level([], monitored_pieces(window, 2, minute(0))).quality is None
+    assert data_level([], monitored_pieces(window, 1, minute(0))).quality == 1
 
 
 @given(st.lists(starting(NOW, 9), max_size=5), st.lists(st.integers(0, NOW), min_size=2, max_size=6, unique=True))

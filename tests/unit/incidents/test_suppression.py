@@ -54,6 +54,13 @@ def test_stale_data_of_other_days_or_copies_explains_nothing() -> None:
     assert decided(replace(MISSING_ROWS, copies=frozenset({DC1})), LATE) == SendNow()
 
 
+def test_a_hole_before_the_front_is_told_at_once_whatever_else_is_late() -> None:
+    assert decided(replace(MISSING_ROWS, affected=(days_from(15), days_from(17))), LATE) == SendNow()
+    assert decided(replace(MISSING_ROWS, affected=(days_from(15, 2),)), LATE) == SendNow()
+    both_late = (days_from(16), days_from(20))
+    assert isinstance(decided(replace(MISSING_ROWS, affected=both_late), LATE), HoldMessage)
+
+
 def test_freshness_is_never_held_by_freshness() -> None:
     assert find_suppressor(replace(MISSING_ROWS, category="freshness"), [LATE]) is None
 

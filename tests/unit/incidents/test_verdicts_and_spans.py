@@ -9,17 +9,14 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
+from incidents.domain.incident.placement import JoinIncident, OpenIncident, Placements, ReopenIncident
 from incidents.domain.incident.spans import (
     Incident,
-    JoinIncident,
-    OpenIncident,
-    ReopenIncident,
     Span,
     affected_ranges,
     end_span,
     is_over,
     merge_incidents,
-    place_span,
 )
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome, Verdict
@@ -62,7 +59,7 @@ class World:
     def _begin(self, unit: int, now: datetime) -> None:
         self.failing.add(unit)
         span = Span(unit, 1, day(unit), self.facts[unit].first_fail_at or now)
-        where = place_span(span, self.incidents, grain=Grain.DAY, zone=ZONE, now=now)
+        where = Placements(self.incidents, grain=Grain.DAY, zone=ZONE, now=now).place(span)
         if isinstance(where, OpenIncident):
             self.incidents.append(Incident(len(self.incidents), 1, "duplicates", now, (span,)))
             return

@@ -10,6 +10,7 @@ from ingestion.domain.schema import (
     SIMPLE_TYPES,
     Schema,
     SchemaColumn,
+    UnfitColumnName,
     UnknownColumn,
     UnknownType,
     evolve_schema,
@@ -70,3 +71,15 @@ def test_a_misspelt_column_is_answered_with_the_nearest() -> None:
 def test_a_misspelt_type_too() -> None:
     with pytest.raises(UnknownType, match="Did you mean `double`"):
         SchemaColumn("a", "doubel")
+
+
+@pytest.mark.parametrize(
+    "name", ["two words", "2nd", "Größe", "注文", "a.b", "", "a\n", "ID", "_hoodie_commit_time", "_Lakehub_fate"]
+)
+def test_a_column_that_the_lake_cannot_hold_is_named_before_anything_is_written(name: str) -> None:
+    """`Größe` could be written: then no reader but Spark could read the table."""
+    schema = Schema.of({"id": "long", "_ok2": "string", name: "string"})
+    with pytest.raises(UnfitColumnName) as refused:
+        schema.require_lake_names("The source of `orders`")
+    assert f"The lake cannot hold the columns `{name}`: names there have the letters A to Z" in str(refused.value)
+    Schema.of({"id": "long", "_ok2": "string"}).require_lake_names("The source of `orders`")

@@ -15,7 +15,8 @@ from tests.text_strategies import text_of
 
 texts = text_of("ab'\" \n%:[-é(;", 6)
 shifts = st.one_of(st.just(0), st.integers(0, 24 * 3660)).map(lambda hours: -timedelta(hours=hours))
-words = st.sampled_from(["this", "upstream", "flights", "with", "odd name", "a", "dc-1", "ünï", "1st"])
+NAMES = ("this", "upstream", "flights", "with", "odd name", "a", "dc-1", "ünï", "1st", 'a "b" c', '"', "two\nlines")
+words = st.sampled_from(NAMES)
 durations = st.integers(0, 10**13).map(lambda ms: timedelta(milliseconds=ms))
 decimals = st.builds(lambda digits, shift: Fraction(digits, 10**shift), st.integers(0, 10**9), st.integers(0, 6))
 literals = st.one_of(

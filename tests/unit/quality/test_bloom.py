@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quality.domain.bloom import filters
 from quality.domain.bloom.filters import (
     BadFilter,
     FilterShape,
@@ -48,6 +49,27 @@ def test_the_merge_of_the_parts_is_the_filter_of_the_whole(some: list[bytes], ot
         == bloom(some + others, shape).encode()
         == bloom(others, shape).union(bloom(some, shape)).encode()
     )
+
+
+def test_a_large_filter_has_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = [b"%d" % number for number in range(4_000)]
+    shape = FilterShape.for_keys(4_000, 0.01)
+    quickly = bloom(keys, shape)
+    monkeypatch.setattr(filters, "_MAX_FLAGGED_BITS", 0)
+    assert bloom(keys, shape).encode() == quickly.encode()
+    first = bloom(keys[:1_000], shape)
+    assert first.might_contain(keys[:1_000]).all()
+    first.add(hash_keys(keys[1_000:]))
+    assert first.encode() == quickly.encode()
+
+
+def test_keys_are_added_after_a_filter_was_read() -> None:
+    keys = [b"%d" % number for number in range(2_000)]
+    shape = FilterShape.for_keys(2_000, 0.01)
+    read_between = bloom(keys[:500], shape)
+    assert 0 < read_between.false_positive_rate() < 0.01
+    read_between.add(hash_keys(keys[500:]))
+    assert read_between.encode() == bloom(keys, shape).encode()
 
 
 @pytest.mark.parametrize("fpr", [0.1, 0.01, 0.001])

@@ -6,15 +6,14 @@ from datetime import timedelta
 
 import pytest
 
-from quality.engines.endpoints import streamed
-from quality.engines.endpoints.streamed import RemainingTime
 from quality.engines.scans.parts import CannotRead
+from quality.engines.scans.remaining_time import RemainingTime
 from quality.engines.scans.scan import Limits
 
 
 def test_each_scan_has_what_the_ones_before_left(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [100.0]
-    monkeypatch.setattr(streamed.time, "monotonic", lambda: clock[0])
+    monkeypatch.setattr("quality.engines.scans.remaining_time.time.monotonic", lambda: clock[0])
     left = RemainingTime(Limits(timeout=timedelta(seconds=120)))
     assert left.limits().timeout == timedelta(seconds=120)
     clock[0] += 90

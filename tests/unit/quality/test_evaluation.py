@@ -3,35 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from fractions import Fraction
 from typing import Any
 
 import pytest
 
+from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.partitions import Grain
+from quality.checks import Check
+from quality.checks.bloom_cross_dc import BLOOM_CROSS_DC
+from quality.checks.completeness import COMPLETENESS
+from quality.checks.row_count_cross_dc import ROW_COUNT_CROSS_DC
+from quality.checks.sampling import SAMPLING
 from quality.domain.evaluation.evaluate import Evaluation, asks_of_expression, evaluate
-from quality.domain.language import parse
+from quality.domain.generation.definitions import DatasetFacts, Definition
+from quality.domain.language import Scope, parse
 from quality.domain.language.functions import FUNCTIONS
 from quality.domain.language.measures import Answer, Ask, answer_without_rows
 from quality.domain.language.tree.literals import display_amount
 from quality.domain.language.values import EvaluationContext, Failed, error
+from quality.domain.slas import TIERS
+from quality.domain.timeliness.production_calendar import parse_calendar
 from quality.domain.value_types import ValueType
 
 NOW = datetime(2026, 11, 16, 12, tzinfo=UTC)
+DAY = timedelta(days=1)
 
 
-def result(text: str, measured: Mapping[str, Answer | Failed]) -> Evaluation:
-    """Answers by `table:measure`, such as this:rows or this@dc1:rows."""
+TODAY = Interval(datetime(2026, 11, 16, tzinfo=UTC), datetime(2026, 11, 17, tzinfo=UTC))
+NOT_DUE = EvaluationContext(NOW, Grain.DAY, partition=TODAY)
+
+
+def result(text: str, measured: Mapping[str, Answer | Failed], moment: EvaluationContext | None = None) -> Evaluation:
+    """Answers by `table:measure`, such as this:rows or this@dc1:rows; of a table as a whole, whose rows are expected."""
     expression = parse(text)
     answers = {}
     for ask in asks_of_expression(expression):
         center = f"@{ask.table.data_center}" if ask.table.data_center else ""
         answers[ask] = measured[f"{ask.table.dataset}{center}:{ask.measure.kind}"]
-    return evaluate(expression, answers, EvaluationContext(NOW))
+    return evaluate(expression, answers, moment or EvaluationContext(NOW))
 
 
-CROSS_DC = "min(rows(this), rows(this@dc1)) / rows(this@dc1) > 99.9%"
+CROSS_DC = "rows(this) / max(rows(this), rows(this@dc1)) > 99.9%"
 
 
 def test_it_says_what_was_observed_and_the_counts_behind() -> None:
@@ -65,6 +81,13 @@ def test_what_is_missing_from_a_share_is_counted() -> None:
     assert evaluation.observed == Fraction(3, 26115)
 
 
+@pytest.mark.parametrize("text", ["repeated(this, a) / rows(this) <= 0%", "null_keys(this.a) / rows(this) <= 0%"])
+def test_rows_that_were_not_expected_are_judged_by_their_keys_like_others(text: str) -> None:
+    measured: dict[str, Answer | Failed] = {"this:rows": 5, "this:repeated": 0, "this:nulls": 0}
+    assert result(text, measured, NOT_DUE).outcome is Outcome.PASS
+    assert result(text, {**measured, "this:rows": 0}, NOT_DUE).outcome is Outcome.NO_DATA
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -75,9 +98,120 @@ def test_what_is_missing_from_a_share_is_counted() -> None:
         "rows(this) < 9 or rows(upstream) > 1",
     ],
 )
-def test_an_empty_partition_is_no_data_whatever_is_asked(text: str) -> None:
-    evaluation = result(text, {"this:rows": 0, "upstream:rows": 5})
-    assert (evaluation.outcome, evaluation.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
+def test_a_partition_that_is_not_due_is_no_data_whatever_is_asked(text: str) -> None:
+    evaluation = result(text, {"this:rows": 0, "upstream:rows": 0}, NOT_DUE)
+    assert (evaluation.outcome, evaluation.cause) == (
+        Outcome.NO_DATA,
+        "rows(this): there are no rows, and none are due yet",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "measured"),
+    [
+        ("rows(this) / rows(upstream) > 99.9%", {"upstream:rows": 5}),
+        ("sampled(this, upstream, 9, a) > 99%", {"this:sampled": {"keys": 5, "matching": 0, "missing": []}}),
+    ],
+)
+def test_rows_are_expected_where_upstream_holds_some_whatever_the_calendar_says(
+    text: str, measured: dict[str, Answer | Failed]
+) -> None:
+    weekdays = parse_calendar("0 6 * * tue-fri", "", NOT_DUE.zone)  # TODAY is a Monday
+    for moment in (NOT_DUE, replace(NOT_DUE, now=TODAY.end + DAY, production_calendar=weekdays)):
+        evaluation = result(text, {"this:rows": 0, **measured}, moment)
+        assert (evaluation.outcome, evaluation.observed_text) == (Outcome.FAIL, "0%")
+
+
+def test_it_says_why_no_rows_are_expected() -> None:
+    past = replace(NOT_DUE, now=TODAY.end + DAY)
+    for moment, why in (
+        (NOT_DUE, "none are due yet"),
+        (
+            replace(past, production_calendar=parse_calendar("0 6 * * tue-fri", "", past.zone)),
+            "the calendar expects none",
+        ),
+        (replace(past, monitored_since=TODAY.end), "none are expected before monitoring began"),
+    ):
+        evaluation = result("rows(this) > 0", {"this:rows": 0}, moment)
+        assert (evaluation.outcome, evaluation.cause) == (Outcome.NO_DATA, f"rows(this): there are no rows, and {why}")
+
+
+@pytest.mark.parametrize(
+    ("text", "outcome", "observed"),
+    [
+        ("rows(this) > 0", Outcome.FAIL, "0"),
+        ("rows(this) > 900", Outcome.FAIL, "0"),
+        ("rows(this) / rows(upstream) > 99.9%", Outcome.FAIL, "0%"),
+        ("rows(this) / max(rows(this), rows(upstream)) > 99.9%", Outcome.FAIL, "0%"),
+        ("1 - distinct(this, a) / rows(this) <= 0%", Outcome.SKIPPED, ""),
+        ("repeated(this, a) / rows(this) <= 0%", Outcome.SKIPPED, ""),
+        ("null_keys(this.a) / rows(this) <= 0%", Outcome.SKIPPED, ""),
+        ("nulls(this.a) / rows(this) < 1%", Outcome.NO_DATA, ""),
+        ("matching(this, upstream, 100%, a) > 99%", Outcome.FAIL, "0%"),
+    ],
+)
+def test_where_rows_are_expected_none_is_a_value(text: str, outcome: Outcome, observed: str) -> None:
+    measured: dict[str, Answer | Failed] = {"this:rows": 0, "upstream:rows": 5, "this:distinct": 0, "this:nulls": 0}
+    measured["this:repeated"] = 0
+    measured["this:matching"] = {"keys": 5, "matching": 0, "missing": []}
+    for context in (
+        EvaluationContext(NOW),
+        replace(NOT_DUE, awaited=frozenset({TODAY})),
+        replace(NOT_DUE, now=TODAY.end),
+    ):
+        evaluation = result(text, measured, context)
+        assert (evaluation.outcome, evaluation.observed_text) == (outcome, observed)
+
+
+@pytest.mark.parametrize(
+    ("rows", "outcome"), [(998, "fail"), (999, "fail"), (1000, "pass"), (1001, "fail"), (1020, "fail")]
+)
+def test_more_than_all_rows_of_upstream_is_a_defect_like_fewer(rows: int, outcome: str) -> None:
+    facts = DatasetFacts("flights", 2, TIERS[2], Scope({"upstream": None}), Grain.DAY, one_to_one=True)
+    (definition,) = COMPLETENESS.definitions(facts)
+    assert isinstance(definition, Definition)
+    assert result(definition.expression, {"this:rows": rows, "upstream:rows": 1000}).outcome == outcome
+    (whole,) = COMPLETENESS.definitions(replace(facts, slas=replace(TIERS[2], completeness=Fraction(1))))
+    assert isinstance(whole, Definition)
+    exact = result(whole.expression, {"this:rows": rows, "upstream:rows": 1000})
+    assert exact.outcome == ("pass" if rows == 1000 else "fail")
+
+
+def test_the_copy_that_lacks_rows_fails_and_the_other_does_not_where_all_are_gone() -> None:
+    facts = DatasetFacts("flights", 2, TIERS[2], Scope(), Grain.DAY, data_centers=("dc1", "dc2"))
+    definition = next(iter(ROW_COUNT_CROSS_DC.definitions(facts)))
+    assert isinstance(definition, Definition)
+    for ours, theirs, outcome in (
+        (0, 1000, "fail"),
+        (1000, 0, "pass"),
+        (0, 0, "no_data"),
+        (1020, 1000, "pass"),
+        (980, 1000, "fail"),
+    ):
+        assert result(definition.expression, {"this:rows": ours, "this@dc1:rows": theirs}).outcome == outcome
+
+
+@pytest.mark.parametrize(("present", "outcome"), [(1000, "pass"), (999, "fail")])
+@pytest.mark.parametrize("check", [ROW_COUNT_CROSS_DC, BLOOM_CROSS_DC, SAMPLING, COMPLETENESS])
+def test_a_share_of_all_rows_can_be_promised(check: Check, present: int, outcome: str) -> None:
+    scope = Scope({"this": None, "upstream": None}, primary_key=("id",))
+    slas = replace(TIERS[2], completeness=Fraction(1), consistency=Fraction(1))
+    centers = ("dc1", "dc2")
+    facts = DatasetFacts("f", 2, slas, scope, Grain.DAY, centers, one_to_one=True, upstream_is_external=True)
+    definition = next(iter(check.definitions(facts)))
+    assert isinstance(definition, Definition)
+    exchanged = {"keys": 1000, "matching": present, "missing": []}
+    measured = {"this:rows": present, "this@dc1:rows": 1000, "upstream:rows": 1000}
+    evaluation = result(definition.expression, {**measured, "this:matching": exchanged, "this:sampled": exchanged})
+    assert (evaluation.outcome, evaluation.threshold) == (outcome, "== 100%")
+
+
+@pytest.mark.parametrize(("keys_here", "outcome"), [(5, "pass"), (0, "no_data")])
+def test_of_no_keys_on_the_other_side_none_is_missing(keys_here: int, outcome: str) -> None:
+    exchanged = {"keys": 0, "matching": 0, "missing": [], "report": {"keys_here": keys_here}}
+    evaluation = result("matching(this, this@dc1, 100%, a) > 99%", {"this:rows": 5, "this:matching": exchanged})
+    assert evaluation.outcome == outcome
+    assert evaluation.behind == ("no keys on the other side" if keys_here else "")
 
 
 def test_an_empty_denominator_is_no_data() -> None:
@@ -101,6 +235,8 @@ def test_an_error_says_more_than_missing_data() -> None:
 WRITTEN = {
     "rows": "rows(this)",
     "distinct": "distinct(this, a)",
+    "repeated": "repeated(this, a)",
+    "across_partitions": "across_partitions(this, a)",
     "unmatched": "unmatched(this.a, b.c)",
     "outside": "outside(this.a, 1, 2)",
     "mismatched": "mismatched(this.a, 'x+')",
@@ -108,6 +244,7 @@ WRITTEN = {
     "drift": "drift(this.a, this[-7d].a)",
     "query": "query(this, 'SELECT 1 FROM this')",
     "matching": "matching(this, this@dc2, 100%, a)",
+    "difference": "difference(this, this@dc2, '', a)",
     "sampled": "sampled(this, upstream, 10, a)",
     "delay": "delay(this)",
 }
@@ -116,12 +253,12 @@ LEAST = {ValueType.DURATION: "0s", ValueType.RATIO: "0%"}
 
 @pytest.mark.parametrize("name", sorted(set(FUNCTIONS) - {"findings"}))
 def test_no_function_makes_something_of_nothing(name: str) -> None:
-    """Every leaf over zero rows and null statistics fails; only findings may be none."""
+    """Every leaf over zero rows and null statistics fails where none are due; only findings may be none."""
     expression = parse(f"{WRITTEN.get(name, f'{name}(this.a)')} >= {LEAST.get(FUNCTIONS.get(name).value_type, '0')}")
     answers: dict[Ask, Answer | Failed] = {
         ask: answer_without_rows(ask.measure) for ask in asks_of_expression(expression)
     }
-    assert evaluate(expression, answers, EvaluationContext(NOW)).outcome is Outcome.NO_DATA
+    assert evaluate(expression, answers, NOT_DUE).outcome is Outcome.NO_DATA
 
 
 def test_a_threshold_may_be_measured_too() -> None:
@@ -149,7 +286,7 @@ def test_what_is_not_a_number_is_an_error() -> None:
 
 
 def test_the_event_time_rule_counts_from_the_latest_event() -> None:
-    evaluation = result("freshness(this.at) <= 1h", {"this:maximum": NOW - timedelta(minutes=90)})
+    evaluation = result("freshness(this.at) <= 1h", {"this:latest": NOW - timedelta(minutes=90)})
     assert (evaluation.outcome, evaluation.observed_text, evaluation.complete_until) == (
         Outcome.FAIL,
         "1 h 30 min",

@@ -82,9 +82,9 @@ def test_too_little_history_is_no_data() -> None:
     assert "4 are needed" in evaluation.cause
 
 
-def test_a_present_without_data_is_no_data_whatever_the_past() -> None:
+def test_a_day_that_vanished_is_an_anomaly() -> None:
     evaluation = judged(USUAL, lambda day: 0 if day == date(2026, 11, 16) else usual(day))
-    assert (evaluation.outcome, evaluation.cause) == (Outcome.NO_DATA, "rows(this): there are no rows")
+    assert (evaluation.outcome, evaluation.facts and evaluation.facts["rows(this)"]) == (Outcome.FAIL, "0")
 
 
 def test_each_measure_of_a_window_function_is_asked_for_once() -> None:
@@ -118,7 +118,7 @@ def test_a_share_of_matching_keys_has_its_counts_and_names_what_is_missing() -> 
     }
     evaluation = evaluate(expression, answers, EvaluationContext(NOW))
     assert (evaluation.outcome, evaluation.observed_text, evaluation.behind) == (Outcome.FAIL, "99.70%", "997 of 1,000")
-    assert evaluation.two_sided_answer == answer
+    assert evaluation.naming_answer == answer
 
 
 def test_a_number_held_against_a_percentage_is_shown_as_one() -> None:
@@ -160,6 +160,28 @@ def test_the_largest_groups_are_chosen(
     assert (len(choice.sizes), choice.too_small, choice.over_cap) == expected
     assert select_groups({"x": 1}, Parameters(by="origin", least=0)).sizes == {"x": 1}
     assert DEFAULT_MAX_GROUPS == 100
+
+
+def test_a_group_that_a_side_with_too_many_groups_does_not_list_is_not_zero_there() -> None:
+    """Each side answers its 1,000 largest groups and one more, which shows that there are others."""
+    expression = parse("rows(this) / rows(upstream) > 95% with by=shop, most=1000")
+    upstream = {f"s{number:04}": 50 for number in range(1_001)}
+    here = {f"s{number:04}": 50 for number in range(1, 1_002)}
+
+    def outcome_of(here: dict[str, int]) -> tuple[str, str, int]:
+        sides = {ask: here if ask.table.dataset == "this" else upstream for ask in asks_of_expression(expression)}
+        evaluation = evaluate(expression, sides, EvaluationContext(NOW), groups=1_100)
+        assert evaluation.groups is not None
+        return evaluation.outcome, evaluation.cause, evaluation.groups.over_cap
+
+    # s0000 has 50 rows at most here, like all the others: it is not among the largest, and not tested.
+    assert outcome_of(here) == ("pass", "", 100)
+    # With 900 rows upstream it is, but how few it has here is not known.
+    upstream["s0000"] = 900
+    unlisted = "s0000: rows(this): it is not among the 1,000 largest groups, and there are more"
+    assert outcome_of(here) == ("no_data", unlisted, 100)
+    del here["s1001"]
+    assert outcome_of(here)[0] == "fail", "all groups are listed now: it has no rows here"
 
 
 def test_a_test_runs_where_it_may() -> None:

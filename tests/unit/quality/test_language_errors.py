@@ -42,6 +42,7 @@ def test_lines_and_columns_count_from_one() -> None:
         ("rows(this) > 1 with sustain=spark", "`sustain` wants a duration such as 30m, not `spark`"),
         ("rows(this) / rows(upstream) > 1%", "It has no upstream."),
         ("duplicates(this) < 1%", "No primary key is known here"),
+        ("across_partitions(this, id) == 0", "looks at the whole table: write `with partition=whole`"),
         ("rows(this", "The expression ends too early"),
         ("", "The expression ends too early"),
         ("rows(this) > 1 $", "`$` is not expected here"),

@@ -113,6 +113,8 @@ def test_values_of_columns(text: str, says: str, at: str) -> None:
         ("rows(this) > 1 with timeout=999ms", "`timeout` is 1s to 30m, not 999ms.", "999ms"),
         ("rows(this) > 1 with cadence=1ms", "`cadence` is 30s at least, not 1ms.", "1ms"),
         ("rows(this) > 1 with cadence=0s", "`cadence` is 30s at least, not 0s.", "0s"),
+        ("rows(this) > 1 with cadence=367d", "`cadence` is 366d at most, not 52w3d.", "367d"),
+        ("rows(this) > 1 with sustain=99999999d", "`sustain` is 366d at most, not 14285714w1d.", "99999999d"),
         ("freshness(this, upstream) < 2h with by=tailnum", "`freshness` cannot be asked by the values of a column.", "freshness(this, upstream)"),
         ("query(this, 'SELECT 1 FROM this') > 1 with by=origin", "`query` cannot be asked", "query(this, 'SELECT 1 FROM this')"),
     ],

@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import pytest
 
-from quality.domain.slas import TIERS, BadOverride, Slas, format_sla, slas_for_tier
+from quality.domain.slas import TIERS, BadOverride, Slas, columns_not_compared, format_sla, slas_for_tier
 
 
 def test_a_higher_tier_never_promises_less() -> None:
@@ -43,6 +43,8 @@ def test_every_sla_may_be_overridden_by_what_is_shown(tier: int, name: str) -> N
         ({"duplicates": "0.1"}, "is not a share: write it in percent"),
         ({"duplicates": "101%"}, "is not a share"),
         ({"cadence": "0s"}, "cadence='0s' is too short: write 30s or longer."),
+        ({"freshness": "999999999d"}, "freshness='999999999d' is too long: write 366d or shorter."),
+        ({"sustain": "367d"}, "sustain='367d' is too long: write 366d or shorter."),
         ({"rerun_base": "29s"}, "rerun_base='29s' is too short"),
         ({"rerun_cap": "1ms"}, "rerun_cap='1ms' is too short"),
         ({"severity": "pag"}, "Did you mean `page`?"),
@@ -63,3 +65,13 @@ def test_reruns_may_follow_each_other_every_half_minute() -> None:
 def test_an_unknown_tier_is_refused() -> None:
     with pytest.raises(BadOverride, match=r"There is no tier 9: choose 0 \(highest\) to 5"):
         slas_for_tier(9)
+
+
+def test_columns_that_are_not_compared_are_a_text_or_a_list() -> None:
+    assert columns_not_compared({}) == ()
+    for given in ("loaded_at, host,", ["loaded_at", " host "]):
+        assert columns_not_compared({"not_compared": given}) == ("loaded_at", "host")
+        assert slas_for_tier(1, {"not_compared": given}) == slas_for_tier(1)
+    for wrong in (5, ["loaded_at", 5], {"loaded_at": 1}):
+        with pytest.raises(BadOverride, match=r"not_compared=.* cannot be read: write the names of columns"):
+            columns_not_compared({"not_compared": wrong})

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import random
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from itertools import permutations
+from typing import NamedTuple
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lakehub.kernel.outcome import Outcome, Verdict
 from quality.domain.verdicts.unit_verdict import (
+    MAX_UNREAD_COMMITS,
     Judgement,
     Observation,
     UnitFacts,
@@ -18,6 +20,7 @@ from quality.domain.verdicts.unit_verdict import (
     Waiver,
     judge,
     lift_waiver,
+    needs_replay,
     observe,
     replay,
     touch,
@@ -124,23 +127,50 @@ def test_it_changes_at_exactly_when_time_alone_changes_it(history: History, now:
     assert before.changes_at == (None if changed is None else minute(changed))
 
 
-@given(histories, st.randoms(use_true_random=False))
-def test_results_that_arrive_late_count_by_the_time_their_data_was_read(history: History, rng: random.Random) -> None:
-    arrivals = [Observation(what, minute(at), minutes(sustain)) for at, (what, sustain) in history.observations.items()]
-    rng.shuffle(arrivals)
-    in_order = replay(arrivals)
-    facts, a_pass_fell_into_a_streak = UnitFacts(), False
-    for seen in arrivals:
-        a_pass_fell_into_a_streak |= seen.outcome is Outcome.PASS and _within_streak(facts, seen.read_at)
-        facts = observe(facts, seen.outcome, read_at=seen.read_at, sustain=seen.sustain)
-    same = ("last_pass_at", "last_fail_at", "latest_at", "latest_outcome")
-    assert [getattr(facts, name) for name in same] == [getattr(in_order, name) for name in same]
-    assert a_pass_fell_into_a_streak or facts == in_order
+class Arrival(NamedTuple):
+    """A result, the minute at which its data was read, and how much later it arrives."""
+
+    outcome: Outcome
+    read_at: int
+    later: int
+
+    @property
+    def sustain(self) -> int:
+        return self.read_at % 7
+
+    @property
+    def observation(self) -> Observation:
+        return Observation(self.outcome, minute(self.read_at), minutes(self.sustain))
 
 
-def _within_streak(facts: UnitFacts, at: datetime) -> bool:
-    first, last = facts.first_fail_at, facts.last_fail_at
-    return first is not None and last is not None and first <= at < last
+arrivals = st.lists(st.builds(Arrival, st.sampled_from(Outcome), st.integers(0, 20), st.integers(0, 15)), max_size=12)
+commit_times = st.dictionaries(st.integers(0, 25), st.integers(0, 9), max_size=5)
+
+
+@given(arrivals, commit_times)
+def test_late_results_count_by_the_time_their_data_was_read_and_the_worst_of_one_instant(
+    results: list[Arrival], commits: dict[int, int]
+) -> None:
+    """Whatever arrives when: also the commits that came between a reading and its arrival."""
+    facts, stored = UnitFacts(), list[Observation]()
+    for now in range(40):
+        if now in commits:
+            facts = touch(facts, committed_at=minute(now), retest_due_at=minute(now + commits[now]))
+        for result in (each for each in results if each.read_at + each.later == now):
+            stored.append(result.observation)
+            if needs_replay(facts, result.outcome, read_at=minute(result.read_at)):
+                facts = replay(stored, facts)
+            else:
+                facts = observe(facts, result.outcome, read_at=minute(result.read_at), sustain=minutes(result.sustain))
+        history = History(observations=_worst_by_minute(results, now), commits=commits)
+        assert judge(facts, now=minute(now)).verdict is verdict_by_the_book(history, now), now
+
+
+def _worst_by_minute(results: list[Arrival], now: int) -> dict[int, tuple[Outcome, int]]:
+    order = [Outcome.FAIL, Outcome.ERROR, Outcome.NO_DATA, Outcome.PASS]
+    there = [each for each in results if each.read_at + each.later <= now and each.outcome in order]
+    by_severity = sorted(there, key=lambda each: order.index(each.outcome), reverse=True)
+    return {each.read_at: (each.outcome, each.sustain) for each in by_severity}
 
 
 def seen(*outcomes: tuple[int, Outcome], sustain: int = 10) -> UnitFacts:
@@ -224,17 +254,45 @@ def test_the_nearest_doubt_says_when_to_look_again() -> None:
     assert judge(facts, now=minute(1)).changes_at == minute(8)
 
 
-def test_at_one_instant_a_pass_beats_a_failure() -> None:
-    for first, second in ((Outcome.PASS, Outcome.FAIL), (Outcome.FAIL, Outcome.PASS)):
-        assert verdict_of(seen((5, first), (5, second), sustain=0), 5) == (Verdict.PASS, VerdictReason.PASSING)
+def test_of_one_instant_the_worst_counts() -> None:
+    for first, second in permutations((Outcome.PASS, Outcome.FAIL, Outcome.ERROR), 2):
+        facts = seen((1, Outcome.PASS), (5, first), (5, second), sustain=0)
+        assert facts.last_pass_at == minute(1)
+        worst = Outcome.FAIL if Outcome.FAIL in (first, second) else Outcome.ERROR
+        assert facts.latest_outcome is worst
+
+
+def test_a_pass_that_arrives_late_ends_only_what_was_read_before_it() -> None:
+    fails = [Observation(Outcome.FAIL, minute(at), minutes(10)) for at in (5, 12, 15)]
+    late = Observation(Outcome.PASS, minute(10))
+    known = replay(fails)
+    assert needs_replay(known, Outcome.PASS, read_at=minute(10))
+    assert (replay([*fails, late], known).first_fail_at, replay(fails[:1]).first_fail_at) == (minute(12), minute(5))
+
+
+def test_of_commits_after_a_reading_only_those_not_yet_read_make_a_retest_overdue() -> None:
+    """One at 2 that was read at 3, one at 4 that was not: what counts is the deadline of the second."""
+    facts = touch(seen((0, Outcome.PASS)), committed_at=minute(2), retest_due_at=minute(12))
+    facts = touch(facts, committed_at=minute(4), retest_due_at=minute(14))
+    facts = observe(facts, Outcome.PASS, read_at=minute(3), sustain=minutes(10))
+    assert verdict_of(facts, 13) == (Verdict.PASS, VerdictReason.PASSING)
+    assert verdict_of(facts, 14) == (Verdict.UNKNOWN, VerdictReason.RETEST_OVERDUE)
+
+
+def test_many_commits_without_a_retest_are_remembered_as_few() -> None:
+    facts = seen((0, Outcome.PASS))
+    for number in range(1, 40):
+        facts = touch(facts, committed_at=minute(number), retest_due_at=minute(number + 50))
+    assert len(facts.unread_commits) == MAX_UNREAD_COMMITS
+    assert (facts.touched_at, facts.retest_due_at) == (minute(39), minute(51))
+
+
+def test_no_pass_for_two_cadences_is_stale_at_that_very_instant() -> None:
+    facts = replace(seen((0, Outcome.PASS)), cadence=minutes(4))
+    assert [verdict_of(facts, at)[1] for at in (7, 8)] == [VerdictReason.PASSING, VerdictReason.STALE]
 
 
 def test_an_accepted_defect_stays_a_warning_whatever_fails_next() -> None:
     waived = waive(seen((5, Outcome.FAIL)), Waiver.ACCEPTED, at=minute(20))
     failed = observe(waived, Outcome.FAIL, read_at=minute(30), sustain=minutes(0))
     assert verdict_of(failed, 30) == (Verdict.WARN, VerdictReason.ACCEPTED)
-
-
-def test_a_pass_between_known_failures_starts_the_streak_at_the_last_of_them() -> None:
-    facts = observe(seen((5, Outcome.FAIL), (15, Outcome.FAIL)), Outcome.PASS, read_at=minute(10), sustain=minutes(10))
-    assert (facts.first_fail_at, facts.last_fail_at) == (minute(15), minute(15))

@@ -58,7 +58,9 @@ def post(client: Client, path: str, body: object) -> tuple[int, dict[str, object
 def test_an_owner_onboards_with_a_token(owner: User, body: dict[str, object]) -> None:
     code, reply = post(bearer(owner, "catalog:write"), "datasets", body)
     assert code == 201
-    assert reply["key_evidence"] == {"rows": 1, "distinct": 1, "nulls": 0}
+    evidence = reply["key_evidence"]
+    assert (evidence["rows"], evidence["distinct"], evidence["nulls"], evidence["drawn"]) == (1, 1, 0, "all")
+    assert evidence["sentence"] == "1 key in 1 row, no nulls; all rows were read"
 
 
 def test_a_check_writes_nothing(owner: User, body: dict[str, object]) -> None:

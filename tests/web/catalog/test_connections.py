@@ -13,6 +13,7 @@ from django.db import connection as own
 from lakehub.catalog import connections
 from lakehub.catalog.connection_guard import refuse_guarded_location
 from lakehub.catalog.encrypted_fields import encrypt_text, keyed_digest
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection
 from lakehub.catalog.storages.sql import SqlStorage
 from lakehub.kernel.errors import Refused
@@ -194,3 +195,11 @@ def test_without_a_key_nothing_is_encrypted(settings: Any) -> None:
     for use in (encrypt_text, keyed_digest):
         with pytest.raises(ImproperlyConfigured, match=r"no encryption key.*Set LAKEHUB_ENCRYPTION_KEY"):
             use("postgresql://ops:secret@db/ops")
+
+
+@pytest.mark.parametrize("written", ["p%40ss-word", "p@ss-word"])
+def test_a_driver_that_repeats_the_password_is_not_quoted_with_it(written: str) -> None:
+    error = MetadataUnavailable(f"could not connect with {written}")
+    assert (
+        str(connections._unreachable("postgresql://reader:p%40ss-word@db/ops", error)) == "could not connect with ***"
+    )

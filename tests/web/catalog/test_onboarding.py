@@ -72,6 +72,22 @@ def test_a_mistyped_column_is_named_with_the_nearest_one(ops: Connection) -> Non
     assert fields["primary_key"] == "There is no column `fligth`. Did you mean `flight`?"
 
 
+def test_an_event_time_of_numbers_is_refused(ops: Connection) -> None:
+    why = refused(replace(APPLICATION, event_time="delay"))["event_time"]
+    assert why == "Column `delay` is float and holds no times: use a date or a timestamp, or leave it empty."
+
+
+def test_columns_that_the_lake_cannot_hold_are_refused_and_may_be_monitored(ops: Connection, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ops.db") as db:
+        db.execute('CREATE TABLE legs (id INTEGER, "Größe" TEXT, "two words" TEXT, "2nd" TEXT)')
+    legs = replace(
+        APPLICATION, table="legs", kind="append-only", primary_key=("id",), reference_key="", cursor_column="",
+        partition_column="", grain="none", data_centers=("dc1",),
+    )  # fmt: skip
+    assert "The lake cannot hold the columns `Größe`, `two words`, `2nd`: names there have" in refused(legs)["table"]
+    assert onboard_dataset(replace(legs, ingested=False), actor="ines", now=make.NOW).dataset.ingested is False
+
+
 def test_all_problems_are_told_at_once(ops: Connection) -> None:
     fields = refused(replace(APPLICATION, tier=7, team="flight-opps", data_centers=("dc3",), grain="dya"))
     assert fields["tier"] == "There is no tier 7: tiers go from 0 (highest) to 5."
@@ -82,7 +98,10 @@ def test_all_problems_are_told_at_once(ops: Connection) -> None:
 
 def test_a_key_with_nulls_is_refused_with_how_many(ops: Connection) -> None:
     fields = refused(replace(APPLICATION, primary_key=("carrier", "tailnum")))
-    assert "has a null in 1 of 2 rows" in fields["primary_key"]
+    assert (
+        "has a null in 1 of 2 rows: 1 in `tailnum`. A row without a key is not brought into the lake"
+        in fields["primary_key"]
+    )
 
 
 def test_a_record_key_that_repeats_is_refused(ops: Connection) -> None:
@@ -94,6 +113,41 @@ def test_a_primary_key_that_repeats_is_evidence_and_no_reason_to_refuse(ops: Con
         replace(APPLICATION, primary_key=("carrier",), record_key=("flight",)), actor="ines", now=make.NOW
     )
     assert (made.evidence.rows, made.evidence.distinct) == (2, 1)  # type: ignore[union-attr]
+
+
+def test_the_record_key_is_checked_also_where_it_is_the_primary_key(ops: Connection) -> None:
+    fields = refused(replace(APPLICATION, primary_key=("carrier",)))
+    assert "names 1 of 2 rows: it must be unique" in fields["primary_key"]
+
+
+def test_what_is_only_monitored_may_have_rows_without_a_key_and_they_are_told(ops: Connection) -> None:
+    watched = replace(APPLICATION, ingested=False, data_centers=("dc1",), primary_key=("carrier", "tailnum"))
+    made = onboard_dataset(watched, actor="ines", now=make.NOW)
+    assert made.evidence is not None
+    assert (made.evidence.nulls, made.evidence.null_columns) == (1, {"tailnum": 1})
+    assert made.notes[0] == "Key: 1 key in 2 rows, 1 row with a null (1 in `tailnum`); all rows were read."
+
+
+def test_a_partition_and_an_event_time_that_were_left_out_are_proposed(ops: Connection) -> None:
+    plain = replace(APPLICATION, partition_column="", grain="none", event_time="", primary_key=("flight",))
+    with sqlite3.connect(ops.url.removeprefix("sqlite:///")) as db:
+        db.execute("ALTER TABLE flights ADD COLUMN took_off TIMESTAMP")
+        db.execute("UPDATE flights SET took_off = '2026-11-15 12:00:00', flight_date = '2026-11-' || (14 + flight)")
+    made = onboard_dataset(plain, actor="ines", now=make.NOW)
+    assert (made.dataset.partition_column, made.dataset.event_time) == ("", "")
+    assert [(proposed.field, proposed.column, proposed.grain) for proposed in made.proposals] == [
+        ("partition_column", "flight_date", "day"),
+        ("event_time", "took_off", "none"),
+    ]
+    assert made.notes[1].startswith(
+        "No partition was named, so the table is one piece. By its values `flight_date` says"
+    )
+
+
+def test_a_connection_without_a_table_says_so_with_the_remedy(ops: Connection) -> None:
+    with sqlite3.connect(ops.url.removeprefix("sqlite:///")) as db:
+        db.execute("DROP TABLE flights")
+    assert "ops lists no table at all. Check that the account may see" in refused(APPLICATION)["table"]
 
 
 def test_a_source_that_cannot_be_reached_is_named(ops: Connection, tmp_path: Path) -> None:
@@ -174,7 +228,7 @@ def test_an_unknown_change_is_refused(ops: Connection) -> None:
     [
         ({"event_time": "nope"}, "There is no column `nope`"),
         ({"freshness_sla": timedelta(hours=-1)}, "no length of time"),
-        ({"primary_key": ["tailnum"]}, "has a null in 1 of 2 rows"),
+        ({"primary_key": ["tial"]}, "There is no column `tial`"),
     ],
 )
 def test_a_change_is_checked_like_onboarding(ops: Connection, changed: dict[str, object], message: str) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from frontend.screens.dataset_settings.settings_form import form_of_dataset
 from lakehub.catalog.models import Dataset
 
 WHERE = "/datasets/flights/settings"
@@ -37,6 +38,10 @@ def test_each_sla_stands_beside_the_tiers(page: Client) -> None:
     assert 'name="sla-sustain" value="45m" placeholder="30m"' in html
     assert 'name="sla-freshness" value="3h" placeholder="2h"' in html
     assert 'name="sla-completeness" value="" placeholder="99.9%"' in html
+
+
+def test_each_sla_says_what_it_is_of(flights: Dataset) -> None:
+    assert [sla.name for sla in form_of_dataset(flights).slas if not sla.hint] == []
 
 
 def test_nothing_typed_changes_nothing(page: Client, form: dict[str, str], flights: Dataset) -> None:
@@ -77,9 +82,28 @@ def test_what_the_page_does_not_show_stays(page: Client, form: dict[str, str], f
     assert flights.overrides == {"grace": "2d", "holidays": ["US", "2026-12-24"]}
 
 
+def test_the_policies_have_fields_of_their_own(page: Client, form: dict[str, str], flights: Dataset) -> None:
+    more = [{"name": name, "type": "string", "nullable": True} for name in ("loaded_at", "host")]
+    Dataset.objects.filter(pk=flights.pk).update(overrides={"sustain": "45m"}, columns=[*flights.columns, *more])
+    answer = save(page, form, sla__sustain="45m", schema_changes="incident", not_compared="loaded_at , host")
+    assert "Saved: not compared, schema changes. Its tests follow within seconds." in text_of(answer)
+    flights.refresh_from_db()
+    assert flights.overrides == {
+        "sustain": "45m",
+        "schema_changes": "incident",
+        "not_compared": ["loaded_at", "host"],
+    }
+    html = page.get(WHERE).content.decode()
+    assert '<option value="incident" selected>' in html
+    assert 'name="not_compared" value="loaded_at, host"' in html
+
+
 @pytest.mark.parametrize(
     ("field", "value", "message"),
     [
+        ("schema_changes", "shwo", "is not known. Did you mean show?"),
+        ("not_compared", "flight_dat", "There is no column flight_dat. Did you mean flight_date?"),
+        ("not_compared", "carrier", "carrier is part of the primary key"),
         ("calendar", "often", "five are wanted"),
         ("holidays", "UZA", "no country"),
         ("sla-sustain", "soon", "is not a duration: write 30m, 2h or 1d."),
@@ -127,3 +151,12 @@ def test_a_viewer_sees_the_values_and_no_control(guest: Client) -> None:
     assert not re.search(r'<input[^>]* name="tier"|Off-board flights', html)
     for where in (WHERE, "/datasets/flights/offboard", "/datasets/flights/restore"):
         assert guest.post(where, {"tier": "0", "version": "1"}).status_code == 403
+
+
+def test_what_saving_would_do_is_shown_on_request(page: Client, form: dict[str, str], flights: Dataset) -> None:
+    answer = save(page, form, sla__duplicates="3%", check="1")
+    assert "duplicates(this) &lt; 3%" in text_of(answer)
+    assert 'name="sla-duplicates" value="3%"' in answer.content.decode(), "what was typed is still there"
+    flights.refresh_from_db()
+    assert (flights.metadata_version, flights.overrides) == (1, {})
+    assert "cannot be used" in text_of(save(page, form, sla__duplicates="many", check="1"))

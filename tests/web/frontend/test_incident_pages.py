@@ -39,7 +39,7 @@ def test_a_view_shows_its_own(page: Client, view: str, dataset_name: str) -> Non
 
 
 def test_an_empty_view_says_so(page: Client) -> None:
-    assert "none of this kind" in text_of(page, "/incidents?view=reported")
+    assert "No incident of your teams is of this kind." in text_of(page, "/incidents?view=reported")
     assert "open" in text_of(page, "/incidents?view=nonsense")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import html as entities
+import io
 import json
 import re
 from typing import Any
@@ -21,6 +23,15 @@ BLOOM = {
     "missing": [{"carrier": "UA", "flight": "1545"}, {"carrier": "B6", "flight": "725"}],
     "bloom": {"share": 1, "keys_there": 985, "keys_here": 983, "missing_here": 2, "missing_there": 0, "unseen": 0.0,
               "bytes_moved": 1_830_000, "fpr_asked": 0.001, "fpr_measured": 0.00098},
+}  # fmt: skip
+DIFFERENCES = {
+    "differences": [
+        {"kind": "missing", "key": {"carrier": "UA", "flight": "1545"}},
+        {"kind": "changed", "key": {"carrier": "B6", "flight": "<725>"}, "columns": {"tailnum": ["N1", None], "dest": ["JFK", "<b>"]}},
+        {"kind": "doubled", "key": {"carrier": "DL", "flight": "7"}, "count": 2},
+    ],
+    "bloom": {"rows_here": 985, "rows_there": 984, "missing": 1, "changed": 1, "doubled": 2, "surplus": 0, "doubled_there": 0,
+              "bytes_moved": 4_100, "left_out": ["ratio: DOUBLE, which engines write differently"]},
 }  # fmt: skip
 GROUPS = {
     "groups": {
@@ -53,6 +64,50 @@ def test_missing_records_are_named_with_what_travelled(page: Client, flights: Da
     assert "False positives asked 0.10% False positives measured 0.10%" in text
 
 
+def test_records_that_differ_are_named_with_their_columns(page: Client, flights: Dataset) -> None:
+    test = of_consistency(**DIFFERENCES)
+    text = text_of(page, f"/datasets/flights/tests/{test.key}")
+    assert "3 records differ, by name" in text
+    assert "Missing carrier UA, flight 1545" in text
+    assert "Changed carrier B6, flight <725> tailnum N1 → no value dest JFK → <b>" in text
+    assert "Doubled, 2 rows carrier DL, flight 7" in text
+    assert "Not compared ratio: DOUBLE, which engines write differently" in text
+    assert "Moved 4.1 kB" in text
+    assert "names 3 records that differ" in text_of(page, "/datasets/flights")
+
+
+def differences_csv(page: Client, address: str) -> list[list[str]]:
+    answer: Any = page.get(address)
+    assert answer.status_code == 200
+    return list(csv.reader(io.StringIO(b"".join(answer.streaming_content).decode())))
+
+
+def test_records_that_differ_are_a_csv_with_a_line_for_each_column(page: Client, flights: Dataset) -> None:
+    test = of_consistency(**DIFFERENCES)
+    (address,) = re.findall(
+        r'href="([^"]+/differences/\d+\.csv)"', page.get(f"/datasets/flights/tests/{test.key}").content.decode()
+    )
+    header, *lines = differences_csv(page, address)
+    assert header[4:] == ["difference", "rows", "column", "here", "there", "carrier", "flight"]
+    assert [line[4:] for line in lines] == [
+        ["missing", "1", "", "", "", "UA", "1545"],
+        ["changed", "1", "tailnum", "N1", "no value", "B6", "<725>"],
+        ["changed", "1", "dest", "JFK", "<b>", "B6", "<725>"],
+        ["doubled", "2", "", "", "", "DL", "7"],
+    ]
+    of_consistency(**BLOOM)
+    assert page.get(address).status_code == 404
+
+
+def test_the_incident_has_the_same_csv_which_runs_nothing_in_a_spreadsheet(page: Client, flights: Dataset) -> None:
+    formula = {"kind": "changed", "key": {"=id": "+1"}, "columns": {"@name": ["-2", "=cmd|' /C calc'!A0"]}}
+    of_consistency(differences=[formula])
+    incident = Incident.objects.get(dataset=flights, category=Category.CONSISTENCY)
+    assert f"/incidents/{incident.pk}/differences.csv" in page.get(f"/incidents/{incident.pk}").content.decode()
+    header, line = differences_csv(page, f"/incidents/{incident.pk}/differences.csv")
+    assert (header[9:], line[6:]) == (["'=id"], ["'@name", "'-2", "'=cmd|' /C calc'!A0", "'+1"])
+
+
 def test_groups_list_the_worst_and_how_many_there_were(page: Client, flights: Dataset) -> None:
     test = of_consistency(**GROUPS)
     text = text_of(page, f"/datasets/flights/tests/{test.key}")
@@ -78,7 +133,9 @@ def test_the_incident_names_them_too(page: Client, flights: Dataset) -> None:
     assert "2 missing records, by name" in text_of(page, f"/incidents/{incident.pk}")
 
 
-@pytest.mark.parametrize("detail", [None, [], "x", {"missing": "all", "groups": [], "bloom": 3, "facts": None}])
+@pytest.mark.parametrize(
+    "detail", [None, [], "x", {"missing": "all", "groups": [], "bloom": 3, "facts": None, "differences": [3]}]
+)
 def test_a_detail_of_another_shape_is_nothing(detail: Any) -> None:
     assert not result_details(Unit(detail=detail)).any
 

@@ -13,11 +13,13 @@ from incidents.models import GatePolicy, GateQuestion
 from lakehub import wiring
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
+from lakehub.kernel.partitions import Grain, partition_at
 from quality.models import Category
+from quality.planning.touched_partitions import retest
 from tests import factories
-from tests.factories import DAY, MINUTE, NOW, day
+from tests.factories import DAY, MINUTE, NEW_YORK, NOW, day
 from tests.web.incidents.api_clients import token_client
-from tests.web.incidents.failing_dataset import BAD_DAY, FailingDataset
+from tests.web.incidents.failing_dataset import BAD_DAY, DAY_BEFORE, FailingDataset
 
 pytestmark = pytest.mark.django_db
 
@@ -65,14 +67,48 @@ def test_the_day_before_and_the_other_data_center_pass(stage: FailingDataset) ->
     assert ask(dc="dc1")["verdict"] == "pass"
 
 
+@pytest.mark.parametrize(("grain", "start"), [("quarter", "2026-07-01"), ("year", "2025-01-01")])
+def test_the_last_day_of_a_quarter_or_year_has_the_verdict_of_the_whole(grain: str, start: str) -> None:
+    """A unit that begins months before the range of the question was not found: the answer was that it was never tested."""
+    stage = FailingDataset(grain=grain)
+    over = partition_at(day(start).start, Grain(grain), NEW_YORK)
+    stage.dataset.copies.update(monitored_from=over.start)
+    stage.opened(over)
+    last_day = {"from": (over.end - DAY).isoformat(), "to": over.end.isoformat()}
+    reply = ask(**last_day)
+    assert (reply["verdict"], reply["reasons"][0]["reason"]) == ("fail", "sustained")
+    stage.passes(stage.unit(over), at=NOW + MINUTE)
+    assert ask(**last_day)["verdict"] == "pass"
+
+
 def test_tomorrow_is_unknown_because_it_is_not_due(stage: FailingDataset) -> None:
     reply = ask(**{"from": "2026-11-18", "to": "2026-11-19"})
     assert (reply["verdict"], reply["reasons"][0]["reason"]) == ("unknown", "not_due")
 
 
 def test_a_change_of_state_shows_in_the_next_answer(stage: FailingDataset) -> None:
-    stage.passes(stage.unit(), at=NOW)
+    stage.passes(stage.unit(), at=NOW + MINUTE)
     assert ask()["verdict"] == "pass"
+
+
+def test_a_partition_that_changed_and_is_not_retested_yet_says_so(
+    stage: FailingDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It passes until the retest is overdue, and then is unknown."""
+    range_before = {"from": "2026-11-15", "to": "2026-11-16"}
+    retest(factories.copy_of(stage.dataset, "dc2").pk, [(DAY_BEFORE.start, DAY_BEFORE.end)], now=NOW, pause=5 * MINUTE)
+    reply = ask(**range_before)
+    (reason,) = reply["reasons"]
+    assert (reply["verdict"], reply["allowed"], reason["reason"]) == ("pass", True, "changed")
+    assert (reason["changed_at"], reason["retest_due_at"]) == ("2026-11-17T19:32:00Z", "2026-11-17T19:37:00Z")
+    assert ask(dc="dc1", **range_before)["reasons"][0]["reason"] == "passing"
+    monkeypatch.setattr(wiring.clock, "now", lambda: NOW + 15 * MINUTE)
+    (overdue,) = ask(**range_before)["reasons"]
+    assert (overdue["verdict"], overdue["reason"], overdue["changed_at"]) == (
+        "unknown",
+        "retest_overdue",
+        "2026-11-17T19:32:00Z",
+    )
 
 
 def test_an_eta_is_told_and_decides_when_to_ask_again(stage: FailingDataset) -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import date, timedelta
 
 import pytest
 from django.db import connection
@@ -12,7 +12,8 @@ from incidents.lifecycle.correlate import Correlator
 from incidents.lifecycle.intake import process_flips, update_stale_ranges
 from incidents.lifecycle.resolution import close_offboarded
 from incidents.models import Incident, IncidentEvent, Message, Span
-from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.interval import Interval
+from lakehub.kernel.outcome import Outcome, Verdict
 from quality.models import Category, Flip, Unit
 from tests import factories
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
@@ -61,8 +62,44 @@ def test_neighbours_join_and_far_days_open_their_own() -> None:
     for over in (BAD_DAY, DAY_BEFORE, day("2026-11-02")):
         stage.fails(over)
     process_flips(now=NOW)
-    assert [incident.spans.count() for incident in Incident.objects.order_by("pk")] == [2, 1]
+    assert sorted(incident.spans.count() for incident in Incident.objects.all()) == [1, 2]
     assert Message.objects.count() == 2
+
+
+def days_of_a_hole(first: str, count: int) -> list[Interval]:
+    return [day(f"{date.fromisoformat(first) + timedelta(days=number)}") for number in range(count)]
+
+
+def test_a_hole_of_many_days_is_one_incident_in_whatever_order_its_days_were_tested() -> None:
+    stage = FailingDataset()
+    days = days_of_a_hole("2026-10-01", 40)
+    for over in [*days[::4], *days[1::4], *days[2::4], *days[3::4]]:
+        stage.fails(over)
+    process_flips(now=NOW)
+    assert [incident.spans.count() for incident in Incident.objects.all()] == [40]
+    assert Message.objects.count() == 1
+
+
+def test_a_hole_that_is_found_batch_by_batch_is_one_incident(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Claims go from the oldest partition to the newest; within one the scans decide."""
+    stage = FailingDataset()
+    days = days_of_a_hole("2026-10-01", 40)
+    for batch in range(4):
+        claimed = days[batch * 10 : batch * 10 + 10]
+        for over in [*claimed[::3], *claimed[1::3], *claimed[2::3]]:
+            stage.fails(over, at=NOW + batch * MINUTE)
+        if batch != 1:
+            process_flips(now=NOW + batch * MINUTE)
+    assert [incident.spans.count() for incident in Incident.objects.all()] == [40]
+
+
+def test_the_flips_of_one_unit_stay_in_their_order_when_clocks_disagree() -> None:
+    stage = FailingDataset()
+    unit = stage.fails(at=NOW)
+    stage.passes(unit, at=NOW + MINUTE)
+    Flip.objects.filter(becomes=Verdict.PASS).update(at=NOW - HOUR)
+    process_flips(now=NOW + MINUTE)
+    assert Incident.objects.get().state == "resolved"
 
 
 def test_categories_do_not_mix() -> None:
@@ -227,3 +264,27 @@ def test_many_partitions_that_fail_at_once_are_one_incident_and_one_message() ->
     assert (Incident.objects.count(), Message.objects.count()) == (1, 1)
     assert IncidentEvent.objects.count() == 2
     assert "and 13 more" in Incident.objects.get().title
+
+
+def test_ten_times_the_failures_take_no_more_queries() -> None:
+    queries = [_queries_of_failures_and_passes(count, name) for count, name in ((10, "few"), (100, "many"))]
+    assert queries[0] == queries[1]
+
+
+def _queries_of_failures_and_passes(count: int, name: str) -> tuple[int, int]:
+    test = factories.test(factories.dataset(name), Category.DUPLICATES)
+    over = (Interval(BAD_DAY.start - n * DAY, BAD_DAY.start - n * DAY + DAY) for n in range(count))
+    units = [factories.unit(test, over=data, verdict=Verdict.FAIL) for data in over]
+    counts = []
+    for was, becomes in (("pass", "fail"), ("fail", "pass")):
+        Flip.objects.bulk_create(
+            Flip(unit=unit, was=was, becomes=becomes, at=NOW, failing_since=NOW - DAY) for unit in units
+        )
+        with CaptureQueriesContext(connection) as queries:
+            assert process_flips(now=NOW) == count
+        counts.append(len(queries))
+    assert (Incident.objects.get(dataset__name=name).state, Span.objects.filter(ended_at=None).count()) == (
+        "resolved",
+        0,
+    )
+    return counts[0], counts[1]

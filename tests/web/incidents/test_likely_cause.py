@@ -13,12 +13,12 @@ from incidents.record.likely_cause import CauseKind, LikelyCause, likely_cause
 from incidents.record.texts import spans_with_details
 from ingestion.lake import findings
 from ingestion.lake.findings import JOB_FAILING, SCHEMA_INCOMPATIBLE
-from ingestion.models import JobState
+from ingestion.models import JobKind, JobState
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Verdict
-from quality.models import Category, QualityTestVersion, Unit
+from quality.models import Category, QualityTest, QualityTestVersion, Unit
 from tests import factories as make
 from tests.factories import DAY, HOUR, MINUTE, NOW, day
 
@@ -164,13 +164,66 @@ def test_a_table_that_others_write_and_nobody_wrote_since_it_passed(flights: Dat
 def test_a_test_that_was_changed(flights: Dataset) -> None:
     incident = failing(flights, Category.OTHERS)
     test = incident.spans.get().unit.test
+    change_test(test, "duplicates(this) < 0%")
+    likely = cause(incident)
+    assert (likely.kind, likely.link) == (CauseKind.TEST_CHANGED, f"/datasets/flights/tests/{test.key}")
+    assert likely.text.endswith("is version 2 since 2026-11-17 16:31 UTC, because ana says so")
+
+
+def test_a_test_that_asks_the_same_as_before_made_nothing_fail(flights: Dataset) -> None:
+    incident = failing(flights, Category.OTHERS)
+    change_test(incident.spans.get().unit.test, None)
+    assert cause(incident).kind == CauseKind.UNKNOWN
+
+
+@pytest.mark.parametrize(
+    ("when", "over", "kind"),
+    [
+        (BEGAN_AT - HOUR, BAD_DAY, CauseKind.ROWS_DELETED),
+        (PASSED_AT - HOUR, BAD_DAY, CauseKind.TEST_CHANGED),
+        (BEGAN_AT + HOUR, BAD_DAY, CauseKind.TEST_CHANGED),
+        (BEGAN_AT - HOUR, day("2026-11-02"), CauseKind.TEST_CHANGED),
+    ],
+)
+def test_rows_that_a_commit_deleted_are_likelier_than_a_changed_test(
+    flights: Dataset, when: datetime, over: Interval, kind: CauseKind
+) -> None:
+    """Where they were deleted between the last pass and the failure, of the data that fails."""
+    incident = failing(flights, Category.OTHERS)
+    change_test(incident.spans.get().unit.test, "duplicates(this) < 0%")
+    run = make.run(make.copy_of(flights), JobKind.DELETE, asked_by="ana", started_at=when)
+    make.commit(make.copy_of(flights), when, [over], operation="delete", deletes=1300, run=run)
+    likely = cause(incident)
+    assert likely.kind == kind
+    if kind == CauseKind.ROWS_DELETED:
+        expected = (
+            "rows deleted: the delete of dc1 at 2026-11-17 15:32 UTC deleted 1,300 rows of this data, requested by ana"
+        )
+        assert (likely.text, likely.link) == (expected, "/datasets/flights/ingestion")
+
+
+def test_what_came_after_the_failure_did_not_cause_it(flights: Dataset) -> None:
+    after = BEGAN_AT + 2 * HOUR
+    make.feed(flights, every=DAY)
+    weather = make.dataset("weather")
+    make.edge(weather, flights)
+    failing(weather).spans.update(began_at=after)
+    make.run(make.copy_of(flights), started_at=BEGAN_AT - HOUR)
+    make.run(make.copy_of(flights), state=JobState.FAILED, error="no such host", started_at=after)
+    raised(flights, SCHEMA_INCOMPATIBLE, after, "column `dep_time` is text now")
+    audit_log.record("lakehub", "schema", "dataset:flights", now=after)
+    assert cause(failing(flights)).kind == CauseKind.UNKNOWN
+
+
+def change_test(test: QualityTest, flattened: str | None) -> None:
+    """A version from just before the failure."""
     old = test.version
     assert old is not None
     test.version = QualityTestVersion.objects.create(
         test=test,
         number=2,
-        expression=old.expression,
-        flattened=old.flattened,
+        expression=flattened or old.expression,
+        flattened=flattened or old.flattened,
         sustain=old.sustain,
         due_after=old.due_after,
         rerun_base=old.rerun_base,
@@ -179,9 +232,6 @@ def test_a_test_that_was_changed(flights: Dataset) -> None:
         because="ana says so",
     )
     test.save(update_fields=["version"])
-    likely = cause(incident)
-    assert (likely.kind, likely.link) == (CauseKind.TEST_CHANGED, f"/datasets/flights/tests/{test.key}")
-    assert likely.text.endswith("is version 2 since 2026-11-17 16:31 UTC, because ana says so")
 
 
 def test_what_a_person_reported_has_no_cause_that_could_be_seen(flights: Dataset) -> None:
@@ -211,5 +261,5 @@ def test_queries_do_not_grow(flights: Dataset, django_assert_num_queries: Django
         )
         make.span(incident, unit)
     assert Unit.objects.count() == 5
-    with django_assert_num_queries(7):
+    with django_assert_num_queries(8):
         assert cause(incident).kind == CauseKind.UNKNOWN

@@ -10,7 +10,7 @@ from django.core import mail
 
 from incidents import tasks
 from incidents.models import WeeklyReportMail
-from incidents.notifications.periodic import weekly_report
+from incidents.notifications.periodic import letters, weekly_report
 from lakehub.accounts.models import Team
 from lakehub.kernel.outcome import Outcome, Verdict
 from quality.generation import generate
@@ -55,7 +55,7 @@ def test_one_letter_a_week_however_often_the_task_runs(team: Team, monkeypatch: 
 
 def test_it_says_what_is_missing_silent_and_gone(team: Team) -> None:
     weekly_report.write_due_reports(now=NOW)
-    weekly_report.send_due_reports(now=NOW)
+    letters.send_due_letters(now=NOW)
     (message,) = mail.outbox
     assert message.subject == "[weekly report] flight-ops: 50% of 2 datasets covered, 1 silent, 1 gone"
     body = message.body
@@ -80,7 +80,7 @@ def test_two_that_write_at_once_write_one(team: Team) -> None:
 def test_who_cannot_be_written_to_is_not_but_the_report_is_kept(team: Team, caplog: pytest.LogCaptureFixture) -> None:
     Team.objects.update(email="")
     weekly_report.write_due_reports(now=NOW)
-    weekly_report.send_due_reports(now=NOW)
+    letters.send_due_letters(now=NOW)
     letter = WeeklyReportMail.objects.get()
     assert (letter.state, letter.address, mail.outbox) == ("dropped", "", [])
     assert "Datasets whose owners nobody can write to (2):" in letter.body
@@ -94,7 +94,7 @@ def test_owners_who_are_asked_nothing_are_left_alone() -> None:
     generate.generate_outdated(now=NOW)
     owners.datasets.get().skipped_checks.all().delete()
     weekly_report.write_due_reports(now=NOW)
-    assert (weekly_report.send_due_reports(now=NOW), WeeklyReportMail.objects.get().state) == (0, "dropped")
+    assert (letters.send_due_letters(now=NOW), WeeklyReportMail.objects.get().state) == (0, "dropped")
 
 
 def test_it_can_be_turned_off(team: Team, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -116,7 +116,7 @@ def test_it_arrives_over_smtp_at_all_addresses(team: Team, settings: Any) -> Non
     weekly_report.write_due_reports(now=NOW)
     with mail_server() as mailbox:
         over_smtp(settings, mailbox.port)
-        assert weekly_report.send_due_reports(now=NOW) == 1
+        assert letters.send_due_letters(now=NOW) == 1
     ((recipients, message),) = mailbox.got
     assert recipients == ["ann@example.org", "ines@example.org"]
     assert message["Message-ID"].startswith("<lakehub-letter-")
@@ -126,12 +126,12 @@ def test_it_arrives_over_smtp_at_all_addresses(team: Team, settings: Any) -> Non
 def test_a_server_that_is_down_is_tried_again_and_one_that_refuses_is_not(team: Team, settings: Any) -> None:
     weekly_report.write_due_reports(now=NOW)
     over_smtp(settings, 1)
-    assert weekly_report.send_due_reports(now=NOW) == 0
+    assert letters.send_due_letters(now=NOW) == 0
     letter = WeeklyReportMail.objects.get()
     assert (letter.state, letter.due_at, letter.attempt) == ("pending", NOW + MINUTE, 1)
     with mail_server("ops@example.org") as mailbox:
         over_smtp(settings, mailbox.port)
-        weekly_report.send_due_reports(now=NOW + HOUR)
+        letters.send_due_letters(now=NOW + HOUR)
     letter.refresh_from_db()
     assert (letter.state, mailbox.got, letter.attempt) == ("failed", [], 2)
     assert "nobody here by that name" in letter.error
@@ -141,6 +141,6 @@ def test_a_sender_that_died_keeps_a_letter_for_its_lease_only(team: Team) -> Non
     weekly_report.write_due_reports(now=NOW)
     far = NOW.replace(year=2100)
     WeeklyReportMail.objects.update(leased_until=far)
-    assert weekly_report.send_due_reports(now=NOW) == 0
+    assert letters.send_due_letters(now=NOW) == 0
     WeeklyReportMail.objects.update(leased_until=NOW - timedelta(days=3650))
-    assert weekly_report.send_due_reports(now=NOW) == 1
+    assert letters.send_due_letters(now=NOW) == 1

@@ -12,6 +12,7 @@ import pytest
 
 from ingestion.ports import InputDecision, InputGate, JobInput
 from ingestion.runs.run_worker import Worker
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
@@ -24,10 +25,15 @@ class FakeLauncher:
 
     answer: Callable[[JobSpec], JobReport] = lambda spec: JobReport(run_id=spec.run_id, status=NOTHING_TO_DO)
     asked: list[tuple[JobSpec, Mapping[str, str]]] = field(default_factory=list)
+    far: JobProgress | None = None
+    """What it says when asked how far a job is."""
 
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
         self.asked.append((spec, secrets))
         return self.answer(spec)
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        return self.far
 
     def close(self) -> None:
         """Nothing is kept."""

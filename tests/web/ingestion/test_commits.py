@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.db import connection
@@ -169,3 +171,145 @@ def test_a_table_that_cannot_be_read_holds_up_no_other(copy: DatasetCopy, caplog
     assert Commit.objects.get().copy == last
     assert "Taking in the timeline of broken@dc1 at gopher://nowhere failed" in caplog.text
     assert "watched" not in caplog.text
+
+
+def test_rows_whose_cursor_has_no_place_are_told_until_they_are_corrected(copy: DatasetCopy) -> None:
+    cursors = {"column": "score", "rows": 2, "sample": ["nan"]}
+    for instant, kind, rows in ((FIRST, "incremental", 2), (SECOND, "backfill", 0), (THIRD, "incremental", 0)):
+        facts = hudi_timeline.told_by("", kind=kind, unusable_cursors=cursors | {"rows": rows})
+        hudi_timeline.commit(copy, instant, {"2026-11-16": (1, 0, 0)}, run=facts)
+        commits.record_new_commits(copy, now=NOW)
+        finding = Finding.objects.get(kind="cursor_unusable")
+        assert (finding.cleared_at is not None) == (instant == THIRD)
+    assert (
+        "2 rows have a value in the cursor column `score` that has no place in its order (nan)"
+        in finding.detail["message"]
+    )
+
+
+WHOLE_SOURCE = {"rows": 9, "digest": "00000000000000ff"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "checkpoint", "read", "ends"),
+    [
+        ("bootstrap", None, 9, True),
+        ("incremental", {"watermark": 7}, 9, False),
+        ("incremental", WHOLE_SOURCE, 9, True),
+        ("incremental", WHOLE_SOURCE, 0, False),
+        ("backfill", WHOLE_SOURCE, 9, False),
+    ],
+    ids=["first load", "changes since", "no cursor", "stamped again", "backfill"],
+)
+def test_values_that_are_no_partition_are_a_finding_until_a_reading_of_the_whole_source_has_none(
+    copy: DatasetCopy, kind: str, checkpoint: dict[str, Any] | None, read: int, ends: bool
+) -> None:
+    odd = hudi_timeline.told_by("x", kind="incremental", misplaced={"2026-13-45": 300})
+    hudi_timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)}, run=odd)
+    commits.record_new_commits(copy, now=NOW)
+    good = hudi_timeline.told_by("y", read=read, applied=read, kind=kind, misplaced={})
+    hudi_timeline.commit(copy, SECOND, {"2026-11-16": (read, 0, 0)}, run=good, checkpoint=checkpoint)
+    commits.record_new_commits(copy, now=NOW)
+    finding = Finding.objects.get(kind="partition_unreadable")
+    assert "'2026-13-45' (300 rows)" in finding.detail["message"]
+    assert (finding.cleared_at is not None) == ends
+
+
+def test_a_batch_adds_the_values_that_it_saw_to_those_that_are_known(copy: DatasetCopy) -> None:
+    batches = ({"2026-13-45": 300}, {"2026-13-45": 2, "garbage": 5}, {"garbage": 7})
+    for instant, misplaced in zip((FIRST, SECOND, THIRD), batches, strict=True):
+        facts = hudi_timeline.told_by("x", kind="incremental", misplaced=misplaced)
+        hudi_timeline.commit(copy, instant, {"2026-11-16": (1, 0, 0)}, run=facts)
+        commits.record_new_commits(copy, now=NOW)
+    detail = Finding.objects.get(kind="partition_unreadable", cleared_at=None).detail
+    assert detail["rows"] == 307
+    assert {each["value"]: each["rows"] for each in detail["sample"]} == {"2026-13-45": 300, "garbage": 7}
+
+
+def load_of(copy: DatasetCopy, instant: str, rows: dict[str, int], kind: str = "incremental") -> dict[str, Any]:
+    """What the open finding says after a load that met these rows, of which its commit names the 20 most frequent values."""
+    named = sorted(rows, key=lambda value: -rows[value])[:20]
+    totals = {"values": len(rows), "rows": sum(rows.values())}
+    misplaced: dict[str, Any] = {"misplaced": {value: rows[value] for value in named}, "misplaced_totals": totals}
+    hudi_timeline.commit(
+        copy, instant, {"2026-11-16": (1, 0, 0)}, run=hudi_timeline.told_by("x", kind=kind, read=9, **misplaced)
+    )
+    commits.record_new_commits(copy, now=NOW)
+    detail: dict[str, Any] = Finding.objects.get(kind="partition_unreadable", cleared_at=None).detail
+    return detail
+
+
+MANY = {f"garbage {number}": 10 for number in range(500)}
+
+
+def test_a_bad_row_more_adds_to_all_that_a_first_load_met_and_not_to_those_that_are_named(copy: DatasetCopy) -> None:
+    """500 values in 5,000 rows, of which 20 are named: after one more row it said 21 values in 201 rows."""
+    first = load_of(copy, FIRST, MANY, kind="bootstrap")
+    assert (first["values"], first["rows"], len(first["sample"])) == (500, 5_000, 20)
+    assert "and 497 more values (5,000 rows in all)" in first["message"]
+    for instant in (SECOND, THIRD):  # the same row again, as a load without progress reads it
+        more = load_of(copy, instant, {"new": 1})
+        assert (more["values"], more["rows"], len(more["sample"])) == (501, 5_001, 20)
+    assert "and 498 more values (5,001 rows in all)" in more["message"]
+
+
+def test_a_look_at_the_whole_source_may_say_fewer(copy: DatasetCopy) -> None:
+    load_of(copy, FIRST, MANY, kind="bootstrap")
+    fewer = load_of(copy, SECOND, {"garbage 1": 3}, kind="bootstrap")
+    assert (fewer["values"], fewer["rows"]) == (1, 3)
+
+
+def test_values_that_later_loads_meet_are_added_once_each(copy: DatasetCopy) -> None:
+    load_of(copy, FIRST, {f"old {number}": 5 for number in range(30)})
+    load_of(copy, SECOND, {f"new {number}": 1 for number in range(20)})
+    detail = load_of(copy, THIRD, {"new 7": 3, "old 2": 4, "x" * 5_000: 1})
+    assert (detail["values"], detail["rows"]) == (51, 150 + 20 + 2 + 1)
+    assert len(json.dumps(detail)) < 10_000
+
+
+def test_of_values_that_a_part_does_not_name_only_the_excess_is_new(copy: DatasetCopy) -> None:
+    """Nobody knows whether they are the known ones."""
+    load_of(copy, FIRST, {f"old {number}": 5 for number in range(30)})
+    detail = load_of(copy, SECOND, {f"other {number}": 9 for number in range(200)})
+    assert (detail["values"], detail["rows"]) == (200, 1_800)
+
+
+@pytest.mark.parametrize(
+    ("operation", "change", "left"),
+    [
+        ("UPSERT", (0, 0, 5), None),
+        ("UPSERT", (0, 0, 2), 3),
+        ("UPSERT", (0, 5, 0), 5),
+        ("UPSERT", (2, 0, 0), 7),
+        ("INSERT_OVERWRITE_TABLE", (0, 0, 0), None),
+        ("INSERT_OVERWRITE_TABLE", (4, 0, 0), 4),
+    ],
+    ids=["deleted", "some deleted", "updated", "more", "replaced without", "replaced"],
+)
+def test_rows_of_the_future_are_counted_without_those_that_are_gone(
+    copy: DatasetCopy, operation: str, change: tuple[int, int, int], left: int | None
+) -> None:
+    hudi_timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0), "2031-01-01": (5, 0, 0)})
+    commits.record_new_commits(copy, now=NOW)
+    hudi_timeline.commit(copy, SECOND, {"2031-01-01": change}, operation=operation)
+    commits.record_new_commits(copy, now=NOW)
+    finding = Finding.objects.get(kind="partition_ahead")
+    assert (finding.cleared_at is not None) == (left is None)
+    assert finding.detail["rows"] == (left or 5)
+
+
+def test_rows_of_the_future_that_were_there_before_the_first_known_commit_are_a_finding(copy: DatasetCopy) -> None:
+    hudi_timeline.commit(copy, FIRST, {"2031-01-01": (0, 5, 0)})
+    commits.record_new_commits(copy, now=NOW)
+    finding = Finding.objects.get(kind="partition_ahead", cleared_at=None)
+    assert finding.detail["rows"] is None
+
+
+def test_rows_that_lie_in_the_future_are_a_finding_until_that_day_comes(copy: DatasetCopy) -> None:
+    hudi_timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0), "2026-11-25": (3, 0, 0)})
+    commits.record_new_commits(copy, now=NOW)
+    finding = Finding.objects.get(kind="partition_ahead", cleared_at=None)
+    assert (finding.start, finding.detail["rows"]) == (given.day("2026-11-25").start, 3)
+    hudi_timeline.commit(copy, SECOND, {"2026-11-16": (1, 0, 0)})
+    commits.record_new_commits(copy, now=given.day("2026-11-24").start)
+    assert not Finding.objects.filter(cleared_at=None).exists()

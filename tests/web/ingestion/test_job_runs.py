@@ -16,6 +16,7 @@ from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.lake import findings
 from ingestion.models import CopyLease, Finding, JobRun, JobState
 from ingestion.runs import job_runs, leases, run_worker
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, NOTHING_TO_DO, SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
@@ -288,6 +289,22 @@ def test_a_misspelt_option_of_a_feed_is_told_by_the_run(copy: DatasetCopy, launc
     assert run.error == "A feed has no option `indx`. Did you mean `index`?"
 
 
+@pytest.mark.parametrize(
+    "option",
+    [{"overlap_s": 1e300}, {"overlap_s": "nan"}, {"deadline_s": 0}, {"chunk_rows": -1}, {"inputs_back_s": "x"}],
+)
+def test_an_option_of_a_feed_that_cannot_be_counted_with_is_told_by_the_run(
+    copy: DatasetCopy, launcher: FakeLauncher, option: dict[str, object]
+) -> None:
+    copy.dataset.feed.options = option
+    copy.dataset.feed.save()
+    run = ask(copy)
+    run_worker.run_next(worker_at(NOW, launcher))
+    run.refresh_from_db()
+    ((name, value),) = option.items()
+    assert f"The feed's option `{name}` is {value!r}: give a number from" in run.error
+
+
 def test_a_run_that_waits_is_cancelled_and_one_that_runs_is_not(copy: DatasetCopy) -> None:
     run = ask(copy)
     job_runs.cancel_run(run, actor="ana", now=NOW)
@@ -295,3 +312,34 @@ def test_a_run_that_waits_is_cancelled_and_one_that_runs_is_not(copy: DatasetCop
     assert run.state == JobState.CANCELLED
     with pytest.raises(Conflict, match="only a run that waits can be cancelled"):
         job_runs.cancel_run(run, actor="ana", now=NOW)
+
+
+def test_how_far_a_run_is_is_written_while_it_is_the_workers(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    given.run(copy, state=JobState.QUEUED)
+    run = job_runs.claim_next_run("host:1:a", now=given.NOW)
+    assert run is not None
+    launcher.far = JobProgress("read", 3.0, rows_read=10, rows_total=20)
+    run_worker._tell_progress(run, worker_at(given.NOW, launcher))
+    run.refresh_from_db()
+    assert (run.progress["phase"], run.progress["rows_read"], run.progress_at) == ("read", 10, given.NOW)
+    launcher.far = JobProgress("write", 1.0)
+    run_worker._tell_progress(run, worker_at(given.NOW, launcher, name="host:2:b"))
+    run.refresh_from_db()
+    assert run.progress["phase"] == "read"
+
+
+def test_a_launcher_that_cannot_say_how_far_it_is_costs_the_run_nothing(
+    copy: DatasetCopy, launcher: FakeLauncher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = given.run(copy, state=JobState.RUNNING, leased_by="host:1:a")
+    monkeypatch.setattr(FakeLauncher, "progress", lambda *_: 1 / 0)
+    run_worker._tell_progress(run, worker_at(given.NOW, launcher))
+    run.refresh_from_db()
+    assert (run.state, run.progress) == (JobState.RUNNING, {})
+
+
+def test_the_next_attempt_begins_without_the_last_ones_progress(copy: DatasetCopy) -> None:
+    given.run(copy, state=JobState.QUEUED, progress={"phase": "write"}, progress_at=given.NOW)
+    run = job_runs.claim_next_run("host:1:a", now=given.NOW)
+    assert run is not None
+    assert (run.progress, run.progress_at) == ({}, None)

@@ -62,6 +62,12 @@ def test_touched_partitions_go_once_they_were_claimed(copy: DatasetCopy) -> None
     assert TouchedPartition.objects.filter(pk=unclaimed.pk).exists()
 
 
+def test_touched_partitions_of_the_future_stay_until_their_time_comes(copy: DatasetCopy) -> None:
+    factories.commit(copy, LONG_AGO, touched=[day("2031-01-01")])
+    assert retention.delete_old_touched_partitions(now=NOW, retention=KEPT) == 0
+    assert retention.delete_old_touched_partitions(now=day("2031-01-02").start, retention=KEPT) == 1
+
+
 def test_it_goes_on_over_many_batches_and_ends_at_what_is_young(
     copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch
 ) -> None:

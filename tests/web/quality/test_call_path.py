@@ -14,6 +14,7 @@ from incidents.lifecycle.intake import process_flips
 from incidents.notifications.sender import send_due_messages
 from ingestion.models import JobKind, JobRun
 from ingestion.runs import job_runs, run_worker
+from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.accounts.models import Team
@@ -44,6 +45,9 @@ class CommittingLauncher:
         commit(copy, INSTANT, {DAYS[1]: (0, 990, 0)}, run=told_by(spec.run_id, read=990, applied=990))
         properties.write_text(stored)
         return JobReport(run_id=spec.run_id, status=SUCCEEDED)
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        return None
 
     def close(self) -> None:
         pass

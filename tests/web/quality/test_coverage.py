@@ -40,7 +40,7 @@ def flights() -> Dataset:
 
 def why() -> tuple[str, ...]:
     (uncovered,) = coverage_of_tiers(now=NOW + MINUTE).uncovered
-    assert uncovered.reasons == coverage_gaps(Dataset.objects.get(name=uncovered.dataset))
+    assert uncovered.reasons == coverage_gaps(Dataset.objects.get(name=uncovered.dataset), now=NOW + MINUTE)
     return uncovered.reasons
 
 
@@ -53,7 +53,7 @@ def test_what_is_tested_as_its_metadata_allows_is_covered(flights: Dataset) -> N
         1.0,
         True,
     )
-    assert coverage_gaps(flights) == ()
+    assert coverage_gaps(flights, now=NOW) == ()
 
 
 def test_a_dataset_of_another_tier_does_not_count(flights: Dataset) -> None:

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
 
-import quality.engines.endpoints.duckdb
-from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_snapshot
+import quality.engines.backends.duckdb_parts
+from quality.engines.scans.parts import Part
+from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_part
 from quality.models import Unit
 from tests import hudi_tables
-from tests.factories import NOW
+from tests.factories import DAY, NOW
 from tests.web.quality.conftest import DAYS, World, rows
 
 LATER = "20261117120000000"
@@ -45,7 +48,8 @@ def test_the_copy_that_lacks_a_record_fails_and_names_it(make_world: Callable[..
     assert world.outcomes("sample", "dc1")[DAYS[0]] == "pass"
 
 
-def test_an_empty_or_absent_day_is_no_data_and_never_a_pass(make_world: Callable[..., World]) -> None:
+def test_an_empty_or_absent_day_is_never_a_pass(make_world: Callable[..., World]) -> None:
+    """Of no keys on the other side none can be missing; of those upstream all are."""
     world = make_world(counts=(1000, 0, 1000))
     for where in ("dc1", "dc2"):
         hudi_tables.overwrite(world.table(where), DAYS[2], rows(DAYS[2], 0), column="flight_date", instant=LATER)
@@ -53,8 +57,39 @@ def test_an_empty_or_absent_day_is_no_data_and_never_a_pass(make_world: Callable
     for day in DAYS[1:]:
         for key, where in (("bloom@dc2", "dc1"), ("bloom@dc1", "dc2"), ("sample", "dc1"), ("sample", "dc2")):
             unit = world.unit(key, day, where)
-            assert unit.latest_outcome == "no_data", (key, day)
-            assert unit.verdict == "unknown"
+            lost = key == "sample" and day == DAYS[2]
+            assert unit.latest_outcome == ("fail" if lost else "no_data"), (key, day)
+            assert unit.verdict == ("warn" if lost else "unknown")
+
+
+def test_a_failing_sample_looks_for_the_same_records_until_they_are_there(
+    make_world: Callable[..., World], tmp_path: Path
+) -> None:
+    world = make_world(overrides={"sampled": "100"})
+    overwrite = partial(hudi_tables.overwrite, world.table("dc2"), DAYS[0], column="flight_date")
+    overwrite(rows(DAYS[0], 500), instant=LATER)
+    world.monitored()
+
+    def sample_again() -> tuple[str, str, object]:
+        unit = world.unit("sample", DAYS[0], "dc2")
+        Unit.objects.update(due_at=None)
+        Unit.objects.filter(pk=unit.pk).update(due_at=NOW + DAY)
+        world.run(NOW + DAY)
+        unit.refresh_from_db()
+        return unit.latest_outcome, unit.detail.get("bloom", {}).get("seed", ""), unit.detail.get("missing")
+
+    first = world.unit("sample", DAYS[0], "dc2").detail
+    failed = ("fail", first["bloom"]["seed"], first["missing"])
+    assert sample_again() == failed
+    database, away = tmp_path / "ops.db", tmp_path / "away.db"
+    database.rename(away)
+    assert sample_again() == ("error", "", None)
+    away.replace(database)
+    assert sample_again() == failed, "an error in between does not draw other records"
+    overwrite(rows(DAYS[0], 1000), instant="20261117130000000")
+    assert sample_again() == ("pass", failed[1], None)
+    others = {sample_again()[1] for _ in range(3)}
+    assert len(others | {failed[1]}) == 4, "each run after a PASS draws its own"
 
 
 def test_it_heals_when_the_record_is_back(make_world: Callable[..., World]) -> None:
@@ -73,15 +108,11 @@ def test_it_heals_when_the_record_is_back(make_world: Callable[..., World]) -> N
 def test_a_file_that_vanished_is_listed_again(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[str] = []
 
-    def once_gone(uri: str, **part: str) -> TableSnapshot:
+    def once_gone(uri: str, part: Part) -> TableSnapshot:
         seen.append(uri)
-        return (
-            read_snapshot(uri, **part)
-            if len(seen) > 1
-            else TableSnapshot((FileSlice("/gone.parquet", None),), "", None)
-        )
+        return read_part(uri, part) if len(seen) > 1 else TableSnapshot((FileSlice("/gone.parquet", None),), "", None)
 
-    monkeypatch.setattr(quality.engines.endpoints.duckdb, "read_snapshot", once_gone)
+    monkeypatch.setattr(quality.engines.backends.duckdb_parts, "read_part", once_gone)
     world.monitored()
     assert world.outcomes("bloom@dc2", "dc1") == dict.fromkeys(DAYS, "pass")
 

@@ -79,7 +79,7 @@ def test_an_evaluation_that_raises(others: World, monkeypatch: pytest.MonkeyPatc
     unit = broken(others, "rows(this) > 1")
 
     def fails(expression: Any, *given: Any, **more: Any) -> Any:
-        if "distinct" not in formula(expression.assertion):
+        if "repeated" not in formula(expression.assertion):
             raise ValueError("a value of the data")
         return evaluate(expression, *given, **more)
 
@@ -118,10 +118,10 @@ def test_an_answer_that_cannot_be_read_is_measured_anew(others: World) -> None:
 def test_what_a_test_asks_for_cannot_be_looked_up(others: World, monkeypatch: pytest.MonkeyPatch) -> None:
     unit = broken(others, "rows(this) > 1")
 
-    def fails(expression: Any, *given: Any) -> Any:
-        if "distinct" not in formula(expression.assertion):
+    def fails(expression: Any, *given: Any, now: Any) -> Any:
+        if "repeated" not in formula(expression.assertion):
             raise KeyError("x")
-        return build_request(expression, *given)
+        return build_request(expression, *given, now=now)
 
     monkeypatch.setattr("quality.measuring.requests.build_request", fails)
     others.run(NOW)

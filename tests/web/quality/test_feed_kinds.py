@@ -106,8 +106,8 @@ def test_what_is_only_watched_and_has_no_table_cannot_be_read(
         TableBindings(world.copy()).binding_of(Name("this"))
     TableBindings(world.copy()).preload(["flights"])
     unit = make_unit("freshness(this) < 1h")
-    (answer,) = measure_units(world.copy(), [unit], now=NOW)[unit.pk].by_ask.values()
-    assert "which is not a table" in str(answer)
+    answers = measure_units(world.copy(), [unit], now=NOW)[unit.pk].by_ask.values()
+    assert any("which is not a table" in str(answer) for answer in answers)
 
 
 @pytest.fixture

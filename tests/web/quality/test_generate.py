@@ -22,9 +22,9 @@ from quality.models import Flip, GenerationStatus, QualityTest, Unit
 from quality.planning import baseline
 from quality.state.dataset_facts import dataset_facts
 from quality.state.waivers import waive_units
-from tests import factories
+from tests import factories, hudi_tables
 from tests.factories import HOUR, MINUTE, NOW
-from tests.web.quality.conftest import DAYS, World
+from tests.web.quality.conftest import DAYS, World, rows
 
 
 def test_generating_again_changes_nothing(world: World) -> None:
@@ -188,16 +188,23 @@ def test_a_copy_that_was_not_bootstrapped_has_no_baseline_yet(world: World) -> N
     assert baseline.start_missing_baselines(now=NOW) == 0
 
 
-def test_a_copy_that_cannot_be_read_is_watched_from_now_on_and_says_why(world: World) -> None:
+def test_a_copy_that_cannot_be_read_is_asked_again_and_says_why(world: World) -> None:
+    """It is not taken for empty: its history would never be tested."""
     generate.generate_tests(world.flights, now=NOW)
     lost = factories.copy(world.flights, "dc3", monitored_from=None, uri="file:///nowhere/flights")
-    assert baseline.start_baseline(lost, now=NOW)
+    factories.run(lost, kind="bootstrap")  # type: ignore[arg-type]
+    baseline.start_missing_baselines(now=NOW)
     lost.refresh_from_db()
-    assert lost.monitored_from == factories.day("2026-11-17").start
-    world.run(NOW)
-    unit = world.unit("freshness", where="dc3")
-    assert (unit.latest_outcome, unit.reason) == ("error", "error")
-    assert "file:///nowhere/flights does not exist. Bootstrap the dataset" in unit.detail["cause"]
+    assert lost.monitored_from is None
+    assert "file:///nowhere/flights does not exist. Bootstrap the dataset" in lost.baseline_try.problem
+    hudi_tables.hudi_table(
+        world.lakes["dc1"].parent / "dc3" / "flights", {DAYS[0]: rows(DAYS[0], 5)}, column="flight_date"
+    )
+    lost.uri = (world.lakes["dc1"].parent / "dc3" / "flights").as_uri()
+    lost.save()
+    assert baseline.start_missing_baselines(now=NOW + HOUR) == 1
+    lost.refresh_from_db()
+    assert lost.monitored_from == factories.day("2026-11-14").start
 
 
 def test_a_baseline_follows_the_bootstrap(world: World) -> None:

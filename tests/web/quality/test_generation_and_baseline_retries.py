@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Callable
+from datetime import date
+from pathlib import Path
 
 import pytest
 
 from lakehub.catalog.datasets import changes, offboarding
 from lakehub.catalog.models import Dataset
+from lakehub.catalog.onboarding.onboard import onboard_dataset
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from quality.checks.duplicates import DuplicatesCheck
 from quality.domain.generation.definitions import DatasetFacts, Definition
+from quality.domain.language.measures import ROWS
+from quality.domain.language.values import no_data
+from quality.engines.scans.scan import ScanAnswers
 from quality.generation import generate
 from quality.models import BaselineAttempt, GenerationStatus, QualityTest
 from quality.planning import baseline
@@ -78,6 +86,47 @@ def test_a_copy_whose_baseline_always_fails_starves_no_other(monkeypatch: pytest
     monkeypatch.undo()
     assert baseline.start_missing_baselines(now=NOW + HOUR) == 1
     assert not BaselineAttempt.objects.exists()
+
+
+def test_a_source_that_is_down_at_the_baseline_keeps_its_history(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "ops.db"
+    with sqlite3.connect(file) as database:
+        database.execute("CREATE TABLE legs (id INTEGER, flown TEXT)")
+        database.executemany("INSERT INTO legs VALUES (?, ?)", [(day, f"2026-11-{day:02}") for day in (12, 13, 14)])
+    factories.connection("ops_db", f"sqlite:///{file}")
+    factories.data_center("dc1")
+    request = OnboardingRequest(
+        name="legs",
+        team=factories.team("flight-ops").name,
+        tier=1,
+        connection="ops_db",
+        table="legs",
+        data_centers=("dc1",),
+        kind="append-only",
+        primary_key=("id",),
+        partition_column="flown",
+        grain="day",
+        ingested=False,
+    )
+    copy = onboard_dataset(request, actor="ann", now=NOW).dataset.copies.get()
+    generate.generate_outdated(now=NOW)
+    file.rename(tmp_path / "away.db")
+    assert baseline.start_missing_baselines(now=NOW) == 0
+    copy.refresh_from_db()
+    assert copy.monitored_from is None
+    assert BaselineAttempt.objects.get().problem.startswith("CannotRead: ")
+
+    (tmp_path / "away.db").rename(file)
+    with monkeypatch.context() as patch:
+        patch.setattr(baseline, "run_scan", lambda *_: ScanAnswers({ROWS: no_data("it took too long")}))
+        assert baseline.start_missing_baselines(now=NOW + HOUR) == 0
+    assert "it took too long" in BaselineAttempt.objects.get().problem
+    assert baseline.start_missing_baselines(now=NOW + 2 * HOUR) == 1
+    copy.refresh_from_db()
+    assert copy.monitored_from is not None
+    assert copy.monitored_from.date() == date(2026, 11, 12)
 
 
 def test_a_change_that_told_nobody_is_found_by_the_pull() -> None:

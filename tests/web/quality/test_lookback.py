@@ -50,6 +50,8 @@ LOOKS = {
     "rows": "rows({0}) >= 0",
     "distinct": "distinct({0}, id) >= 0",
     "nulls": "nulls({0}.id) >= 0",
+    "repeated": "repeated({0}, id) >= 0",
+    "null_keys": "null_keys({0}.id) >= 0",
     "outside": "outside({0}.id, 0, 5) >= 0",
     "mismatched": "mismatched({0}.tailnum, 'N[0-9]') >= 0",
     "unexpected": "unexpected({0}.tailnum, 'N1') >= 0",
@@ -62,6 +64,7 @@ LOOKS = {
     "drift_then": "drift(this@dc2.id, {0}.id) >= 0%",
     "query": "query({0}, 'SELECT count(*) FROM this') >= 0",
     "matching": "matching({0}, this@dc2) >= 0%",
+    "difference": "difference({0}, this@dc2) <= 100%",
     "sampled": "sampled({0}, upstream) >= 0%",
     "delay": "delay({0}) >= 0s",
     "deviation": "deviation(rows({0}), 8w) >= 0",
@@ -70,20 +73,30 @@ LOOKS = {
 
 
 def test_every_leaf_is_looked_at() -> None:
-    assert set(FUNCTIONS) - {"findings", "freshness"} <= set(LOOKS)
+    assert set(FUNCTIONS) - {"findings", "freshness", "across_partitions"} <= set(LOOKS), (
+        "the last is of the whole table"
+    )
 
 
-def test_what_is_empty_or_absent_is_no_data_here_and_looked_back_to(make_world: Callable[..., World]) -> None:
-    """DAYS[1] was written without a row, today and the day before DAYS[0] were never written."""
+COUNTED = {"rows", "distinct", "repeated", "null_keys", "query", "deviation"}
+"""What counts rows or keys: of none where some are expected it has a value, 0. On the other side there are none either."""
+COUNTED_THEN = COUNTED - {"query"} | {"by"}
+"""The groups are those of today; what was never written is not queried."""
+
+
+def test_what_is_empty_or_absent_is_0_where_it_is_expected_here_and_looked_back_to(
+    make_world: Callable[..., World],
+) -> None:
+    """DAYS[1] was written without a row, today and the day before DAYS[0] were never written; today is not due."""
     world = make_world(counts=(100, 0, 100)).planned()
     watched_since("2026-11-09")
     for key, look in LOOKS.items():
         ask(world, f"{key}-now", look.format("this"))
         ask(world, f"{key}-then", look.format("this[-1d]"))
-    for day, when in ((DAYS[1], "now"), (TODAY, "now"), (DAYS[0], "then")):
+    for day, when, counted in ((DAYS[1], "now", COUNTED), (TODAY, "now", set()), (DAYS[0], "then", COUNTED_THEN)):
         units = run_only(world, *(f"{key}-{when}" for key in LOOKS), day=day)
         known = {key: unit.detail for key, unit in units.items() if unit.latest_outcome != Outcome.NO_DATA}
-        assert (day, known) == (day, {})
+        assert (day, set(known)) == (day, {f"{key}-{when}" for key in counted})
 
 
 def test_a_commit_retests_the_partitions_that_look_back_to_it(world: World) -> None:
@@ -157,6 +170,18 @@ def test_a_dimension_test_names_the_groups_that_fail(world: World) -> None:
     (failing,) = units["by-four"].detail["groups"]["failing"]
     assert (failing["name"], failing["rows"], failing["observed"]) == ("N4", 60, "98.33%")
     assert (units["by-four"].detail["observed"], units["by-four"].detail["behind"]) == ("98.33%", "N4: 59 of 60")
+
+
+def test_a_group_that_is_whole_but_for_a_row_passes_however_many_groups_there_are(world: World) -> None:
+    world.planned()
+    tails = [f"s{number:03}" for number in range(102) for _ in range(50)]
+    for where, kept in (("dc1", tails[1:]), ("dc2", tails)):
+        table = pa.table({"id": [*range(len(kept))], "flight_date": [DAYS[1]] * len(kept), "tailnum": kept})
+        hudi_tables.overwrite(world.table(where), DAYS[1], table, column="flight_date", instant="20261117120000000")
+    ask(world, "by-tail", "rows(this) / rows(this@dc2) > 95% with by=tailnum, dc=dc1")
+    unit = run_only(world, "by-tail", day=DAYS[1])["by-tail"]
+    assert (unit.latest_outcome, unit.detail["observed"], unit.detail["behind"]) == ("pass", "98%", "s000: 49 of 50")
+    assert (unit.detail["groups"]["tested"], unit.detail["groups"]["over_cap"]) == (100, 2)
 
 
 def test_what_no_commit_has_changed_is_not_measured_again(world: World, settings: Any) -> None:
@@ -233,7 +258,7 @@ def test_no_unit_waits_for_a_past_that_there_never_was(world: World) -> None:
         generate.generate_tests(world.flights, now=NOW)
     assert world.outcomes("yesterday") == dict.fromkeys(DAYS[1:], "pass")
     assert not Unit.objects.filter(latest_outcome="no_data").exists()
-    assert coverage_gaps(world.flights) == (), "the first unit of each is planned long before"
+    assert coverage_gaps(world.flights, now=NOW) == (), "the first unit of each is planned long before"
     (state,) = load_state.copy_states([RequestedRange(KnownCopy(world.copy()), factories.day(DAYS[0]))], now=NOW)
     asked = state.tests
     since = {

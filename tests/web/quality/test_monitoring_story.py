@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 
+import pytest
+
 from lakehub.kernel.interval import EVERYTHING
 from quality.models import Flip, QualityTest, Result, SkippedCheck, Unit
-from tests import hudi_tables
+from quality.planning import touched_partitions
+from tests import factories, hudi_tables
 from tests.factories import HOUR, MINUTE, NOW, day
 from tests.web.quality.conftest import DAYS, World, rows
 
@@ -22,12 +25,15 @@ def test_tests_are_generated_and_history_is_tested(world: World) -> None:
         "row_count@dc2",
         "bloom@dc1",
         "bloom@dc2",
+        "difference@dc1",
+        "difference@dc2",
         "sample",
+        "volume",
     }
     assert world.copy().monitored_from == day(DAYS[0]).start
-    for key in ("completeness", "duplicates", "sample"):
+    for key in ("completeness", "duplicates", "sample", "volume"):
         assert world.outcomes(key) == dict.fromkeys(DAYS, "pass")
-    for key in ("row_count@dc1", "bloom@dc1"):
+    for key in ("row_count@dc1", "bloom@dc1", "difference@dc1"):
         assert world.outcomes(key, "dc2") == dict.fromkeys(DAYS, "pass")
         assert world.outcomes(key, "dc1") == {}
     assert {result.trigger for result in Result.objects.all()} == {"baseline", "schedule"}
@@ -42,7 +48,7 @@ def test_a_unit_carries_what_was_seen_and_at_which_commit(world: World) -> None:
         hudi_tables.INSTANT,
     )
     assert unit.detail["behind"] == "1,000 of 1,000"
-    assert unit.detail["formula"] == "rows(this) / rows(upstream) > 99.9%"
+    assert unit.detail["formula"] == "rows(this) / rows(upstream) > 99.9% and rows(this) / rows(upstream) < 100.1%"
 
 
 def test_the_day_that_is_going_on_is_not_due_yet(world: World) -> None:
@@ -93,26 +99,36 @@ def test_the_copy_that_lacks_rows_fails_whichever_side_it_is(world: World) -> No
     assert world.outcomes("row_count@dc1", "dc2")[DAYS[0]] == "pass"
 
 
-def test_freshness_is_affected_from_the_first_day_that_is_not_complete(world: World) -> None:
-    hudi_tables.overwrite(
-        world.table("dc2"), DAYS[1], rows(DAYS[1], 990), column="flight_date", instant="20261117120000000"
-    )
+@pytest.mark.parametrize(("hole", "outcome"), [(DAYS[1], "pass"), (DAYS[2], "fail")])
+def test_freshness_is_the_front_and_completeness_the_holes(world: World, hole: str, outcome: str) -> None:
+    """Two days of late rows: the one that is the newest is late, the one before it is a hole."""
+    hudi_tables.overwrite(world.table("dc2"), hole, rows(hole, 990), column="flight_date", instant="20261117120000000")
     world.monitored()
     unit = world.unit("freshness", where="dc2")
     assert (unit.start, unit.end) == (EVERYTHING.start, EVERYTHING.end)
-    assert (unit.latest_outcome, unit.affected_from) == ("fail", day(DAYS[1]).start)
+    front = day(DAYS[2]).start if hole == DAYS[2] else day(DAYS[2]).end
+    assert (unit.latest_outcome, unit.affected_from) == (outcome, front)
     assert world.unit("freshness", where="dc1").latest_outcome == "pass"
+    assert world.outcomes("completeness", "dc2")[hole] == "fail"
 
 
-def test_an_absent_partition_is_no_data_and_tried_again(world: World) -> None:
+def test_a_day_that_does_not_come_fails_and_comes_late(world: World) -> None:
+    """Of nothing there are no repeated keys: that test has nothing to say, until rows come."""
     world.monitored()
     tomorrow = day("2026-11-17").end + 2 * HOUR
     world.run(tomorrow)
-    unit = world.unit("duplicates", "2026-11-17")
-    assert (unit.latest_outcome, unit.verdict, unit.reason) == ("no_data", "unknown", "no_data")
-    assert unit.detail["cause"] == "distinct(this, id, flight_date): there are no rows"
-    assert unit.due_at is not None
-    assert tomorrow < unit.due_at < tomorrow + timedelta(minutes=5)
+    volume, duplicates = (world.unit(key, "2026-11-17") for key in ("volume", "duplicates"))
+    assert (volume.latest_outcome, volume.verdict, volume.detail["facts"]) == ("fail", "warn", {"rows(this)": "0"})
+    assert volume.due_at is not None
+    assert tomorrow < volume.due_at < tomorrow + timedelta(minutes=5)
+    assert (duplicates.latest_outcome, duplicates.verdict, duplicates.due_at) == ("", "unknown", None)
+    late = rows("2026-11-17", 1000)
+    hudi_tables.commit(world.table(), {"2026-11-17": late}, column="flight_date", instant="20261118120000000")
+    commit = factories.commit(world.copy(), tomorrow, touched=[day("2026-11-17")])
+    commit.touched.update(claimed_at=None)
+    touched_partitions.claim_touched_partitions(now=tomorrow)
+    world.run(tomorrow + HOUR)
+    assert [world.unit(key, "2026-11-17").latest_outcome for key in ("volume", "duplicates")] == ["pass", "pass"]
 
 
 def test_the_next_partition_is_planned_when_the_newest_is_due(world: World) -> None:
@@ -127,7 +143,10 @@ def test_what_cannot_be_tested_is_listed(make_world: Callable[..., World]) -> No
     skipped = dict(SkippedCheck.objects.values_list("check_name", "reason"))
     assert skipped == {
         "duplicates": "no primary key",
+        "null_keys": "no primary key",
+        "repeated_keys": "no primary key",
         "sampling": "no primary key",
         "row_count_cross_dc": "a copy in one data center only",
         "bloom_cross_dc": "a copy in one data center only",
+        "difference": "a copy in one data center only",
     }

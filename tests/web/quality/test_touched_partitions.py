@@ -31,8 +31,8 @@ def touch(world: World, *days: str, where: str = "dc1") -> None:
 def test_touched_partitions_are_tested_again_after_a_pause(world: World) -> None:
     world.monitored()
     touch(world, DAYS[1])
-    # Of its own copy five, and of the other copy the two that compare themselves with it.
-    assert touched_partitions.claim_touched_partitions(now=NOW + MINUTE) == 7
+    # Of its own copy eight, and of the other copy the three that compare themselves with it.
+    assert touched_partitions.claim_touched_partitions(now=NOW + MINUTE) == 10
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.due_at, unit.lane, unit.touched_at) == (NOW + 3 * MINUTE, Lane.LATE, NOW + MINUTE)
     world.run(NOW + 3 * MINUTE)
@@ -93,6 +93,21 @@ def test_a_commit_to_a_table_that_is_looked_into_retests_those_that_look(world: 
     assert world.unit("duplicates", DAYS[1]).due_at is None
 
 
+@pytest.mark.parametrize(
+    "asked", ["matching(this, archive) > 99%", "sampled(this, archive) > 99%", "difference(this, archive) < 1%"]
+)
+def test_a_commit_to_the_other_side_retests_the_same_partition_only(world: World, asked: str) -> None:
+    archive = factories.dataset("archive", copies=("dc1",), columns=world.flights.columns)
+    custom_tests.write_custom_test(world.flights, key="kept", title="Kept", expression=asked, actor="ann", now=NOW)
+    world.planned()
+    Unit.objects.update(due_at=None)
+    commit, span = factories.commit(factories.copy_of(archive), NOW), day(DAYS[1])
+    TouchedPartition.objects.create(commit=commit, copy=commit.copy, start=span.start, end=span.end, rows=1)
+    touched_partitions.claim_touched_partitions(now=NOW)
+    retested = Unit.objects.filter(due_at__isnull=False).values_list("test__key", "start", "copy__data_center__name")
+    assert list(retested) == [("kept", span.start, "dc1")]
+
+
 def test_a_test_that_no_longer_names_a_table_is_left_alone_by_its_commits(world: World) -> None:
     planes = factories.dataset("planes", copies=("dc1",), by_day=False, columns=[{"name": "tailnum"}])
     asked = {
@@ -139,7 +154,7 @@ def test_a_touched_row_is_claimed_once(world: World) -> None:
     assert (
         touched_partitions.claim_touched_partitions(now=NOW),
         touched_partitions.claim_touched_partitions(now=NOW),
-    ) == (14, 0)
+    ) == (20, 0)
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
@@ -173,7 +188,7 @@ def test_a_retest_that_does_not_come_makes_the_verdict_unknown(world: World) -> 
     touch(world, DAYS[1])
     touched_partitions.claim_touched_partitions(now=NOW + MINUTE)
     assert world.unit("duplicates", DAYS[1]).verdict == "pass"
-    assert reevaluation.reevaluate_due_units(now=NOW + 13 * MINUTE) == 7
+    assert reevaluation.reevaluate_due_units(now=NOW + 13 * MINUTE) == 10
     unit = world.unit("duplicates", DAYS[1])
     assert (unit.verdict, unit.reason, unit.reevaluate_at) == ("unknown", "retest_overdue", None)
     assert Flip.objects.filter(unit=unit).order_by("pk").last().result is None  # type: ignore[union-attr]

@@ -26,6 +26,7 @@
       if (stale) stale.hidden = true;
       if (busy(part)) return; // the next round is soon enough
       part.innerHTML = html;
+      part.hidden = !html.trim(); // a part with nothing to say takes no place
       for (const out of document.querySelectorAll("[data-as-of]")) out.textContent = asOf;
     } catch (problem) {
       console.warn("A live update failed:", problem);

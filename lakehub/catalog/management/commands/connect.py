@@ -24,21 +24,19 @@ class Command(BaseCommand):
         parser.add_argument("plugin", help=", ".join(STORAGES))
         parser.add_argument("--team", required=True)
         parser.add_argument("--url-from", required=True, metavar="VARIABLE")
+        parser.add_argument("--test", action="store_true", help="only try it: nothing is kept")
 
-    def handle(self, *, name: str, plugin: str, team: str, url_from: str, **_: Any) -> None:
+    def handle(self, *, name: str, plugin: str, team: str, url_from: str, test: bool, **_: Any) -> None:
         url = os.environ.get(url_from)
         if not url:
             raise CommandError(f"The environment variable {url_from} is not set: put the URL of the source there.")
+        source: dict[str, Any] = {"plugin": plugin, "url": url, "team": team, "actor": "manage.py", "by_operator": True}
+        now = wiring.clock.now()
         try:
-            connections.add_connection(
-                name=name,
-                plugin=plugin,
-                url=url,
-                team=team,
-                actor="manage.py",
-                now=wiring.clock.now(),
-                by_operator=True,
-            )
+            if test:
+                self.stdout.write(connections.check_connection(**source, now=now).sentence)
+                return
+            connections.add_connection(name=name, **source, now=now)
         except Refused as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Connection {name} ({plugin}) of team {team}")

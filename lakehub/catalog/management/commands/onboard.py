@@ -76,4 +76,6 @@ def _read(source: str) -> list[Any]:
 
 def _shown(line: OnboardingLine) -> str:
     why = "; ".join(f"{name}: {text}" if name else text for name, text in line.why.items())
-    return f"{line.result:8}  {line.name}{f'  ({why})' if why else ''}"
+    return "\n".join(
+        [f"{line.result:8}  {line.name}{f'  ({why})' if why else ''}", *(f"          {note}" for note in line.notes)]
+    )

@@ -12,17 +12,20 @@ import sqlalchemy as sa
 from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
 
 from lakehub.catalog.metadata import (
-    EVIDENCE_LIMIT,
+    VALUES_LIMIT,
     ColumnMetadata,
     ColumnType,
     KeyEvidence,
     MetadataUnavailable,
+    NewestValues,
     NoSuchTable,
     TableMetadata,
 )
+from lakehub.catalog.metadata.table_locations import TableLocation
 from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.catalog.storages import Location, Storage
-from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url
+from lakehub.catalog.storages.sql.evidence import read_key_evidence
+from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url, table_location
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 
@@ -37,9 +40,15 @@ _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.String, ColumnType.STRING),
 )
 
+CONNECT_TIMEOUT_S = 10
+_WITH_CONNECT_TIMEOUT = ("psycopg", "psycopg2", "pymysql", "mysqldb")
+
 
 class SqlStorage(Storage):
     """`url` is an SQLAlchemy URL; a table is `name` or `schema.name`."""
+
+    empty_hint = "Check that the account may see the tables that you need; those of another schema are named with it, as in sales.orders."
+    url_example = "postgresql+psycopg://reader:password@db.example.org:5432/ops"
 
     def tables(self, limit: int) -> Sequence[str]:
         with self._connected() as connection:
@@ -61,22 +70,42 @@ class SqlStorage(Storage):
         return TableMetadata(columns, tuple(key))
 
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
-        schema, name = _split_schema(table)
-        parts: list[sa.ColumnClause[Any]] = [sa.column(part) for part in key]
-        some = sa.select(*parts).select_from(sa.table(name, schema=schema)).limit(EVIDENCE_LIMIT).subquery()
-        columns = [some.c[part] for part in key]
-        whole = sa.and_(*(column.is_not(None) for column in columns))
-        distinct = sa.select(sa.func.count()).select_from(sa.select(*columns).where(whole).distinct().subquery())
-        full_count = sa.func.coalesce(sa.func.sum(sa.case((whole, 1), else_=0)), 0)
         with self._connected() as connection:
-            rows, full = connection.execute(sa.select(sa.func.count(), full_count).select_from(some)).one()
-            return KeyEvidence(rows, connection.execute(distinct).scalar_one(), rows - int(full))
+            return read_key_evidence(connection, *_split_schema(table), key)
+
+    def newest_values(self, table: str, columns: Sequence[str], limit: int) -> NewestValues:
+        """With the types that the database reports, so that times come as such from every driver.
+
+        Of the first rows that it gives: without an index a server at work would read the whole table.
+        """
+        schema, name = _split_schema(table)
+        with self._connected() as connection:
+            types = {
+                column["name"]: column["type"] for column in sa.inspect(connection).get_columns(name, schema=schema)
+            }
+            clauses: list[sa.ColumnClause[Any]] = [sa.column(column, types[column]) for column in columns]
+            read_from = sa.table(name, schema=schema)
+            some = sa.select(*clauses).select_from(read_from).limit(VALUES_LIMIT).subquery()
+            parts = [some.c[column] for column in columns]
+            whole = sa.and_(*(part.is_not(None) for part in parts))
+            newest = sa.select(*parts).where(whole).distinct().order_by(*(part.desc() for part in parts)).limit(limit)
+            values = [tuple(row) for row in connection.execute(newest)]
+            return NewestValues(values, VALUES_LIMIT if _has_more_rows(connection, read_from, VALUES_LIMIT) else None)
 
     def table(self, table: str) -> SqlTable:
         return SqlTable(self.url, table)
 
     def location(self) -> Location:
         return database_location(self.url)
+
+    def table_location(self, table: str) -> TableLocation:
+        """Only PostgreSQL is asked, for the schema in which it looks for a table whose name says none."""
+        url = parse_url(self.url)
+        if url.get_backend_name() != "postgresql" or "." in table:
+            return table_location(url, table)
+        with self._connected() as connection:
+            schema = sa.inspect(connection).default_schema_name
+        return table_location(url, f"{schema or 'public'}.{table}")
 
     def table_in_lineage(self, namespace: str, name: str) -> str:
         server, database = self._openlineage_address
@@ -105,7 +134,7 @@ class SqlStorage(Storage):
     def _open(self) -> sa.Connection:
         url = parse_url(self.url)
         try:
-            return sa.create_engine(url, poolclass=sa.NullPool, **_read_only_options(url)).connect()
+            return sa.create_engine(url, poolclass=sa.NullPool, **_connect_options(url)).connect()
         except (ValueError, TypeError, LookupError, AttributeError) as error:  # what drivers raise for a bad parameter
             raise MetadataUnavailable(
                 f"The driver does not understand {redacted_url(self.url)} ({type(error).__name__}). "
@@ -113,14 +142,22 @@ class SqlStorage(Storage):
             ) from None
 
 
-def _read_only_options(url: sa.URL) -> dict[str, object]:
-    """SQLite would make an empty database of a mistyped path; open what is there, read only."""
+def _connect_options(url: sa.URL) -> dict[str, Any]:
+    """SQLite would make an empty database of a mistyped path: open what is there, read only. A host that keeps silent is left."""
+    if url.get_driver_name() in _WITH_CONNECT_TIMEOUT:
+        return {"connect_args": {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_TIMEOUT_S}}
     if url.get_backend_name() != "sqlite" or not url.database:
         return {}
     import sqlite3
 
     uri = f"{Path(url.database).absolute().as_uri()}?mode=ro"
     return {"creator": lambda: sqlite3.connect(uri, uri=True, timeout=30)}
+
+
+def _has_more_rows(connection: sa.Connection, table: sa.TableClause, number: int) -> bool:
+    """Than `number`; no more than one beyond it are counted."""
+    some = sa.select(sa.literal_column("1").label("row_read")).select_from(table).limit(number + 1).subquery()
+    return connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() > number
 
 
 def _split_schema(table: str) -> tuple[str | None, str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from ipaddress import IPv6Address
 from pathlib import Path
@@ -10,6 +11,13 @@ import sqlalchemy as sa
 from sqlalchemy.exc import ArgumentError
 
 from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.metadata.table_locations import (
+    LocalTable,
+    NamedTable,
+    ServerTable,
+    TableLocation,
+    server_addresses,
+)
 from lakehub.catalog.storages import LocalPath, Location, ServerDatabase, UncertainLocation
 
 _SERVER_PARAMETERS = {
@@ -25,6 +33,8 @@ _SERVER_PARAMETERS = {
 """By the kind of a server, what its URL may say after `?`. Not what leads elsewhere (`host`, `service`, `unix_socket`) or
 reads this machine's files (`passfile`, `sslkey`, `local_infile`)."""
 _OPENLINEAGE_SCHEMES = {"postgresql": "postgres", "mariadb": "mysql"}
+_NAME_PARTS = {"postgresql": 3, "trino": 3, "snowflake": 3}
+"""In how many parts a table's whole name is written, `database.schema.table`; of the others two are."""
 _PORTS = {"postgresql": 5432, "mysql": 3306, "mariadb": 3306}
 _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 _ESCAPES = "In a name or a password write %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #."
@@ -49,6 +59,22 @@ def database_location(url: str) -> Location:
     if url.count("@") > 1:
         raise MetadataUnavailable(f"The URL has more than one @. {_ESCAPES}")
     return _server_database(parsed)
+
+
+def table_location(url: sa.URL, table: str) -> TableLocation:
+    """Of the name as far as it goes: what it leaves out is the URL's. Users, passwords and drivers make no difference."""
+    backend, names = _backend(url), table.split(".")
+    if backend == "sqlite":
+        path = os.path.realpath(url.database or "")
+        return LocalTable(frozenset({path}), table.casefold().removeprefix("main."))
+    if backend not in _SERVER_PARAMETERS or not url.host:
+        address = url.set(username=None, password=None).render_as_string(hide_password=False)
+        return NamedTable(address, table)
+    missing = _NAME_PARTS.get(backend, 2) - len(names)
+    names = [*(url.database or "").split("/")[: max(0, missing)], *names]
+    if backend != "postgresql":
+        names = [name.casefold() for name in names]
+    return ServerTable(server_addresses(url.host), str(url.port or _PORTS.get(backend) or ""), tuple(names))
 
 
 def openlineage_address(url: str) -> tuple[str, str]:

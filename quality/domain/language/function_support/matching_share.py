@@ -6,16 +6,17 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from quality.domain.language.measures import Answer
-from quality.domain.language.values import Known, Value, error, no_data
+from quality.domain.language.values import EvaluationContext, Known, Value, error, no_data
 
 
-def matching_share(answers: Sequence[Answer]) -> Value:
-    """`matching` of `keys`; of no keys there is no share."""
+def matching_share(answers: Sequence[Answer], moment: EvaluationContext) -> Value:
+    """`matching` of `keys`. Of no keys there none is missing here, if there are keys here: all match."""
     counts, rows = answers
-    if not rows:
+    if not rows and not moment.expects_rows:
         return no_data("there are no rows")
     if not isinstance(counts, Mapping):
         return error(f"the exchange answered {counts!r}")
-    if not counts["keys"]:
-        return no_data("there are no keys to compare with")
-    return Known(Fraction(counts["matching"], counts["keys"]))
+    if counts["keys"]:
+        return Known(Fraction(counts["matching"], counts["keys"]))
+    keys_here = counts.get("report", {}).get("keys_here", 0)
+    return Known(Fraction(1)) if keys_here else no_data("there are no keys to compare with")

@@ -37,7 +37,10 @@ FUNCTIONS: Registry[Function] = Registry(
     {
         "rows": f"{_HERE}.rows:ROWS_FUNCTION",
         "distinct": f"{_HERE}.distinct:DISTINCT",
+        "repeated": f"{_HERE}.repeated:REPEATED",
+        "across_partitions": f"{_HERE}.across_partitions:ACROSS_PARTITIONS",
         "nulls": f"{_HERE}.nulls:NULLS",
+        "null_keys": f"{_HERE}.null_keys:NULL_KEYS",
         "outside": f"{_HERE}.outside:OUTSIDE",
         "mismatched": f"{_HERE}.mismatched:MISMATCHED",
         "unexpected": f"{_HERE}.unexpected:UNEXPECTED",
@@ -50,6 +53,7 @@ FUNCTIONS: Registry[Function] = Registry(
         "query": f"{_HERE}.query:QUERY",
         "matching": f"{_HERE}.matching:MATCHING",
         "sampled": f"{_HERE}.sampled:SAMPLED",
+        "difference": f"{_HERE}.difference:DIFFERENCE",
         "freshness": f"{_HERE}.freshness:FRESHNESS",
         "delay": f"{_HERE}.delay:DELAY",
         "findings": f"{_HERE}.findings:FINDINGS",

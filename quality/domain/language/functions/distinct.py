@@ -26,7 +26,7 @@ class DistinctFunction:
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
         (keys,) = answers
         assert isinstance(keys, int)
-        return Known(Fraction(keys)) if keys else no_data("there are no rows")
+        return Known(Fraction(keys)) if keys or moment.expects_rows else no_data("there are no rows")
 
 
 DISTINCT = DistinctFunction()

@@ -1,8 +1,8 @@
-"""freshness(...): how long ago the first bucket that is not complete should have been.
+"""freshness(...): how long ago the bucket that is due, the first after the front of the data, ended.
 
-Three rules, and the arguments say which one is in use:
-`freshness(this, upstream)` - complete is at least 99.9% of the rows of upstream, bucket by bucket (without partitions: as a whole);
-`freshness(this.event_time)` - everything up to the latest event is there;  `freshness(this)` - everything up to the latest commit.
+Three rules, and the arguments say which one is in use. The front is the end of the latest bucket that ended and
+`freshness(this, upstream)` - has at least 99.9% of the rows of upstream (without partitions: as a whole);
+`freshness(this.event_time)` - holds events;  `freshness(this)` - holds rows (without partitions: the time of the latest commit).
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, date, datetime
 from typing import cast
 
-from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions import Grain, floor_to_bucket
 from quality.domain.language.function_support.arguments import check_argument_count, name_argument, table_argument
-from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Ask, Measure, Reach
+from quality.domain.language.measures import LAST_COMMIT, LATEST, ROWS, Answer, Ask, Measure, Reach
 from quality.domain.language.tree.nodes import Argument
 from quality.domain.language.values import EvaluationContext, Known, Value, error, no_data
 from quality.domain.timeliness.lateness import (
@@ -24,6 +24,11 @@ from quality.domain.timeliness.lateness import (
     rows_by_bucket,
 )
 from quality.domain.value_types import ValueType
+
+NO_BUCKET = "no bucket that has ended holds rows"
+NO_COMMITS = (
+    "there is no event time, and no commit is known that would say when the data is of: name a column of the event time"
+)
 
 
 class FreshnessFunction:
@@ -40,32 +45,26 @@ class FreshnessFunction:
             )
         name = name_argument(args[0], self.signature)
         if name.column:
-            return (Ask(name.table, Measure("maximum", (name.column,)), Reach.TABLE),)
-        return (Ask(name.table, LAST_COMMIT, Reach.TABLE),)
+            return (Ask(name.table, Measure(LATEST, (name.column,)), Reach.TABLE),)
+        return Ask(name, ROWS, Reach.EACH_PARTITION), Ask(name, LAST_COMMIT, Reach.TABLE)
 
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
-        if len(answers) == 1:
-            return _since_latest(answers[0], moment)
-        own_counts, upstream_counts, committed = answers
-        if moment.grain is Grain.NONE:
-            return _as_a_whole(own_counts, upstream_counts, committed, moment)
-        return _by_bucket(
-            cast("Mapping[str | None, int]", own_counts), cast("Mapping[str | None, int]", upstream_counts), moment
-        )
+        *counts, latest = answers
+        if moment.grain is not Grain.NONE and counts:
+            own, *upstream = (
+                rows_by_bucket(cast("Mapping[str | None, int]", rows), grain=moment.grain, zone=moment.zone)
+                for rows in counts
+            )
+            return _by_upstream(own, upstream[0], moment) if upstream else _by_rows(own, moment)
+        if len(counts) == 2:
+            return _as_a_whole(counts, latest, moment)
+        return _since_commit(latest, moment) if counts else _since_event(latest, moment)
 
 
-def _by_bucket(
-    own_counts: Mapping[str | None, int], upstream_counts: Mapping[str | None, int], moment: EvaluationContext
-) -> Value:
-    try:
-        rows, expected = (
-            rows_by_bucket(counts, grain=moment.grain, zone=moment.zone) for counts in (own_counts, upstream_counts)
-        )
-    except ValueError as bad_name:
-        return error(str(bad_name))
+def _by_upstream(own: Mapping[datetime, int], upstream: Mapping[datetime, int], moment: EvaluationContext) -> Value:
     c = complete_until(
-        rows,
-        expected,
+        own,
+        upstream,
         grain=moment.grain,
         zone=moment.zone,
         since=moment.monitored_since,
@@ -75,26 +74,38 @@ def _by_bucket(
     return no_data("upstream has no rows") if c is None else _known_lateness(c, moment)
 
 
-def _as_a_whole(own_counts: Answer, upstream_counts: Answer, committed: Answer, moment: EvaluationContext) -> Value:
+def _by_rows(own: Mapping[datetime, int], moment: EvaluationContext) -> Value:
+    now = floor_to_bucket(moment.now, moment.grain, moment.zone)
+    ended = [start for start, rows in own.items() if rows and start < now]
+    return _since(max(ended), moment) if ended else no_data(NO_BUCKET)
+
+
+def _as_a_whole(counts: Sequence[Answer], committed: Answer, moment: EvaluationContext) -> Value:
     """One piece is complete now, or was last when it was committed last."""
-    rows, expected = (
-        sum(cast("Mapping[str | None, int]", counts).values()) for counts in (own_counts, upstream_counts)
-    )
+    rows, expected = (sum(cast("Mapping[str | None, int]", side).values()) for side in counts)
     if not expected:
         return no_data("upstream has no rows")
     if rows >= COMPLETE_SHARE * expected:
         return _known_lateness(moment.now, moment)
-    return _since_latest(committed, moment)
+    return _since_commit(committed, moment)
 
 
-def _since_latest(latest: Answer, moment: EvaluationContext) -> Value:
+def _since_commit(committed: Answer, moment: EvaluationContext) -> Value:
+    instant = instant_of(committed, moment)
+    return no_data(NO_COMMITS) if instant is None else _since(instant, moment)
+
+
+def _since_event(latest: Answer, moment: EvaluationContext) -> Value:
+    """`latest` is the latest event of what ended."""
     if latest is None:
-        return no_data("there are no rows")
-    instant = _instant(latest)
-    if instant is None:
-        return error(f"{latest!r} is not a time")
+        return no_data("there is no event yet" if moment.grain is Grain.NONE else NO_BUCKET)
+    instant = instant_of(latest, moment)
+    return error(f"{latest!r} is not a time") if instant is None else _since(instant, moment)
+
+
+def _since(latest: datetime, moment: EvaluationContext) -> Value:
     c = complete_until_latest(
-        instant, grain=moment.grain, zone=moment.zone, now=moment.now, produced=moment.production_calendar
+        latest, grain=moment.grain, zone=moment.zone, now=moment.now, produced=moment.production_calendar
     )
     return _known_lateness(c, moment)
 
@@ -104,18 +115,29 @@ def _known_lateness(c: datetime, moment: EvaluationContext) -> Value:
     return Known(late, complete_until=c)
 
 
-def _instant(value: Answer) -> datetime | None:
-    """A time without a zone is UTC, as the lake writes it; SQLite hands times over as text."""
+def instant_of(value: Answer, moment: EvaluationContext) -> datetime | None:
+    """A time without a zone is of the dataset's clocks, unless the dataset says of which; a day begins where the dataset is.
+    SQLite hands both over as text."""
     if isinstance(value, str):
         try:
-            value = datetime.fromisoformat(value)
+            value = date.fromisoformat(value) if len(value) == len("2026-11-16") else datetime.fromisoformat(value)
         except ValueError:
             return None
-    if isinstance(value, date) and not isinstance(value, datetime):
-        value = datetime(value.year, value.month, value.day, tzinfo=UTC)
-    if not isinstance(value, datetime):
-        return None
-    return value if value.tzinfo else value.replace(tzinfo=UTC)
+    if isinstance(value, datetime):
+        return value if value.tzinfo else _instant_of_wall_time(value, moment)
+    return (
+        datetime(value.year, value.month, value.day, tzinfo=moment.zone).astimezone(UTC)
+        if isinstance(value, date)
+        else None
+    )
+
+
+def _instant_of_wall_time(wall: datetime, moment: EvaluationContext) -> datetime:
+    """Of a time that the clock shows twice the second, once it has been."""
+    first, second = (
+        wall.replace(tzinfo=moment.event_zone or moment.zone, fold=fold).astimezone(UTC) for fold in (0, 1)
+    )
+    return second if first < second < floor_to_bucket(moment.now, moment.grain, moment.zone) else first
 
 
 FRESHNESS = FreshnessFunction()

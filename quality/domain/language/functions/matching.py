@@ -39,7 +39,7 @@ class MatchingFunction:
         return Ask(table, Measure("matching", key, other, key, (share,))), Ask(table, ROWS)
 
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
-        return matching_share(answers)
+        return matching_share(answers, moment)
 
 
 def _share(arg: Argument, signature: str) -> Scalar:

@@ -38,7 +38,7 @@ class QueryFunction:
 
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
         number, rows = answers
-        if not rows:
+        if not rows and not moment.expects_rows:
             return no_data("there are no rows")
         if number is None:
             return no_data("the query answers nothing")

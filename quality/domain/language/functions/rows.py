@@ -1,4 +1,4 @@
-"""rows(table): how many rows there are. None at all is NO_DATA: an empty partition never passes a test."""
+"""rows(table): how many rows there are. Where rows are expected and there are none, that is 0; else it is NO_DATA."""
 
 from __future__ import annotations
 
@@ -24,7 +24,11 @@ class RowsFunction:
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
         (rows,) = answers
         assert isinstance(rows, int)
-        return Known(Fraction(rows)) if rows else no_data("there are no rows")
+        return (
+            Known(Fraction(rows))
+            if rows or moment.expects_rows
+            else no_data(f"there are no rows, and {moment.why_no_rows}")
+        )
 
 
 ROWS_FUNCTION = RowsFunction()

@@ -39,7 +39,7 @@ class SampledFunction:
         return Ask(table, Measure("sampled", key, upstream, key, (rows,))), Ask(table, ROWS)
 
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
-        return matching_share(answers)
+        return matching_share(answers, moment)
 
 
 def _sample_size(arg: Argument, signature: str) -> int:

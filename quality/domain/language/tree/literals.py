@@ -57,6 +57,17 @@ def unquote_text(quoted: str) -> str:
     return quoted[1:-1].replace("''", "'")
 
 
+def unquote_name(written: str) -> str:
+    """A name without its quotes, of which those within are written twice; what has none is the name itself."""
+    return written[1:-1].replace('""', '"') if written.startswith('"') else written
+
+
+def quote_name(name: str) -> str:
+    """In double quotes; one within is doubled, as in SQL: columns of other people may be called anything."""
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
 def quote_text(value: str) -> str:
     """In single quotes; one within is doubled, as in SQL."""
     doubled = value.replace("'", "''")

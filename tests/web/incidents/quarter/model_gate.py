@@ -49,9 +49,7 @@ def answer(
     blockers = [cause for cause in causes if cause.verdict in BLOCKING and not cause.excused]
     worst = min((cause.verdict for cause in causes), key=WORST_FIRST.index)
     named = [cause.case for cause in causes if cause.case is not None]
-    changes = [
-        at for cause in blockers for at in (cause.change, cause.eta if cause.eta and cause.eta > now else None) if at
-    ]
+    changes = [at for cause in blockers for at in (cause.change, cause.eta) if at and at > now]
     retry = min(changes, default=now + NOTHING_KNOWN) if blockers else None
     return ExpectedAnswer(now, plan.name, worst, not blockers, named, retry)
 

@@ -129,7 +129,7 @@ class ModelIncidents:
         if near:
             case = near[0]
         elif back:
-            case = back[-1]
+            case = max(reversed(back), key=lambda case: case.resolved_at or now)  # of those of one minute the youngest
             self.batch[case].occasion = self.batch[case].occasion or "reopened"
             case.state, case.resolved_at, case.how = "open", None, ""
         else:
@@ -299,14 +299,14 @@ class ModelIncidents:
             letter.fate, letter.sent_at = "sent", now
 
     def is_suppressed(self, case: ModelIncident, active: list[ModelSpan], now: datetime) -> bool:
-        """The freshness of an involved copy fails, and what is stale meets what the incident affects."""
+        """The freshness of an involved copy fails, and all that the incident affects lies in what is stale."""
         if case.name.category == "freshness":
             return False
         return any(
             late.failing()
             and late.verdict(now) in ("fail", "warn")
             and self.involves(case, active, late)
-            and any(meet((late.boundary or BEGINNING, FOREVER), span.data) for span in active)
+            and all((late.boundary or BEGINNING) <= span.data[0] for span in active)
             for late in self.units.values()
             if late.test.key == "freshness"
         )

@@ -36,7 +36,7 @@ def score(
             true, false, missed = tally(mine, [case for case in cases if case.name.dataset == plan.name], story, plan)
             tp, fp, fn = tp + len(true & window), fp + len(false & window), fn + len(missed & window)
             wrong |= true | missed
-        monitored = span(max(start, plan.monitored_from), end)
+        monitored = span(max(start, plan.monitored_from), end) - span(plan.begins, plan.begins + plan.grace)
         shares.append((plan.name, len(wrong & monitored) / len(monitored) if monitored else None))
         wrong_in_all, monitored_in_all = wrong_in_all + len(wrong & monitored), monitored_in_all + len(monitored)
     share = wrong_in_all / monitored_in_all if monitored_in_all else None

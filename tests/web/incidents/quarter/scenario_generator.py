@@ -139,7 +139,10 @@ class Author:
             self.trouble(test, made.center, made.start - HOUR, made.end + 4 * self.sustain, "FAIL", made.data)
 
     def stale(self, at: datetime) -> None:
-        """The data comes late, in two pieces at times; what is missing shows in other tests too, for as long or longer."""
+        """The data comes late, in two pieces at times; what is missing shows in other tests too, for as long or longer.
+
+        Every other time a day before the front is wrong too, which being late does not explain.
+        """
         center = self.dice.choice(self.plan.centers)
         hole = self.older(at, 1)
         ends = at + self.minutes(3 * self.sustain, 6 * self.sustain)
@@ -148,11 +151,14 @@ class Author:
         late.append(Late(at, middle, self.plan.before(hole[0])))
         late.append(Late(middle, ends, hole[0]))
         self.act(at + MINUTE, "run_now", test=FRESHNESS.key, center=center)
-        self.commit(at, center, [hole])
+        earlier = self.plan.before(hole[0])
+        holes = [hole] if len(late) % 4 else [hole, (self.plan.before(earlier), earlier)]
+        self.commit(at, center, holes)
         for test in self.plan.tests:
             if test is not FRESHNESS and center in self.plan.centers_of(test) and self.dice.random() < 0.8:
                 until = ends + self.dice.choice([-1, 0, 1, 3]) * self.minutes(MINUTE, self.sustain)
-                self.trouble(test, center, at, until, "FAIL", hole)
+                for affected in holes:
+                    self.trouble(test, center, at, until, "FAIL", affected)
 
     def touched(self, at: datetime) -> None:
         """Late data: a commit into old partitions, which fail then, or pass, or cannot be tested for long."""

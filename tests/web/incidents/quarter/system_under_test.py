@@ -31,7 +31,9 @@ from lakehub.kernel import error_isolation
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.partitions import Grain, partitions_within
 from quality.domain.evaluation.evaluate import Evaluation
+from quality.domain.generation.definitions import runs_in
 from quality.domain.language import flattened, parse
 from quality.execution import ingestion_findings, store, worker
 from quality.execution.evaluate import Execution
@@ -146,11 +148,16 @@ class SystemUnderTest:
         return min(max(whole_minute(at), soon) for at in (self.story.next_turn(self.now), *due) if at is not None)
 
     def begin(self, plan: DatasetPlan, now: datetime) -> None:
-        DatasetCopy.objects.filter(dataset__name=plan.name).update(monitored_from=plan.monitored_from)
+        """Every partition from where it is monitored holds rows."""
+        copies = DatasetCopy.objects.filter(dataset__name=plan.name)
+        copies.update(monitored_from=plan.monitored_from)
         for test in (
             QualityTest.objects.filter(dataset__name=plan.name).select_related("version", "dataset").order_by("pk")
         ):
-            units.plan_units(test, now=now)
+            for copy in copies.select_related("dataset__feed__connection", "data_center"):
+                assert test.version is not None
+                if runs_in(parse(test.version.flattened), copy.data_center.name):
+                    units.plan_units_on_copy(test, copy, now=now, history=_partitions_until(copy, now))
 
     # What a scan finds
 
@@ -353,3 +360,10 @@ def add_test(dataset: Any, plan: DatasetPlan, test: TestPlan) -> None:
 
 def key_of(unit: Unit) -> Key:
     return Key(unit.test.dataset.name, unit.test.key, unit.copy.data_center.name, unit.start, unit.end)
+
+
+def _partitions_until(copy: DatasetCopy, now: datetime) -> list[Interval]:
+    dataset = copy.dataset
+    if dataset.partition_grain is Grain.NONE or copy.monitored_from is None or copy.monitored_from >= now:
+        return []
+    return list(partitions_within(Interval(copy.monitored_from, now), dataset.partition_grain, dataset.zone))

@@ -1,0 +1,81 @@
+"""How far a run is, in words and as a share, by what its job told last."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from frontend.ui import words
+from ingestion.domain.remaining import time_left
+from ingestion.models import JobRun, JobState
+
+STALE_AFTER = timedelta(seconds=30)
+"""Jobs tell every two seconds: after so long the page says how old the number is."""
+_WORDS = {
+    "start": "Starting",
+    "fence": "Waiting for the table’s lock",
+    "read": "Reading",
+    "errors": "Setting aside rows that do not fit",
+    "tag": "Finding where rows are stored",
+    "judge": "Checking rows",
+    "write": "Writing",
+    "report": "Recording the commit",
+    "drop": "Removing the copy",
+}
+
+
+@dataclass(frozen=True)
+class RunProgress:
+    sentence: str
+    share: float | None
+    """Of the phase; None where it is not known."""
+
+
+def run_progress(run: JobRun, *, now: datetime) -> RunProgress:
+    """`Reading 1,200,000 of 3,000,000 rows, about 2 min left to read.` for a run that runs; else what it waits for."""
+    if run.state == JobState.WAITING:
+        return RunProgress("Waiting for an input that the gate blocks.", None)
+    if run.state == JobState.QUEUED:
+        return RunProgress("Queued: it starts as soon as a worker is free.", None)
+    progress: dict[str, object] = run.progress
+    if not progress or run.progress_at is None:
+        return RunProgress("Starting: Spark takes some seconds.", None)
+    done, total = _amounts(progress)
+    elapsed = timedelta(seconds=run.progress.get("phase_s", 0))
+    left = time_left(elapsed, done, total)
+    sentence = (
+        f"{_WORDS.get(str(progress.get('phase')), 'Working')}{_amount_text(progress)}{_left_text(progress, left)}."
+    )
+    if now - run.progress_at > STALE_AFTER:
+        sentence += f" Last update {words.relative(run.progress_at, now=now)}."
+    return RunProgress(sentence, min(1.0, done / total) if total else None)
+
+
+def _amounts(progress: dict[str, object]) -> tuple[int, int | None]:
+    """What is done of what there is in this phase: rows while it reads, then Spark's tasks."""
+    if progress.get("phase") == "read":
+        return _number(progress, "rows_read"), _number(progress, "rows_total") or None
+    return _number(progress, "tasks_done"), _number(progress, "tasks_total") or None
+
+
+def _amount_text(progress: dict[str, object]) -> str:
+    rows, total = _number(progress, "rows_read"), _number(progress, "rows_total")
+    if progress.get("phase") == "read":
+        if total >= rows and total:
+            return f" {rows:,} of {total:,} rows"
+        return f", {rows:,} rows so far"
+    parts = f", {_number(progress, 'tasks_done'):,} of {_number(progress, 'tasks_total'):,} parts"
+    counted = f" {words.count(rows, 'row')}" if progress.get("phase") == "write" and rows else ""
+    return counted + (parts if _number(progress, "tasks_total") else "")
+
+
+def _left_text(progress: dict[str, object], left: timedelta | None) -> str:
+    if left is None:
+        return ""
+    verb = "read" if progress.get("phase") == "read" else "do this step"
+    return f", about {words.duration(left)} left to {verb}"
+
+
+def _number(progress: dict[str, object], name: str) -> int:
+    value = progress.get(name)
+    return value if isinstance(value, int) and value > 0 else 0

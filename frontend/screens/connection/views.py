@@ -1,0 +1,84 @@
+"""A connection and who reads by it; another URL is tried, and what comes of it shown, before it is saved."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.core import signing
+from django.http import Http404, HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from frontend.ui.form_actions import actor_of
+from lakehub import wiring
+from lakehub.accounts.permissions import can, require
+from lakehub.catalog.datasets.connection_change import (
+    change_connection,
+    check_connection_change,
+    find_connection,
+    readers_of_connection,
+)
+from lakehub.catalog.encrypted_fields import decrypt_text, encrypt_text
+from lakehub.catalog.models import Connection
+from lakehub.catalog.ports import Consequence
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+
+MAX_URL = 1000
+
+
+def edit_connection(request: HttpRequest, name: str) -> HttpResponse:
+    try:
+        connection = find_connection(name)
+    except NotFound as missing:
+        raise Http404(str(missing)) from missing
+    if request.method != "POST":
+        return _page(request, connection)
+    require(actor_of(request), "connect", connection.team)
+    actor, now = actor_of(request).get_username(), wiring.clock.now()
+    try:
+        if "sealed" not in request.POST:
+            url = request.POST.get("url", "").strip()[:MAX_URL]
+            lines = check_connection_change(connection, url, actor=actor, now=now).consequences
+            return _page(request, connection, lines=lines, url=url)
+        url = _opened(request.POST["sealed"], connection)
+        change_connection(connection, url, actor=actor, now=now)
+    except Refused as refused:
+        return _page(request, connection, error=refused.fields.get("url", str(refused)))
+    except Conflict as conflict:
+        messages.warning(request, str(conflict))
+    else:
+        messages.info(request, f"Connection {name} has its new URL.")
+    return redirect("connection-edit", name)
+
+
+def _page(
+    request: HttpRequest,
+    connection: Connection,
+    *,
+    lines: list[Consequence] | None = None,
+    url: str = "",
+    error: str = "",
+) -> HttpResponse:
+    context = {
+        "connection": connection,
+        "readers": readers_of_connection(connection),
+        "may_change": can(actor_of(request), "connect", connection.team),
+        "lines": lines,
+        "sealed": _sealed(url, connection) if lines is not None else "",
+        "error": error,
+    }
+    return render(request, "screens/connection/templates/page.html", context, status=422 if error else 200)
+
+
+def _sealed(url: str, connection: Connection) -> str:
+    """The URL that was checked, which the page carries to its confirmation and nobody can read there."""
+    return signing.dumps([connection.pk, encrypt_text(url)], salt="connection-url")
+
+
+def _opened(sealed: str, connection: Connection) -> str:
+    """Raises Refused where it is not this connection's, or is an hour old."""
+    try:
+        pk, encrypted = signing.loads(sealed, salt="connection-url", max_age=3600)
+    except (signing.BadSignature, ValueError):
+        pk, encrypted = None, ""
+    if pk != connection.pk:
+        raise Refused.for_fields({"url": "What was checked is too old: write the URL once more."})
+    return decrypt_text(encrypted)
