@@ -153,17 +153,17 @@ def test_everything_works_without_script(tab: Callable[..., Page], whole_fleet: 
     page = tab("/datasets", java_script_enabled=False)
     page.get_by_label("Unknown").check()
     page.get_by_role("button", name="Apply").click()
-    assert page.locator(".table .name").all_inner_texts() == ["planes", "route_stats"]
+    expect(page.locator(".table .name")).to_have_text(["planes", "route_stats"])
     number = Incident.objects.get(category=Category.CONSISTENCY).pk
     page.goto(f"/incidents/{number}")
     page.get_by_text("Table", exact=True).click()
-    assert page.get_by_role("region", name="Rows of dc1 as a table").is_visible()
+    expect(page.get_by_role("region", name="Rows of dc1 as a table")).to_be_visible()
     page.get_by_text("Resolve…").click()
     page.get_by_label("Reason").fill("A test lake")
     page.get_by_role("button", name="Resolve by force").click()
-    assert "is resolved by force" in page.get_by_role("status").inner_text()
+    expect(page.get_by_role("status")).to_contain_text("is resolved by force")
     page.get_by_role("button", name="Theme").click()
-    assert page.locator("html").get_attribute("data-theme") == "light"
+    expect(page.locator("html")).to_have_attribute("data-theme", "light")
 
 
 def test_a_phone_has_what_matters_under_the_thumb(tab: Callable[..., Page], whole_fleet: None) -> None:
@@ -173,4 +173,4 @@ def test_a_phone_has_what_matters_under_the_thumb(tab: Callable[..., Page], whol
         assert box is not None
         assert box["height"] >= 44
         assert box["y"] > 700
-    assert page.locator("thead").first.is_hidden()  # tables are cards
+    expect(page.locator("thead").first).to_be_hidden()  # tables are cards
