@@ -14,8 +14,17 @@ from typing import Any, NamedTuple
 
 from django.db.models import FilteredRelation, Q, QuerySet
 
-from incidents.domain.gate import decide
-from incidents.domain.gate.decide import CopyState, GatingTest, ReportFacts, UnitState
+from incidents.domain.gate.causes import CHANGED
+from incidents.domain.gate.copy_state import (
+    CopyState,
+    FindingTest,
+    FreshnessTest,
+    GatingTest,
+    PartitionTest,
+    ReportFacts,
+    UnitState,
+    WholeTest,
+)
 from incidents.gate.copies import RequestedRange, partitions_seen_at
 from incidents.models import IncidentState, UserReport
 from lakehub.catalog.models import DatasetCopy
@@ -217,7 +226,7 @@ def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> 
     state = UnitState(
         _cached_interval(start, end),
         judged.verdict,
-        decide.CHANGED if touched_at is not None and judged.reason is VerdictReason.PASSING else judged.reason.value,
+        CHANGED if touched_at is not None and judged.reason is VerdictReason.PASSING else judged.reason.value,
         streak,
         next_run_at,
         incident,
@@ -293,18 +302,16 @@ def _gating_test(test: _GatingTestRow, copy: DatasetCopy, units: Sequence[_Judge
     whole = next((unit for unit in units if unit.state.data == EVERYTHING), None)
     if test.category == Category.FRESHNESS:
         unit, complete_to = (whole.state, whole.complete_to) if whole else (None, None)
-        return decide.FreshnessTest(test.title, test.due_after, unit, complete_to)
+        return FreshnessTest(test.title, test.due_after, unit, complete_to)
     states = tuple(unit.state for unit in units)
     if not test.planned:
-        return decide.FindingTest(test.title, test.category, states)
+        return FindingTest(test.title, test.category, states)
     grain = copy.dataset.partition_grain
     if test.cadence is not None or whole or grain is Grain.NONE:
-        return decide.WholeTest(
-            test.title, test.category, whole.state if whole else None, is_added=test.added_at is not None
-        )
+        return WholeTest(test.title, test.category, whole.state if whole else None, is_added=test.added_at is not None)
     monitored = copy.monitored_from or BEGINNING
     since = first_tested_for(test.flattened, monitored, grain, copy.dataset.partition_tz)
-    return decide.PartitionTest(
+    return PartitionTest(
         test.title,
         test.category,
         test.due_after,

@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 
 from frontend.ui import svg, words
 from frontend.ui.states import STATES
-from incidents.domain.gate.decide import Cause
+from incidents.domain.gate.causes import Cause
 from incidents.domain.gate.sql_reads import TableReads
 from incidents.gate import overrides
 from incidents.gate import rate_limit as gate_rate

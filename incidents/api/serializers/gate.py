@@ -10,7 +10,8 @@ from typing import Any
 from rest_framework import serializers
 
 from incidents.api.serializers.ranges import RangeSerializer
-from incidents.domain.gate.decide import Cause, Override
+from incidents.domain.gate.causes import Cause
+from incidents.domain.gate.decide import Override
 from incidents.domain.gate.sql_reads import DIALECTS, MAX_SQL_LENGTH, TableReads
 from incidents.gate.answer import GateReply
 from lakehub.kernel.interval import Interval

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from incidents.domain.gate import decide
+from incidents.domain.gate import causes
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.verdicts.unit_verdict import VerdictReason
@@ -12,15 +12,15 @@ from quality.domain.verdicts.unit_verdict import VerdictReason
 KNOWN_REASONS = sorted(
     {reason.value for reason in VerdictReason}
     | {
-        decide.UNMONITORED,
-        decide.NOT_DUE,
-        decide.NEVER_TESTED,
-        decide.NO_TESTS,
-        decide.NOT_EXPECTED,
-        decide.IN_GRACE,
-        decide.CHANGED,
-        decide.REPORTED,
-        decide.REPORT_WAITS,
+        causes.UNMONITORED,
+        causes.NOT_DUE,
+        causes.NEVER_TESTED,
+        causes.NO_TESTS,
+        causes.NOT_EXPECTED,
+        causes.IN_GRACE,
+        causes.CHANGED,
+        causes.REPORTED,
+        causes.REPORT_WAITS,
     }
 )
 """The words after the colon in `unknown:not_due`."""

@@ -13,7 +13,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from incidents.domain.alerting import suppression
-from incidents.domain.gate import decide
+from incidents.domain.gate import causes, decide
 from incidents.gate import load_state
 from incidents.lifecycle import correlate
 from ingestion.lake import misplaced_rows
@@ -194,7 +194,7 @@ def _(patch: pytest.MonkeyPatch) -> None:
 
 @rule("the gate does not ask for freshness")
 def _(patch: pytest.MonkeyPatch) -> None:
-    patch.setattr(decide, "_freshness_causes", lambda *_: iter(()))
+    patch.setattr(causes, "_freshness_causes", lambda *_: iter(()))
 
 
 @rule("the gate looks for partitions of a month at most")

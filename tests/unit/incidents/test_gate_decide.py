@@ -10,20 +10,17 @@ from zoneinfo import ZoneInfo
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.gate.decide import (
-    DEFAULT_RETRY_AFTER,
+from incidents.domain.gate.copy_state import (
     CopyState,
     FindingTest,
     FreshnessTest,
-    GateDecision,
     GatingTest,
     PartitionTest,
-    Policy,
     ReportFacts,
     UnitState,
     WholeTest,
-    evaluate,
 )
+from incidents.domain.gate.decide import DEFAULT_RETRY_AFTER, GateDecision, Policy, evaluate
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval
 from lakehub.kernel.outcome import Verdict, worst_verdict
 from lakehub.kernel.partitions import Grain, partitions_within

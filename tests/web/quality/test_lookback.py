@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from incidents.domain.gate.decide import PartitionTest
+from incidents.domain.gate.copy_state import PartitionTest
 from incidents.gate import load_state
 from incidents.gate.answer import KnownCopy, RequestedRange
 from ingestion.models import TouchedPartition

@@ -1,0 +1,93 @@
+"""What is made from what: between datasets, and between tables whether they are onboarded or not."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+from django.db import models
+from django.db.models import Q
+
+from lakehub.catalog.models.dataset import Dataset
+from lakehub.catalog.models.places import Connection
+
+
+class LineageEdge(models.Model):
+    """`downstream` is made from `upstream`; one to one where every row upstream gives one row downstream."""
+
+    upstream = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="downstream_edges")
+    downstream = models.ForeignKey(Dataset, on_delete=models.CASCADE, related_name="upstream_edges")
+    one_to_one = models.BooleanField(default=False)
+    source = models.CharField(max_length=30, blank=True)
+    """The source of lineage that told of it, which also takes it away. Empty: a person said so."""
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["upstream", "downstream"], name="one_edge_a_pair"),
+            models.CheckConstraint(condition=~Q(upstream=models.F("downstream")), name="no_edge_to_itself"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upstream} → {self.downstream}"
+
+    @classmethod
+    def compared(cls) -> models.QuerySet[LineageEdge]:
+        """Of each dataset the edge to the upstream that its rows are compared with: of several that are one to one the oldest
+        whose upstream is not off-boarded."""
+        live = cls.objects.filter(one_to_one=True, upstream__offboarded_at=None)
+        older = live.filter(downstream=models.OuterRef("downstream"), pk__lt=models.OuterRef("pk"))
+        return live.filter(~models.Exists(older))
+
+
+class LineageTable(models.Model):
+    """A table that lineage tells of, onboarded or not: `name` as the connection calls it. No connection: nobody can read it."""
+
+    namespace = models.CharField(max_length=200)
+    name = models.CharField(max_length=500)
+    connection = models.ForeignKey(Connection, on_delete=models.SET_NULL, null=True, related_name="lineage_tables")
+    object = models.CharField(max_length=500, blank=True)
+    """What the connection calls it."""
+    dataset = models.ForeignKey(Dataset, on_delete=models.SET_NULL, null=True, related_name="lineage_tables")
+    dropped = models.BooleanField(default=False)
+    """Lineage's newest word of it is that it was dropped."""
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["namespace", "name"], name="one_lineage_table_a_name")]
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}"
+
+
+class LineageLink(models.Model):
+    """The newest lineage: `downstream` is made from `upstream`, whether they are onboarded or not."""
+
+    upstream = models.ForeignKey(LineageTable, on_delete=models.CASCADE, related_name="downstream_links")
+    downstream = models.ForeignKey(LineageTable, on_delete=models.CASCADE, related_name="upstream_links")
+    one_to_one = models.BooleanField(default=False)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["upstream", "downstream"], name="one_lineage_link_a_pair")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.upstream} → {self.downstream}"
+
+
+class LineageDay(models.Model):
+    """The daily look at lineage and metadata: one row a day, claimed with a lease, ended with what it changed."""
+
+    day = models.DateField(unique=True)
+    source = models.CharField(max_length=30, blank=True)
+    attempt = models.PositiveSmallIntegerField(default=0)
+    due_at = models.DateTimeField()
+    leased_until = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    report = models.JSONField(default=dict, blank=True)
+    """By kind of change (added, pruned, changed, missing, offboarded, refused, unreadable), what it was."""
+    error = models.TextField(blank=True)
+
+    class Meta:
+        ordering: ClassVar = ["-day"]
+
+    def __str__(self) -> str:
+        return f"lineage of {self.day}"
