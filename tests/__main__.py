@@ -1,4 +1,4 @@
-"""`python -m tests [suite ...]`: the suites, each in a process of its own, in lanes that run side by side.
+"""`python -m tests [suite ...]`: the suites, each in a process of its own, in two lanes side by side.
 
 Prints how long each took and, last, one line that says how many passed and failed in all.
 """
@@ -18,16 +18,18 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 SUITES = ("unit", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
-SIDE_BY_SIDE = {"web": 2}
+PROCESSES = {"web": 2}
 """How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine; of the
 pure suite a second process would only import everything once more."""
-ALONE = ("unit",)
-"""Promised to take seconds: nothing runs beside it."""
 WITHOUT = {"unit": ("django", "schemathesis")}
 """Plug-ins that a suite can do without: the pure one has no Django to set up, and takes a third less time for it."""
-LANES = (("contracts", "golden", "docs", "architecture", "services"), ("web", "e2e"), ("spark",))
-"""Suites of a lane run one after the other. Most wait for files, servers or a JVM half of the time, so lanes run at once; the
-first is shown as it goes, the others when a suite is over."""
+STAGES = (
+    (("unit",),),
+    (("contracts", "golden", "docs", "architecture", "services"), ("spark", "e2e")),
+    (("web",),),
+)
+"""One stage after the other, of lanes side by side, of suites one after the other. Two processes at a time are what a small machine
+has cores for: with more, each takes the longer. The first lane is shown as it goes, another's suites when they are over."""
 FOLDER = Path(__file__).parent
 NOTHING_COLLECTED = 5
 
@@ -81,12 +83,15 @@ def _starts(script: Path) -> bool:
 
 
 def run_all(suites: Sequence[str]) -> list[Run]:
-    runs = [run(suite) for suite in suites if suite in ALONE]
-    lanes = [lane for lane in ([suite for suite in lane if suite in suites] for lane in LANES) if lane]
-    with ThreadPoolExecutor(max_workers=len(LANES)) as side_by_side:
-        going = [side_by_side.submit(run_lane, lane, shown=lane is lanes[0]) for lane in lanes]
-        runs += [each for lane in going for each in lane.result()]
+    runs = [each for stage in STAGES for each in run_stage(stage, suites)]
     return sorted(runs, key=lambda each: SUITES.index(each.suite))
+
+
+def run_stage(stage: Sequence[Sequence[str]], suites: Sequence[str]) -> list[Run]:
+    lanes = [lane for lane in ([suite for suite in lane if suite in suites] for lane in stage) if lane]
+    with ThreadPoolExecutor(max_workers=len(stage)) as side_by_side:
+        going = [side_by_side.submit(run_lane, lane, shown=lane is lanes[0]) for lane in lanes]
+        return [each for lane in going for each in lane.result()]
 
 
 def run_lane(suites: Sequence[str], *, shown: bool) -> list[Run]:
@@ -100,8 +105,8 @@ def run(suite: str, *, shown: bool = True) -> Run:
         report = Path(scratch) / "report.xml"
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
-        if suite in SIDE_BY_SIDE:
-            command += ["-n", str(SIDE_BY_SIDE[suite])]
+        if suite in PROCESSES:
+            command += ["-n", str(PROCESSES[suite])]
         command += [f"-pno:{plugin}" for plugin in WITHOUT.get(suite, ())]
         output = None if shown else subprocess.PIPE
         errors = None if shown else subprocess.STDOUT

@@ -5,11 +5,13 @@ from __future__ import annotations
 import random
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
+from functools import cache
 from hashlib import md5
 from itertools import pairwise
 
 import numpy as np
 import pytest
+from hypothesis import settings
 
 from quality.domain.difference.agreement import CannotCompare, ColumnForm, agree
 from quality.domain.difference.kept_sums import KeptSums, WithinCells
@@ -20,8 +22,11 @@ from quality.domain.difference.sums import CellSums, Claim, Hashes, Kind, claims
 DECIDING = (Kind.MISSING, Kind.CHANGED, Kind.DOUBLED)
 Record = tuple[str | None, str | None]
 """A key and a value."""
+SEEDS = settings().max_examples
+"""As many as any property has examples: few at every change, many in CI."""
 
 
+@cache
 def hashed(text: str) -> int:
     return int.from_bytes(md5(text.encode(), usedforsecurity=False).digest()[:8])
 
@@ -106,7 +111,7 @@ def random_pair(seed: int) -> tuple[list[Record], list[Record]]:
     return here, there
 
 
-@pytest.mark.parametrize("seed", range(150))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_it_names_exactly_the_records_that_differ(seed: int) -> None:
     here, there = random_pair(seed)
     reconciled = compared(here, there, depth=random.Random(seed).choice([6, 8, 12]))
@@ -198,17 +203,17 @@ def damaged(
     return mine + only_here, rest + only_there
 
 
-AS_EXAMPLES = {"no examples": 0, "examples of few cells": 1_500}
+AS_EXAMPLES = {"no examples": 0, "examples of few cells": 1_000}
 
 
 @pytest.mark.parametrize("rows_of_cells", AS_EXAMPLES.values(), ids=AS_EXAMPLES)
-@pytest.mark.parametrize("lost_there", [0, 3, 6_000])
-@pytest.mark.parametrize("lost_here", [0, 3, 6_000])
-@pytest.mark.parametrize("changed", [0, 5_000])
+@pytest.mark.parametrize("lost_there", [0, 3, 1_500])
+@pytest.mark.parametrize("lost_here", [0, 3, 1_500])
+@pytest.mark.parametrize("changed", [0, 1_250])
 def test_of_too_many_differences_no_side_is_green_by_chance_and_none_answers_for_the_other(
     lost_here: int, lost_there: int, changed: int, rows_of_cells: int
 ) -> None:
-    here, there = damaged(records(20_000), lost_here, lost_there, changed)
+    here, there = damaged(records(5_000), lost_here, lost_there, changed)
     reconciled = compared(here, there, depth=8, bounds=Bounds(open_cells=100, rows_of_cells=rows_of_cells))
     if reconciled.estimate is None:
         assert lost_here + lost_there + changed < 100
@@ -218,7 +223,7 @@ def test_of_too_many_differences_no_side_is_green_by_chance_and_none_answers_for
     assert against is None or against > 0
     assert truth or against is None
     assert rows_of_cells == 0 or reconciled.estimate == pytest.approx(truth + lost_there, rel=0.25)
-    assert truth < 4_000 or rows_of_cells == 0 or against == pytest.approx(truth, rel=0.35)
+    assert truth < 1_000 or rows_of_cells == 0 or against == pytest.approx(truth, rel=0.35)
     if not lost_there and not changed:
         assert (reconciled.fewer_here, reconciled.even_cells, against) == (lost_here, 0, max(lost_here, against or 0))
 
@@ -289,7 +294,7 @@ def cell(*pairs: tuple[int, int]) -> Hashes:
     return CellSums.of_rows(keys, rows, 0).sums
 
 
-@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("seed", range(SEEDS))
 def test_the_difference_of_a_cell_is_the_record_that_makes_it(seed: int) -> None:
     chance = random.Random(seed)
     key, row, other = (chance.randrange(2**64) for _ in range(3))
