@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from fractions import Fraction
 from typing import TypeAlias
 from zoneinfo import ZoneInfo
 
@@ -79,6 +80,12 @@ class EvaluationContext:
         if self.production_calendar is not None and not self.production_calendar.expects(self.partition):
             return "the calendar expects none"
         return "" if self.now >= self.partition.end + self.due_after else "none are due yet"
+
+    def count(self, counted: int, *, rows: int) -> Value:
+        """`counted` of so many rows. Of none where some are expected it is known too: 0."""
+        if rows or self.expects_rows:
+            return Known(Fraction(counted))
+        return no_data(f"there are no rows, and {self.why_no_rows}")
 
     def shifted(self, shift: timedelta) -> EvaluationContext:
         """As seen from the partition moved by `shift`. Before all times nothing is expected."""

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from quality.domain.language.function_support.arguments import check_argument_count, column_names, table_argument
 from quality.domain.language.measures import Answer, Ask, Measure
 from quality.domain.language.tree.nodes import Argument
-from quality.domain.language.values import EvaluationContext, Known, Value, no_data
+from quality.domain.language.values import EvaluationContext, Value
 from quality.domain.value_types import ValueType
 
 
@@ -26,7 +25,7 @@ class DistinctFunction:
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
         (keys,) = answers
         assert isinstance(keys, int)
-        return Known(Fraction(keys)) if keys or moment.expects_rows else no_data("there are no rows")
+        return moment.count(keys, rows=keys)
 
 
 DISTINCT = DistinctFunction()

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from fractions import Fraction
 
 from quality.domain.language.function_support.arguments import check_argument_count, table_argument
 from quality.domain.language.measures import ROWS, Answer, Ask
 from quality.domain.language.tree.nodes import Argument
-from quality.domain.language.values import EvaluationContext, Known, Value, no_data
+from quality.domain.language.values import EvaluationContext, Value
 from quality.domain.value_types import ValueType
 
 
@@ -24,11 +23,7 @@ class RowsFunction:
     def value(self, answers: Sequence[Answer], moment: EvaluationContext) -> Value:
         (rows,) = answers
         assert isinstance(rows, int)
-        return (
-            Known(Fraction(rows))
-            if rows or moment.expects_rows
-            else no_data(f"there are no rows, and {moment.why_no_rows}")
-        )
+        return moment.count(rows, rows=rows)
 
 
 ROWS_FUNCTION = RowsFunction()
