@@ -12,7 +12,6 @@ import os
 import random
 import shlex
 import signal
-import socket
 import statistics
 import subprocess
 import sys
@@ -28,6 +27,7 @@ from typing import Any
 from bench.harness import ChildFailed, Report, run
 from bench.schedule import instance
 from bench.serving.load import Load
+from bench.serving.server import free_address, wait_until_ready
 
 RATE = 200
 GATE, PLAIN, API = "/api/v1/gate", "/yardstick/plain", "/yardstick/api"
@@ -87,15 +87,13 @@ def _server(home: Path) -> Iterator[tuple[str, int]]:
     """The `web` line of the Procfile, as `manage.py up` runs it."""
     from lakehub.processes import supervisor
 
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address: tuple[str, int] = free.getsockname()
+    address = free_address()
     env = supervisor.process_environment(f"127.0.0.1:{address[1]}")
     line = os.path.expandvars(_with_defaults(supervisor.process_commands(["web"])["web"], env))
     with (home / "web.log").open("wb") as log:
         process = subprocess.Popen(shlex.split(line), env=env, stdout=log, stderr=log)
     try:
-        _wait_until_up(address, process, home / "web.log")
+        wait_until_ready(address, process, home / "web.log")
         yield address
     finally:
         process.send_signal(signal.SIGTERM)
@@ -106,17 +104,6 @@ def _with_defaults(line: str, env: dict[str, str]) -> str:
     """`${NAME:-default}` as a shell reads it."""
     out = subprocess.run(["sh", "-c", f"echo {line}"], env=env, capture_output=True, text=True, check=True)
     return out.stdout.strip()
-
-
-def _wait_until_up(address: tuple[str, int], process: subprocess.Popen[bytes], log: Path) -> None:
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline and process.poll() is None:
-        try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{address[1]}/ready", timeout=5):
-                return
-        except OSError:
-            time.sleep(0.1)
-    raise ChildFailed(f"The server did not answer:\n{log.read_text()[-2000:]}")
 
 
 def _questions(datasets: int, tokens: Sequence[str], now: datetime) -> dict[str, list[str]]:

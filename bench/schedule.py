@@ -9,7 +9,6 @@ from __future__ import annotations
 import argparse
 import multiprocessing
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -70,24 +69,20 @@ def bench(report: Report) -> None:
 @contextmanager
 def instance(database: str, *, settings: str = "lakehub.settings") -> Iterator[Path]:
     """An empty instance of its own. Settings are read from the environment, so this comes before Django."""
-    home = Path(tempfile.mkdtemp(prefix="lakehub-bench-"))
-    os.environ |= {
-        "LAKEHUB_HOME": str(home),
-        "DJANGO_SETTINGS_MODULE": settings,
-        "LAKEHUB_REUSE_RESULTS": "0",
-    }
-    with _database(database, home) as url:
-        os.environ["LAKEHUB_DATABASE_URL"] = url
-        import django
-        from django.core.management import call_command
-        from django.db import connections
+    with tempfile.TemporaryDirectory(prefix="lakehub-bench-") as folder:
+        home = Path(folder)
+        os.environ |= {"LAKEHUB_HOME": folder, "DJANGO_SETTINGS_MODULE": settings, "LAKEHUB_REUSE_RESULTS": "0"}
+        with _database(database, home) as url:
+            os.environ["LAKEHUB_DATABASE_URL"] = url
+            import django
+            from django.core.management import call_command
+            from django.db import connections
 
-        prepare_instance(will_migrate=True)
-        django.setup()
-        call_command("migrate", verbosity=0)
-        yield home
-        connections.close_all()
-    shutil.rmtree(home)
+            prepare_instance(will_migrate=True)
+            django.setup()
+            call_command("migrate", verbosity=0)
+            yield home
+            connections.close_all()
 
 
 @contextmanager

@@ -21,7 +21,7 @@ _BATCH_ROWS = 100_000
 def open_endpoint(table: HudiCopy | Files, part: Part, columns: Sequence[str], limits: Limits) -> StreamedEndpoint:
     """Raises CannotRead where there is no such table."""
     read = _KeyReader(open_part(table, part, limits), columns)
-    return StreamedEndpoint(columns, read.count, read.batches)
+    return StreamedEndpoint(columns, read.count, read.batches, threads=limits.threads)
 
 
 class _KeyReader:

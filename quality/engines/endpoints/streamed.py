@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeAlias
 
@@ -23,11 +23,17 @@ class StreamedEndpoint:
     """A side whose keys are handed over in batches, gone through by numpy with no JVM: memory is a batch and a filter."""
 
     def __init__(
-        self, columns: Sequence[str], count: Callable[[], int], batches: Callable[[], Iterator[KeyBatch]]
+        self,
+        columns: Sequence[str],
+        count: Callable[[], int],
+        batches: Callable[[], Iterator[KeyBatch]],
+        *,
+        threads: int = 1,
     ) -> None:
         self.columns = columns
         self.count = count
         self._batches = batches
+        self._threads = threads
         self._kept: tuple[float, list[Hashes]] | None = None
         """The hashes of the keys that a filter was built of, with the share: to probe another with them takes no scan."""
 
@@ -46,7 +52,7 @@ class StreamedEndpoint:
     def probe(self, filter_text: str, share: float) -> ProbeCounts:
         """By the hashes that were kept; where one is missing, by a scan that names it."""
         if self._kept is not None and self._kept[0] == share:
-            known = _FilterProbe(filter_text).counts(self._kept[1])
+            known = _FilterProbe(filter_text).counts(self._kept[1], self._threads)
             if known is not None:
                 return known
         probing = _FilterProbe(filter_text)
@@ -120,15 +126,16 @@ class _FilterProbe:
                 break
             self._missing[keys[place]] = None
 
-    def counts(self, batches: Iterable[Hashes]) -> ProbeCounts | None:
+    def counts(self, batches: Sequence[Hashes], threads: int) -> ProbeCounts | None:
         """Of hashes alone; None where one is not in the filter, or the filter does not go by hashes."""
-        if not isinstance(self._filter, SparkBloomFilter):
+        probed = self._filter
+        if not isinstance(probed, SparkBloomFilter):
             return None
-        for hashes in batches:
-            if not self._filter.might_contain_hashes(hashes).all():
+        with ThreadPoolExecutor(threads) as side_by_side:
+            if not all(side_by_side.map(lambda hashes: bool(probed.might_contain_hashes(hashes).all()), batches)):
                 return None
-            self._keys += len(hashes)
-        return ProbeCounts(self._keys, self._keys)
+        keys = sum(map(len, batches))
+        return ProbeCounts(keys, keys)
 
     def result(self) -> ProbeCounts:
         return ProbeCounts(self._keys, self._matching, tuple(self._missing))
