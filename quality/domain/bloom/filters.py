@@ -118,7 +118,7 @@ class SparkBloomFilter:
         if self._flags is None:
             self._flags = np.unpackbits(self._packed, bitorder="little")
         for places in _bit_positions(hashes, self.shape):
-            self._flags[places] = 1
+            self._flags[places.astype(np.intp)] = 1
 
     def _add_sorted(self, hashes: Hashes) -> None:
         """In the order of the bits: to set them one by one all over the memory takes three times as long."""
@@ -271,11 +271,12 @@ def _bit_positions(hashes: Hashes, shape: FilterShape) -> Iterator[npt.NDArray[n
     """The bit of each key for one hash function after the other, as BloomFilterImpl.mightContainLong finds them."""
     first = _murmur(hashes, np.uint32(0))
     second = _murmur(hashes, first)
-    combined = first.copy()
+    combined, bits = first.copy(), np.uint32(shape.bits)
     for _ in range(shape.hashes):
         combined += second
         signed = combined.view(np.int32)
-        yield (signed ^ (signed >> 31)).view(np.uint32) % np.uint32(shape.bits)
+        numbers = (signed ^ (signed >> 31)).view(np.uint32)
+        yield numbers - numbers // bits * bits  # the remainder: numpy vectorises division, and takes five times as long for `%`
 
 
 def _murmur(hashes: Hashes, seed: npt.NDArray[np.uint32] | np.uint32) -> npt.NDArray[np.uint32]:

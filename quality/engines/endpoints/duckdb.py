@@ -41,7 +41,7 @@ class _KeyReader:
             whole = " AND ".join(f"{quote_name(name)} IS NOT NULL" for name in self._columns)
             written = rows.filter(whole).project(f"{key} AS key")
             for batch in written.to_arrow_reader(_BATCH_ROWS):
-                yield batch.column(0).cast("binary").to_pylist()
+                yield batch.column(0).cast("binary").to_numpy(zero_copy_only=False).tolist()
 
 
 def _key_sql(rows: duckdb.DuckDBPyRelation, columns: Sequence[str]) -> str:
