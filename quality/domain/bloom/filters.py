@@ -276,7 +276,8 @@ def _bit_positions(hashes: Hashes, shape: FilterShape) -> Iterator[npt.NDArray[n
         combined += second
         signed = combined.view(np.int32)
         numbers = (signed ^ (signed >> 31)).view(np.uint32)
-        yield numbers - numbers // bits * bits  # the remainder: numpy vectorises division, and takes five times as long for `%`
+        # The remainder: numpy vectorises division, and takes five times as long for `%`.
+        yield numbers - numbers // bits * bits
 
 
 def _murmur(hashes: Hashes, seed: npt.NDArray[np.uint32] | np.uint32) -> npt.NDArray[np.uint32]:
