@@ -4,39 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from uuid import uuid4
 
-import pandas as pd
 import pytest
-import sqlalchemy as sa
 
-from lakehub.catalog.metadata.tables import SqlTable, StoredTable
 from tests.contracts import test_cross_source as suite
 from tests.contracts.test_cross_source import DAY, Make, flights, opened
-
-DRIVERS = {"postgresql_url": "postgresql+psycopg", "mariadb_url": "mariadb+pymysql"}
+from tests.services.database_tables import DRIVERS, database_tables
 
 
 @pytest.fixture(params=DRIVERS)
 def make(request: pytest.FixtureRequest) -> Iterator[Make]:
-    """Makes tables with names of their own, gone afterwards."""
-    url = sa.make_url(request.getfixturevalue(request.param)).set(drivername=DRIVERS[request.param])
-    if not url.database:
-        with sa.create_engine(url).begin() as connection:
-            connection.execute(sa.text("CREATE DATABASE IF NOT EXISTS lakehub_tests"))
-        url = url.set(database="lakehub_tests")
-    engine, names = sa.create_engine(url), list[str]()
-
-    def filled(folder: Path, frame: pd.DataFrame) -> tuple[str, StoredTable]:
-        names.append(f"flights_{uuid4().hex}")
-        suite.fill(engine, names[-1], frame)
-        return "sqlalchemy", SqlTable(url.render_as_string(hide_password=False), names[-1])
-
-    yield filled
-    with engine.begin() as connection:
-        for name in names:
-            connection.execute(sa.text(f"DROP TABLE {name}"))
-    engine.dispose()
+    with database_tables(request, suite.fill) as filled:
+        yield filled
 
 
 @pytest.mark.parametrize(

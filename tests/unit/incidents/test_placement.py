@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -23,30 +22,9 @@ from incidents.domain.incident.placement import (
 from incidents.domain.incident.spans import Incident, Span, end_span, is_over, stale_from
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, expanded_by_grain, parse_partition_name
+from tests.unit.incidents.incident_lives import NOW, day, hours_ago, incident, span
 
 UTC_ZONE = ZoneInfo("UTC")
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-def day(number: int, days: int = 1) -> Interval:
-    start = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=number)
-    return Interval(start, start + timedelta(days=days))
-
-
-def hours_ago(hours: float) -> datetime:
-    return NOW - timedelta(hours=hours)
-
-
-def span(unit: int, data: Interval, began: float = 5, ended: float | None = None, copy: int = 1) -> Span:
-    return Span(unit, copy, data, hours_ago(began), None if ended is None else hours_ago(ended))
-
-
-def incident(
-    number: int, *spans: Span, opened: float = 5, resolved: float | None = None, forced: bool = False
-) -> Incident:
-    return Incident(
-        number, 7, "duplicates", hours_ago(opened), spans, None if resolved is None else hours_ago(resolved), forced
-    )
 
 
 def placed(new: Span, *incidents: Incident, grain: Grain = Grain.DAY) -> Placement:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime, timedelta
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -21,30 +19,7 @@ from incidents.domain.incident.spans import (
     stale_from,
     with_boundary,
 )
-from lakehub.kernel.interval import Interval
-
-NOW = datetime(2026, 11, 20, 12, tzinfo=UTC)
-
-
-def day(number: int, days: int = 1) -> Interval:
-    start = datetime(2026, 11, 1, tzinfo=UTC) + timedelta(days=number)
-    return Interval(start, start + timedelta(days=days))
-
-
-def hours_ago(hours: float) -> datetime:
-    return NOW - timedelta(hours=hours)
-
-
-def span(unit: int, data: Interval, began: float = 5, ended: float | None = None, copy: int = 1) -> Span:
-    return Span(unit, copy, data, hours_ago(began), None if ended is None else hours_ago(ended))
-
-
-def incident(
-    number: int, *spans: Span, opened: float = 5, resolved: float | None = None, forced: bool = False
-) -> Incident:
-    return Incident(
-        number, 7, "duplicates", hours_ago(opened), spans, None if resolved is None else hours_ago(resolved), forced
-    )
+from tests.unit.incidents.incident_lives import NOW, day, hours_ago, incident, span
 
 
 def test_the_boundary_of_freshness_moves_until_the_span_ends() -> None:

@@ -24,6 +24,14 @@ def table_argument(arg: Argument, signature: str) -> Name:
     return name.table
 
 
+def compared_tables(args: Sequence[Argument], signature: str) -> tuple[Name, Name]:
+    """The first two arguments, of which the same partition is looked at."""
+    table, other = (table_argument(arg, signature) for arg in args[:2])
+    if other.shift:
+        raise BadArguments("The same partition of both tables is compared: leave out the second shift.", args[1])
+    return table, other
+
+
 def column_argument(arg: Argument, signature: str) -> tuple[Name, str]:
     name = name_argument(arg, signature)
     if not name.column:

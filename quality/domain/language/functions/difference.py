@@ -10,11 +10,10 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 
 from quality.domain.language.function_support.arguments import (
-    BadArguments,
     check_argument_count,
     column_names,
+    compared_tables,
     literal_argument,
-    table_argument,
 )
 from quality.domain.language.measures import Answer, Ask, Measure
 from quality.domain.language.tree.nodes import Argument
@@ -29,9 +28,7 @@ class DifferenceFunction:
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         check_argument_count(args, 2, 35, self.signature)
-        table, other = (table_argument(arg, self.signature) for arg in args[:2])
-        if other.shift:
-            raise BadArguments("The same partition of both tables is compared: leave out the second shift.", args[1])
+        table, other = compared_tables(args, self.signature)
         excluded = _excluded(args[2], self.signature) if len(args) > 2 else ()
         key = column_names(args[3:], self.signature)
         return (Ask(table, Measure("difference", key, other, key, excluded)),)

@@ -13,9 +13,9 @@ from quality.domain.language.function_support.arguments import (
     BadArguments,
     check_argument_count,
     column_names,
+    compared_tables,
     exact_number,
     literal_argument,
-    table_argument,
 )
 from quality.domain.language.function_support.matching_share import matching_share
 from quality.domain.language.measures import ROWS, Answer, Ask, Measure, Scalar
@@ -31,9 +31,7 @@ class MatchingFunction:
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         check_argument_count(args, 2, 35, self.signature)
-        table, other = (table_argument(arg, self.signature) for arg in args[:2])
-        if other.shift:
-            raise BadArguments("The same partition of both tables is compared: leave out the second shift.", args[1])
+        table, other = compared_tables(args, self.signature)
         share = _share(args[2], self.signature) if len(args) > 2 else 1
         key = column_names(args[3:], self.signature)
         return Ask(table, Measure("matching", key, other, key, (share,))), Ask(table, ROWS)

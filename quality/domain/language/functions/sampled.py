@@ -11,9 +11,9 @@ from quality.domain.language.function_support.arguments import (
     BadArguments,
     check_argument_count,
     column_names,
+    compared_tables,
     exact_number,
     literal_argument,
-    table_argument,
 )
 from quality.domain.language.function_support.matching_share import matching_share
 from quality.domain.language.measures import ROWS, Answer, Ask, Measure
@@ -31,9 +31,7 @@ class SampledFunction:
 
     def asks(self, args: Sequence[Argument]) -> tuple[Ask, ...]:
         check_argument_count(args, 2, 35, self.signature)
-        table, upstream = (table_argument(arg, self.signature) for arg in args[:2])
-        if upstream.shift:
-            raise BadArguments("The same partition of both tables is compared: leave out the second shift.", args[1])
+        table, upstream = compared_tables(args, self.signature)
         rows = _sample_size(args[2], self.signature) if len(args) > 2 else DEFAULT_ROWS
         key = column_names(args[3:], self.signature)
         return Ask(table, Measure("sampled", key, upstream, key, (rows,))), Ask(table, ROWS)
