@@ -7,9 +7,11 @@ SHELL := /bin/bash
 VENV ?= .venv
 PYTHON ?= $(shell command -v python3.11 || command -v python3)
 PY := $(VENV)/bin/python
+UV := uv==0.13.9
+CYCLONEDX := cyclonedx-bom==7.5.0
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test dev up check docs architecture wheel wheel-demo airflow bench-peers format clean
+.PHONY: help setup demo test soak dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -17,11 +19,11 @@ help: ## what there is
 setup: $(VENV)/.installed ## the virtual environment, a Java runtime and the table format's jar: once
 	@$(PY) -m lakehub.setup
 
-$(VENV)/.installed: requirements.txt requirements-dev.txt
+$(VENV)/.installed: requirements-dev.lock
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info[:2] != (3, 11) and f"Python 3.11 is needed, this is {sys.version.split()[0]}. Name one: make PYTHON=/path/to/python3.11")'
 	@echo "Setting up $(VENV): the pinned requirements, about a minute the first time"
 	@$(PYTHON) -m venv $(VENV) || { echo "On Debian: apt-get install python3.11-venv" >&2; exit 1; }
-	@$(PY) -m pip install --quiet --disable-pip-version-check -r requirements-dev.txt
+	@$(PY) -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements-dev.lock
 	@touch $@
 
 demo: setup ## the whole story on real flights, then the web application; DEMO_SERVE=0 ends after the story
@@ -29,6 +31,9 @@ demo: setup ## the whole story on real flights, then the web application; DEMO_S
 
 test: setup ## every test that this machine can run; SUITES="unit web" for some
 	@$(PY) -m tests $(SUITES)
+
+soak: setup ## fault rounds against a running instance (docs/soak.md): ROUNDS=5 SEED=7 DATABASE=sqlite|postgresql|both FAULTS=pattern
+	@$(PY) -m tests.soak --rounds $(or $(ROUNDS),5) --database $(or $(DATABASE),both) $(if $(SEED),--seed $(SEED)) --faults '$(FAULTS)'
 
 dev: setup ## web, workers and beat, restarted when the code changes
 	@LAKEHUB_DEBUG=1 $(PY) manage.py up --reload
@@ -44,6 +49,23 @@ check: $(VENV)/.installed ## format, lint, types, imports, migrations, documenta
 	$(PY) manage.py makemigrations --check --dry-run
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
 	$(PY) -m pytest -q tests/docs tests/architecture
+
+lock: ## after a change of requirements.txt or requirements-dev.txt: the hashes of every file of every version
+	@tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; \
+	$(PYTHON) -m venv "$$tools"; "$$tools/bin/python" -m pip install --quiet --disable-pip-version-check $(UV); \
+	for name in requirements requirements-dev; do \
+	    "$$tools/bin/uv" pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-annotate \
+	        --custom-compile-command "make lock" --output-file $$name.lock $$name.txt; \
+	done
+
+audit: $(VENV)/.installed ## compare what is installed with known weaknesses: make audit ADVISORIES=folder of OSV files
+	@$(PY) -m tests.supply_chain.audit "$(ADVISORIES)"
+
+sbom: ## a bill of materials of what Lakehub runs on, as CycloneDX, in dist/sbom.json
+	@tools=$$(mktemp -d); trap 'rm -rf "$$tools"' EXIT; mkdir -p dist; \
+	$(PYTHON) -m venv "$$tools"; "$$tools/bin/python" -m pip install --quiet --disable-pip-version-check $(CYCLONEDX); \
+	"$$tools/bin/cyclonedx-py" requirements --output-reproducible --of JSON -o dist/sbom.json requirements.lock; \
+	echo dist/sbom.json
 
 docs: $(VENV)/.installed ## the documentation as a site in .site; links and anchors are checked
 	@NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict

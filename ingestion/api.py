@@ -42,7 +42,11 @@ class JobRunList(ListAPIView[JobRun]):
 
     @extend_schema(request=JobRunRequestSerializer, responses={201: JobRunSerializer})
     def post(self, request: Request, name: str) -> Response:
-        """Asks for a job: it runs as soon as a worker is free. What removes rows needs an administrator of the team."""
+        """Asks for a job: it runs as soon as a worker is free. What removes rows needs an administrator of the team.
+
+        A job on a copy that has no table yet is refused. Where its bootstrap was given up, an incremental or a backfill becomes
+        the bootstrap that loads all of it: `kind` of the answer says so.
+        """
         dataset = any_dataset(name)
         require(request.user, "rerun", dataset.team)
         serializer = JobRunRequestSerializer(data=request.data)

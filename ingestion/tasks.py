@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import random
 import socket
-from datetime import timedelta
+from datetime import UTC, datetime, timedelta
 from functools import cache
 from uuid import uuid4
 
@@ -13,13 +13,14 @@ from celery import shared_task
 from django.conf import settings
 
 from ingestion.lake import commits
-from ingestion.launchers.configured import configured_launcher
+from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.error_isolation import log_and_continue
+from lakehub.scratch import sweep_scratch
 
 WAKE_UP_EXPIRES_S = 5
 
@@ -69,10 +70,12 @@ def check_lineage() -> None:
 
 @shared_task
 def prune_history() -> None:
-    """Lets old runs and touched partitions go."""
+    """Lets old runs and touched partitions go, and what processes that ended left on the disk."""
     now = wiring.clock.now()
     retention.delete_old_runs(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
+    retention.delete_old_job_folders(launcher_folder(), now=now, wall=datetime.now(UTC))
+    sweep_scratch()
 
 
 def _holder_name() -> str:

@@ -60,6 +60,39 @@ def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
 
 
+def issuer(name: str) -> str:
+    """An address that tokens are signed for: https, or plain http on loopback. Empty where nothing is set."""
+    value = os.environ.get(name, "")
+    parts = urlsplit(value)
+    is_local = parts.scheme == "http" and parts.hostname in ("127.0.0.1", "localhost", "::1")
+    if value and not (
+        parts.hostname and (parts.scheme == "https" or is_local) and not parts.query and not parts.fragment
+    ):
+        raise InvalidSetting(f"{name}={value!r} is no issuer: write https://login.example.com, without ? and #.")
+    return value
+
+
+def require_with(name: str, *needed: str) -> None:
+    """Where `name` is set, so must the others be."""
+    missing = [other for other in needed if not os.environ.get(other)]
+    if os.environ.get(name) and missing:
+        raise InvalidSetting(f"{name} is set, but {' and '.join(missing)} is not: set it, or unset {name}.")
+
+
+def roles_by_group(name: str, roles: tuple[str, ...]) -> dict[str, list[tuple[str, str]]]:
+    """`admins=flight-ops:admin,all=flight-ops:viewer`: from the group to pairs of a team and a role in it."""
+    pairs: dict[str, list[tuple[str, str]]] = {}
+    for word in words(name):
+        group, _, place = word.rpartition("=")
+        team, _, role = place.partition(":")
+        if not group or not team or role not in roles:
+            raise InvalidSetting(
+                f"{name} says {word!r}: write group=team:role with one of the roles {', '.join(roles)}."
+            )
+        pairs.setdefault(group, []).append((team, role))
+    return pairs
+
+
 _DATABASE_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}
 
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import os
 import secrets
+import stat
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from lakehub.environment import database
+from lakehub.environment import InvalidSetting, database
 from lakehub.setup.locations import home_folder
 
 DEFAULT_BROKER = "filesystem://"
@@ -27,16 +29,19 @@ class UnusableInstance(RuntimeError):
 def prepare_instance(environ: Mapping[str, str] = os.environ, *, will_migrate: bool = False) -> Path:
     """Make the folders and keys that are missing, and return the folder. Safe in several processes at once.
 
-    What is there stays as it is. The encryption key is made for a new database only: an SQLite file that is not there yet,
-    or a server's database without Lakehub's tables, and there only by who makes these next (`will_migrate`).
-    Raises UnusableInstance, and InvalidSetting for a LAKEHUB_DATABASE_URL that cannot be used.
+    What is there stays as it is, but others can no longer read it. From here on this process and its children make files
+    by LAKEHUB_UMASK. The encryption key is made for a new database only: an SQLite file that is not there yet, or a
+    database of a server without Lakehub's tables, and there only by who makes these next (`will_migrate`).
+    Raises UnusableInstance, and InvalidSetting for a LAKEHUB_DATABASE_URL or LAKEHUB_UMASK that cannot be used.
     """
+    os.umask(_umask(environ))
     home = home_folder(environ)
     folders = [home, home / "static"]
     if environ.get("LAKEHUB_BROKER_URL", DEFAULT_BROKER).startswith("filesystem"):
         folders += [broker_folder(home) / "queue", broker_folder(home) / "control"]
     for folder in folders:
         _make_folder(folder)
+    _close_to_others(home)
     for variable in KEY_FILES:
         if not read_key(variable, home, environ):
             if variable == ENCRYPTION_KEY:
@@ -48,7 +53,7 @@ def prepare_instance(environ: Mapping[str, str] = os.environ, *, will_migrate: b
 def read_key(variable: str, home: Path, environ: Mapping[str, str] = os.environ) -> str:
     """The value of `variable`, else what its file holds, else nothing: `prepare_instance` was not called for this folder yet.
 
-    Whoever uses a key refuses an empty one: Django its SECRET_KEY, `lakehub.catalog.encrypted_fields` the other.
+    Whoever uses a key refuses an empty one: Django its SECRET_KEY, `lakehub.db.encrypted_fields` the other.
     Raises UnusableInstance for a file that cannot be read or is empty.
     """
     given, file = environ.get(variable), home / KEY_FILES[variable]
@@ -83,6 +88,29 @@ def _make_folder(folder: Path) -> None:
             f"The folder {folder} cannot be made: {problem.strerror}. "
             "Set LAKEHUB_HOME to a folder that this user may write to."
         ) from problem
+
+
+def _umask(environ: Mapping[str, str]) -> int:
+    value = environ.get("LAKEHUB_UMASK") or "077"
+    try:
+        umask = int(value, 8)
+    except ValueError:
+        umask = -1
+    if not 0 <= umask <= 0o077:
+        raise InvalidSetting(f"LAKEHUB_UMASK={value!r} is not a mask of the owner's files: set 077, 027 or 022.")
+    return umask
+
+
+def _close_to_others(home: Path) -> None:
+    """The folder is its owner's alone, also one that was made before; so are the files directly in it: keys, the database."""
+    with os.scandir(home) as entries:
+        files = [Path(entry.path) for entry in entries if entry.is_file(follow_symlinks=False)]
+    for path in (home, *files):
+        with suppress(FileNotFoundError):  # SQLite removes its own files while another process ends
+            status = path.stat()
+            is_shared = bool(status.st_mode & stat.S_ISVTX)  # such as /tmp
+            if status.st_mode & 0o077 and status.st_uid == os.geteuid() and not is_shared:
+                path.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
 
 
 def _refuse_used_database(home: Path, environ: Mapping[str, str], will_migrate: bool) -> None:

@@ -27,18 +27,23 @@ LAKEHUB_ENCRYPTION_KEY = instance.read_key("LAKEHUB_ENCRYPTION_KEY", LAKEHUB_HOM
 ALLOWED_HOSTS = env.words("LAKEHUB_ALLOWED_HOSTS", "127.0.0.1,localhost,[::1]")
 CSRF_TRUSTED_ORIGINS = env.words("LAKEHUB_TRUSTED_ORIGINS")
 LAKEHUB_BASE_URL = env.text("LAKEHUB_BASE_URL", "http://127.0.0.1:8000")
+LAKEHUB_SECURITY_CONTACT = env.text("LAKEHUB_SECURITY_CONTACT")
 
 MIDDLEWARE = [
     "lakehub.http.request_id.RequestIdMiddleware",
+    "lakehub.http.security_headers.SecurityHeadersMiddleware",
+    "lakehub.http.methods.AllowedMethodsMiddleware",
+    "lakehub.http.insecure_api.RefuseInsecureApiMiddleware",
     "django.middleware.security.SecurityMiddleware",
+    "lakehub.http.limits.address_limit.AddressLimitMiddleware",
     "lakehub.http.parsing.RejectNulMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
-    "lakehub.http.csp.ContentSecurityPolicyMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
-    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "lakehub.accounts.tokens.authentication.NamedAuthenticationMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "lakehub.accounts.sign_in.unfinished.UnfinishedSignInMiddleware",
     "frontend.ui.viewer_zone.ViewerZoneMiddleware",
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
@@ -74,17 +79,45 @@ AUTH_USER_MODEL = "accounts.User"
 LOGIN_URL = "sign-in"
 LOGIN_REDIRECT_URL = "home"
 LOGOUT_REDIRECT_URL = "sign-in"
-AUTH_PASSWORD_VALIDATORS = [
-    {"NAME": f"django.contrib.auth.password_validation.{name}"}
-    for name in ("MinimumLengthValidator", "CommonPasswordValidator", "NumericPasswordValidator")
+AUTH_PASSWORD_VALIDATORS: list[dict[str, object]] = [
+    {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator", "OPTIONS": {"min_length": 12}},
+    {"NAME": "django.contrib.auth.password_validation.CommonPasswordValidator"},
+    {"NAME": "lakehub.accounts.sign_in.password_rules.GuessablePasswordValidator"},
+    {"NAME": "lakehub.accounts.sign_in.password_rules.OwnNamesValidator"},
 ]
+PASSWORD_RESET_TIMEOUT = 3600
+LAKEHUB_LOCAL_PASSWORDS = env.flag("LAKEHUB_LOCAL_PASSWORDS", True)
+LAKEHUB_REQUIRE_TOTP = env.choice("LAKEHUB_REQUIRE_TOTP", "nobody", ("nobody", "admins", "everybody"))
+LAKEHUB_SESSION_IDLE = env.number("LAKEHUB_SESSION_IDLE", 480, least=1)
+LAKEHUB_SESSION_HOURS = env.number("LAKEHUB_SESSION_HOURS", 168, least=1)
+SESSION_ENGINE = "lakehub.accounts.sign_in.session_store"
+LAKEHUB_OIDC_ISSUER = env.issuer("LAKEHUB_OIDC_ISSUER")
+LAKEHUB_OIDC_CLIENT_ID = env.text("LAKEHUB_OIDC_CLIENT_ID")
+LAKEHUB_OIDC_CLIENT_SECRET = env.text("LAKEHUB_OIDC_CLIENT_SECRET")
+env.require_with("LAKEHUB_OIDC_ISSUER", "LAKEHUB_OIDC_CLIENT_ID", "LAKEHUB_OIDC_CLIENT_SECRET")
+LAKEHUB_OIDC_NAME = env.text("LAKEHUB_OIDC_NAME", "single sign-on")
+LAKEHUB_OIDC_SCOPES = env.words("LAKEHUB_OIDC_SCOPES", "openid,profile,email")
+LAKEHUB_OIDC_HOSTS = env.words("LAKEHUB_OIDC_HOSTS")
+LAKEHUB_OIDC_LINK_MAIL = env.flag("LAKEHUB_OIDC_LINK_MAIL", False)
+LAKEHUB_OIDC_GROUPS_CLAIM = env.text("LAKEHUB_OIDC_GROUPS_CLAIM", "groups")
+LAKEHUB_OIDC_TEAMS = env.roles_by_group("LAKEHUB_OIDC_TEAMS", ("viewer", "owner", "on_call", "admin"))
+SESSION_COOKIE_AGE = LAKEHUB_SESSION_HOURS * 3600
 LAKEHUB_PROXIES = env.number("LAKEHUB_PROXIES", 0)
 LAKEHUB_TOKEN_DAYS = env.number("LAKEHUB_TOKEN_DAYS", 365, least=1)
 LAKEHUB_METRICS = env.choice("LAKEHUB_METRICS", "open", ("open", "token"))
+if LAKEHUB_PROXIES:
+    # The operator says that a proxy stands in front, on this host or another one: it says which scheme the browser used.
+    SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
 _SECURE = env.flag("LAKEHUB_HTTPS", False)
 SESSION_COOKIE_SECURE = CSRF_COOKIE_SECURE = SECURE_SSL_REDIRECT = _SECURE
 SECURE_HSTS_SECONDS = 31_536_000 if _SECURE else 0
-SESSION_COOKIE_HTTPONLY = True
+SECURE_HSTS_INCLUDE_SUBDOMAINS = _SECURE
+if _SECURE:
+    # Browsers take a cookie of such a name from this very host only, over HTTPS.
+    SESSION_COOKIE_NAME, CSRF_COOKIE_NAME = "__Host-sessionid", "__Host-csrftoken"
+# No script of ours reads a token from a cookie: forms carry it.
+SESSION_COOKIE_HTTPONLY = CSRF_COOKIE_HTTPONLY = True
+MESSAGE_STORAGE = "django.contrib.messages.storage.session.SessionStorage"
 SECURE_REFERRER_POLICY = "same-origin"
 
 USE_TZ = True
@@ -101,6 +134,7 @@ STATICFILES_FINDERS = [
     "frontend.ui.plotly_finder.PlotlyFinder",
 ]
 WHITENOISE_USE_FINDERS = True
+WHITENOISE_ALLOW_ALL_ORIGINS = False
 DATA_UPLOAD_MAX_MEMORY_SIZE = 1024 * 1024
 
 EMAIL_HOST = env.text("LAKEHUB_SMTP_HOST")
@@ -116,6 +150,7 @@ REST_FRAMEWORK = {
         "rest_framework.authentication.SessionAuthentication",
     ],
     "DEFAULT_PERMISSION_CLASSES": ["lakehub.accounts.permissions.HasScope"],
+    "DEFAULT_THROTTLE_CLASSES": ["lakehub.accounts.tokens.request_throttle.CallerThrottle"],
     "DEFAULT_SCHEMA_CLASS": "lakehub.http.openapi.ApiSchema",
     "DEFAULT_PARSER_CLASSES": ["lakehub.http.parsing.StrictJSONParser"],
     "DEFAULT_RENDERER_CLASSES": ["rest_framework.renderers.JSONRenderer"],
@@ -149,30 +184,17 @@ CELERY_TASK_IGNORE_RESULT = True
 CELERY_TASK_ACKS_LATE = True
 CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
-CELERY_TASK_ROUTES = {name: {"queue": "spark"} for name in ("ingestion.tasks.run_job", "ingestion.tasks.check_lineage")}
+CELERY_TASK_ROUTES = {
+    "ingestion.tasks.run_job": {"queue": "spark"},
+    "ingestion.tasks.check_lineage": {"queue": "spark"},
+    "incidents.tasks.*": {"queue": "incidents"},  # a lane of their own: no source that is slow keeps a message waiting
+}
+LAKEHUB_TASK_MINUTES = env.number("LAKEHUB_TASK_MINUTES", 60, least=1)
+CELERY_TASK_SOFT_TIME_LIMIT = LAKEHUB_TASK_MINUTES * 60
+CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + 60
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-CELERY_BEAT_SCHEDULE_FILENAME = str(LAKEHUB_HOME / "beat")
-CELERY_BEAT_SCHEDULE = {
-    name: {"task": task, "schedule": seconds, "options": {"expires": seconds * 5}}
-    for name, task, seconds in (
-        ("ingest what is due", "ingestion.tasks.start_due_runs", 1.0),
-        ("take in what others wrote", "ingestion.tasks.record_lake_commits", 10.0),
-        ("look at lineage and tables, once a day", "ingestion.tasks.check_lineage", 60.0),
-        ("test what is due", "quality.tasks.run_due", 1.0),
-        ("retest what changed", "quality.tasks.claim_changes", 1.0),
-        ("look at tables that others write", "quality.tasks.watch", 5.0),
-        ("judge what time changed", "quality.tasks.judge_due", 1.0),
-        ("let old runs go", "ingestion.tasks.prune_history", 3600.0),
-        ("add up and let old results go", "quality.tasks.keep_house", 3600.0),
-        ("let old questions go", "incidents.tasks.prune_history", 3600.0),
-        ("turn verdicts into incidents", "incidents.tasks.process_flips", 1.0),
-        ("send what waits", "incidents.tasks.send_due", 1.0),
-        ("make the alerts of new metadata", "incidents.tasks.generate_alerts", 5.0),
-        ("tell the owners, once a week", "incidents.tasks.send_weekly_reports", 60.0),
-    )
-}
 if _BROKER.startswith("filesystem"):
     _FOLDER = instance.broker_folder(LAKEHUB_HOME)
     CELERY_BROKER_TRANSPORT_OPTIONS = {
@@ -180,7 +202,6 @@ if _BROKER.startswith("filesystem"):
         "data_folder_out": str(_FOLDER / "queue"),
         "control_folder": str(_FOLDER / "control"),
         "store_processed": False,
-        "polling_interval": 0.02,
     }
 
 LAKEHUB_CLOCK = env.choice("LAKEHUB_CLOCK", "wall", ("wall", "shifted"))
@@ -194,6 +215,8 @@ LAKEHUB_SOURCE_ROOTS = [Path(root).resolve() for root in env.words("LAKEHUB_SOUR
 LAKEHUB_ALLOW_PRIVATE_WEBHOOKS = env.flag("LAKEHUB_ALLOW_PRIVATE_WEBHOOKS", False)
 LAKEHUB_PAGERDUTY_URL = env.text("LAKEHUB_PAGERDUTY_URL", "https://events.pagerduty.com/v2/enqueue")
 LAKEHUB_ENGINE_LIMITS = env.limits("LAKEHUB_ENGINE_LIMITS", "spark=1,sqlalchemy=4")
+LAKEHUB_CONNECTION_TRIALS = env.number("LAKEHUB_CONNECTION_TRIALS", 2, least=1)
+LAKEHUB_SLOW_SOURCES = env.number("LAKEHUB_SLOW_SOURCES", max(1, env.number("LAKEHUB_WORKERS", 2) // 2), least=1)
 LAKEHUB_CONNECTION_LIMIT = env.number("LAKEHUB_CONNECTION_LIMIT", 2, least=1)
 LAKEHUB_LINEAGE_SOURCES = {
     "file": "lakehub.catalog.lineage.events:EventFolderSource",
@@ -206,6 +229,8 @@ LAKEHUB_WEEKLY_REPORT = env.flag("LAKEHUB_WEEKLY_REPORT", True)
 LAKEHUB_REUSE_RESULTS = env.flag("LAKEHUB_REUSE_RESULTS", True)
 LAKEHUB_GROUPED_KEYS = env.number("LAKEHUB_GROUPED_KEYS", 10_000_000, least=1)
 LAKEHUB_GATE_RATE = env.number("LAKEHUB_GATE_RATE", 100)
+LAKEHUB_API_RATE = env.number("LAKEHUB_API_RATE", 50)
+LAKEHUB_ADDRESS_RATE = env.number("LAKEHUB_ADDRESS_RATE", 500)
 LAKEHUB_RESULTS_KEPT_DAYS = env.number("LAKEHUB_RESULTS_KEPT_DAYS", 30)
 LAKEHUB_RUNS_KEPT_DAYS = env.number("LAKEHUB_RUNS_KEPT_DAYS", 90)
 LAKEHUB_HISTORY_KEPT_DAYS = env.number("LAKEHUB_HISTORY_KEPT_DAYS", 400)
@@ -223,9 +248,27 @@ LAKEHUB_PORTS = {
 }
 """Which function stands behind each port: `module:attribute`, imported on first use by the `ports` module of its app."""
 
+LAKEHUB_AUDIT_SUBJECTS = {
+    "team": ("accounts.Team", "name", "pk"),
+    "token": ("accounts.Token", "prefix", "team"),
+    "consumer": ("accounts.Consumer", "name", "team"),
+    "connection": ("catalog.Connection", "name", "team"),
+    "dataset": ("catalog.Dataset", "name", "team"),
+    "copy": ("catalog.Dataset", "name", "team"),
+    "run": ("ingestion.JobRun", "pk", "copy__dataset__team"),
+    "hook": ("quality.PipelineHook", "key", "team"),
+    "incident": ("incidents.Incident", "pk", "dataset__team"),
+}
+"""Whose administrators read a line of the audit log about `dataset:flights`: the model, what finds the row by its name, and the way
+to its team. Lines about anything else are for whoever runs the instance."""
+
 LAKEHUB_TASK_ON_METADATA_CHANGE = "quality.tasks.claim_changes"
 """Woken when a change of the catalog is committed, so that its tests follow at once."""
 LAKEHUB_TASK_ON_COMMIT = "quality.tasks.claim_changes"
 """Woken when commits of the lake were taken in, so that what they touched is tested again."""
+
+LAKEHUB_WAKEUPS = tuple(f"{app}.wakeups.WAKEUPS" for app in ("ingestion", "quality", "incidents", "lakehub.accounts"))
+"""Which tasks the pacemaker sends, and when."""
+LAKEHUB_ON_CLOCK_SET_BACK = tuple(f"{app}.clock_set_back.put_right" for app in ("ingestion", "quality", "incidents"))
 
 LOGGING = logs.logging_config()

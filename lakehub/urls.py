@@ -9,6 +9,7 @@ from drf_spectacular.views import SpectacularAPIView
 from lakehub import health
 from lakehub import plugin_checks as plugin_checks  # registers itself
 from lakehub.http.openapi import SCHEMA_RENDERERS, CachedSchemaGenerator
+from lakehub.http.security_txt import security_txt
 
 api: list[URLPattern | URLResolver] = [
     path(
@@ -31,6 +32,7 @@ urlpatterns = [
     path("health", health.alive, name="health"),
     path("ready", health.ready, name="ready"),
     path("metrics", health.metrics, name="metrics"),
+    path(".well-known/security.txt", security_txt, name="security-txt"),
     path("", include("frontend.urls")),
 ]
 

@@ -17,10 +17,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
+from lakehub.setup.machine import slowness
+
 SUITES = ("unit", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
-PROCESSES = {"web": 2}
-"""How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine; of the
-pure suite a second process would only import everything once more."""
+PROCESSES = {"unit": 2, "web": 2}
+"""How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
 WITHOUT = {"unit": ("django", "schemathesis")}
 """Plug-ins that a suite can do without: the pure one has no Django to set up, and takes a third less time for it."""
 STAGES = (
@@ -54,6 +55,7 @@ def main(wanted: list[str]) -> int:
         print(f"There is no suite {', '.join(unknown)}. There are: {', '.join(SUITES)}.", file=sys.stderr)
         return 2
     suites = [suite for suite in SUITES if suite in (wanted or SUITES) and any((FOLDER / suite).rglob("test_*.py"))]
+    print(f"Deadlines are those of a quiet machine x {slowness():.2f} (LAKEHUB_SLOWNESS)", flush=True)
     began = time.monotonic()
     with servers() if "services" in suites else nullcontext():
         runs = run_all(suites)
@@ -65,7 +67,7 @@ def main(wanted: list[str]) -> int:
 def servers() -> Iterator[None]:
     """The servers that are installed and do not run yet are started, and stopped again. Of the others the tests say what is missing."""
     folder = FOLDER.parent / "deploy" / "services"
-    started = [name for name in ("redis", "postgresql", "mariadb") if _starts(folder / name)]
+    started = [name for name in ("redis", "postgresql", "mariadb", "openid") if _starts(folder / name)]
     try:
         yield
     finally:
@@ -108,6 +110,9 @@ def run(suite: str, *, shown: bool = True) -> Run:
         if suite in PROCESSES:
             command += ["-n", str(PROCESSES[suite])]
         command += [f"-pno:{plugin}" for plugin in WITHOUT.get(suite, ())]
+        if suite == "unit":
+            # A thread for each of thousands of tests takes longer than many of them.
+            command += ["-o", "timeout_method=signal"]
         output = None if shown else subprocess.PIPE
         errors = None if shown else subprocess.STDOUT
         done = subprocess.run(

@@ -172,4 +172,8 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "bulk/<int:number>": str(done.pk),
         "together/<int:number>": str(done.pk),
         "messages/<str:occasion>": "opened",
+        "people/<str:username>": "viewer",
+        "sessions/<int:number>": "0",
+        "password-reset/<str:key>": "MQ",
+        "<str:token>": "never-made",
     }

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from pathlib import Path
 
 import pytest
 from hypothesis import HealthCheck, settings
 
+from lakehub.setup.machine import scaled, slowness
 from tests.requirements import Service, missing_service
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
@@ -37,17 +39,41 @@ def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginMa
 
 
 def pytest_report_header() -> str:
+    speed = f"deadlines: those of a quiet machine x {slowness():.2f} (LAKEHUB_SLOWNESS)"
     profile = os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable")
-    return f"hypothesis profile: {profile} (derandomized: {settings().derandomize}); instance folder: {os.environ.get('LAKEHUB_HOME')}"
+    return f"hypothesis profile: {profile} (derandomized: {settings().derandomize}); instance folder: {os.environ.get('LAKEHUB_HOME')}; {speed}"
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Suites run from the cheapest to the dearest, and what a folder needs is marked on its tests."""
+def pytest_configure(config: pytest.Config) -> None:
+    """Measured before anything else runs, and by one process: those that it starts take it over."""
+    slowness()
+
+
+def pytest_collection_finish() -> None:
+    """What is imported stays: to look at all of it at each collection of garbage takes a fifth of the pure suite's time."""
+    gc.collect()
+    gc.freeze()
+
+
+def pytest_unconfigure() -> None:
+    """As it was: extensions tell of what nobody collects at the end."""
+    gc.unfreeze()
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Suites run from the cheapest to the dearest, and what a folder needs is marked on its tests.
+
+    How long a test may take is meant for a quiet machine.
+    """
+    usual = float(config.getini("timeout") or 0) if config.pluginmanager.hasplugin("timeout") else 0
     marks = {"spark": pytest.mark.spark, "services": pytest.mark.service, "e2e": pytest.mark.e2e}
     for item in items:
         suite = _suite(item)
         if suite in marks:
             item.add_marker(marks[suite])
+        own = item.get_closest_marker("timeout")
+        if seconds := float(own.args[0]) if own else usual:
+            item.add_marker(pytest.mark.timeout(scaled(seconds)), append=False)
     items.sort(key=lambda item: SUITES.index(_suite(item)) if _suite(item) in SUITES else len(SUITES))
 
 

@@ -279,6 +279,13 @@ def commit(
     return made
 
 
+def with_table(copy: DatasetCopy) -> DatasetCopy:
+    """The lake holds a table of it: there is a commit, and a run that made it is not known."""
+    if not copy.commits.exists():
+        commit(copy, NOW - 60 * DAY)
+    return copy
+
+
 def incident(dataset: Dataset, category: Category = Category.CONSISTENCY, *units: Unit, **fields: Any) -> Incident:
     """An open incident with an active span for each unit, and the event that opened it."""
     opened_at = fields.get("opened_at", NOW - 2 * HOUR)

@@ -30,6 +30,11 @@ class Service(Enum):
         "mysql://lakehub:lakehub@127.0.0.1:3399",
         "`apt-get install mariadb-server`, then `deploy/services/mariadb start`",
     )
+    OPENID = (
+        "LAKEHUB_TEST_OPENID_URL",
+        "http://127.0.0.1:4499",
+        "`apt-get install nodejs npm`, then `deploy/services/openid start`",
+    )
     AIRFLOW = ("LAKEHUB_TEST_AIRFLOW", str(CACHE / "airflow" / "bin" / "airflow"), "`make airflow`")
     CHROMIUM = ("LAKEHUB_TEST_CHROMIUM", "chromium", "`apt-get install chromium`")
 

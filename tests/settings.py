@@ -28,7 +28,10 @@ EMAIL_BACKEND = "django.core.mail.backends.locmem.EmailBackend"
 # What one test counted is not what the next one finds.
 CACHES = {"default": {"BACKEND": "django.core.cache.backends.dummy.DummyCache"}}
 # Tests ask at one and the same moment.
-LAKEHUB_GATE_RATE = 0
+LAKEHUB_GATE_RATE = LAKEHUB_API_RATE = LAKEHUB_ADDRESS_RATE = 0
+# Each client of a test would list all static files when it is made.
+WHITENOISE_AUTOREFRESH = True
+LAKEHUB_SECURITY_CONTACT = "mailto:security@example.com"
 # Tables are made from the models: the migrations take six seconds of the processor for each of some twenty databases. What
 # starts an instance as an operator would runs them, on SQLite and on PostgreSQL.
 if os.environ.get("LAKEHUB_TEST_MIGRATIONS") != "1":

@@ -21,6 +21,7 @@ REASON_TEXTS = {
     "no_data": "no data was found",
     "stale": "the last check is too old",
     "retest_overdue": "changed since the last check, and the retest is overdue",
+    "period_too_long": "its sustain period or cadence is longer than 366 days: write a shorter one",
     "accepted": "accepted as it is",
     "false_positive": "resolved as a false positive",
     "not_expected": "not produced, by its calendar",

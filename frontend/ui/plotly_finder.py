@@ -26,10 +26,11 @@ class PlotlyFinder(BaseFinder):
     @overload
     def find(self, path: str, find_all: Literal[True], **kwargs: Any) -> list[str]: ...
     def find(self, path: str, find_all: bool = False, **kwargs: Any) -> Any:
-        script_path = self._storage.path(SCRIPT) if path == f"{FOLDER}/{SCRIPT}" else None
-        if find_all:
-            return [script_path] if script_path else []
-        return script_path
+        if path != f"{FOLDER}/{SCRIPT}":
+            # Like Django's own finders in both ways of asking: `finders.find` takes None for a match.
+            return []
+        script_path = self._storage.path(SCRIPT)
+        return [script_path] if find_all else script_path
 
     def list(self, ignore_patterns: Iterable[str] | None) -> Iterable[tuple[str, Storage]]:
         yield SCRIPT, self._storage

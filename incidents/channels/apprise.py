@@ -26,7 +26,9 @@ from lakehub.kernel.addresses import is_public_ip
 from lakehub.kernel.errors import Refused
 
 TIMEOUT = 20
-"""Seconds, with the start of the child; the library itself waits four for an answer."""
+"""Seconds, with the start of the child; the library itself waits four for an answer. A message that takes longer is sent again."""
+CHECK_TIMEOUT = 60
+"""Of an address nobody asks again but the person who waits for the answer; the library's start is slow on a busy machine."""
 SCHEME = re.compile(r"([a-z0-9]+)://[^\s\x00-\x1f]*", re.IGNORECASE)
 DEDICATED_CHANNELS = {"mailto": "email", "mailtos": "email"}
 """What a channel here does better: with a thread, a status, a list of what was sent."""
@@ -50,8 +52,13 @@ class Apprise(Channel):
         if scheme in DEDICATED_CHANNELS:
             raise Refused(f"`{self.shown(address)}` is sent over the channel `{DEDICATED_CHANNELS[scheme]}`.")
         self._check_scheme(address)
-        if "problem" in _run_child({"do": "check", "address": address}):
+        answer = _run_child({"do": "check", "address": address}, timeout=CHECK_TIMEOUT)
+        if answer.get("is_permanent"):
             raise self._invalid_address(address)
+        if "problem" in answer:
+            raise Refused(
+                f"`{self.shown(address)}` could not be checked: {answer['problem']}. That says nothing about the address: try again."
+            )
 
     def shown(self, address: str) -> str:
         """What stands behind the service's name is as a rule its secret."""
@@ -84,7 +91,7 @@ def _scheme(address: str) -> str:
     return match.group(1).lower() if match else ""
 
 
-def _run_child(request: dict[str, Any]) -> dict[str, Any]:
+def _run_child(request: dict[str, Any], *, timeout: float = TIMEOUT) -> dict[str, Any]:
     """Its answer; it is killed when its time is over."""
     try:
         done = subprocess.run(
@@ -92,13 +99,13 @@ def _run_child(request: dict[str, Any]) -> dict[str, Any]:
             input=json.dumps(request).encode(),
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
-            timeout=TIMEOUT,
+            timeout=timeout,
             check=False,
             cwd="/",
             env={"PYTHONPATH": str(_ROOT), "PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"},
         )
     except subprocess.TimeoutExpired:
-        return {"problem": f"it took longer than {TIMEOUT} s"}
+        return {"problem": f"it took longer than {timeout:g} s"}
     if done.returncode:
         return {"problem": f"it was stopped (exit code {done.returncode})"}
     return _parse_child_output(done.stdout)

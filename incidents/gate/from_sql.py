@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from datetime import datetime
 from zoneinfo import ZoneInfo
 
-from incidents.domain.gate.sql_reads import TableReads, TableShape, UnsupportedSql, parse_query, tables_read
+from incidents.domain.gate.sql_bounds import TableShape
+from incidents.domain.gate.sql_names import UnsupportedSql
+from incidents.domain.gate.sql_reads import TableReads, parse_query, tables_read
 from incidents.domain.gate.sql_times import QueryClock
 from incidents.gate import copies
 from incidents.gate.answer import CopyQuestion, ResolvedQuestion
+from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
@@ -45,13 +48,15 @@ def questions_of_query(
         query = parse_query(sql, dialect)
     except UnsupportedSql as problem:
         raise Refused.for_fields({"sql": str(problem)}) from None
-    names = {name.lower() for name in query.names}
-    skipped = {name.lower() for name in leave_out} & names
-    known_copies = copies.find_copies(names - skipped, now=now)
-    _check_all_known(names - skipped - set(known_copies))
+    names, called = {name.lower() for name in query.names}, query.functions
+    skipped = {name.lower() for name in leave_out} & (names | called | query.possible_names)
+    _check_no_unknown_functions(called - skipped)
+    asked_names = (names | _live_datasets(query.possible_names - names)) - skipped
+    known_copies = copies.find_copies(asked_names, now=now)
+    _check_all_known(asked_names - set(known_copies))
     remaining_query = query.without(skipped)
     shapes = {row.name: _table_shape(row) for row in Dataset.objects.filter(name__in=known_copies)}
-    reads = tables_read(remaining_query, shapes, QueryClock(now, zone)) if remaining_query.tables else []
+    reads = tables_read(remaining_query, shapes, QueryClock(now, zone)) if shapes else []
     questions = []
     for table_reads in reads:
         copy = copies.choose_copy(table_reads.dataset, data_center, known_copies)
@@ -65,6 +70,20 @@ def questions_of_query(
     return QueryQuestions(questions, reads, sorted(skipped))
 
 
+def _live_datasets(names: Collection[str]) -> set[str]:
+    if not names:
+        return set()
+    return set(Dataset.objects.filter(name__in=names, offboarded_at=None).values_list("name", flat=True))
+
+
+def _check_no_unknown_functions(functions: Collection[str]) -> None:
+    if functions:
+        named = " ".join(f"`{name[:60]}`" for name in sorted(functions)[:10])
+        raise Refused.for_fields(
+            {"sql": f"The query calls what may read any table: {named}. Nobody vouches for it: name it in `leave_out`."}
+        )
+
+
 def _check_all_known(missing: Collection[str]) -> None:
     if missing:
         live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True)[:1000])
@@ -76,15 +95,24 @@ def _check_all_known(missing: Collection[str]) -> None:
 
 
 def _table_shape(dataset: Dataset) -> TableShape:
-    columns = frozenset(column["name"].lower() for column in dataset.columns) or None
+    """A time column that holds numbers, or that has another beside it that differs in capitals only, bounds nothing."""
+    names = [column["name"].lower() for column in dataset.columns]
+    numbers = {column["name"].lower() for column in dataset.columns if column.get("type") in _NUMBERS}
+    columns = frozenset(names) or None
     form, lake_column = dataset.source_form, dataset.lake_partition_column if dataset.ingested else ""
     ours = lake_column if lake_column != dataset.partition_column else ""
+    event_time, partition = (
+        "" if names.count(name.lower()) > 1 else name for name in (dataset.event_time, dataset.partition_column)
+    )
     return TableShape(
-        dataset.partition_column,
+        partition,
         dataset.partition_grain,
         dataset.zone,
-        dataset.event_time,
-        columns | {ours} if columns and ours else columns,
+        "" if event_time.lower() in numbers else event_time,
+        columns | {ours.lower()} if columns and ours else columns,
         form,
         ours,
     )
+
+
+_NUMBERS = frozenset({ColumnType.INTEGER, ColumnType.FLOAT, ColumnType.DECIMAL})

@@ -33,7 +33,7 @@ from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.definitions import runs_in
-from quality.domain.parsed import first_tested_for, parsed
+from quality.domain.parsed import first_tested_for, parsed_or_blank
 from quality.domain.scheduling.due_times import OVERDUE_AFTER
 from quality.domain.verdicts.unit_verdict import UnitFacts, VerdictReason, Waiver, judge
 from quality.models import Category, QualityTest, Unit
@@ -295,7 +295,7 @@ def _of_another_metric(key: str, metric: str) -> bool:
 @lru_cache(maxsize=4096)
 def _runs_in(flattened: str, data_center: str) -> bool:
     """A comparison with a data center says nothing about that one's own copy."""
-    return runs_in(parsed(flattened), data_center)
+    return runs_in(parsed_or_blank(flattened), data_center)
 
 
 def _gating_test(test: _GatingTestRow, copy: DatasetCopy, units: Sequence[_JudgedUnit]) -> GatingTest:

@@ -11,10 +11,9 @@ from django.conf import settings
 
 from incidents.gate import question_log as gate_log
 from lakehub.accounts.models import Token, User
-from lakehub.http.rate_limit import RateLimit, SharedLimiter
+from lakehub.accounts.tokens.request_throttle import caller_number
+from lakehub.http.limits.rate_limit import BURST_SECONDS, RateLimit, SharedLimiter
 
-BURST_SECONDS = 5
-"""So many seconds' worth may come at once."""
 CHARACTERS_PER_QUESTION = 500
 """To read so many of a query costs about as much as to answer a question."""
 
@@ -32,8 +31,7 @@ def charge_questions(asker: Token | User, questions: int, *, now: datetime) -> N
     rate = settings.LAKEHUB_GATE_RATE
     if not rate or questions <= 0:
         return
-    number = 2 * asker.pk + isinstance(asker, User)
-    wait = _limiter().take(number, RateLimit(rate, rate * BURST_SECONDS), cost=questions, now=now)
+    wait = _limiter().take(caller_number(asker), RateLimit(rate, rate * BURST_SECONDS), cost=questions, now=now)
     if wait:
         gate_log.QUESTION_LOG.tally(gate_log.QUESTIONS_REFUSED, questions)
         raise RateLimitExceeded(wait)

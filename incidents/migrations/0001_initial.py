@@ -6,7 +6,7 @@ import django.db.models.deletion
 import incidents.domain.alerting.quiet_hours
 import incidents.domain.alerting.routing
 import incidents.models.gate
-import lakehub.catalog.encrypted_fields
+import lakehub.db.encrypted_fields
 from django.conf import settings
 from django.db import migrations, models
 
@@ -85,7 +85,7 @@ class Migration(migrations.Migration):
                 ('sent_at', models.DateTimeField(blank=True, null=True)),
                 ('error', models.TextField(blank=True)),
                 ('channel', models.CharField(max_length=20)),
-                ('address', lakehub.catalog.encrypted_fields.EncryptedTextField()),
+                ('address', lakehub.db.encrypted_fields.EncryptedTextField()),
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('sent', 'Sent'), ('failed', 'Failed')], default='pending', max_length=10)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.CASCADE, related_name='digests', to='accounts.team')),
             ],
@@ -194,8 +194,8 @@ class Migration(migrations.Migration):
                 ('error', models.TextField(blank=True)),
                 ('occasion', models.CharField(max_length=20)),
                 ('channel', models.CharField(max_length=20)),
-                ('address', lakehub.catalog.encrypted_fields.EncryptedTextField()),
-                ('address_key', lakehub.catalog.encrypted_fields.KeyedDigestField('address', default='', editable=False, max_length=64)),
+                ('address', lakehub.db.encrypted_fields.EncryptedTextField()),
+                ('address_key', lakehub.db.encrypted_fields.KeyedDigestField('address', default='', editable=False, max_length=64)),
                 ('recipient_reason', models.CharField(blank=True, max_length=200)),
                 ('facts', models.JSONField(blank=True, default=dict)),
                 ('state', models.CharField(choices=[('pending', 'Pending'), ('held', 'Held'), ('collected', 'collected for a digest'), ('sent', 'Sent'), ('dropped', 'Dropped'), ('failed', 'Failed')], default='pending', max_length=10)),
@@ -255,7 +255,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('channel', models.CharField(max_length=20)),
-                ('address', lakehub.catalog.encrypted_fields.EncryptedTextField()),
+                ('address', lakehub.db.encrypted_fields.EncryptedTextField()),
                 ('enabled', models.BooleanField(default=True)),
                 ('tiers', models.JSONField(blank=True, default=list)),
                 ('categories', models.JSONField(blank=True, default=list)),

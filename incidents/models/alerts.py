@@ -15,8 +15,8 @@ from incidents.domain.alerting.quiet_hours import ALL_DAYS, QuietHours
 from incidents.domain.alerting.routing import Severity
 from incidents.models.outbox_row import OutboxRow
 from lakehub.accounts.models import Team
-from lakehub.catalog.encrypted_fields import EncryptedTextField
 from lakehub.catalog.models import Dataset
+from lakehub.db.encrypted_fields import EncryptedTextField
 from quality.models import Category
 
 SEVERITY_CHOICES = [(severity.value, severity.value) for severity in Severity]

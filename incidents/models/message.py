@@ -12,8 +12,8 @@ from incidents.models.alerts import Digest, Route
 from incidents.models.incident import Incident
 from incidents.models.outbox_row import OutboxRow
 from lakehub.accounts.models import Team
-from lakehub.catalog.encrypted_fields import EncryptedTextField, KeyedDigestField
 from lakehub.catalog.models import Dataset
+from lakehub.db.encrypted_fields import EncryptedTextField, KeyedDigestField
 
 
 class MessageState(models.TextChoices):

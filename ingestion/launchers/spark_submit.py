@@ -1,4 +1,4 @@
-"""Each job as a process of its own, handed to a cluster (or this machine) by spark-submit: the code as a zip, the secrets by environment, the output in a log file."""
+"""Each job as a process of its own, handed to a cluster (or this machine) by spark-submit: the code as a zip, the secrets through a pipe, the output in a log file."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import IO
 from urllib.parse import quote
 
 import ingestion
@@ -17,16 +18,21 @@ import lakehub
 from ingestion.launchers import LauncherConfig
 from ingestion.spark.contract.progress import FILE_NAME, JobProgress
 from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.secrets import offered_secrets
 from ingestion.spark.contract.spec import JobSpec
-from ingestion.spark.session import hudi_jar, java_home, submit_settings
+from ingestion.spark.environment import jvm_environment
+from ingestion.spark.session import hudi_jar, java_home, scratch_settings, submit_settings
+from lakehub.scratch import add_owner, temporary_folder
 
 EXIT_TIMEOUT_S = 30
 """The job knows its deadline itself; a process that goes on after this much more is killed with all that it started."""
 _ZIPPED_PATHS = (
     "lakehub/__init__.py",
     "lakehub/environment.py",
-    "lakehub/logs.py",
+    "lakehub/logs",
+    "lakehub/scratch.py",
     "lakehub/kernel",
+    "lakehub/source_databases",
     # What a source from outside the tree shares with its storage.
     "lakehub/catalog/__init__.py",
     "lakehub/catalog/metadata",
@@ -35,15 +41,6 @@ _ZIPPED_PATHS = (
     "ingestion/domain",
     "ingestion/sources",
     "ingestion/spark",
-)
-_INHERITED_VARIABLES = (
-    "PATH",
-    "HOME",
-    "LANG",
-    "TMPDIR",
-    "LAKEHUB_FAILPOINT",
-    "LAKEHUB_LOG_FORMAT",
-    "LAKEHUB_LOG_LEVEL",
 )
 _LOG_TAIL_LINES = 15
 
@@ -79,16 +76,24 @@ class SparkSubmitLauncher:
         self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, secrets: Mapping[str, str]
     ) -> str:
         """How the process ended, in words."""
-        command = [*self._command(), str(_main_file()), str(spec_path), str(report_path)]
-        with log_path.open("ab") as log:
-            process = subprocess.Popen(
-                command,
-                env=self._environment(secrets),
-                stdin=subprocess.DEVNULL,
-                stdout=log,
-                stderr=log,
-                start_new_session=True,
-            )
+        with (
+            log_path.open("ab") as log,
+            temporary_folder("jvm") as scratch,
+            offered_secrets(spec_path.with_name("secrets"), secrets) as pipe,
+        ):
+            command = [*self._command(scratch), str(_main_file()), str(spec_path), str(report_path), str(pipe)]
+            return self._run_to_end(command, spec, log, scratch)
+
+    def _run_to_end(self, command: list[str], spec: JobSpec, log: IO[bytes], scratch: Path) -> str:
+        process = subprocess.Popen(
+            command,
+            env=self._environment(),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
+        )
+        add_owner(scratch, process.pid)
         try:
             return f"The job's process ended with code {process.wait(spec.deadline_s + EXIT_TIMEOUT_S)} and no report"
         except subprocess.TimeoutExpired:
@@ -96,19 +101,18 @@ class SparkSubmitLauncher:
         finally:
             _kill_process_group(process)
 
-    def _command(self) -> list[str]:
+    def _command(self, scratch: Path) -> list[str]:
         config = self._config
         settings = submit_settings(config.master, config.memory, config.jar or hudi_jar(os.environ))
+        settings |= scratch_settings(scratch)
         options = [part for name, value in settings.items() for part in ("--conf", f"{name}={value}")]
         return [_spark_submit(), *options, "--py-files", str(build_code_zip(config.folder))]
 
-    def _environment(self, secrets: Mapping[str, str]) -> dict[str, str]:
-        """Of our own environment only what a program needs to start: what else is in it may be secret."""
-        inherited = {name: os.environ[name] for name in _INHERITED_VARIABLES if name in os.environ}
+    def _environment(self) -> dict[str, str]:
+        """Of our own environment only what a program needs to start: what else is in it may be secret. Raises SecretForSpark."""
         home = self._config.java_home or java_home(os.environ)
         return {
-            **inherited,
-            **secrets,
+            **jvm_environment(os.environ),
             "JAVA_HOME": home,
             "PYSPARK_PYTHON": sys.executable,
             "PYSPARK_DRIVER_PYTHON": sys.executable,
@@ -121,7 +125,9 @@ def build_code_zip(folder: Path) -> Path:
     files = dict(_zipped_files())
     digest = hashlib.sha256(b"".join(name.encode() + content for name, content in files.items())).hexdigest()[:16]
     target = folder / f"lakehub-{digest}.zip"
-    if not target.is_file():
+    if target.is_file():
+        os.utime(target)  # what is used is not old
+    else:
         folder.mkdir(parents=True, exist_ok=True)
         temporary = target.with_suffix(f".{os.getpid()}")
         with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive:

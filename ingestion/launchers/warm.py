@@ -22,7 +22,7 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
-from ingestion.spark.session import close_session, jvm_pid, open_session
+from ingestion.spark.session import close_session, is_jvm_alive, jvm_pid, open_session
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20
@@ -83,11 +83,6 @@ class WarmLauncher:
         spark.catalog.clearCache()
         used = resident_mb(os.getpid()) + resident_mb(jvm_pid(spark))
         return f"it uses {used} MB" if used > self._config.max_mb else None
-
-
-def is_jvm_alive(spark: SparkSession) -> bool:
-    gateway = spark.sparkContext._gateway
-    return gateway is not None and gateway.proc.poll() is None
 
 
 def resident_mb(process: int) -> int:

@@ -1,8 +1,9 @@
-"""How far a copy may be behind its source."""
+"""Whether a copy has a table, and how far that may be behind its source."""
 
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.db.models import Max, QuerySet
 
@@ -30,6 +31,17 @@ def is_loaded(copy: DatasetCopy) -> bool:
     return _looks(copy).filter(kind=JobKind.BOOTSTRAP).exists()
 
 
+def has_table(copy: DatasetCopy) -> bool:
+    """It was loaded, or somebody else's commits are on its timeline, and it was not dropped since."""
+    dropped_at = _last_drop(copy, "started_at")
+    commits = copy.commits.all() if dropped_at is None else copy.commits.filter(completed_at__gt=dropped_at)
+    return is_loaded(copy) or commits.exists()
+
+
 def _looks(copy: DatasetCopy) -> QuerySet[JobRun]:
-    dropped = copy.runs.filter(kind=JobKind.DROP, state=JobState.SUCCEEDED).aggregate(at=Max("pk"))["at"]
-    return copy.runs.filter(kind__in=SYNC_KINDS, state=JobState.SUCCEEDED, pk__gt=dropped or 0)
+    return copy.runs.filter(kind__in=SYNC_KINDS, state=JobState.SUCCEEDED, pk__gt=_last_drop(copy, "pk") or 0)
+
+
+def _last_drop(copy: DatasetCopy, fact: str) -> Any:
+    drops = copy.runs.filter(kind=JobKind.DROP, state=JobState.SUCCEEDED)
+    return drops.order_by("-pk").values_list(fact, flat=True).first()

@@ -5,6 +5,7 @@ Loaded means: a bootstrap has succeeded since the last drop. One that was given 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from datetime import datetime
 
 from django.db.models import OuterRef, QuerySet, Subquery
@@ -17,6 +18,18 @@ from lakehub.kernel.errors import Conflict
 
 def request_due_runs(*, now: datetime) -> list[JobRun]:
     """What is known of a copy's newest runs is a look into an index for each, however many there were."""
+    due = [(copy, kind) for copy, kind, at in _planned_requests(now) if at <= now]
+    requested_runs = [_request(copy, kind, now) for copy, kind in due]
+    return [run for run in requested_runs if run is not None]
+
+
+def next_request_at(*, now: datetime) -> datetime | None:
+    """When the first of the copies that are idle now is asked for; None: none is fed."""
+    return min((at for _, _, at in _planned_requests(now)), default=None)
+
+
+def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, datetime]]:
+    """Each idle copy with the job that is next, and when it is due: at once where nothing has been tried before."""
     copies = idle_fed_copies().annotate(
         loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
@@ -24,13 +37,12 @@ def request_due_runs(*, now: datetime) -> list[JobRun]:
         began_at=_newest_run_value("started_at", kind=JobKind.BOOTSTRAP, started_at__isnull=False),
         looked_at=_newest_run_value("started_at", kind=JobKind.INCREMENTAL, started_at__isnull=False),
     )
-    requested_runs = []
     for copy in copies:
         is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
         last = (copy.looked_at, copy.began_at) if is_loaded else (copy.failed_at,)
-        if all(at is None or at + copy.dataset.feed.every <= now for at in last):
-            requested_runs.append(_request(copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, now))
-    return [run for run in requested_runs if run is not None]
+        # One that lies ahead was noted by a clock that was wrong, and holds nothing up.
+        known = [at + copy.dataset.feed.every if at <= now else now for at in last if at is not None]
+        yield copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, max(known, default=now)
 
 
 def idle_fed_copies() -> QuerySet[DatasetCopy]:

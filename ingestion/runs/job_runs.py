@@ -14,6 +14,7 @@ from django.db.models.functions import Coalesce, Now
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
 from ingestion.lake import findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState
+from ingestion.runs.copy_lag import has_table
 from ingestion.runs.job_specs import check_params, check_source
 from ingestion.runs.leases import LEASE_DURATION, hold_off, lease_end
 from ingestion.spark.contract.progress import JobProgress
@@ -29,15 +30,24 @@ SCHEDULE = "schedule"
 PENDING = (JobState.QUEUED, JobState.WAITING)
 ACTIVE = (*PENDING, JobState.RUNNING)
 _MAX_CLAIM_CANDIDATES = 50
+_KINDS_OF_LOADING = (JobKind.INCREMENTAL, JobKind.BACKFILL)
+"""What they read, a bootstrap reads too."""
+_KINDS_ON_A_TABLE = (*_KINDS_OF_LOADING, JobKind.DELETE)
 
 
 def request_run(
     copy: DatasetCopy, kind: str, params: dict[str, Any] | None = None, *, asked_by: str, now: datetime
 ) -> JobRun:
-    """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already."""
+    """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already.
+
+    A person's job on a copy without a table is refused. Where the copy's bootstrap was given up, an incremental or a backfill
+    becomes the bootstrap that loads all of it: the schedule would ask for that only after the feed's interval.
+    """
     if kind not in JobKind.values:
         raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
     _check_request(copy, kind, params or {})
+    if asked_by != SCHEDULE and kind in _KINDS_ON_A_TABLE and not has_table(copy):
+        kind, params = _bootstrap_instead(copy, kind), {}
     try:
         with transaction.atomic():
             run = JobRun.objects.create(copy=copy, kind=kind, params=params or {}, asked_by=asked_by, due_at=now)
@@ -46,6 +56,24 @@ def request_run(
     except IntegrityError:
         raise Conflict(f"An incremental of {copy} waits or runs already; nothing was changed.") from None
     return run
+
+
+def _bootstrap_instead(copy: DatasetCopy, kind: str) -> JobKind:
+    """Raises Refused where a bootstrap was not given up, or does not do what was asked for."""
+    bootstraps = JobRun.objects.filter(copy=copy, kind=JobKind.BOOTSTRAP).order_by("-pk")
+    newest = bootstraps.exclude(state=JobState.CANCELLED).first()
+    if newest is not None and newest.state == JobState.FAILED and kind in _KINDS_OF_LOADING:
+        check_source(copy.dataset, JobKind.BOOTSTRAP)
+        return JobKind.BOOTSTRAP
+    if newest is None or newest.state == JobState.SUCCEEDED:
+        remedy = (
+            f"Bootstrap it first: `manage.py ingest bootstrap {copy.dataset.name} --data-center {copy.data_center}`"
+        )
+    elif newest.state == JobState.FAILED:
+        remedy = f"Its bootstrap, run {newest.pk}, was given up: {newest.error}. Retry that run first"
+    else:
+        remedy = f"Its bootstrap, run {newest.pk}, is {newest.state}: ask again when it has succeeded"
+    raise Refused(f"{copy} has no table yet, so there is nothing for a job of the kind `{kind}`. {remedy}.")
 
 
 def find_copy(dataset: Dataset, data_center: str) -> DatasetCopy:

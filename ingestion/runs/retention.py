@@ -1,13 +1,21 @@
-"""What ingestion remembers for a while: the runs of its jobs, and which partitions each commit touched."""
+"""What ingestion keeps for a while: the runs of its jobs and their folders, and which partitions each commit touched."""
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+import shutil
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from urllib.parse import unquote
+from uuid import UUID
 
 from django.db.models import Exists, OuterRef, Q
 
-from ingestion.models import JobRun, TouchedPartition
+from ingestion.models import JobRun, JobState, TouchedPartition
 from lakehub.db.batch_delete import delete_old_rows
+
+JOB_FOLDERS_KEPT = timedelta(days=7)
+"""Specs, reports and logs of jobs that failed."""
 
 
 def delete_old_runs(*, now: datetime, retention: timedelta) -> int:
@@ -20,6 +28,45 @@ def delete_old_runs(*, now: datetime, retention: timedelta) -> int:
         copy=OuterRef("copy"), kind=OuterRef("kind"), state=OuterRef("state"), pk__gt=OuterRef("pk")
     )
     return delete_old_rows(JobRun.objects.all(), age="ended_at", before=now - retention, where=Q(Exists(newer)))
+
+
+def delete_old_job_folders(folder: Path, *, now: datetime, wall: datetime) -> list[Path]:
+    """Removes what `spark_submit` left of jobs that succeeded, or ended otherwise longer ago than JOB_FOLDERS_KEPT, and the code
+    that none of them uses any more. What a run needs that waits, runs or is tried again stays. Returns what was removed.
+
+    `wall`: the time of files, where `now` is that of runs.
+    """
+    if not folder.is_dir():
+        return []
+    by_key = {key: path for path in folder.iterdir() if path.is_dir() and (key := _run_key(path.name)) is not None}
+    runs = dict(JobRun.objects.filter(key__in=by_key).in_bulk(by_key, field_name="key"))
+    ended = [path for key, path in by_key.items() if _is_over(runs.get(key), path, now, wall)]
+    is_idle = not JobRun.objects.filter(state=JobState.RUNNING).exists()
+    zips = [path for path in folder.glob("lakehub-*.zip") if is_idle and _age(path, wall) > JOB_FOLDERS_KEPT]
+    for path in ended:
+        shutil.rmtree(path, ignore_errors=True)  # again in an hour
+    for path in zips:
+        path.unlink(missing_ok=True)
+    return [*ended, *zips]
+
+
+def _is_over(run: JobRun | None, path: Path, now: datetime, wall: datetime) -> bool:
+    if run is None or run.ended_at is None:
+        # Of another database, or deleted with its dataset.
+        return run is None and _age(path, wall) > JOB_FOLDERS_KEPT
+    return run.state == JobState.SUCCEEDED or now - run.ended_at > JOB_FOLDERS_KEPT
+
+
+def _run_key(name: str) -> UUID | None:
+    with suppress(ValueError):
+        return UUID(unquote(name))
+    return None
+
+
+def _age(path: Path, wall: datetime) -> timedelta:
+    with suppress(FileNotFoundError):
+        return wall - datetime.fromtimestamp(path.stat().st_mtime, UTC)
+    return timedelta()
 
 
 def delete_old_touched_partitions(*, now: datetime, retention: timedelta) -> int:

@@ -1,4 +1,8 @@
-"""`python -m ingestion.spark spec.json report.json`, or the main file of spark-submit. Exit code 0 unless the job failed."""
+"""`python -m ingestion.spark spec.json report.json [secrets]`, or the main file of spark-submit. Exit code 0 unless the job failed.
+
+`secrets` is a named pipe with the values that the spec refers to by name (`contract.secrets`); without it they are variables of the
+environment.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +16,14 @@ from structlog.contextvars import bound_contextvars
 
 from ingestion.spark.contract.progress import FILE_NAME
 from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.secrets import read_secrets
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
 from ingestion.spark.session import open_session
 from lakehub.logs import configure_logging
 
-USAGE = "usage: python -m ingestion.spark spec.json report.json"
+USAGE = "usage: python -m ingestion.spark spec.json report.json [secrets]"
 
 PROGRESS_INTERVAL_S = 2
 
@@ -42,20 +47,21 @@ class ProgressTeller:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) != 2:
+    if len(arguments) not in (2, 3):
         print(USAGE, file=sys.stderr)
         return 2
     configure_logging()
-    spec_path, report_path = map(Path, arguments)
+    spec_path, report_path, *secrets_path = map(Path, arguments)
     try:
         spec = JobSpec.from_file(spec_path)
+        secrets = read_secrets(secrets_path[0]) if secrets_path else os.environ
     except (OSError, ValueError) as problem:
         JobReport(run_id="", status=FAILED, error=f"{type(problem).__name__}: {problem}").write(report_path)
         print(problem, file=sys.stderr)
         return 1
     with bound_contextvars(run_id=spec.run_id, table=spec.table.uri):
         tell = ProgressTeller(report_path.with_name(FILE_NAME))
-        report = execute(spec, spark=open_session(spec.run_id), secrets=os.environ, on_start=tell.start)
+        report = execute(spec, spark=open_session(spec.run_id), secrets=secrets, on_start=tell.start)
         tell.stop()
     report.write(report_path)
     print(f"{report.status}: {report.counts}{f' {report.error}' if report.error else ''}", file=sys.stderr)

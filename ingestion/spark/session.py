@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -12,10 +13,15 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkContext
+from pyspark import SparkConf, SparkContext
+from pyspark.java_gateway import launch_gateway
 from pyspark.sql import SparkSession
 
+from ingestion.spark.environment import jvm_environment
+from lakehub.scratch import add_owner, owned_folder, remove_folder
+
 logger = logging.getLogger(__name__)
+_scratch_by_jvm: dict[int, Path] = {}
 HALT_AFTER_S = 5
 """A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
 _SIGKILL_EXIT_CODE = 137
@@ -31,22 +37,62 @@ class HudiJarNotFound(RuntimeError):
 
 def open_session(name: str = "lakehub", *, master: str | None = None, memory: str | None = None) -> SparkSession:
     """The running session, or a new one. Under spark-submit, master and jars are its own."""
+    _close_ended_session()
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     submitted = "PYSPARK_GATEWAY_PORT" in os.environ
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    scratch = None if submitted or SparkContext._gateway is not None else owned_folder("jvm")
+    settings = _session_settings(submitted, master, memory) | scratch_settings(scratch)
     builder = SparkSession.builder.appName(name)
-    for key, value in _session_settings(submitted, master, memory).items():
+    for key, value in settings.items():
         builder = builder.config(key, value)
     if not submitted:
         os.environ["JAVA_HOME"] = java_home(os.environ)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+        _launch_jvm(settings)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not submitted:
         halt_jvm_with_parent(spark)
+    if scratch is not None:
+        _keep_with_jvm(scratch, spark)
     return spark
+
+
+def _close_ended_session() -> None:
+    """Whose JVM was killed, or ran out of memory: PySpark would go on asking it."""
+    kept: SparkSession | None = SparkSession._instantiatedSession
+    if kept is not None and not is_jvm_alive(kept):
+        logger.warning("The JVM of the Spark session has ended: a new one is started")
+        close_session(kept)
+
+
+class _PopenOptions(dict[str, Any]):
+    """PySpark puts all of this process's environment into these; what a JVM may not know is taken out of it."""
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        super().__setitem__(name, jvm_environment(value) | _own_variables(value) if name == "env" else value)
+
+
+def _own_variables(environ: Mapping[str, str]) -> dict[str, str]:
+    """By which the JVM tells PySpark where it listens."""
+    return {name: value for name, value in environ.items() if name.startswith("_PYSPARK_DRIVER_")}
+
+
+def _launch_jvm(settings: Mapping[str, str]) -> None:
+    """The JVM of this process, where it has none. Raises SecretForSpark."""
+    if SparkContext._gateway is None:
+        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+        SparkContext._ensure_initialized(gateway=launch_gateway(conf, _PopenOptions()))  # type: ignore[no-untyped-call]
+
+
+def _keep_with_jvm(scratch: Path, spark: SparkSession) -> None:
+    """The folder stays while the JVM runs, whatever becomes of this process."""
+    process = jvm_pid(spark)
+    add_owner(scratch, process)
+    _scratch_by_jvm[process] = scratch
 
 
 def java_home(environ: Mapping[str, str]) -> str:
@@ -132,7 +178,16 @@ def close_session(spark: SparkSession) -> None:
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
+    scratch = _scratch_by_jvm.pop(gateway.proc.pid, None)
+    if scratch is not None:
+        remove_folder(scratch)
     SparkContext._gateway = SparkContext._jvm = None
+
+
+def is_jvm_alive(spark: SparkSession) -> bool:
+    """Under spark-submit the JVM is the parent, with which this process ends."""
+    gateway: Any = spark.sparkContext._gateway
+    return gateway is not None and (gateway.proc is None or gateway.proc.poll() is None)
 
 
 def jvm_pid(spark: SparkSession) -> int:
@@ -150,6 +205,13 @@ _NO_UI = {
 }
 
 
+def scratch_settings(folder: Path | None) -> dict[str, str]:
+    """A JVM's temporary files are in a folder of its own: it copies 80 MB of jars there, and one that is killed leaves them behind."""
+    return (
+        {} if folder is None else {"spark.driver.defaultJavaOptions": f'-Djava.io.tmpdir="{folder}" -XX:-UsePerfData'}
+    )
+
+
 def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
     """What a JVM of our own is started with. On one machine: loopback, few shuffle partitions, no adaptive re-planning."""
     settings = {
@@ -158,15 +220,21 @@ def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
         "spark.jars": jar,
         "spark.sql.warehouse.dir": warehouse_uri(os.environ),
     } | _NO_UI
-    return settings | _LOCAL_MODE if master.startswith("local") else settings
+    return settings | _LOCAL_MODE | _local_shuffles(master) if master.startswith("local") else settings
+
+
+def _local_shuffles(master: str) -> dict[str, str]:
+    """As many partitions as `local[4]` has cores; `local[*]` has the machine's."""
+    named = re.match(r"local\[(\d+|\*)", master)
+    cores = 1 if named is None else (os.cpu_count() or 1) if named[1] == "*" else int(named[1])
+    return {"spark.sql.shuffle.partitions": str(max(2, cores))}
 
 
 _LOCAL_MODE = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.sql.shuffle.partitions": "2",
     "spark.sql.adaptive.enabled": "false",
-    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC",
+    "spark.driver.extraJavaOptions": "-Duser.timezone=UTC -XX:+UseSerialGC -XX:+ExitOnOutOfMemoryError",
 }
 _BASE_SETTINGS = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
@@ -174,7 +242,12 @@ _BASE_SETTINGS = {
     "spark.sql.extensions": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
     "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
     "spark.sql.session.timeZone": "UTC",
+    # Else `${env:NAME}` and `${system:name}` in SQL that somebody wrote are replaced by what this machine says.
+    "spark.sql.variable.substitute": "false",
     "spark.ui.showConsoleProgress": "false",
+    # An executor of a cluster whose task goes on after it was cancelled ends; that of a local session is its driver.
+    "spark.task.reaper.enabled": "true",
+    "spark.task.reaper.killTimeout": "30s",
     # What stages rows, and every other engine that reads the lake, counts days as the calendar of today does, before 1900 and
     # 1582 too. Files that say that an old Spark wrote them are read as they say, whatever stands here.
     "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",
@@ -200,3 +273,12 @@ def stage_tasks(spark: SparkSession) -> tuple[int, int]:
     stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
     known = [stage for stage in stages if stage is not None]
     return sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known)
+
+
+def lost_tasks(spark: SparkSession) -> int:
+    """Tasks that run though no job wants them any more: it was cancelled, and they look at no interrupt."""
+    tracker, java = spark.sparkContext.statusTracker(), jvm(spark)
+    wanted = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
+    executors: Any = java.org.apache.spark.SparkContext.getOrCreate().statusTracker().getExecutorInfos()
+    running = sum(int(executor.numRunningTasks()) for executor in executors)
+    return max(0, running - sum(stage.numActiveTasks for stage in wanted if stage is not None))

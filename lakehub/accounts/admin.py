@@ -1,20 +1,41 @@
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
+from urllib.parse import urlencode
 
 from django.contrib import admin, messages
 from django.contrib.auth.admin import GroupAdmin, UserAdmin
+from django.contrib.auth.decorators import login_not_required
 from django.contrib.auth.models import Group
+from django.core.exceptions import PermissionDenied
 from django.db.models import QuerySet
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
 
 from lakehub import wiring
 from lakehub.accounts.admin_mixins import AuditedAdminMixin, ReadOnlyAdminMixin
 from lakehub.accounts.models import AuditEntry, Consumer, Membership, SignInTries, Team, Token, User
-from lakehub.accounts.sign_in.forms import ConsoleSignInForm
+from lakehub.accounts.permissions import is_operator
+from lakehub.accounts.sign_in import second_step, sessions
 from lakehub.accounts.tokens import api_tokens
 
-admin.site.login_form = ConsoleSignInForm
+
+@login_not_required
+def sign_in_on_the_pages(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    """The console has no door of its own: one form, one count of failures, one second step."""
+    if request.user.is_authenticated and not admin.site.has_permission(request):
+        raise PermissionDenied("The console is for staff of Lakehub: a superuser lets you in.")
+    next_url = request.GET.get("next") or reverse("admin:index")
+    return redirect(f"{reverse('sign-in')}?{urlencode({'next': next_url})}")
+
+
+def change_password_on_the_pages(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
+    return redirect("account-password")
+
+
+admin.site.login = sign_in_on_the_pages  # type: ignore[method-assign]
+admin.site.password_change = change_password_on_the_pages  # type: ignore[assignment,method-assign]
 admin.site.unregister(Group)
 
 
@@ -32,6 +53,39 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 @admin.register(User)
 class PersonAdmin(AuditedAdminMixin, UserAdmin[User]):
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("timezone",)}))
+    actions = ("end_sessions", "remove_second_step")
+
+    def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
+        """Whoever is deactivated is signed out everywhere, also should they be let in again."""
+        super().save_model(request, obj, form, change)
+        if not obj.is_active:
+            _end_sessions(request, obj)
+
+    def user_change_password(self, request: HttpRequest, id: str, form_url: str = "") -> HttpResponse:
+        response: HttpResponse = super().user_change_password(request, id, form_url)
+        if request.method == "POST" and response.status_code == 302:
+            _end_sessions(request, User.objects.get(pk=id))
+        return response
+
+    @admin.action(description="End all sessions", permissions=["run_the_instance"])
+    def end_sessions(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
+        session_count = sum(_end_sessions(request, person) for person in chosen)
+        self.message_user(request, f"{session_count} sessions ended.", messages.SUCCESS)
+
+    @admin.action(description="Remove the second step", permissions=["run_the_instance"])
+    def remove_second_step(self, request: HttpRequest, chosen: QuerySet[User]) -> None:
+        for person in chosen:
+            second_step.reset(person, actor=request.user.get_username(), now=wiring.clock.now())
+            _end_sessions(request, person)
+        self.message_user(request, f"{len(chosen)} people sign in by the first step alone.", messages.SUCCESS)
+
+    def has_run_the_instance_permission(self, request: HttpRequest) -> bool:
+        return is_operator(request.user)
+
+
+def _end_sessions(request: HttpRequest, person: User) -> int:
+    keep = request.session.session_key if person == request.user else None
+    return sessions.end_sessions(person, actor=request.user.get_username(), now=wiring.clock.now(), keep=keep)
 
 
 @admin.register(Team)
@@ -89,7 +143,9 @@ class SignInTriesAdmin(AuditedAdminMixin, admin.ModelAdmin[SignInTries]):
 
 @admin.register(AuditEntry)
 class AuditEntryAdmin(admin.ModelAdmin[AuditEntry]):
-    list_display = ("at", "actor", "action", "subject")
+    list_display = ("number", "at", "actor", "action", "subject", "team")
+    list_select_related = ("team",)
+    ordering = ("-at", "-pk")
     search_fields = ("actor", "subject")
     date_hierarchy = "at"
 

@@ -6,7 +6,7 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from lakehub.accounts.models import AuditEntry, Membership, Role, Team, Token, User
+from lakehub.accounts.models import AuditEntry, BrowserSession, Membership, Role, Team, Token, User
 from lakehub.accounts.tokens.api_tokens import MAX_NAME_LENGTH, SCOPES
 
 
@@ -53,6 +53,20 @@ class AuditEntrySerializer(serializers.ModelSerializer[AuditEntry]):
     class Meta:
         model = AuditEntry
         fields: ClassVar[tuple[str, ...]] = ("at", "actor", "action", "subject", "detail")
+
+
+class SessionSerializer(serializers.ModelSerializer[BrowserSession]):
+    """A browser that somebody is signed in with."""
+
+    number = serializers.IntegerField(source="pk")
+
+    class Meta:
+        model = BrowserSession
+        fields: ClassVar[tuple[str, ...]] = ("number", "browser", "address", "begun_at", "last_seen_at")
+
+
+class EndedSessionsSerializer(serializers.Serializer[Any]):
+    ended = serializers.IntegerField(help_text="So many sessions.")
 
 
 class TeamSerializer(serializers.ModelSerializer[Team]):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.core.exceptions import ValidationError
 from django.db import transaction
@@ -16,6 +16,7 @@ from lakehub.kernel.suggest import did_you_mean
 
 _MAX_SUGGESTIONS = 1000
 _PASSWORD_BYTES = 15
+_FIRST_PASSWORD_LASTS = timedelta(days=7)
 
 
 def team_named(name: str) -> Team:
@@ -24,6 +25,14 @@ def team_named(name: str) -> Team:
     if team is None:
         raise NotFound(f"There is no team `{name}`.{did_you_mean(name, _names(Team, 'name'))}")
     return team
+
+
+def person_named(username: str) -> User:
+    """Raises NotFound with the nearest name."""
+    person = User.objects.filter(username=username).first()
+    if person is None:
+        raise NotFound(f"There is no person `{username}`.{did_you_mean(username, _names(User, 'username'))}")
+    return person
 
 
 def add_team(*, name: str, email: str, actor: User, now: datetime) -> Team:
@@ -71,10 +80,14 @@ def remove_member(team: Team, username: str, *, actor: User, now: datetime) -> N
 
 
 def add_person(*, username: str, email: str, full_name: str, actor: User, now: datetime) -> tuple[User, str]:
-    """Somebody who may sign in, and the first password, which is kept only as a hash: show it once. Raises Refused."""
+    """Somebody who may sign in, and the first password, which is kept only as a hash: show it once.
+
+    It opens for a week, and only the page that sets another. Raises Refused.
+    """
     first, _, last = full_name.strip().partition(" ")
     person, password = User(username=username, email=email, first_name=first, last_name=last), _new_password()
     person.set_password(password)
+    person.first_password_until = now + _FIRST_PASSWORD_LASTS
     with transaction.atomic():
         _save_validated(person)
         audit_log.record(actor.get_username(), "add person", f"person:{username}", now=now)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.urls import URLPattern, path
 
-from lakehub.accounts.api import teams, tokens_and_audit
+from lakehub.accounts.api import sessions, teams, tokens_and_audit
 
 urlpatterns: list[URLPattern] = [
     path("tokens", tokens_and_audit.TokenList.as_view(), name="tokens"),
@@ -14,5 +14,8 @@ urlpatterns: list[URLPattern] = [
     path("teams", teams.TeamList.as_view(), name="teams"),
     path("teams/<str:name>/members", teams.MemberList.as_view(), name="team-members"),
     path("teams/<str:name>/members/<str:username>", teams.MemberDetail.as_view(), name="team-member"),
+    path("sessions", sessions.SessionList.as_view(), name="sessions"),
+    path("sessions/<int:number>", sessions.SessionDetail.as_view(), name="session"),
+    path("people/<str:username>/sessions", sessions.PersonSessions.as_view(), name="person-sessions"),
     path("people", teams.PersonList.as_view(), name="people"),
 ]

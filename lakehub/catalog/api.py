@@ -114,7 +114,9 @@ class ConnectionCheck(APIView):
         reached = connections.check_connection(
             **serializer.validated_data, actor=request.user.get_username(), now=wiring.clock.now()
         )
-        return Response({"tables": len(reached.tables), "sentence": reached.sentence})
+        return Response(
+            {"tables": len(reached.tables), "sentence": reached.sentence, "role_warning": reached.role_warning}
+        )
 
 
 class ConnectionDetail(APIView):

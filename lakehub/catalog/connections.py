@@ -2,22 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from django.db import transaction
 
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
-from lakehub.catalog.connection_guard import refuse_guarded_location
+from lakehub.catalog.connection_guard import own_database_check, refuse_guarded_location
+from lakehub.catalog.connection_trials import run_trial
 from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.metadata.roles import DatabaseRole, role_warning
 from lakehub.catalog.models import Connection, DataCenter
 from lakehub.catalog.storages import STORAGES, LocalPath, ServerDatabase, Storage
 from lakehub.catalog.validation import Problems, find_by_name, save_validated
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import UnknownPlugin
+
+T = TypeVar("T")
 
 MAX_TEST_TABLES = 1000
 """A test counts no more; it names the first few."""
@@ -44,6 +49,12 @@ class ConnectionTest:
 
     tables: Sequence[str]
     empty_hint: str = Storage.empty_hint
+    role: DatabaseRole | None = None
+
+    @property
+    def role_warning(self) -> str:
+        """For people; empty where the role of the URL only reads, or is not known."""
+        return role_warning(self.role) if self.role is not None else ""
 
     @property
     def sentence(self) -> str:
@@ -59,12 +70,12 @@ class ConnectionTest:
 def add_connection(
     *, name: str, plugin: str, url: str, team: str, actor: str, now: datetime, by_operator: bool = False
 ) -> Connection:
-    """A source. It is tried before it is kept. Raises Refused, which never holds the password.
+    """A source. It is tried before it is kept. Raises Refused, which never holds the password, or Busy.
 
     `by_operator`: the operator of this machine says so, who may name any of its paths.
     """
-    owner, _ = _try_source(plugin, url, team, actor=actor, now=now, by_operator=by_operator)
-    connection = Connection(name=name, plugin=plugin, url=url, team=owner)
+    owner, test = _try_source(plugin, url, team, actor=actor, now=now, by_operator=by_operator)
+    connection = Connection(name=name, plugin=plugin, url=url, team=owner, role_facts=role_facts(test.role))
     with transaction.atomic():
         save_validated(connection)
         audit_log.record(actor, "connect", f"connection:{name}", now=now, plugin=plugin)
@@ -74,9 +85,9 @@ def add_connection(
 def check_connection(
     *, plugin: str, url: str, team: str, actor: str, now: datetime, by_operator: bool = False
 ) -> ConnectionTest:
-    """Reads the source's list of tables, behind the guard of `add_connection`, and keeps nothing of it. Raises Refused."""
-    _, storage = _try_source(plugin, url, team, actor=actor, now=now, by_operator=by_operator)
-    return ConnectionTest(_tables_of(storage, MAX_TEST_TABLES), storage.empty_hint)
+    """Reads the source's list of tables, behind the guard of `add_connection`, and keeps nothing of it. Raises Refused, Busy."""
+    _, test = _try_source(plugin, url, team, actor=actor, now=now, by_operator=by_operator)
+    return test
 
 
 def place_of(plugin: str, url: str) -> str:
@@ -92,8 +103,8 @@ def place_of(plugin: str, url: str) -> str:
 
 def _try_source(
     plugin: str, url: str, team: str, *, actor: str, now: datetime, by_operator: bool
-) -> tuple[Team, Storage]:
-    """The owner and the storage, which was reached. Raises Refused, by field; never with the password."""
+) -> tuple[Team, ConnectionTest]:
+    """The owner, and what was reached. Raises Refused, by field; never with the password."""
     problems = Problems()
     owner = find_by_name(problems, "team", Team, team)
     try:
@@ -105,8 +116,8 @@ def _try_source(
     return owner, check_url(plugin, url, subject=f"team:{team}", actor=actor, now=now, by_operator=by_operator)
 
 
-def check_url(plugin: str, url: str, *, subject: str, actor: str, now: datetime, by_operator: bool) -> Storage:
-    """It may be read, and answers. Raises Refused, never with the password.
+def check_url(plugin: str, url: str, *, subject: str, actor: str, now: datetime, by_operator: bool) -> ConnectionTest:
+    """It may be read, and answers. Raises Refused, never with the password; or Busy.
 
     Who tried which place is kept before it is tried, whatever comes of it, so that nobody searches a network unseen. `subject`:
     for whom or for which connection, as the audit log names it.
@@ -119,18 +130,29 @@ def check_url(plugin: str, url: str, *, subject: str, actor: str, now: datetime,
         raise _unreachable(url, error) from error
     except UnknownPlugin as unknown:
         raise Refused.for_fields({"plugin": str(unknown)}) from unknown
+    lake_uris = list(DataCenter.objects.values_list("lake_uri", flat=True))
     may_read_lakes = by_operator and storage.is_lake
-    lake_uris = [] if may_read_lakes else list(DataCenter.objects.values_list("lake_uri", flat=True))
-    refuse_guarded_location(location, by_operator=by_operator, lake_uris=lake_uris)
-    _tables_of(storage, 1)
-    return storage
+    refuse_guarded_location(location, by_operator=by_operator, lake_uris=lake_uris, may_read_lakes=may_read_lakes)
+    refuse_own_database = own_database_check()
+
+    def reach() -> ConnectionTest:
+        refuse_own_database(storage, location)
+        return ConnectionTest(storage.tables(MAX_TEST_TABLES), storage.empty_hint, storage.role())
+
+    return reach_source(url, reach)
 
 
-def _tables_of(storage: Storage, limit: int) -> Sequence[str]:
+def reach_source(url: str, work: Callable[[], T]) -> T:
+    """What asks a source while somebody waits. Raises Refused in plain words, and Busy."""
     try:
-        return storage.tables(limit)
+        return run_trial(work)
     except MetadataUnavailable as error:
-        raise _unreachable(storage.url, error) from error
+        raise _unreachable(url, error) from error
+
+
+def role_facts(role: DatabaseRole | None) -> dict[str, Any] | None:
+    """As a connection keeps it."""
+    return None if role is None else {"name": role.name, "powers": list(role.powers), "writes": list(role.writes)}
 
 
 def _unreachable(url: str, error: MetadataUnavailable) -> Refused:

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, LineageDay
 from lakehub.catalog.onboarding.along_lineage import Direction
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingStatus
@@ -43,6 +44,16 @@ class DataCenterSerializer(serializers.ModelSerializer[DataCenter]):
         }  # the use case says what is wrong
 
 
+class RoleSerializer(serializers.Serializer[DatabaseRole]):
+    """The role of a connection, as its database knew it when the URL was tried. Null where the database does not say."""
+
+    name = serializers.CharField()
+    powers = serializers.ListField(
+        child=serializers.CharField(), help_text="Beyond tables: superuser, files of the server, replication, ..."
+    )
+    writes = serializers.ListField(child=serializers.CharField(), help_text="What it may change; the first five.")
+
+
 class ConnectionSerializer(serializers.Serializer[Connection]):
     """The URL goes in and never comes out."""
 
@@ -50,6 +61,10 @@ class ConnectionSerializer(serializers.Serializer[Connection]):
     plugin = serializers.CharField(max_length=30)
     url = serializers.CharField(max_length=1000, write_only=True)
     team = serializers.CharField(source="team.name", max_length=63)
+    role = RoleSerializer(read_only=True, allow_null=True)
+    role_warning = serializers.CharField(
+        read_only=True, help_text="What the role may do besides reading, and the remedy; empty where it only reads."
+    )
 
 
 class ConnectionTestSerializer(serializers.Serializer[Any]):
@@ -63,6 +78,7 @@ class ConnectionTestSerializer(serializers.Serializer[Any]):
 class ConnectionTestResultSerializer(serializers.Serializer[Any]):
     tables = serializers.IntegerField(help_text="That it lists; 1,000 stands for as many or more.")
     sentence = serializers.CharField()
+    role_warning = serializers.CharField(help_text="Empty where the role of the URL only reads, or is not known.")
 
 
 class ConnectionUrlSerializer(serializers.Serializer[Connection]):

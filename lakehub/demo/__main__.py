@@ -11,6 +11,7 @@ from lakehub.demo.instance import Instance, free_address
 from lakehub.instance import prepare_instance
 from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path, fetch_artifact
 from lakehub.setup.locations import demo_folder
+from lakehub.setup.machine import slowness
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -33,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     django.setup()
     from lakehub.demo.story import tell_story
+
+    print(f"Deadlines are those of a quiet machine x {slowness():.2f} (LAKEHUB_SLOWNESS)", flush=True)
 
     return tell_story(instance, serve=not options.no_serve)
 

@@ -16,8 +16,9 @@ from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from lakehub.processes.supervisor import process_commands, process_environment
+from lakehub.processes.commands import process_commands, process_environment
 from lakehub.setup.locations import working_folder
+from lakehub.setup.machine import scaled
 
 START_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 25
@@ -121,7 +122,7 @@ class Processes:
         return all(process.poll() is None for process in self._running.values())
 
     def wait_until_healthy(self) -> None:
-        deadline = time.monotonic() + START_TIMEOUT_S
+        deadline = time.monotonic() + scaled(START_TIMEOUT_S)
         while not self._instance.is_healthy():
             if not self.are_alive() or time.monotonic() > deadline:
                 raise ProcessesNotStarted(
@@ -134,7 +135,7 @@ class Processes:
             process.send_signal(signal.SIGTERM)
         for process in self._running.values():
             try:
-                process.wait(STOP_TIMEOUT_S)
+                process.wait(scaled(STOP_TIMEOUT_S))
             except subprocess.TimeoutExpired:
                 os.killpg(process.pid, signal.SIGKILL)
         self._instance.pid_file.unlink(missing_ok=True)
@@ -174,11 +175,11 @@ def _is_demo_process(pid: int) -> bool:
     command = subprocess.run(
         ["ps", "-o", "command=", "-p", str(pid)], capture_output=True, text=True, check=False
     ).stdout
-    return "-m lakehub up" in command or "lakehub.celery" in command
+    return any(program in command for program in ("-m lakehub up", "lakehub.processes.supervisor", "lakehub.celery"))
 
 
 def _terminate(pid: int) -> None:
     os.kill(pid, signal.SIGTERM)
-    deadline = time.monotonic() + STOP_TIMEOUT_S
+    deadline = time.monotonic() + scaled(STOP_TIMEOUT_S)
     while _is_demo_process(pid) and time.monotonic() < deadline:
         time.sleep(0.1)

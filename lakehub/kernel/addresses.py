@@ -40,9 +40,10 @@ def is_public_ip(address: str) -> bool:
     """Whether an IP address is one of the Internet's; also what is wrapped in it, as a gateway of this network unwraps it."""
     ip = ipaddress.ip_address(address.partition("%")[0])
     if isinstance(ip, ipaddress.IPv6Address):
-        inner = ip.ipv4_mapped or ip.sixtofour
-        if ip in _NAT64:
-            inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF)
+        if ip.sixtofour is not None:
+            # Some releases of Python 3.11 call all of 2002::/16 private, others all of it global: what is wrapped in it tells.
+            return is_public_ip(str(ip.sixtofour))
+        inner = ipaddress.IPv4Address(int(ip) & 0xFFFFFFFF) if ip in _NAT64 else ip.ipv4_mapped
         if inner is not None:
             return ip.is_global and is_public_ip(str(inner))
     return ip.is_global and not ip.is_multicast

@@ -68,7 +68,12 @@ EVERYTHING = Interval(BEGINNING, FOREVER)
 
 def later(instant: datetime, by: timedelta) -> datetime:
     """`instant + by`, and FOREVER from there on: the end of time can be moved no further."""
-    return FOREVER if instant >= FOREVER - by else instant + by
+    return FOREVER if by >= FOREVER - instant else instant + by
+
+
+def earlier(instant: datetime, by: timedelta) -> datetime:
+    """`instant - by`, and BEGINNING from there on."""
+    return BEGINNING if by >= instant - BEGINNING else instant - by
 
 
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:

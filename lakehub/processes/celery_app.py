@@ -2,19 +2,26 @@
 
 from __future__ import annotations
 
+import logging
 import logging.config
 import os
+from multiprocessing.process import current_process
 from typing import Any
 
 from celery import Celery, signals
+from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded
 from django.conf import settings
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
+from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.processes import file_broker
+from lakehub.scratch import owned_folder, sweep_scratch
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
 
 file_broker.register_transport()
+
+logger = logging.getLogger(__name__)
 
 app = Celery("lakehub")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -27,9 +34,35 @@ def _configure_logging(**_: Any) -> None:
     logging.config.dictConfig(settings.LOGGING)
 
 
+@signals.worker_init.connect
+def _sweep(**_: Any) -> None:
+    """What the processes before this one left, where they were killed."""
+    with log_and_continue("Removing the temporary folders of processes that ended"):
+        sweep_scratch()
+
+
+@signals.worker_init.connect
+def _own_temporary_folder(**_: Any) -> None:
+    """What a pool shares through files is swept like our own folders, should this process be killed."""
+    with log_and_continue("Making a temporary folder of this worker's own"):
+        # Where multiprocessing, and billiard with it, looks first; nothing public tells it.
+        current_process()._config["tempdir"] = str(owned_folder("pool"))  # type: ignore[attr-defined]
+
+
 @signals.task_prerun.connect
 def _bind_task(task_id: str, task: Any, **_: Any) -> None:
     bind_contextvars(task=task.name, task_id=task_id)
+
+
+@signals.task_failure.connect
+def _tell_what_was_stopped(exception: BaseException, sender: Any = None, **_: Any) -> None:
+    if isinstance(exception, SoftTimeLimitExceeded | TimeLimitExceeded):
+        logger.error(
+            "%s was stopped, as it ran for longer than LAKEHUB_TASK_MINUTES=%s. What it had claimed is claimed again; "
+            "what it waited for is in the traceback before.",
+            getattr(sender, "name", "A task"),
+            settings.LAKEHUB_TASK_MINUTES,
+        )
 
 
 @signals.task_postrun.connect

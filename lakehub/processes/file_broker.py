@@ -8,6 +8,7 @@ that says which queues an exchange feeds.
 from __future__ import annotations
 
 import time
+from functools import partial
 from pathlib import Path
 from queue import Empty
 from typing import Any
@@ -16,6 +17,11 @@ from uuid import uuid4
 from kombu.transport import TRANSPORT_ALIASES, filesystem, virtual
 from kombu.utils.encoding import bytes_to_str
 from kombu.utils.json import dumps, loads
+
+from lakehub.processes.folder_watch import POLLING_S, FolderWatch
+
+MAX_WAIT_S = 5.0
+"""Then the folder is looked into, whatever the kernel has told."""
 
 
 class Channel(filesystem.Channel):
@@ -32,31 +38,102 @@ class Channel(filesystem.Channel):
             taken = folder / f".{uuid4()}.taken"
             try:
                 (folder / name).rename(taken)
+                payload = taken.read_bytes()
+                taken.unlink()
             except FileNotFoundError:
-                continue  # another worker was faster
-            payload = taken.read_bytes()
-            taken.unlink()
+                continue  # another worker was faster, or the folder was removed
             return loads(bytes_to_str(payload))
         raise Empty
+
+    def _size(self, queue: str) -> int:
+        return sum(name.partition(".")[2] == f"{queue}.msg" for name in _file_names(Path(self.data_folder_in)))
+
+    def _purge(self, queue: str) -> int:
+        _make_folder(Path(self.data_folder_in))
+        return int(super()._purge(queue))  # type: ignore[no-untyped-call]  # kombu's has no types
+
+    def get_table(self, exchange: str) -> Any:
+        """Where somebody has removed the folder, with what this process has bound: its messages would go nowhere for ever."""
+        table = super().get_table(exchange)  # type: ignore[no-untyped-call]  # kombu's has no types
+        if table:
+            return table
+        bound = self.state.exchanges.get(exchange, {}).get("table", ())
+        for binding in bound:
+            self._queue_bind(exchange, *binding)
+        return super().get_table(exchange) if bound else table  # type: ignore[no-untyped-call]
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
         file = self._exchange_file(exchange)
         bound = filesystem.exchange_queue_t(routing_key or "", pattern or "", queue or "")
-        file.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(file.parent)
         with file.with_suffix(".lock").open("w") as guard:
             filesystem.lock(guard, filesystem.LOCK_EX)
-            table = self.get_table(exchange)
+            table = super().get_table(exchange)  # type: ignore[no-untyped-call]  # kombu's has no types
             if bound not in table:
                 _write_atomically(file, dumps([bound, *table]))
 
 
 class Transport(filesystem.Transport):
     Channel = Channel
+    # With an event loop each child of Celery's pool has a pipe of its own. Without one they share a queue, and one that is
+    # killed while it waits for a task keeps the queue's lock: no task would run any more.
+    implements = filesystem.Transport.implements.extend(asynchronous=True)
 
     def __init__(self, client: Any, **options: Any) -> None:
         super().__init__(client, **options)  # type: ignore[no-untyped-call]  # kombu's has no types
         # Kombu remembers for the whole process what it has bound, before it is: another thread's message went nowhere.
         self.state = virtual.BrokerState()
+        self._watch: FolderWatch | None = None
+        self._on_tick: tuple[set[Any], Any] | None = None
+
+    def drain_events(self, connection: Any, timeout: float | None = None, **_: Any) -> None:
+        """As kombu's, but it sleeps until a file appears. Raises TimeoutError after `timeout` seconds without a message."""
+        deadline = None if timeout is None else time.monotonic() + timeout
+        watch = self._folder_watch(connection)
+        while not self._deliver_one():
+            left = MAX_WAIT_S if deadline is None else min(MAX_WAIT_S, deadline - time.monotonic())
+            if left <= 0:
+                raise TimeoutError
+            watch.wait(left)
+
+    def register_with_event_loop(self, connection: Any, loop: Any) -> None:
+        """Celery's loop turns when a file appears, when a task has ended, and every second."""
+        watch = self._folder_watch(connection)
+        if watch.fileno() >= 0:
+            loop.add_reader(watch.fileno(), watch.clear)
+        else:
+            loop.call_repeatedly(POLLING_S, self._deliver_all, watch)
+        self._on_tick = (loop.on_tick, partial(self._deliver_all, watch))
+        loop.on_tick.add(self._on_tick[1])
+
+    def _deliver_all(self, watch: FolderWatch) -> None:
+        """As many as the consumer takes now."""
+        watch.clear()
+        while self._deliver_one():
+            pass
+
+    def _deliver_one(self) -> bool:
+        """Whether there was one."""
+        try:
+            self.cycle.get(self._deliver)  # type: ignore[union-attr]  # set by its __init__
+        except Empty:
+            return False
+        return True
+
+    def _folder_watch(self, connection: Any) -> FolderWatch:
+        if self._watch is None:
+            self._watch = FolderWatch(Path(connection.client.transport_options["data_folder_in"]))
+        return self._watch
+
+    def close_connection(self, connection: Any) -> None:
+        if self._on_tick is not None:
+            ticks, tick = self._on_tick
+            ticks.discard(tick)
+            self._on_tick = None
+        if self._watch is not None:
+            self._watch.close()
+            self._watch = None
+        super().close_connection(connection)  # type: ignore[no-untyped-call]
 
 
 def register_transport() -> None:
@@ -65,10 +142,31 @@ def register_transport() -> None:
 
 
 def _file_names(folder: Path) -> list[str]:
-    return [entry.name for entry in folder.iterdir()]
+    """None where the folder was removed; it is made again."""
+    try:
+        return [entry.name for entry in folder.iterdir()]
+    except FileNotFoundError:
+        _make_folder(folder)
+        return []
 
 
 def _write_atomically(file: Path, text: str) -> None:
+    """Also into a folder that was removed. Of what cannot be written, as on a full disk, nothing is left."""
     unfinished = file.with_name(f".{uuid4()}.part")
-    unfinished.write_text(text)
-    unfinished.replace(file)
+    for is_last in (False, True):
+        try:
+            unfinished.write_text(text)
+            unfinished.replace(file)
+            return
+        except FileNotFoundError:
+            if is_last:
+                raise
+            _make_folder(file.parent)
+        except OSError:
+            unfinished.unlink(missing_ok=True)
+            raise
+
+
+def _make_folder(folder: Path) -> None:
+    """For this user alone, whatever made it before."""
+    folder.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -11,6 +11,7 @@ from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain, floor_to_bucket, partitions_within
 from quality.domain.generation.definitions import DatasetFacts
 from quality.domain.language import Expression, ExpressionError, flattened, function_calls, parse, understand
+from quality.domain.language.type_checker import check_expression
 from quality.domain.slas import BadOverride
 from quality.models import QualityTest, QualityTestVersion, Unit
 from quality.state.dataset_facts import dataset_facts
@@ -66,7 +67,11 @@ def draft_of(dataset: Dataset, expression: str, key: str) -> BacktestDraft:
         if key:
             version = live_test(dataset, key).version
             assert version is not None  # live tests have one
-            return BacktestDraft(dataset, facts, parse(version.flattened), version.sustain, version.due_after)
+            stored = parse(version.flattened)
+            check_expression(
+                stored
+            )  # of an older version, or of a plug-in that is gone, it may say what nothing measures
+            return BacktestDraft(dataset, facts, stored, version.sustain, version.due_after)
         understood = understand(expression, facts.scope)
     except BadOverride as problem:
         raise Refused.for_fields({"overrides": str(problem)}) from problem

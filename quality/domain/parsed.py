@@ -10,9 +10,10 @@ from lakehub.kernel.interval import BEGINNING
 from lakehub.kernel.partitions import Grain
 from quality.domain.evaluation.evaluate import asks_of_expression
 from quality.domain.evaluation.lookback_window import first_answerable_start, required_history
-from quality.domain.language import Expression, parse
+from quality.domain.language import Expression, Literal, parse
 from quality.domain.language.measures import Ask
 from quality.domain.language.type_checker import window_function_calls
+from quality.domain.value_types import ValueType
 
 
 @lru_cache(maxsize=4096)
@@ -22,12 +23,21 @@ def parsed(flattened: str) -> Expression:
 
 
 def is_parsable(flattened: str) -> bool:
-    """False for what an older grammar stored: its result is an ERROR that says why."""
+    """False for what an older grammar, or older bounds, stored: its result is an ERROR that says why."""
     try:
         parsed(flattened)
     except Exception:
         return False
     return True
+
+
+def parsed_or_blank(flattened: str) -> Expression:
+    """For those who plan and guard: one that is not understood measures nothing and is a test of every copy, so that its
+    own result says why, and nothing else is held up by it."""
+    return parsed(flattened) if is_parsable(flattened) else _BLANK
+
+
+_BLANK = Expression(Literal(False, ValueType.BOOLEAN))
 
 
 @lru_cache(maxsize=4096)
@@ -45,4 +55,4 @@ def first_tested_for(flattened: str, since: datetime, grain: Grain, tz: str) -> 
     """Where the first partition begins that a test of partitions can have an answer for, on what is monitored from `since` on."""
     if since == BEGINNING:
         return since
-    return first_answerable_start(since, required_history(parsed(flattened), grain), grain, ZoneInfo(tz))
+    return first_answerable_start(since, required_history(parsed_or_blank(flattened), grain), grain, ZoneInfo(tz))

@@ -10,11 +10,12 @@ from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.language.parameters import MAX_DURATION, MIN_RUN_INTERVAL
+from quality.domain.language.parameters import MIN_RUN_INTERVAL
 from quality.domain.language.parser import parse_literal
 from quality.domain.language.tree.errors import ExpressionError
-from quality.domain.language.tree.literals import format_duration, format_literal
+from quality.domain.language.tree.literals import format_duration, format_literal, is_duration
 from quality.domain.language.tree.nodes import Literal
+from quality.domain.periods import MAX_PERIOD
 from quality.domain.timeliness.production_calendar import CALENDAR_OVERRIDES
 from quality.domain.value_types import ValueType
 
@@ -143,12 +144,14 @@ def _value(name: str, text: object) -> Any:
 
 def _duration(name: str, text: str) -> timedelta:
     literal = _literal(text)
+    if literal is None and is_duration(text.strip()):
+        raise BadOverride(f"{name}={text[:60]!r} is too long: write {MAX_PERIOD.days}d or shorter.")
     if literal is None or not isinstance(literal.value, timedelta):
-        raise BadOverride(f"{name}={text!r} is not a duration: write 30m, 2h or 1d.")
+        raise BadOverride(f"{name}={text[:60]!r} is not a duration: write 30m, 2h or 1d.")
     if name in RUN_INTERVALS and literal.value < MIN_RUN_INTERVAL:
         raise BadOverride(f"{name}={text!r} is too short: write {format_duration(MIN_RUN_INTERVAL)} or longer.")
-    if literal.value > MAX_DURATION:
-        raise BadOverride(f"{name}={text!r} is too long: write {MAX_DURATION.days}d or shorter.")
+    if literal.value > MAX_PERIOD:
+        raise BadOverride(f"{name}={text!r} is too long: write {MAX_PERIOD.days}d or shorter.")
     return literal.value
 
 
@@ -177,9 +180,9 @@ MAX_SAMPLED = 100_000
 
 
 def _count(name: str, text: str) -> int:
-    count = int(text) if text.isdecimal() else 0
+    count = int(text) if text.isdecimal() and len(text) <= len(str(MAX_SAMPLED)) else 0
     if not 0 < count <= MAX_SAMPLED:
-        raise BadOverride(f"{name}={text!r} is not a number of rows: write 1 to {MAX_SAMPLED:,}, without a comma.")
+        raise BadOverride(f"{name}={text[:60]!r} is not a number of rows: write 1 to {MAX_SAMPLED:,}, without a comma.")
     return count
 
 

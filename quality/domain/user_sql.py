@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from lakehub.kernel.suggest import did_you_mean
+from quality.domain.sql_text import UnreadableSql, parse_statements
 
 if TYPE_CHECKING:
     from sqlglot import exp
@@ -34,10 +35,6 @@ class UserQuery:
     tables: tuple[str, ...]
     parameters: tuple[str, ...]
     repeatable: bool = False
-
-
-PARSER_ERRORS = (RecursionError, LookupError, TypeError, ValueError, AttributeError)
-"""What the parser raises, besides its own errors, over some texts that make no sense."""
 
 
 @lru_cache(maxsize=1024)
@@ -81,26 +78,14 @@ def _single_select(sql: str) -> exp.Query:
     return statement
 
 
-def _parse_statements(sql: str) -> list[exp.Expr]:
-    import sqlglot
-
-    first: Exception | None = None
+def _parse_statements(sql: str) -> tuple[exp.Expr, ...]:
+    first: UnreadableSql | None = None
     for dialect in _DIALECTS:
         try:
-            return [statement for statement in sqlglot.parse(sql, read=dialect) if statement is not None]
-        except (sqlglot.errors.SqlglotError, *PARSER_ERRORS) as problem:
+            return parse_statements(sql, dialect)
+        except UnreadableSql as problem:
             first = first or problem
-    errors = getattr(first, "errors", None)
-    where = (
-        f"line {errors[0]['line']}, column {errors[0]['col']}: {errors[0]['description']}"
-        if errors
-        else _parser_failure(first)
-    )
-    raise BadQuery(f"The query cannot be understood: {where.rstrip('.')}.")
-
-
-def _parser_failure(problem: Exception | None) -> str:
-    return "it is nested too deeply" if isinstance(problem, RecursionError) else str(problem)
+    raise BadQuery(f"The query cannot be understood: {first}.")
 
 
 def _table_name(table: exp.Table) -> str:

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import duckdb
 
+from lakehub.catalog.metadata.damaged_files import explain_damage
 from lakehub.catalog.metadata.tables import Files, HudiCopy, StoredTable
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Answer, Measure
 from quality.domain.language.values import Failed, error, no_data
@@ -32,7 +33,7 @@ from quality.engines.sql.fused_query import MeasureAnswers
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.sql.partition_filter import partition_where
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, ScanReader
-from quality.engines.storage import hudi_snapshot
+from quality.engines.storage import damaged_tables, hudi_snapshot
 from quality.engines.storage.hudi_snapshot import FileSlice, TableSnapshot, read_part, read_snapshot
 from quality.engines.storage.plain_files import files_version, local_files
 from quality.engines.user_sql import user_queries
@@ -90,7 +91,7 @@ def _measure_files(scan: Scan, target: Files, limits: Limits) -> ScanAnswers:
         with open_connection(limits) as connection, open_files(connection, target, limits) as table:
             reader_answers = _read_table(connection, rest, table, limits)
     except duckdb.Error as failed:
-        raise CannotRead(f"The files {target.glob} cannot be read: {error_line(failed)}") from failed
+        raise CannotRead(explain_damage(failed, local_files(target), shown=f"The files {target.glob}")) from failed
     return ScanAnswers(
         {**query_answers, **reader_answers.answers},
         scan_count=reader_answers.scan_count + len(query_answers),
@@ -106,14 +107,19 @@ def _measure_hudi(scan: Scan, target: HudiCopy, limits: Limits) -> ScanAnswers:
             reader_answers = _answer_hudi(scan, listed, limits)
         except duckdb.IOException as vanished:
             if last:
-                raise CannotRead(f"The files of {target.uri} cannot be read: {error_line(vanished)}") from vanished
+                raise CannotRead(_explain_slices(vanished, listed, target)) from vanished
             continue
         except duckdb.Error as failed:
-            raise CannotRead(f"The files of {target.uri} cannot be read: {error_line(failed)}") from failed
+            raise CannotRead(_explain_slices(failed, listed, target)) from failed
         return ScanAnswers(
             reader_answers.answers, listed.instant, reader_answers.scan_count, reader_answers.group_count
         )
     raise AssertionError("the last try returns or raises")
+
+
+def _explain_slices(failed: duckdb.Error, listed: TableSnapshot, target: HudiCopy) -> str:
+    paths = [file_slice.path for file_slice in listed.slices]
+    return explain_damage(failed, paths, shown=f"The files of {target.uri}", remedy=damaged_tables.REMEDY)
 
 
 def _answer_hudi(scan: Scan, listed: TableSnapshot, limits: Limits) -> ReaderAnswers:

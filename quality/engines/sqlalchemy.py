@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import sqlalchemy as sa
 from sqlalchemy.exc import DataError
@@ -15,7 +16,8 @@ from quality.domain.user_sql import BadQuery
 from quality.engines import Engine
 from quality.engines.backends import database_dialects
 from quality.engines.backends.database_connection import open_connection
-from quality.engines.backends.database_sql import DatabaseBackend
+from quality.engines.backends.database_sql import DatabaseBackend, bound_text
+from quality.engines.backends.query_permission import query_refusal
 from quality.engines.endpoints.database_rows import open_row_endpoint
 from quality.engines.endpoints.sqlalchemy import open_endpoint
 from quality.engines.scans.endpoint import Endpoint
@@ -27,8 +29,10 @@ from quality.engines.sql.measure_sql import RowSelection, Statement
 from quality.engines.sql.partition_filter import partition_where
 from quality.engines.sql.scan_reader import ReadableTable, ScanReader
 from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.checked_select import parameters_used, rename_tables, render_sql, split_ctes
-from quality.engines.user_sql.sandbox import UNFIT_VALUE_MESSAGE
+from quality.engines.user_sql.checked_select import parameters_used
+from quality.engines.user_sql.child_process import UNFIT_VALUE_MESSAGE
+from quality.engines.user_sql.rendered_sql import rename_tables, render_sql, split_ctes
+from quality.engines.user_sql.sqlite_queries import run_over_sqlite
 
 
 class SqlAlchemyEngine(Engine):
@@ -62,7 +66,9 @@ def _measure_table(connection: sa.Connection, scan: Scan, target: SqlTable, limi
         parameters |= bound
     rows = RowSelection(source.table, source.columns, where, parameters)
     query_answers = {
-        measure: _run_user_query(backend, measure, scan, rows, target) for measure in scan.measures if measure.is_query
+        measure: _run_user_query(backend, measure, scan, rows, target, limits)
+        for measure in scan.measures
+        if measure.is_query
     }
     rest = tuple(measure for measure in scan.measures if measure not in query_answers)
     tables = {
@@ -79,40 +85,64 @@ def _measure_table(connection: sa.Connection, scan: Scan, target: SqlTable, limi
 
 
 def _run_user_query(
-    backend: DatabaseBackend, measure: Measure, scan: Scan, this: RowSelection, target: SqlTable
+    backend: DatabaseBackend, measure: Measure, scan: Scan, this: RowSelection, target: SqlTable, limits: Limits
 ) -> Answer | Failed:
-    """The query in the database, with the tables that it names before it: `this` is the part that is tested."""
+    """The query in the database, or over an SQLite file in a process of its own, with the tables that it names before it: `this` is the part that is tested."""
     try:
-        others = {
-            name: _lookup_table(backend, other, target)
-            for name, other in user_queries.query_tables(measure, scan).items()
-        }
-        statement = user_queries.checked_statement(
-            measure, database_dialects.sqlglot_dialect(backend.connection), ["this", *others]
-        )
+        composed = _compose(backend, measure, scan, this, target)
     except BadQuery as bad:
         return error(str(bad))
-    why = user_queries.grouping_failure(scan) or next(
-        (other_table for other_table in others.values() if isinstance(other_table, Failed)), None
-    )
-    if why is not None:
-        return why
-    tables = {"this": this} | {
-        name: RowSelection(other_table.table, other_table.columns)
-        for name, other_table in others.items()
-        if isinstance(other_table, ReadableTable)
-    }
+    if isinstance(composed, Failed):
+        return composed
+    if backend.connection.dialect.name == "sqlite":
+        return run_over_sqlite(
+            backend.connection,
+            bound_text(composed.statement),
+            tables=composed.tables,
+            defined_names=composed.defined_names,
+            limits=limits,
+        )
+    if refusal := query_refusal(backend.connection):
+        return error(refusal)
     try:
-        return user_queries.single_number(backend.rows(_statement_with_tables(backend, measure, statement, tables)))
+        return user_queries.single_number(backend.rows(composed.statement))
     except QueryRefused as refused:
         # What a database says of a value that does not fit shows the value.
         return error(UNFIT_VALUE_MESSAGE) if isinstance(refused.__cause__, DataError) else refused.failed
 
 
+@dataclass(frozen=True)
+class _Composed:
+    """A person's query behind the tables that it reads; `defined_names` are those that the statement defines."""
+
+    statement: Statement
+    tables: list[str]
+    defined_names: tuple[str, ...]
+
+
+def _compose(
+    backend: DatabaseBackend, measure: Measure, scan: Scan, this: RowSelection, target: SqlTable
+) -> _Composed | Failed:
+    """Raises BadQuery."""
+    others = {
+        name: _lookup_table(backend, other, target) for name, other in user_queries.query_tables(measure, scan).items()
+    }
+    dialect = database_dialects.sqlglot_dialect(backend.connection)
+    statement = user_queries.checked_statement(measure, dialect, ["this", *others])
+    if (why := user_queries.grouping_failure(scan)) is not None:
+        return why
+    tables = {"this": this}
+    for name, other_table in others.items():
+        if isinstance(other_table, Failed):
+            return other_table
+        tables[name] = RowSelection(other_table.table, other_table.columns)
+    return _statement_with_tables(backend, measure, statement, tables)
+
+
 def _statement_with_tables(
     backend: DatabaseBackend, measure: Measure, statement: exp.Query, tables: Mapping[str, RowSelection]
-) -> Statement:
-    """Under names of their own: SQLite takes a table that is named like its WITH for the WITH itself."""
+) -> _Composed:
+    """Under names of their own: SQLite takes a table that is named like its WITH for the WITH itself. Raises BadQuery."""
     names = {name.lower(): f"lakehub_{number}" for number, name in enumerate(tables)}
     read = {table.name.lower() for table in statement.find_all(exp.Table)}
     given = user_queries.bound_parameters(measure)
@@ -123,7 +153,7 @@ def _statement_with_tables(
             tree,
             database_dialects.sqlglot_dialect(backend.connection),
             lambda name: f":{name}",
-            database_dialects.escape_colons,
+            database_dialects.escape_persons_sql,
         )
 
     body, own, recursive = split_ctes(rename_tables(statement, names))
@@ -132,7 +162,14 @@ def _statement_with_tables(
     ]
     ctes += [text(cte) for cte in own]
     beginning = f"WITH {'RECURSIVE ' if recursive else ''}{', '.join(ctes)} " if ctes else ""
-    return Statement(f"{beginning}SELECT * FROM ({text(body)}) AS answered LIMIT 2", parameters)  # noqa: S608  # checked, bound
+    query = f"{beginning}SELECT * FROM ({text(body)}) AS answered LIMIT :{_ROW_LIMIT}"  # noqa: S608  # checked, bound
+    # A parameter makes drivers that know the extended protocol use it: then the server takes one statement only.
+    composed = Statement(query, parameters | {_ROW_LIMIT: 2})
+    defined_names = (*names.values(), *(cte.alias for cte in own), "answered")
+    return _Composed(composed, [rows.table.text for rows in tables.values()], defined_names)
+
+
+_ROW_LIMIT = "lakehub_row_limit"
 
 
 def _named_subquery(backend: DatabaseBackend, name: str, rows: RowSelection) -> str:

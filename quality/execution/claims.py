@@ -18,8 +18,8 @@ from django.db.models.functions import Coalesce, Now
 from lakehub.catalog.models import DatasetCopy
 from quality.domain.scheduling.fair_queue import QueuedCopy, fair_order
 from quality.measuring import concurrency
-from quality.measuring.concurrency import UNLEASED, take_slots
-from quality.models import ConcurrencySlot, CopyTurn, TeamTurn, Unit
+from quality.measuring.concurrency import UNLEASED, slow_among, take_slots
+from quality.models import SLOW_SOURCES, ConcurrencySlot, CopyTurn, SlowSource, TeamTurn, Unit
 
 LEASE_DURATION = timedelta(seconds=30)
 """How long a worker that died keeps others from its units; a worker that lives extends it."""
@@ -198,11 +198,14 @@ def _owned_units(claimed: Claim) -> QuerySet[Unit]:
 
 
 def full_resources() -> list[str]:
-    """The resources of which every slot is taken."""
+    """The resources of which every slot is taken; where that is those of slow sources, each source that is slow."""
     taken = ConcurrencySlot.objects.exclude(UNLEASED).values_list("resource").annotate(Count("pk"))
-    return [
+    full = [
         resource for resource, count in taken if count >= ConcurrencySlot.limits_of(resource).get(resource, count + 1)
     ]
+    if SLOW_SOURCES in full:
+        full += SlowSource.objects.values_list("resource", flat=True)
+    return full
 
 
 def avoiding(resources: Iterable[str]) -> Q:
@@ -217,8 +220,11 @@ def units_with_slots(units: Collection[Unit], token: str, *, until: timedelta) -
     """Those of the units for which every slot could be taken, and whether any was. Call it in the claim's transaction."""
     able: dict[str, bool] = {}
     limited = False
-    for uses in sorted({unit.resource for unit in units}):
-        limits = ConcurrencySlot.limits_of(uses)
+    resources = {unit.resource for unit in units}
+    of_connections = {uses for uses in resources if ":" in uses}
+    slow = slow_among(of_connections) if of_connections else set()
+    for uses in sorted(resources):
+        limits = ConcurrencySlot.limits_of(uses) | (ConcurrencySlot.limits_of(SLOW_SOURCES) if uses in slow else {})
         able[uses] = not limits or take_slots(limits, token, until)
         limited |= bool(limits) and able[uses]
     return [unit for unit in units if able[unit.resource]], limited

@@ -32,7 +32,7 @@ from quality.state.unit_state import apply_facts, save_units, unit_facts
 logger = logging.getLogger(__name__)
 
 OBSERVED_FIELDS = ("observed", "threshold", "detail", "tested_instant", "affected_from", "failing_seed")
-SCHEDULE_FIELDS = ("due_at", "lane", "attempt", "leased_by", "leased_until")
+SCHEDULE_FIELDS = ("due_at", "lane", "read_anew", "attempt", "leased_by", "leased_until")
 _MIN_STEP = timedelta(microseconds=1)
 
 
@@ -235,7 +235,9 @@ def _reschedule(row: Unit, claimed: Unit, facts: UnitFacts, *, now: datetime) ->
     next_at, attempt = _rerun_or_cadence(row, facts, now=now)
     row.leased_by, row.leased_until, row.attempt = "", None, attempt
     choices = [(next_at, Lane.DUE), (due_times.retest_at(facts, now), Lane.LATE)]
-    if (row.due_at, row.lane) != (claimed.due_at, claimed.lane):
+    was_asked_meanwhile = (row.due_at, row.lane) != (claimed.due_at, claimed.lane)
+    row.read_anew &= was_asked_meanwhile or not claimed.read_anew
+    if was_asked_meanwhile:
         choices.append((row.due_at, Lane(row.lane)))
     first = min(((at, lane) for at, lane in choices if at is not None), default=None)
     row.due_at, row.lane = first or (None, Lane.DUE)

@@ -5,7 +5,7 @@ A slot is a row with a lease, taken in the transaction that claims the units and
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import timedelta
 from uuid import uuid4
@@ -15,7 +15,7 @@ from django.db.models import Q
 from django.db.models.functions import Now
 
 from lakehub.kernel.errors import Conflict
-from quality.models import ConcurrencySlot
+from quality.models import ConcurrencySlot, SlowSource
 
 UNLEASED = Q(leased_until=None) | Q(leased_until__lt=Now())
 
@@ -73,6 +73,11 @@ def _free_slot(resource: str, limit: int) -> int | None:
         rows = [ConcurrencySlot(resource=resource, number=number) for number in range(limit)]
         ConcurrencySlot.objects.bulk_create(rows, ignore_conflicts=True)
     return None
+
+
+def slow_among(sources: Collection[str]) -> set[str]:
+    """Those that are known to be slow, of connections of engines such as `sqlalchemy:ops`."""
+    return set(SlowSource.objects.filter(resource__in=sources).values_list("resource", flat=True))
 
 
 def extend_slots(token: str, *, until: timedelta) -> None:

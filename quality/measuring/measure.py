@@ -19,7 +19,7 @@ from quality.engines.scans.parts import WholeTable
 from quality.measuring.cache import MeasurementCache
 from quality.measuring.requests import AnyRequest, MeasuredAnswer, MeasureRequest, Source, resolve_sources
 from quality.measuring.scan_planner import UNLIMITED, QueryBudget, run_requests
-from quality.models import Lane, Unit
+from quality.models import Unit
 
 logger = logging.getLogger(__name__)
 
@@ -62,7 +62,7 @@ def measure_units(
     )
     anew = set[Source]()
     for unit in units:
-        if unit.lane == Lane.REQUESTED:  # "run now" never answers from what was kept
+        if unit.read_anew:  # "run now" never answers from what was kept
             anew.update(sources[unit.pk].values())
     cache = MeasurementCache(requests, anew=anew)
     measured = run_requests((request for request in requests if request not in cache.hits), budget)

@@ -2,7 +2,8 @@
 
 import django.core.validators
 import django.db.models.deletion
-import lakehub.catalog.encrypted_fields
+import django.db.models.functions.datetime
+import lakehub.db.encrypted_fields
 import lakehub.kernel.outcome
 from django.conf import settings
 from django.db import migrations, models
@@ -72,6 +73,14 @@ class Migration(migrations.Migration):
             ],
         ),
         migrations.CreateModel(
+            name='SlowSource',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('resource', models.CharField(max_length=130, unique=True)),
+                ('since', models.DateTimeField(db_default=django.db.models.functions.datetime.Now())),
+            ],
+        ),
+        migrations.CreateModel(
             name='ConcurrencySlot',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
@@ -112,7 +121,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('key', models.CharField(max_length=16, unique=True)),
-                ('secret', lakehub.catalog.encrypted_fields.EncryptedTextField()),
+                ('secret', lakehub.db.encrypted_fields.EncryptedTextField()),
                 ('name', models.CharField(max_length=100)),
                 ('created_at', models.DateTimeField()),
                 ('revoked_at', models.DateTimeField(blank=True, null=True)),
@@ -211,6 +220,7 @@ class Migration(migrations.Migration):
                 ('failing_seed', models.CharField(blank=True, max_length=40)),
                 ('due_at', models.DateTimeField(blank=True, null=True)),
                 ('lane', models.PositiveSmallIntegerField(choices=[(0, 'asked for'), (1, 'due'), (2, 'late data')], default=1)),
+                ('read_anew', models.BooleanField(default=False)),
                 ('attempt', models.PositiveSmallIntegerField(default=0)),
                 ('resource', models.CharField(blank=True, max_length=130)),
                 ('leased_by', models.CharField(blank=True, max_length=100)),

@@ -17,8 +17,10 @@ from quality.models.results import HourlyResults as HourlyResults
 from quality.models.results import Result as Result
 from quality.models.rules import ColumnRule as ColumnRule
 from quality.models.rules import Metric as Metric
+from quality.models.scheduling import SLOW_SOURCES as SLOW_SOURCES
 from quality.models.scheduling import ConcurrencySlot as ConcurrencySlot
 from quality.models.scheduling import CopyTurn as CopyTurn
+from quality.models.scheduling import SlowSource as SlowSource
 from quality.models.scheduling import TeamTurn as TeamTurn
 from quality.models.units import OUTCOME_CHOICES as OUTCOME_CHOICES
 from quality.models.units import VERDICT_CHOICES as VERDICT_CHOICES

@@ -7,8 +7,8 @@ from typing import ClassVar
 from django.db import models
 
 from lakehub.accounts.models import Team, User
-from lakehub.catalog.encrypted_fields import EncryptedTextField
 from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.db.encrypted_fields import EncryptedTextField
 
 
 class ExternalRun(models.Model):

@@ -6,6 +6,7 @@ from typing import ClassVar
 
 from django.conf import settings
 from django.db import models
+from django.db.models.functions import Now
 
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import DatasetCopy
@@ -35,6 +36,20 @@ class TeamTurn(models.Model):
         return f"{self.team}: {self.number}"
 
 
+SLOW_SOURCES = "slow sources"
+"""What all sources share that are slow just now: so many slots as workers may wait for them."""
+
+
+class SlowSource(models.Model):
+    """A connection of an engine, `sqlalchemy:ops`, that kept the last one waiting who read there."""
+
+    resource = models.CharField(max_length=130, unique=True)
+    since = models.DateTimeField(db_default=Now())
+
+    def __str__(self) -> str:
+        return self.resource
+
+
 class ConcurrencySlot(models.Model):
     """One of the claims that may run at once on what is scarce: an engine, or one connection of it."""
 
@@ -52,6 +67,8 @@ class ConcurrencySlot(models.Model):
     @staticmethod
     def limits_of(uses: str) -> dict[str, int]:
         """The limited resources of what a unit uses, with how many slots each has: of `sqlalchemy:ops` the engine and the connection."""
+        if uses == SLOW_SOURCES:
+            return {SLOW_SOURCES: settings.LAKEHUB_SLOW_SOURCES}
         engine, _, connection = uses.partition(":")
         by_engine: dict[str, int] = settings.LAKEHUB_ENGINE_LIMITS
         limits = {engine: by_engine[engine]} if engine in by_engine else {}

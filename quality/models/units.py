@@ -75,6 +75,8 @@ class Unit(models.Model):
     # the schedule
     due_at = models.DateTimeField(null=True, blank=True)
     lane = models.PositiveSmallIntegerField(choices=Lane.choices, default=Lane.DUE)
+    read_anew = models.BooleanField(default=False)
+    """A person asked for its next run, in whatever lane it waits: it uses nothing that was kept."""
     attempt = models.PositiveSmallIntegerField(default=0)
     """How many runs of the present failing streak there were."""
     resource = models.CharField(max_length=130, blank=True)

@@ -18,13 +18,15 @@ from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, floor_to_bucket, parse_partition_name, partition_at
 from quality.domain.generation.definitions import runs_in
-from quality.domain.language import THIS, UPSTREAM, Name, parse
+from quality.domain.language import THIS, UPSTREAM, Name
 from quality.domain.language.measures import ROWS, Reach
 from quality.domain.language.values import Failed
+from quality.domain.parsed import parsed_or_blank
 from quality.domain.scheduling.history import History, history_of
 from quality.engines import engine_for, run_scan
 from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits, Scan
+from quality.measuring.slow_sources import source_turn
 from quality.measuring.table_bindings import TableBindings
 from quality.models import BaselineAttempt
 from quality.planning import units
@@ -81,8 +83,12 @@ def _copies_without_baseline(now: datetime) -> QuerySet[DatasetCopy]:
 
 
 def start_baseline(copy: DatasetCopy, *, now: datetime) -> bool:
-    """Sets `monitored_from` and makes the units of history due, behind what is due now. False: another worker was faster."""
-    history = _history(copy, now=now)
+    """Sets `monitored_from` and makes the units of history due, behind what is due now. False: another worker was faster.
+
+    Raises SourceDeferred where as many wait for slow sources as may.
+    """
+    with source_turn(copy):
+        history = _history(copy, now=now)
     begin = _monitored_from(copy.dataset, history, now=now)
     with transaction.atomic():
         if not DatasetCopy.objects.filter(pk=copy.pk, monitored_from=None).update(monitored_from=begin):
@@ -91,7 +97,7 @@ def start_baseline(copy: DatasetCopy, *, now: datetime) -> bool:
         live = copy.dataset.tests.filter(retired_at=None, planned=True, version__isnull=False)
         for test in live.select_related("version", "dataset"):
             assert test.version is not None
-            if runs_in(parse(test.version.flattened), copy.data_center.name):
+            if runs_in(parsed_or_blank(test.version.flattened), copy.data_center.name):
                 units.plan_units_on_copy(test, copy, now=now, history=history.partitions)
     return True
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import cast
 
 from django.db import transaction
-from django.db.models import Q
+from django.db.models import Q, QuerySet
 
 from ingestion.lake.misplaced_rows import report_misplaced_rows
 from lakehub.catalog.datasets import changes
@@ -27,6 +27,7 @@ from quality.domain.language.values import Failed
 from quality.engines import ENGINES, engine_for, run_scan
 from quality.engines.scans.parts import CannotRead, EachPartition
 from quality.engines.scans.scan import Limits, Scan
+from quality.measuring.slow_sources import SourceDeferred, source_turn
 from quality.measuring.table_bindings import TableBinding, TableBindings
 from quality.models import ChangePoll
 from quality.planning import units
@@ -35,6 +36,7 @@ from quality.state.dataset_slas import slas_or_tier_defaults
 from quality.state.populated_partitions import partitions_named
 
 logger = logging.getLogger(__name__)
+DEFERRED_BY = timedelta(seconds=30)
 
 
 def poll_due_copies(*, now: datetime, limit: int = 5) -> int:
@@ -42,15 +44,30 @@ def poll_due_copies(*, now: datetime, limit: int = 5) -> int:
     changed = 0
     for copy in _copies_due(now, limit):
         with log_and_continue(f"Looking for changes of {copy}"):
-            changed += _poll_copy(copy, now=now)
+            changed += _poll_or_defer(copy, now=now)
     return changed
 
 
-def _copies_due(now: datetime, limit: int) -> list[DatasetCopy]:
-    polled_copies = DatasetCopy.objects.filter(
+def _poll_or_defer(copy: DatasetCopy, *, now: datetime) -> int:
+    """Where as many wait for slow sources as may, the table has its turn a little later."""
+    try:
+        with source_turn(copy):
+            return _poll_copy(copy, now=now)
+    except SourceDeferred as deferred:
+        logger.info("%s is looked at later: %s", copy, deferred)
+        ChangePoll.objects.update_or_create(copy=copy, defaults={"due_at": now + DEFERRED_BY})
+        return 0
+
+
+def polled_copies() -> QuerySet[DatasetCopy]:
+    """The copies that others write, and that are tested."""
+    return DatasetCopy.objects.filter(
         dataset__ingested=False, dataset__offboarded_at=None, monitored_from__isnull=False
     )
-    due_copies = polled_copies.filter(Q(watch=None) | Q(watch__due_at__lte=now))
+
+
+def _copies_due(now: datetime, limit: int) -> list[DatasetCopy]:
+    due_copies = polled_copies().filter(Q(watch=None) | Q(watch__due_at__lte=now))
     related = due_copies.select_related("dataset__feed__connection", "connection", "data_center", "watch")
     return list(related.order_by("watch__due_at", "pk")[:limit])
 

@@ -17,7 +17,7 @@ from quality.cross_source.methods import TWO_SIDED_KINDS
 from quality.domain.generation.definitions import runs_in
 from quality.domain.language import THIS, UPSTREAM, Name, asks_of, formula, function_calls
 from quality.domain.language.measures import Ask, Reach
-from quality.domain.parsed import first_tested_for, parsed
+from quality.domain.parsed import first_tested_for, parsed_or_blank
 from quality.models import QualityTest, TableReference, Unit
 
 TouchedRanges: TypeAlias = Collection[tuple[datetime, datetime]]
@@ -48,7 +48,7 @@ def _is_in_scope(unit: Unit) -> bool:
     assert unit.test.version is not None
     flattened, copy, dataset = unit.test.version.flattened, unit.copy, unit.copy.dataset
     since = copy.monitored_from or BEGINNING
-    if not runs_in(parsed(flattened), copy.data_center.name):
+    if not runs_in(parsed_or_blank(flattened), copy.data_center.name):
         return False
     first = first_tested_for(flattened, since, dataset.partition_grain, dataset.partition_tz)
     return unit.end == EVERYTHING.end or unit.start >= first
@@ -87,7 +87,7 @@ def copies_fed_by(copy: DatasetCopy) -> QuerySet[DatasetCopy]:
 @lru_cache(maxsize=4096)
 def _asks_within_reach(flattened: str) -> tuple[Ask, ...]:
     """What the test names, but for the furthest shifts."""
-    asks = dict.fromkeys(ask for call in function_calls(parsed(flattened)) for ask in asks_of(call))
+    asks = dict.fromkeys(ask for call in function_calls(parsed_or_blank(flattened)) for ask in asks_of(call))
     shifts = sorted({ask.table.shift for ask in asks if ask.table.shift}, reverse=True)[:MAX_SHIFTS]
     return tuple(ask for ask in asks if not ask.table.shift or ask.table.shift in shifts)
 

@@ -9,10 +9,10 @@ from django.db import transaction
 from django.db.models import DateTimeField, Exists, ExpressionWrapper, F, OuterRef, Q, QuerySet, Value
 
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval, earlier
 from lakehub.kernel.outcome import Verdict
 from quality.domain.generation.definitions import runs_in
-from quality.domain.language import parse
+from quality.domain.parsed import parsed_or_blank
 from quality.domain.verdicts.unit_verdict import Waiver, begin_anew, lift_waiver, waive
 from quality.models import Flip, Lane, QualityTest, Unit
 from quality.state.first_partition import first_tested_at
@@ -101,7 +101,7 @@ def move_planned_units(test: QualityTest, *, now: datetime) -> None:
     planned = waiting.exclude(end=EVERYTHING.end).exclude(lane=Lane.REQUESTED)
     due_after = test.version.due_after
     due_at = ExpressionWrapper(F("end") + Value(due_after), output_field=DateTimeField())
-    is_history = Q(end__lte=now - 2 * due_after)  # as where it is planned: it goes behind what is due now
+    is_history = Q(end__lte=earlier(now, 2 * due_after))  # as where it is planned: it goes behind what is due now
     planned.filter(is_history).update(due_at=due_at, lane=Lane.LATE)
     planned.exclude(is_history).update(due_at=due_at, lane=Lane.DUE)
 
@@ -109,7 +109,7 @@ def move_planned_units(test: QualityTest, *, now: datetime) -> None:
 def _copies_not_covered(test: QualityTest) -> list[int]:
     """The copies that the new version has nothing to say about."""
     assert test.version is not None
-    expression = parse(test.version.flattened)
+    expression = parsed_or_blank(test.version.flattened)
     copies = test.dataset.copies.values_list("pk", "data_center__name")
     return [copy for copy, center in copies if not runs_in(expression, center)]
 

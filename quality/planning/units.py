@@ -10,10 +10,10 @@ from itertools import islice
 from django.db.models import OuterRef, Subquery
 
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.interval import EVERYTHING, Interval, earlier
 from lakehub.kernel.partitions import floor_to_bucket
 from quality.domain.generation.definitions import runs_in
-from quality.domain.language import parse
+from quality.domain.parsed import parsed_or_blank
 from quality.domain.scheduling.due_times import first_due_at
 from quality.domain.scheduling.history import MAX_PARTITIONS, history_of, holes_before, max_gap, partitions_from
 from quality.measuring.resources import resource_of
@@ -28,7 +28,7 @@ def plan_units(test: QualityTest, *, now: datetime, anew: bool = False) -> None:
     """The units that are missing on the copies that are monitored. `anew`: also in between."""
     if test.version is None or not test.planned:
         return
-    expression = parse(test.version.flattened)
+    expression = parsed_or_blank(test.version.flattened)
     copies = test.dataset.copies.exclude(monitored_from=None)
     for copy in copies.select_related("dataset__feed__connection", "connection", "data_center"):
         if runs_in(expression, copy.data_center.name):
@@ -47,7 +47,7 @@ def plan_units_on_copy(
     due when it must be whole. `history`: None for what is known to be tested or to hold rows."""
     assert test.version is not None
     assert copy.monitored_from is not None
-    on = resource_of(parse(test.version.flattened), copy)
+    on = resource_of(parsed_or_blank(test.version.flattened), copy)
     drop_unanswerable(test, copy, now=now)
     Unit.objects.filter(test=test, copy=copy).exclude(resource=on).update(resource=on)
     if test.version.cadence is not None:
@@ -107,7 +107,7 @@ def _new_unit(test: QualityTest, copy: DatasetCopy, partition: Interval, on: str
     assert test.version is not None
     due_at = first_due_at(partition, test.version.due_after)
     # History goes behind what is due now, so that a baseline starves nobody.
-    lane = Lane.DUE if due_at > now - test.version.due_after else Lane.LATE
+    lane = Lane.DUE if due_at > earlier(now, test.version.due_after) else Lane.LATE
     return Unit(test=test, copy=copy, start=partition.start, end=partition.end, due_at=due_at, lane=lane, resource=on)
 
 
@@ -167,7 +167,7 @@ def plan_partitions(copy: DatasetCopy, partitions: Collection[Interval], *, now:
     tests = copy.dataset.tests.filter(planned=True, retired_at=None, version__cadence=None)
     for test in tests.select_related("version", "dataset"):
         assert test.version is not None
-        expression = parse(test.version.flattened)
+        expression = parsed_or_blank(test.version.flattened)
         if runs_in(expression, copy.data_center.name):
             _insert_units(_units_of(test, copy, missing, resource_of(expression, copy), now=now), now=now)
 

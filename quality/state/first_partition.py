@@ -7,7 +7,7 @@ from datetime import datetime
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.interval import BEGINNING
 from quality.domain.evaluation.lookback_window import required_history
-from quality.domain.parsed import first_tested_for, parsed
+from quality.domain.parsed import first_tested_for, parsed_or_blank
 from quality.models import QualityTest, QualityTestVersion
 
 
@@ -21,4 +21,4 @@ def first_tested_at(test: QualityTest, copy: DatasetCopy) -> datetime:
 
 
 def is_looking_back(version: QualityTestVersion, dataset: Dataset) -> bool:
-    return bool(required_history(parsed(version.flattened), dataset.partition_grain))
+    return bool(required_history(parsed_or_blank(version.flattened), dataset.partition_grain))

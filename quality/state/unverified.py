@@ -11,6 +11,7 @@ from django.db.models import (
     Case,
     Count,
     DateTimeField,
+    DurationField,
     ExpressionWrapper,
     F,
     Max,
@@ -20,12 +21,13 @@ from django.db.models import (
     Value,
     When,
 )
-from django.db.models.functions import Coalesce
+from django.db.models.functions import Coalesce, Least
 
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import Verdict
 from lakehub.kernel.partitions import Grain, partition_at
+from quality.domain.periods import MAX_PERIOD
 from quality.models import Unit
 
 _TICK = timedelta(microseconds=1)
@@ -66,10 +68,9 @@ class UnverifiedCount:
 
 def unverified_units(*, now: datetime) -> QuerySet[Unit]:
     """Of gating tests that are live. A table as a whole is due since its test was made."""
-    late_by = ExpressionWrapper(
-        Value(now) - F("test__version__due_after") - F("test__version__sustain"), DateTimeField()
-    )
-    sustain_ago = ExpressionWrapper(Value(now) - F("test__version__sustain"), DateTimeField())
+    sustain, due_after = _bounded("test__version__sustain"), _bounded("test__version__due_after")
+    late_by = ExpressionWrapper(Value(now) - due_after - sustain, DateTimeField())
+    sustain_ago = ExpressionWrapper(Value(now) - sustain, DateTimeField())
     unknown = Unit.objects.filter(
         verdict=Verdict.UNKNOWN,
         test__retired_at=None,
@@ -83,6 +84,11 @@ def unverified_units(*, now: datetime) -> QuerySet[Unit]:
     return unknown.filter(of_partition | of_whole, Q(verdict_at=None) | Q(verdict_at__lt=sustain_ago))
 
 
+def _bounded(period: str) -> Least:
+    """A longer one, which an older version stored, would lead out of the database's calendar."""
+    return Least(F(period), Value(MAX_PERIOD), output_field=DurationField())
+
+
 def unverified_count(where: Q, *, now: datetime) -> UnverifiedCount:
     """Of the units that `where` leaves. One query."""
     counts = unverified_units(now=now).filter(where).aggregate(n=Count("pk"), of=Count("test__dataset", distinct=True))
@@ -90,7 +96,7 @@ def unverified_count(where: Q, *, now: datetime) -> UnverifiedCount:
 
 
 _DUE_AT = Case(
-    When(test__version__cadence=None, then=F("end") + F("test__version__due_after")),
+    When(test__version__cadence=None, then=F("end") + _bounded("test__version__due_after")),
     default=F("test__version__created_at"),
     output_field=DateTimeField(),
 )

@@ -44,6 +44,9 @@ def request_rerun(units: Collection[int], *, now: datetime, lane: Lane = Lane.RE
     Of one request so many do as are soon over, the newest ranges first. The others wait behind what is due, so that
     whoever asks for years of history keeps nobody's alarms waiting.
     """
+    if lane is Lane.REQUESTED:
+        # Also of what is due already, and of what waits behind it.
+        Unit.objects.filter(pk__in=units, read_anew=False).update(read_anew=True)
     if lane is not Lane.REQUESTED or len(units) <= MAX_PRIORITY_UNITS:
         return _make_due(Unit.objects.filter(pk__in=units), lane, now)
     newest = Unit.objects.filter(pk__in=units).order_by("-end", "-start", "pk").values_list("pk", flat=True)

@@ -18,8 +18,8 @@ from typing import Any
 from tests.architecture.imports import PACKAGES, ROOT
 
 SHARED = (
-    *("lakehub/kernel/", "/domain/", "/models", "lakehub/catalog/encrypted_fields.py", "lakehub/db/"),
-    *("lakehub/processes/task_wakeup.py", "lakehub/logs.py"),
+    *("lakehub/kernel/", "/domain/", "/models", "lakehub/db/"),
+    *("lakehub/processes/task_wakeup.py", "lakehub/logs/"),
 )
 _FOLDERS = tuple(f"{ROOT}/{name}/" for name in PACKAGES)
 

@@ -457,6 +457,17 @@ ESCAPES = (
     "SELECT count(*) FROM this /*! UNION SELECT length(load_file('/etc/passwd')) */ WHERE nosuch(1)",
     "SELECT count(*) FROM this WHERE id = ?",
     "SELECT count(*) FROM this WHERE id = :secret",
+    """SELECT EXTRACT("a), evil(" FROM born) FROM this""",
+    """SELECT EXTRACT(`a), evil(` FROM born) FROM this""",
+    """SELECT CAST(1 AS "zz) + (SELECT max(id) FROM secret) --") FROM this""",
+    """SELECT CAST(1 AS `zz) + (SELECT max(id) FROM secret) --`) FROM this""",
+    """SELECT make_interval("secs => 1)) FROM this; DROP TABLE victim; --" => 0) FROM this""",
+    """SELECT make_interval(`secs => 1)) FROM this; DROP TABLE victim; --` => 0) FROM this""",
+    "SELECT CAST(id AS secret) FROM this",
+    "SELECT count(*) FROM this WHERE ('bob', 1) IN people",
+    "SELECT count(*) FROM this WHERE id IN people",
+    "SELECT count(*) FROM this WHERE id NOT IN secret.people",
+    "SELECT count(secret.len('a')) FROM this",
 )
 
 

@@ -12,6 +12,7 @@ import pytest
 from pytest_django import Settings
 
 from incidents.channels import DeliveryError, apprise
+from lakehub.kernel.errors import Refused
 from tests.contracts.conftest import NOTE, NOW
 
 LIBRARY = """
@@ -103,3 +104,24 @@ def test_one_that_ends_without_an_answer_is_tried_again(end: str) -> None:
 def test_it_starts_no_program() -> None:
     with pytest.raises(DeliveryError, match=r"os\.system is not for a channel"):
         notify("os.system('true')")
+
+
+def test_a_child_that_is_slow_or_dies_is_no_bad_address(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    channel = apprise.Apprise()
+    channel.check("any://service")
+    (tmp_path / "apprise.py").write_text("import os; os._exit(3)")
+    with pytest.raises(
+        Refused, match=r"could not be checked: it was stopped .*says nothing about the address: try again"
+    ):
+        channel.check("any://service")
+    monkeypatch.setattr(apprise, "CHECK_TIMEOUT", 0.001)
+    with pytest.raises(
+        Refused, match=r"could not be checked: it took longer than 0\.001 s\. That says nothing about the"
+    ):
+        channel.check("any://service")
+
+
+def test_what_the_library_does_not_understand_is_a_bad_address(tmp_path: Path) -> None:
+    (tmp_path / "apprise.py").write_text(LIBRARY.replace("return Service()", "return None"))
+    with pytest.raises(Refused, match="is no address that apprise"):
+        apprise.Apprise().check("any://service")

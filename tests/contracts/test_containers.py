@@ -17,15 +17,16 @@ import pytest
 import yaml
 from django.core.management import get_commands
 
-from lakehub.processes import supervisor
+from lakehub.processes.commands import process_commands
+from lakehub.processes.supervisor.run import GRACE_S
 from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = PROJECT / "deploy" / "containers"
 PINNED = re.compile(r"[a-z]+:\d+\.\d+(\.\d+)?-[a-z-]+")
-OURS = ("migrate", "web", "worker", "spark", "beat")
-OTHERS_SETTINGS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD", "FORWARDED_ALLOW_IPS"}
-"""Of PostgreSQL's image and of gunicorn."""
+OURS = ("migrate", "web", "worker", "incidents", "spark", "beat")
+OTHERS_SETTINGS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
+"""Of PostgreSQL's image."""
 
 
 def instructions() -> list[tuple[str, str]]:
@@ -145,7 +146,7 @@ def have_the_jar(root: Path) -> bool:
 
 
 def test_there_is_a_service_for_every_process() -> None:
-    assert set(supervisor.process_commands()) | {"migrate"} == set(OURS)
+    assert set(process_commands()) | {"migrate"} == set(OURS)
     assert set(compose()["services"]) == {*OURS, "postgres", "redis"}
     assert [service(name)["command"][-1] for name in OURS[1:]] == list(OURS[1:])
 
@@ -182,7 +183,6 @@ def test_every_variable_is_documented() -> None:
     unknown = {each for each in named if f"`{each}`" not in configuration} - OTHERS_SETTINGS
     assert unknown == set()
     assert "`POSTGRES_PASSWORD`" in here
-    assert "`FORWARDED_ALLOW_IPS`" in here
 
 
 def test_the_example_lists_every_variable_that_compose_reads() -> None:
@@ -197,3 +197,12 @@ def test_volumes_and_dependencies_are_declared() -> None:
         for volume in each.get("volumes", ()):
             assert volume.split(":")[0] in loaded["volumes"], name
         assert set(each.get("depends_on", ())) <= set(loaded["services"]), name
+
+
+def test_services_are_given_the_time_that_up_takes_to_stop() -> None:
+    """Longer, or what it has not yet killed would be killed with it."""
+    unit = (PROJECT / "deploy" / "systemd" / "lakehub@.service").read_text()
+    stop_s = int(unit.partition("TimeoutStopSec=")[2].split()[0])
+    graces = {int(service(name)["stop_grace_period"].removesuffix("s")) for name in OURS}
+    assert graces == {stop_s}
+    assert stop_s >= GRACE_S + 5

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import errno
+import shutil
+import stat
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import Empty
 from threading import Event
 
 import pytest
+from kombu import Consumer, Message, Queue
+from kombu.asynchronous import Hub
 from kombu.connection import Connection
 from kombu.simple import SimpleQueue
 
 from lakehub.processes import file_broker
+from tests.polling import scaled
 
 SENT = 300
 
@@ -74,3 +81,90 @@ def test_a_message_put_back_comes_again(connection: Connection) -> None:
         queue.put({"number": 1})
         queue.get(block=False).requeue()
         assert next_in(queue) == 1
+
+
+def test_a_folder_that_was_removed_is_made_again_and_messages_arrive(connection: Connection, tmp_path: Path) -> None:
+    """Whoever sends has bound the queue before, and does not bind it again: the table of who gets what is made again too."""
+    with (
+        connection.clone() as there,
+        connection.SimpleQueue("default") as queue,
+        there.SimpleQueue("default") as reader,
+    ):
+        queue.put({"number": 1})
+        assert next_in(reader) == 1
+        for folder in ("queue", "control"):
+            shutil.rmtree(tmp_path / folder)
+        with pytest.raises(Empty):
+            reader.get(block=False)
+        assert reader.qsize() == 0
+        for folder in ("queue", "control"):
+            shutil.rmtree(tmp_path / folder, ignore_errors=True)
+        queue.put({"number": 2})
+        assert next_in(reader) == 2
+        shutil.rmtree(tmp_path / "queue")
+        assert reader.clear() == 0
+        assert stat.S_IMODE((tmp_path / "queue").stat().st_mode) == 0o700
+
+
+def test_a_message_that_does_not_fit_leaves_nothing_behind(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(path: Path, text: str) -> None:
+        path.touch()
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with connection.SimpleQueue("default") as queue:
+        monkeypatch.setattr(Path, "write_text", full)
+        with pytest.raises(OSError, match="No space left"):
+            queue.put({"number": 1})
+        monkeypatch.undo()
+        assert list((tmp_path / "queue").iterdir()) == []
+        queue.put({"number": 2})
+        assert next_in(queue) == 2
+
+
+def test_a_reader_that_waits_is_woken_by_a_message_and_looks_at_nothing_meanwhile(
+    connection: Connection, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(file_broker, "MAX_WAIT_S", 60.0)
+    looks: list[str] = []
+    get = file_broker.Channel._get
+
+    def counted(channel: file_broker.Channel, queue: str, timeout: float | None = None) -> object:
+        looks.append(queue)
+        return get(channel, queue, timeout)
+
+    monkeypatch.setattr(file_broker.Channel, "_get", counted)
+    received: list[int] = []
+    begun = time.monotonic()
+    with connection.clone() as reader, reader.channel() as channel, ThreadPoolExecutor(1) as pool:
+        consumer = Consumer(channel, [Queue("default")], no_ack=True)
+        consumer.register_callback(lambda body, _message: received.append(body["number"]))
+        with consumer:
+            waiting = pool.submit(reader.drain_events, timeout=60)
+            with connection.clone() as writer, writer.SimpleQueue("default") as queue:
+                queue.put({"number": 7})
+            waiting.result(scaled(30))
+    assert received == [7]
+    assert time.monotonic() - begun < 30
+    assert len(looks) <= 4
+
+
+def test_an_event_loop_delivers_what_appears(connection: Connection) -> None:
+    taken: list[int] = []
+
+    def take(body: dict[str, int], message: Message) -> None:
+        taken.append(body["number"])
+        message.ack()
+
+    loop = Hub()
+    with connection, Consumer(connection.channel(), Queue("default"), callbacks=[take], accept=["json"]):
+        connection.transport.register_with_event_loop(connection.connection, loop)
+        with connection.clone() as sender, sender.SimpleQueue("default") as queue:
+            for number in range(3):
+                queue.put({"number": number})
+                deadline = time.monotonic() + scaled(5)
+                while len(taken) <= number and time.monotonic() < deadline:
+                    loop.run_once()
+    assert taken == [0, 1, 2]
+    assert not loop.on_tick

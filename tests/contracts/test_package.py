@@ -22,7 +22,7 @@ from packaging.utils import canonicalize_name
 
 import lakehub
 from lakehub.demo.instance import free_address
-from tests.polling import wait_until
+from tests.polling import scaled, wait_until
 
 PROJECT = Path(__file__).resolve().parents[2]
 PACKAGES = ("lakehub", "lakehub_client", "ingestion", "quality", "incidents", "frontend")
@@ -67,7 +67,7 @@ def run(site: Path, folder: Path, *words: str, **more: str) -> subprocess.Comple
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=scaled(120),
         check=False,
     )
     assert done.returncode == 0, done.stdout + done.stderr
@@ -140,7 +140,7 @@ def requirement_name(requirement: str) -> str:
 
 def dependencies(site: Path) -> list[str]:
     (metadata,) = site.glob("*.dist-info/METADATA")
-    return re.findall(r"^Requires-Dist: (\S+)$", metadata.read_text(), re.MULTILINE)
+    return re.findall(r"^Requires-Dist: (.+)$", metadata.read_text(), re.MULTILINE)
 
 
 def test_the_build_backend_is_the_pinned_one() -> None:
@@ -217,13 +217,13 @@ def test_an_instance_serves_from_the_current_directory(site: Path, tmp_path: Pat
         assert reads(bind, "/static/plotly/plotly.min.js")
     finally:
         processes.send_signal(signal.SIGTERM)
-        processes.wait(60)
+        processes.wait(scaled(60))
     assert (tmp_path / ".lakehub" / "lakehub.db").is_file()
 
 
 def reads(bind: str, path: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{bind}{path}", timeout=5) as answer:
+        with urllib.request.urlopen(f"http://{bind}{path}", timeout=scaled(5)) as answer:
             return bool(answer.read(10) and answer.status == 200)
     except OSError:
         return False

@@ -35,6 +35,12 @@ def in_the_engines(pattern: str) -> bool:
     return True
 
 
+@pytest.mark.parametrize("pattern", ["(" * 500 + "a" + ")" * 500, "(?:" * 51 + "a" + "){1,2}" * 51, "[ab]" * 251])
+def test_length_and_groups_are_bounded_before_anything_reads_it(pattern: str) -> None:
+    with pytest.raises(ExpressionError, match=r"The pattern has [0-9,]+ (characters|groups); (1,000|50) are the most"):
+        check_expression(parse(f"mismatched(this.a, '{pattern}') == 0"))
+
+
 @pytest.mark.parametrize("pattern", TAKEN)
 def test_it_is_taken(pattern: str) -> None:
     assert (in_the_language(pattern), in_the_engines(pattern)) == (True, True)

@@ -17,10 +17,12 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakehub.kernel.outcome import Outcome
+from quality.domain.language.measures import Answer
 from quality.domain.language.values import Failed
 from quality.engines.backends.duckdb_files import TABLE_FUNCTIONS
-from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.user_queries import run_in_sandbox
+from quality.engines.user_sql import confinement
+from quality.engines.user_sql.confinement import run_confined
+from tests.polling import scaled
 
 MEMORY = 100_000_000
 
@@ -42,6 +44,10 @@ def _request(folder: Path, sql: str, seconds: float = 20, memory: int = MEMORY) 
     }
     limits = {"memory": f"{memory}B", "memory_bytes": memory, "threads": 1, "seconds": seconds}
     return {"sql": sql, "parameters": {}, "tables": {"this": given}, **limits}
+
+
+def run_in_sandbox(request: dict[str, Any]) -> Answer | Failed:
+    return run_confined("quality.engines.user_sql.sandbox", request)
 
 
 def test_it_answers_over_the_part_that_it_was_given(folder: Path) -> None:
@@ -124,7 +130,7 @@ def test_it_ends_when_its_time_is_over(folder: Path) -> None:
     assert run_in_sandbox(_request(folder, ENDLESS, seconds=1)) == Failed(
         Outcome.ERROR, "the query took longer than its timeout"
     )
-    assert time.monotonic() - begun < 10
+    assert time.monotonic() - begun < scaled(10)
 
 
 def test_it_ends_by_itself_where_its_parent_has_died(folder: Path) -> None:
@@ -152,7 +158,7 @@ def test_the_system_bounds_whatever_runs_in_it(tmp_path: Path, seconds: int, wor
 
 def _python(code: str, given: str = "") -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-c", code]
-    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, input=given, capture_output=True, text=True, timeout=scaled(60), check=False)
 
 
 def test_it_knows_no_secret_of_its_parent(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,10 +170,10 @@ def test_it_knows_no_secret_of_its_parent(folder: Path, monkeypatch: pytest.Monk
             given.update(kwargs["env"])
             super().__init__(*args, **kwargs)
 
-    monkeypatch.setattr(user_queries.subprocess, "Popen", Noted)
+    monkeypatch.setattr(confinement.subprocess, "Popen", Noted)
     assert run_in_sandbox(_request(folder, "SELECT count(*) FROM this")) == 10_000
     assert "hush" in os.environ.values()
-    assert set(given) == {"PYTHONPATH", "PATH", "LANG", "TZ", "MALLOC_ARENA_MAX"}
+    assert set(given) == {"PYTHONPATH", "PATH", "LANG", "TZ", "MALLOC_ARENA_MAX", "TMPDIR"}
 
 
 def test_a_file_that_vanished_is_told_apart(folder: Path) -> None:

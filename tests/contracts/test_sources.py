@@ -182,8 +182,8 @@ def test_an_object_that_is_not_there(place: Place) -> None:
     [
         ("sql", "sqlite:////nowhere/shop.db", "There is no SQLite database at /nowhere/shop.db"),
         ("sql", "postgresql+psycopg://u:secret@127.0.0.1:9/shop", "cannot be read"),
-        ("sql", "oracle://u:secret@127.0.0.1/shop", "No driver is installed for oracle"),
-        ("sql", "shop.db", "is no database URL"),
+        ("sql", "oracle://u:secret@127.0.0.1/shop", "driver that Lakehub does not open"),
+        ("sql", "shop.db", "The URL does not parse"),
         ("files", "file:///nowhere", "There is no folder /nowhere"),
         ("files", "gopher://nowhere", "cannot be reached"),
     ],

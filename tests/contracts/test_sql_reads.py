@@ -14,7 +14,8 @@ import duckdb
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.gate.sql_reads import TableReads, TableShape, parse_query, tables_read
+from incidents.domain.gate.sql_bounds import TableShape
+from incidents.domain.gate.sql_reads import TableReads, parse_query, tables_read
 from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.partitions import Grain
 

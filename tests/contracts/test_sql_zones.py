@@ -15,7 +15,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from incidents.domain.gate.sql_reads import TableShape, parse_query, tables_read
+from incidents.domain.gate.sql_bounds import TableShape
+from incidents.domain.gate.sql_reads import parse_query, tables_read
 from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain

@@ -10,7 +10,7 @@ from django.conf import settings
 from lakehub.accounts.models import Role
 from lakehub.accounts.permissions import ROLES_BY_ACTION
 
-PAGE = (Path(settings.BASE_DIR) / "docs" / "security.md").read_text()
+PAGE = (Path(settings.BASE_DIR) / "docs" / "security.md").read_text().partition("\n## Tokens")[0]
 ROWS = [[cell.strip() for cell in line.strip("|").split("|")] for line in PAGE.splitlines() if line.startswith("| ")]
 HEAD, *RIGHTS = ROWS
 

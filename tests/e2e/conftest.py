@@ -17,6 +17,7 @@ from lakehub.clock.models import ClockShift
 from quality import tasks as quality_tasks
 from tests import factories as make
 from tests import fleet
+from tests.polling import scaled
 from tests.served_database import django_db_modify_db_settings
 
 __all__ = ["django_db_modify_db_settings"]
@@ -31,7 +32,7 @@ FLAGS = [
     "--disable-component-update",
     "--disable-sync",
 ]
-expect.set_options(timeout=15_000)
+expect.set_options(timeout=scaled(15_000))
 
 
 @pytest.fixture(scope="session")
@@ -71,7 +72,7 @@ def tab(browser: Browser, live_server: LiveServer) -> Iterator[Callable[..., Pag
         context = browser.new_context(**{"base_url": live_server.url, "timezone_id": "America/New_York", **options})
         contexts.append(context)
         page = context.new_page()
-        page.set_default_timeout(15_000)
+        page.set_default_timeout(scaled(15_000))
         page.goto("/sign-in")
         if signed_in:
             sign_in(page)

@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Literal
 
+import pyotp
 import pytest
+from django.utils import timezone
 from playwright.sync_api import Page
+from pytest_django import Settings
 
 from incidents.models import Incident
+from lakehub.accounts.models import User
 from quality.models import Category, QualityTest
+from tests import factories as make
 from tests.e2e.conftest import findings
 
 THEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
@@ -42,7 +47,12 @@ PAGES = (
     "/incidents/report",
     "/onboarding",
     "/onboarding/flights",
+    "/account",
+    "/account/password",
+    "/account/second-step",
+    "/audit",
 )
+DOORS = ("/sign-in", "/password-forgotten", "/password-reset/MQ/used", "/signed-out")
 
 
 @pytest.mark.parametrize("width", WIDTHS)
@@ -54,7 +64,39 @@ def test_no_page_has_a_finding(tab: Callable[..., Page], whole_fleet: None, widt
 
 def test_the_door_has_no_finding(tab: Callable[..., Page], whole_fleet: None) -> None:
     page = tab("/sign-in", signed_in=False, reduced_motion="reduce")
-    assert problems_of(page, "/sign-in") == []
+    assert [problem for door in DOORS for problem in problems_of(page, door)] == []
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_the_second_step_has_no_finding(tab: Callable[..., Page], ines: User, settings: Settings, width: str) -> None:
+    """Set up with the text of the page, then used at the door."""
+    settings.LAKEHUB_REQUIRE_TOTP = "admins"
+    size = {"width": WIDTHS[width], "height": 900}
+    page = tab("/", signed_in=False, viewport=size, reduced_motion="reduce")
+    give_password(page)
+    page.wait_for_url("**/account/second-step")
+    page.get_by_role("button", name="Set up a second step").click()
+    problems = [problem for theme in THEMES for problem in in_theme(page, theme)]
+    authenticator = pyotp.parse_uri(page.get_by_label("Text for the authenticator").inner_text())
+    page.get_by_label("Code that it shows now").fill(authenticator.at(timezone.now()))
+    page.get_by_role("button", name="Turn it on").click()
+    page.get_by_text("These are your recovery codes").wait_for()
+    problems += [problem for theme in THEMES for problem in in_theme(page, theme)]
+    recovery_code = page.locator("pre.code").inner_text().split()[0]
+    door = tab("/", signed_in=False, viewport=size, reduced_motion="reduce")
+    give_password(door)
+    door.wait_for_url("**/sign-in/code")
+    problems += [problem for theme in THEMES for problem in in_theme(door, theme)]
+    door.get_by_label("Code").fill(recovery_code)
+    door.get_by_role("button", name="Continue").click()
+    door.wait_for_url("**/")
+    assert problems == []
+
+
+def give_password(page: Page) -> None:
+    page.get_by_label("User name").fill("ines")
+    page.get_by_label("Password").fill(make.PASSWORD)
+    page.get_by_role("button", name="Sign in").click()
 
 
 def problems_of(page: Page, where: str) -> list[str]:

@@ -22,7 +22,7 @@ from quality.models import ExternalRun, Unit
 from tests import factories as make
 from tests.conftest import require
 from tests.factories import HOUR, MINUTE, NOW
-from tests.polling import wait_until
+from tests.polling import scaled, wait_until
 from tests.requirements import Service
 from tests.web.incidents.failing_dataset import BAD_DAY, FailingDataset
 
@@ -126,7 +126,7 @@ def install_example(env: dict[str, str]) -> None:
 def printed(airflow: str, env: dict[str, str], code: str) -> str:
     """The last line that `code` prints in Airflow's Python."""
     python = Path(airflow).with_name("python")
-    done = subprocess.run([python, "-c", code], env=env, capture_output=True, text=True, timeout=WITHIN_S)
+    done = subprocess.run([python, "-c", code], env=env, capture_output=True, text=True, timeout=scaled(WITHIN_S))
     return done.stdout.splitlines()[-1] if done.stdout else done.stderr
 
 
@@ -134,14 +134,14 @@ def test_the_dag_waits_for_its_input_and_what_it_wrote_is_tested(
     airflow: str, env: dict[str, str], stage: FailingDataset
 ) -> None:
     install_example(env)
-    subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=WITHIN_S)
+    subprocess.run([airflow, "db", "migrate"], env=env, check=True, capture_output=True, timeout=scaled(WITHIN_S))
     with running(airflow, env, "dags", "test", "delays_by_carrier", "2026-11-16") as (process, output):
         wait_until(lambda: WAITS in output() or process.poll() is not None, within_s=WITHIN_S, otherwise=output)
         assert WAITS in output(), output()[-3000:]
         assert not ExternalRun.objects.exists()
         stage.passes(stage.unit(BAD_DAY, "dc1"), at=NOW + MINUTE)
         process_flips(now=NOW + MINUTE)
-        assert process.wait(WITHIN_S) == 0, output()[-3000:]
+        assert process.wait(scaled(WITHIN_S)) == 0, output()[-3000:]
         log = output()
     assert "All inputs may be read: pass" in log
     assert log.index("All inputs may be read") < log.index("here the delays of 2026-11-16 are built")

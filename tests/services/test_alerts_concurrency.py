@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.polling import scaled
 from tests.services.test_incidents_concurrency import fresh_database
 
 SCRIPT = """
@@ -18,6 +19,7 @@ import json
 from threading import Barrier, Thread
 import django
 django.setup()
+from tests.polling import scaled
 from django.core.management import call_command
 from django.db import connection, transaction
 from incidents.alerts import generate, suppression_rules
@@ -49,7 +51,7 @@ def at_once(*calls):
 
     threads = [Thread(target=run, args=pair) for pair in enumerate(calls)]
     [thread.start() for thread in threads]
-    [thread.join(60) for thread in threads]
+    [thread.join(scaled(60)) for thread in threads]
     return answers
 
 
@@ -93,7 +95,7 @@ def outcomes(postgresql_url: str, tmp_path_factory: pytest.TempPathFactory) -> d
     with fresh_database(postgresql_url) as url:
         ours = {"LAKEHUB_HOME": str(home), "LAKEHUB_DATABASE_URL": url, "DJANGO_SETTINGS_MODULE": "tests.settings"}
         done = subprocess.run(
-            [sys.executable, "-c", SCRIPT], env=os.environ | ours, capture_output=True, text=True, timeout=240
+            [sys.executable, "-c", SCRIPT], env=os.environ | ours, capture_output=True, text=True, timeout=scaled(240)
         )
     assert done.returncode == 0, done.stderr
     printed: dict[str, list[Any]] = json.loads(done.stdout)

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.polling import scaled
 from tests.services.test_claims_postgresql import database as database
 from tests.services.test_claims_postgresql import said
 from tests.services.test_claims_postgresql import server as server
@@ -75,7 +76,7 @@ def at_once(home: Path, *scripts: str) -> list[str]:
     started = [processes.start(home, BUILD + script) for script in scripts]
     answers = []
     for process in started:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=scaled(120))
         assert process.returncode == 0, err
         answers.append(out.strip())
     return answers

@@ -10,6 +10,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from tests.polling import scaled
 from tests.web.quality import test_worker_kill as processes
 
 FLEET = """
@@ -103,7 +104,7 @@ def said(home: Path, script: str, count: int = 1) -> list[str]:
     started = [processes.start(home, script) for _ in range(count)]
     answers = []
     for process in started:
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=scaled(120))
         assert process.returncode == 0, err
         answers.append(out.strip())
     return answers

@@ -23,6 +23,7 @@ from quality.engines.sqlalchemy import SqlAlchemyEngine
 from tests.contracts import answer_tables, test_engines
 from tests.contracts import flight_tables as tables
 from tests.contracts.engine_answers import ALL, Place, every_fact, measure
+from tests.services.database_roles import database_roles, reading
 
 DRIVERS = {"postgresql": "postgresql+psycopg", "mariadb": "mysql+pymysql"}
 SLOW = {
@@ -46,9 +47,21 @@ def server(request: pytest.FixtureRequest) -> Iterator[tuple[str, str, str]]:
 
 
 @pytest.fixture(scope="module")
-def place(server: tuple[str, str, str]) -> Place:
+def reader(server: tuple[str, str, str]) -> Iterator[Callable[[], str]]:
+    """The URL of a role that reads all tables that the schema has by then: no other runs what people write."""
+    name, url, schema = server
+    with database_roles(sa.make_url(url)) as role:
+        grants = reading(schema, postgresql=name == "postgresql")
+        yield lambda: role(grants).render_as_string(hide_password=False)
+
+
+@pytest.fixture(scope="module")
+def place(server: tuple[str, str, str], reader: Callable[[], str]) -> Place:
     _, url, schema = server
-    return answer_tables.filled(url, schema)
+    filled = answer_tables.filled(url, schema)
+    read_from = reader()
+    tables = (SqlTable(read_from, table.table) for table in (filled.table, filled.words, filled.numbers))
+    return Place(filled.engine, *tables, filled.zones)
 
 
 @every_fact
@@ -131,7 +144,8 @@ def test_a_slow_scan_is_cut_by_the_database(slow: SqlTable) -> None:
     assert not _sleeping(slow)
 
 
-def test_a_slow_query_of_a_person_is_cut_by_the_database(slow: SqlTable) -> None:
+def test_a_slow_query_of_a_person_is_cut_by_the_database(slow: SqlTable, reader: Callable[[], str]) -> None:
+    slow = SqlTable(reader(), slow.table)
     query = measure("query", values=("SELECT count(slept) FROM this",))
     measured = SqlAlchemyEngine().measure(Scan(slow, (query,)), Limits(timeout=timedelta(milliseconds=200)))
     assert measured.answers[query] == Failed(Outcome.ERROR, "the scan took longer than its timeout")
@@ -161,9 +175,10 @@ def test_what_a_database_does_not_stop_by_itself_is_cancelled(slow: SqlTable, mo
     assert not _sleeping(slow)
 
 
-def test_nothing_can_be_written(place: Place) -> None:
-    assert isinstance(place.table, SqlTable)
-    with pytest.raises(CannotRead, match=r"(?i)read[- ]only"), open_connection(place.table, Limits()) as connection:
+def test_nothing_can_be_written(place: Place, server: tuple[str, str, str]) -> None:
+    """Also by a role that may."""
+    table = SqlTable(server[1], place.words.table)
+    with pytest.raises(CannotRead, match=r"(?i)read[- ]only"), open_connection(table, Limits()) as connection:
         quoted = connection.dialect.identifier_preparer.quote
         schema, _, name = place.words.table.rpartition(".")
         connection.exec_driver_sql(f"DELETE FROM {quoted(schema)}.{quoted(name)}")

@@ -16,7 +16,7 @@ import pytest
 from lakehub.demo.instance import free_address
 from lakehub.setup.artifacts import PROJECT_ROOT
 from lakehub_client import Client, Input, LakehubError
-from tests.polling import wait_until
+from tests.polling import scaled, wait_until
 
 FLIGHTS = [Input("flights", "2026-11-16", "2026-11-17")]
 EACH = 25
@@ -72,7 +72,7 @@ def served(environ: dict[str, str], tmp_path: Path) -> Iterator[tuple[Client, su
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)
-        process.wait(60)
+        process.wait(scaled(60))
 
 
 def _answers(client: Client) -> bool:
@@ -101,7 +101,7 @@ def test_a_change_shows_in_the_next_answer_of_every_process_and_a_stop_loses_no_
         verdicts.append([client.gate(FLIGHTS, request_id=f"run {change} {number}").verdict for number in range(EACH)])
     assert verdicts == [["fail"] * EACH, ["pass"] * EACH, ["fail"] * EACH], json.dumps(verdicts)
     process.send_signal(signal.SIGTERM)
-    process.wait(60)
+    process.wait(scaled(60))
     with sqlite3.connect(database) as rows:
         kept = rows.execute("SELECT count(*) FROM incidents_gatequestion WHERE request_id LIKE 'run %'").fetchone()
     assert kept == (3 * EACH,)

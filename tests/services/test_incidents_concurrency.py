@@ -16,9 +16,12 @@ from typing import Any
 import psycopg
 import pytest
 
+from tests.polling import scaled
+
 PRELUDE = """
 import django
 django.setup()
+from tests.polling import scaled
 from django.core.management import call_command
 from incidents.lifecycle import actions
 from incidents.lifecycle.intake import process_flips
@@ -33,6 +36,8 @@ from tests.web.incidents.failing_dataset import FailingDataset
 call_command("migrate", run_syncdb=True, verbosity=0)
 stage = FailingDataset()
 factories.feed(stage.dataset)
+for copy in stage.dataset.copies.all():
+    factories.with_table(copy)
 for number in range(1, 15):
     for where in ("dc1", "dc2"):
         stage.fails(day(f"2026-11-{number:02}"), where)
@@ -73,6 +78,8 @@ wiring.clock.now = lambda: NOW
 OUTCOMES = {}
 stage = FailingDataset()
 factories.feed(stage.dataset)
+for copy in stage.dataset.copies.all():
+    factories.with_table(copy)
 bases = iter(range(400))
 ana, ben = (factories.user(name) for name in ("ana", "ben"))
 browsers = {}
@@ -103,7 +110,7 @@ def at_once(*calls):
             connection.close()
     threads = [Thread(target=run, args=pair) for pair in enumerate(calls)]
     [thread.start() for thread in threads]
-    [thread.join(60) for thread in threads]
+    [thread.join(scaled(60)) for thread in threads]
     return answers
 
 def post(person, path, **body):
@@ -127,7 +134,7 @@ def in_the_middle_of_bulk(ask, number, call):
         while not over.wait(0.01) and not somebody_waits_for_me():
             pass
     def meanwhile():
-        inside.wait(30)
+        inside.wait(scaled(30))
         try:
             return call()
         finally:
@@ -196,7 +203,7 @@ def start(database: str, home: Path, script: str) -> subprocess.Popen[str]:
 def outputs(processes: list[subprocess.Popen[str]]) -> list[str]:
     answers = []
     for process in processes:
-        out, err = process.communicate(timeout=300)
+        out, err = process.communicate(timeout=scaled(300))
         assert process.returncode == 0, err
         answers.append(out.strip())
     return answers

@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tests.polling import scaled
+
 PROJECT = Path(__file__).resolve().parents[2]
 ROWS, WITHIN_S = 30, 120
 PREPARE = """
@@ -89,7 +91,7 @@ def python(home: Path, program: str, *, check: bool = True, **more: str) -> subp
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=WITHIN_S,
+        timeout=scaled(WITHIN_S),
         check=False,
     )
     assert done.returncode == 0 or not check, done.stderr[-3000:]

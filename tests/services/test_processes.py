@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
+import time
 import urllib.request
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -17,19 +19,22 @@ import pytest
 
 from lakehub.demo.instance import free_address
 from lakehub.instance import UnusableInstance, prepare_instance
+from lakehub.processes.supervisor import process_tree
 from lakehub.setup.artifacts import PROJECT_ROOT
-from tests.polling import wait_until
+from tests.polling import scaled, wait_until
 
 WITHIN_S = 60
 
 
 @contextmanager
-def up(folder: Path, **settings: str) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
+def up(
+    folder: Path, address: str = "", only: Sequence[str] = (), **settings: str
+) -> Iterator[tuple[str, subprocess.Popen[bytes], Path]]:
     """The processes of a new instance in `folder`; its address, the supervisor and the log."""
-    bind, log = free_address(), folder / "log"
+    bind, log = address or free_address(), folder / "log"
     own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
     env = own | {"LAKEHUB_HOME": str(folder), "LAKEHUB_WEB_WORKERS": "1", "LAKEHUB_WORKERS": "1"} | settings
-    command = [sys.executable, str(PROJECT_ROOT / "manage.py"), "up", "--bind", bind]
+    command = [sys.executable, str(PROJECT_ROOT / "manage.py"), "up", *only, "--bind", bind]
     with log.open("wb") as out:
         processes = subprocess.Popen(command, cwd=PROJECT_ROOT, env=env, stdout=out, stderr=out, start_new_session=True)
     try:
@@ -37,7 +42,7 @@ def up(folder: Path, **settings: str) -> Iterator[tuple[str, subprocess.Popen[by
     finally:
         if processes.poll() is None:
             processes.send_signal(signal.SIGTERM)
-        processes.wait(WITHIN_S)
+        processes.wait(scaled(WITHIN_S))
 
 
 def wait_for(holds: Callable[[], bool], log: Path) -> None:
@@ -46,7 +51,7 @@ def wait_for(holds: Callable[[], bool], log: Path) -> None:
 
 def answers(url: str, path: str) -> bool:
     try:
-        with urllib.request.urlopen(f"{url}{path}", timeout=2) as answer:
+        with urllib.request.urlopen(f"{url}{path}", timeout=scaled(2)) as answer:
             return bool(answer.status == 200)
     except OSError:
         return False
@@ -67,25 +72,128 @@ def database(postgresql_url: str) -> Iterator[str]:
         connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)'.encode())
 
 
+def processes_of(home: Path) -> dict[int, str]:
+    """The programs that run for the instance, whoever their parents are: by the variable that all of them have."""
+    programs = {}
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if f"LAKEHUB_HOME={home}".encode() in (folder / "environ").read_bytes().split(b"\0"):
+                programs[int(folder.name)] = (folder / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except (FileNotFoundError, ProcessLookupError, PermissionError):
+            continue
+    return programs
+
+
+def pid_of(log: Path, name: str) -> int:
+    started = next(line for line in log.read_text().splitlines() if f"{name} started" in line)
+    return int(started.partition("pid=")[2].rstrip(")"))
+
+
+def has_pool(log: Path) -> bool:
+    """The worker's pool runs: the process of the worker, and as many children."""
+    return says(log, "worker@", "ready") and bool(process_tree.descendants(pid_of(log, "worker")))
+
+
+def wait_until_all_run(url: str, log: Path) -> None:
+    wait_for(lambda: answers(url, "/ready"), log)
+    wait_for(lambda: says(log, "web started", "worker started", "spark started", "beat started"), log)
+    wait_for(lambda: has_pool(log), log)
+
+
 def test_up_serves_embedded_and_ends_with_nothing_left(tmp_path: Path) -> None:
     with up(tmp_path) as (url, processes, log):
-        wait_for(lambda: answers(url, "/ready"), log)
-        wait_for(lambda: says(log, "worker started", "spark started", "beat started"), log)
-        group = processes.pid
+        wait_until_all_run(url, log)
+        processes.send_signal(signal.SIGTERM)
+        assert processes.wait(scaled(WITHIN_S)) == 128 + signal.SIGTERM
+        assert processes_of(tmp_path) == {}
     assert says(log, "web stopped", "worker stopped", "spark stopped", "beat stopped")
-    left = subprocess.run(
-        ["ps", "-o", "command=", "-s", str(group)], capture_output=True, text=True, check=False
-    ).stdout
-    assert left == ""
 
 
-def test_one_that_dies_ends_all(tmp_path: Path) -> None:
+def test_a_killed_up_leaves_nothing_and_the_next_start_works(tmp_path: Path) -> None:
     with up(tmp_path) as (url, processes, log):
-        wait_for(lambda: answers(url, "/health"), log)
-        beat = next(line for line in log.read_text().splitlines() if "beat started" in line)
-        os.kill(int(beat.partition("pid=")[2].rstrip(")")), signal.SIGKILL)
-        wait_for(lambda: processes.poll() is not None, log)
-    assert says(log, "web stopped", "worker stopped")
+        wait_until_all_run(url, log)
+        processes.kill()
+        wait_until(lambda: processes_of(tmp_path) == {}, within_s=10, otherwise=lambda: str(processes_of(tmp_path)))
+    with up(tmp_path, address=url.removeprefix("http://")) as (url, _, log):
+        wait_until_all_run(url, log)
+
+
+@pytest.mark.parametrize("which", ["supervisor", "web", "worker", "beat"])
+def test_one_that_is_killed_ends_all(tmp_path: Path, which: str) -> None:
+    with up(tmp_path) as (url, processes, log):
+        wait_until_all_run(url, log)
+        inner = process_tree.descendants(processes.pid)[0]
+        os.kill(inner if which == "supervisor" else pid_of(log, which), signal.SIGKILL)
+        assert processes.wait(scaled(15)) == 128 + signal.SIGKILL
+        assert processes_of(tmp_path) == {}
+
+
+def test_a_killed_child_of_the_pool_is_replaced_and_tasks_go_on(tmp_path: Path) -> None:
+    """As the kernel does when memory is short: while it waits for a task, the child holds whatever the pool shares."""
+    with up(tmp_path) as (url, _, log):
+        wait_until_all_run(url, log)
+        send_failing_task(tmp_path, "first")
+        wait_for(lambda: says(log, "unexpected keyword argument 'first'"), log)
+        (child,) = process_tree.descendants(pid_of(log, "worker"))
+        os.kill(child, signal.SIGKILL)
+        send_failing_task(tmp_path, "second")
+        wait_for(lambda: says(log, "unexpected keyword argument 'second'"), log)
+
+
+def send_failing_task(home: Path, argument: str) -> None:
+    """What a child of the pool says of it is in the log."""
+    program = f"from lakehub.celery import app; app.send_task('quality.tasks.run_due', kwargs={{{argument!r}: 1}})"
+    environment = os.environ | {"LAKEHUB_HOME": str(home), "DJANGO_SETTINGS_MODULE": "lakehub.settings"}
+    subprocess.run([sys.executable, "-c", program], cwd=PROJECT_ROOT, env=environment, check=True)
+
+
+def test_what_a_process_started_in_a_session_of_its_own_ends_too(tmp_path: Path) -> None:
+    """As a JVM does, or a job of `spark_submit`: it hears of nothing, and is in nobody's group."""
+    start = (
+        "import subprocess, sys, time\n"
+        "subprocess.Popen([sys.executable, '-c', 'import signal, time; signal.signal(15, signal.SIG_IGN); time.sleep(600)'], start_new_session=True)\n"
+        "print('both run', flush=True); time.sleep(600)"
+    )
+    supervise = (
+        "import os, sys; from lakehub.processes.supervisor import run\n"
+        f"sys.exit(run.supervise({{'one': {shlex.join([sys.executable, '-c', start])!r}}}, run.launch_shell))"
+    )
+    for stop in (signal.SIGTERM, signal.SIGKILL):
+        env = os.environ | {"LAKEHUB_HOME": str(tmp_path), "PYTHONUNBUFFERED": "1"}
+        with subprocess.Popen(
+            [sys.executable, "-c", supervise], cwd=PROJECT_ROOT, env=env, stdout=subprocess.PIPE
+        ) as process:
+            assert process.stdout is not None
+            assert any(b"both run" in line for line in process.stdout)
+            assert len(processes_of(tmp_path)) == 4
+            process.send_signal(stop)
+            process.wait(scaled(15))
+            wait_until(lambda: processes_of(tmp_path) == {}, within_s=10, otherwise=lambda: str(processes_of(tmp_path)))
+
+
+def test_a_process_that_hangs_does_not_keep_the_others_from_ending(tmp_path: Path) -> None:
+    with up(tmp_path) as (url, processes, log):
+        wait_until_all_run(url, log)
+        worker = pid_of(log, "worker")
+        for pid in (worker, *process_tree.descendants(worker)):
+            os.kill(pid, signal.SIGSTOP)
+        begun = time.monotonic()
+        processes.send_signal(signal.SIGTERM)
+        processes.wait(scaled(WITHIN_S))
+        assert time.monotonic() - begun < 15
+        assert processes_of(tmp_path) == {}
+    assert says(log, "web stopped", "beat stopped", "worker did not end within 10 s")
+
+
+def test_a_second_start_says_who_runs(tmp_path: Path) -> None:
+    with up(tmp_path) as (url, processes, log):
+        wait_until_all_run(url, log)
+        second = tmp_path / "second"
+        second.mkdir()
+        with up(second, LAKEHUB_HOME=str(tmp_path)) as (_, refused, refusal):
+            assert refused.wait(scaled(WITHIN_S)) == 1
+        assert says(refusal, f"already runs in {tmp_path}: process {processes.pid} on", f"at {url}.", "Stop it first")
+        assert answers(url, "/ready")
 
 
 def test_the_same_processes_run_on_postgresql_and_redis(tmp_path: Path, database: str, redis_url: str) -> None:

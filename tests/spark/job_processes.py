@@ -6,12 +6,12 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
-from threading import Event
 from typing import Any
 
+from tests import polling
+from tests.polling import scaled
 from tests.spark.order_shop import Orders
 
 PROJECT = Path(__file__).resolve().parents[2]
@@ -35,11 +35,8 @@ def start(
 def died_at(orders: Orders, kind: str, run: str, failpoint: str, **fields: Any) -> None:
     """Run the job until it kills itself at `failpoint`."""
     process = start(orders, kind, run, failpoint=failpoint, **fields)
-    assert process.wait(WITHIN_S) == -signal.SIGKILL, (orders.folder / f"{run}.log").read_text()[-3000:]
+    assert process.wait(scaled(WITHIN_S)) == -signal.SIGKILL, (orders.folder / f"{run}.log").read_text()[-3000:]
 
 
 def wait_until(what: str, holds: Callable[[], bool], within_s: float = WITHIN_S) -> None:
-    deadline, pause = time.monotonic() + within_s, Event()
-    while not holds():
-        assert time.monotonic() < deadline, f"waited {within_s} s for: {what}"
-        pause.wait(0.05)
+    polling.wait_until(holds, within_s=within_s, otherwise=lambda: f"Waited for {what}.")

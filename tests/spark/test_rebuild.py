@@ -25,6 +25,7 @@ from lakehub.catalog.onboarding.rebuild import left_tables, open_rebuild
 from lakehub.catalog.onboarding.redefine import change_dataset
 from tests import factories
 from tests.factories import HOUR, NOW
+from tests.polling import scaled
 from tests.spark.job_processes import PROJECT, WITHIN_S
 from tests.spark.order_shop import Orders, read
 from tests.web.ingestion.conftest import open_gate
@@ -51,7 +52,9 @@ class MortalJobs:
         file.write_text(spec.to_json())
         environment = {**os.environ, **secrets, "LAKEHUB_FAILPOINT": "ingestion.inside_commit"}
         command = [sys.executable, "-m", "ingestion.spark", str(file), str(self.folder / "report.json")]
-        died = subprocess.run(command, cwd=PROJECT, env=environment, capture_output=True, timeout=WITHIN_S, check=False)
+        died = subprocess.run(
+            command, cwd=PROJECT, env=environment, capture_output=True, timeout=scaled(WITHIN_S), check=False
+        )
         assert died.returncode == -signal.SIGKILL, died.stderr[-3000:]
         return JobReport(run_id=spec.run_id, status=FAILED, error="no report")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.polling import scaled
+
 PROJECT = Path(__file__).resolve().parents[2]
 
 
@@ -37,7 +39,7 @@ def test_a_package_from_outside_is_used_from_onboarding_to_message(site: Path, t
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=scaled(300),
         check=False,
     )
     assert played.returncode == 0, played.stderr

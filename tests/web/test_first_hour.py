@@ -14,7 +14,6 @@ from pytest_django.fixtures import Settings
 
 from lakehub.accounts.models import AuditEntry, Membership, Role, Team, User
 from lakehub.catalog.models import Connection, DataCenter, Dataset
-from lakehub.catalog.storages import sql
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -126,12 +125,11 @@ def test_who_tried_which_place_is_kept_also_where_nothing_answers(admin: Client)
     assert "secret" not in str(entry.detail)
 
 
-def test_a_host_that_keeps_silent_is_left(admin: Client, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sql, "CONNECT_TIMEOUT_S", 2)
+def test_a_host_that_keeps_silent_is_left(admin: Client) -> None:
     with socket.socket() as silent:
         silent.bind(("127.0.0.1", 0))
         silent.listen()  # it takes the connection and says nothing
-        url = f"postgresql+psycopg://me@127.0.0.1:{silent.getsockname()[1]}/ops"
+        url = f"postgresql+psycopg://me@127.0.0.1:{silent.getsockname()[1]}/ops?connect_timeout=2"
         answer = admin.post("/new-connection", {"plugin": "sql", "team": "shop", "action": "test", "url": url})
     assert "The host does not answer" in text_of(answer)
 
@@ -149,7 +147,7 @@ def test_script_gets_the_answer_alone(admin: Client, source: str) -> None:
     [
         (f"postgresql+psycopg://reader:{SECRET}@127.0.0.1:1/ops", "Nothing answers at this host and port"),
         (f"postgresql+psycopg://reader:{SECRET}@no-such-host.invalid/ops", "There is no host of this name"),
-        (f"nosuchdriver://reader:{SECRET}@127.0.0.1/ops", "operator makes other connections"),
+        (f"nosuchdriver://reader:{SECRET}@127.0.0.1/ops", "a database driver that Lakehub does not open"),
         (f"postgresql+psycopg://reader:{SECRET}@[::1/ops", "does not parse"),
         (SECRET, "does not parse"),
         ("sqlite:////nowhere/at/all.db", "LAKEHUB_SOURCE_ROOTS"),
@@ -172,7 +170,7 @@ def test_lakehubs_own_data_is_guarded_in_a_test_too(admin: Client, settings: Set
 
 def test_a_new_person_gets_a_password_that_works_once_shown(operator: Client) -> None:
     answer = operator.post("/new-person", {"username": "pia", "full_name": "Pia Ruiz", "email": ""})
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert "no-store" in answer.headers["Cache-Control"]
     shown = re.search(r"<pre[^>]*>([^<]+)</pre>", answer.content.decode())
     assert shown is not None
     assert Client().login(username="pia", password=shown[1])

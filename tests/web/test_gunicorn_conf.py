@@ -11,7 +11,7 @@ import pytest
 from gunicorn.app.wsgiapp import WSGIApplication
 
 from lakehub.processes import gunicorn_conf
-from lakehub.processes.supervisor import process_commands
+from lakehub.processes.commands import process_commands
 
 
 @pytest.fixture

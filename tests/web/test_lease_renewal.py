@@ -9,6 +9,7 @@ import pytest
 from django.db import InterfaceError, OperationalError
 
 from lakehub.db.lease_renewal import keep_renewed
+from tests.polling import scaled
 
 OFTEN = timedelta(milliseconds=5)
 
@@ -24,7 +25,7 @@ def test_a_busy_database_costs_one_renewal_and_not_the_lease(problem: Exception)
         renewed.set()
 
     with keep_renewed(renew, every=OFTEN):
-        assert renewed.wait(10)
+        assert renewed.wait(scaled(10))
 
 
 def test_nothing_is_renewed_after_the_work() -> None:

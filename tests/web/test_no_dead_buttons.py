@@ -17,8 +17,8 @@ from lakehub.catalog.models import Dataset
 from tests import callers
 from tests import factories as make
 from tests.callers import World
+from tests.every_address import OURS, place
 from tests.page_forms import Form, PageForms
-from tests.web.test_roles import OURS, _place
 
 PAGES = tuple(
     sorted(
@@ -59,7 +59,7 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 @pytest.mark.parametrize("name", [*ACTING, "viewer", "stranger"])
 def test_what_is_offered_may_be_done(world: World, db: None, name: str) -> None:
     client, walk = world.callers[name].client, _Walk()
-    for address in (*(_place(page, world) for page in PAGES), *MORE_PAGES):
+    for address in (*(place(page, world) for page in PAGES), *MORE_PAGES):
         answer = client.get(f"/{address}")
         assert answer.status_code < 500, address
         if answer.status_code == 200 and answer.headers["Content-Type"].startswith("text/html"):

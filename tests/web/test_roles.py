@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from functools import cache
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -14,22 +12,21 @@ from django.contrib import admin
 from django.db import connection, transaction
 from django.http import HttpResponseBase
 from django.test.utils import CaptureQueriesContext
-from django.urls import URLPattern, URLResolver, get_resolver
 from pytest_django.plugin import DjangoDbBlocker
 
 from incidents.models import IncidentEvent
 from lakehub.accounts.models import AuditEntry
 from tests import callers
 from tests.callers import CALLERS, PEOPLE, Caller, World
+from tests.every_address import CONSOLE, OURS, filled, place, undone, walk
 from tests.role_table import TABLE, line_for
 from tests.role_table_lines import ANY_SCOPE, ANYBODY, DONE, NOBODY, NOTHING, READERS, Line
 
-METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 GARBAGE = b'{"expression": "((((", "sql": "SELECT'
 """What nobody can parse: whoever may not is told so all the same."""
 NAMES = ("team", "dataset", "consumer", "connection")
 """What the body says of whose right it takes."""
-BY_ASKING = ("django_session", "accounts_token", "accounts_signintries", "incidents_gatequestion")
+BY_ASKING = ("accounts_browsersession", "accounts_token", "accounts_signintries", "incidents_gatequestion")
 """Tables that are written by asking at all."""
 LINES = {"audit": AuditEntry._meta.db_table, "event": IncidentEvent._meta.db_table}
 """Where a line is added about what was done."""
@@ -38,56 +35,6 @@ AS = {"token": "admin", "viewer's token": "viewer"}
 FOR_ALL = ("login", "logout")
 FOR_STAFF = ("", "password_change", "autocomplete", "r")
 """Of the console: what needs no permission of its own."""
-NOT_OURS = ("console/jsi18n/", "console/<url>")
-"""Words of the console in the browser's language; what catches every other address below it."""
-
-
-def addresses(resolver: URLResolver | None = None, before: str = "") -> Iterator[tuple[str, Any]]:
-    """Each address of the resolver as it is written there, and what answers."""
-    for pattern in (resolver or get_resolver()).url_patterns:
-        here = before + str(pattern.pattern)
-        if isinstance(pattern, URLResolver):
-            yield from addresses(pattern, here)
-        elif isinstance(pattern, URLPattern):
-            yield here.replace("(?P<url>.*)$", "<url>"), pattern.callback
-
-
-def methods_of(view: Any) -> tuple[str, ...]:
-    """Those that it answers: a class says so; of a function, its code does."""
-    cls = getattr(view, "view_class", None) or getattr(view, "cls", None)
-    if cls is not None:
-        allowed = {name.upper() for name in cls.http_method_names if hasattr(cls, name)}
-        return tuple(method for method in METHODS if method in allowed)
-    while hasattr(view, "__wrapped__"):
-        if (allowed := _required(view)) is not None:
-            return tuple(method for method in METHODS if method in allowed)
-        view = view.__wrapped__
-    posts = "POST" in (*view.__code__.co_names, *view.__code__.co_consts)
-    return ("GET", "POST") if posts else ("GET",)
-
-
-def _required(view: Any) -> tuple[str, ...] | None:
-    """What `require_POST` and its like hold."""
-    cells = zip(view.__code__.co_freevars, view.__closure__ or (), strict=True)
-    return next((tuple(cell.cell_contents) for name, cell in cells if name == "request_method_list"), None)
-
-
-@cache
-def walk() -> tuple[tuple[str, str], ...]:
-    """(method, address) of all that is ours, and of what is read on the console."""
-    requests = []
-    for address, view in addresses():
-        if address in NOT_OURS:
-            continue
-        if address.startswith("console/"):
-            requests.append(("GET", address))
-        else:
-            requests.extend((method, address) for method in methods_of(view))
-    return tuple(dict.fromkeys(requests))
-
-
-OURS = [(method, address) for method, address in walk() if not address.startswith("console/")]
-CONSOLE = [address for _, address in walk() if address.startswith("console/")]
 
 
 @pytest.fixture(scope="module")
@@ -115,11 +62,11 @@ def test_the_table_has_no_line_that_nothing_needs() -> None:
 
 @pytest.mark.parametrize(("method", "address"), OURS, ids=[" ".join(request) for request in OURS])
 def test_each_caller_is_answered_as_the_table_says(world: World, db: None, method: str, address: str) -> None:
-    line, where = _line(method, address), _place(address, world)
+    line, where = _line(method, address), place(address, world)
     for name in _asking(line, method, address):
         may = _may(line, name, address)
-        for body in (_filled(line.body, world),) if may else _bodies_of_others(line, world):
-            with _undone(), CaptureQueriesContext(connection) as seen:
+        for body in (filled(line.body, world),) if may else _bodies_of_others(line, world):
+            with undone(), CaptureQueriesContext(connection) as seen:
                 answer = _ask(world.callers[name], method, where + (f"?{line.asks}" if line.asks else ""), body)
             made = {
                 what: sum(f'INSERT INTO "{table}"' in query["sql"] for query in seen) for what, table in LINES.items()
@@ -142,7 +89,7 @@ def test_the_console_is_for_staff_with_the_permission(world: World, db: None, pa
         for name in (
             ("anonymous", "admin", "token", "staff", "superuser") if address.count("/") < 4 else ("admin", "staff")
         ):
-            with _undone():
+            with undone():
                 answer = world.callers[name].client.get(f"/{where}")
             outcome = f"/{where} by {name}: {answer.status_code} {_to(answer)}"
             assert answer.status_code < 500, outcome
@@ -203,14 +150,6 @@ def _text(answer: HttpResponseBase) -> str:
     return _to(answer) or getattr(answer, "content", b"")[:300].decode()
 
 
-def _place(address: str, world: World) -> str:
-    """The address with what is there in place of its variables."""
-    for pattern, thing in sorted(world.places.items(), key=lambda place: -len(place[0])):
-        address = address.replace(pattern, re.sub(r"<[^>]*>", thing, pattern))
-    assert "<" not in address, f"tests/callers.py has nothing that stands for the variables of {address}"
-    return address
-
-
 def _console_place(address: str) -> str:
     """Of each model the first row, if there is one."""
     address = re.sub(r"\^\(\?P<app_label>(\w+).*?\)", r"\1", address).replace("$", "")
@@ -224,24 +163,13 @@ def _console_place(address: str) -> str:
     return re.sub(r"<(?:path:)?(\w+)>", lambda match: str(values[match[1]]), address)
 
 
-def _filled(body: Any, world: World) -> Any:
-    """The body with the numbers and names of what is there."""
-    if isinstance(body, Mapping):
-        return {name: _filled(value, world) for name, value in body.items()}
-    if isinstance(body, list):
-        return [_filled(element, world) for element in body]
-    return (
-        world.places[body[1:-1]] if isinstance(body, str) and body[:1] == "{" and body[1:-1] in world.places else body
-    )
-
-
 def _bodies_of_others(line: Line, world: World) -> tuple[Any, ...]:
     """What nobody can parse: the right comes first. Where the body says whose right it takes, that alone makes sense;
     or everything does, and that is written in a way that is understood in the end.
     """
     if not line.team_in_body:
         return (GARBAGE,)
-    whole = _filled(line.body, world)
+    whole = filled(line.body, world)
     team_fields = {name: whole[name] for name in NAMES if name in whole}
     padded = {name: f" {value} " for name, value in team_fields.items()} if line.address.startswith("api/") else {}
     return ({**dict.fromkeys(whole, "(((("), **team_fields}, {**whole, **padded})
@@ -256,14 +184,6 @@ def _ask(caller: Caller, method: str, where: str, body: Any) -> HttpResponseBase
         return send(f"/{where}", text, content_type="application/json")  # type: ignore[no-any-return]
     fields = {"expression": "((((", "sql": "SELECT"} if isinstance(body, bytes) else body
     return send(f"/{where}", fields)  # type: ignore[no-any-return]
-
-
-@contextmanager
-def _undone() -> Iterator[None]:
-    """What is done within never was."""
-    with transaction.atomic():
-        yield
-        transaction.set_rollback(True)
 
 
 def _written(seen: CaptureQueriesContext) -> list[str]:

@@ -10,6 +10,7 @@ from celery import shared_task
 
 from lakehub.db.lease_renewal import keep_renewed
 from tests.json_log import json_log
+from tests.polling import scaled
 
 logger = logging.getLogger("lakehub.tests")
 
@@ -23,7 +24,7 @@ def renewing() -> None:
         renewed.set()
 
     with keep_renewed(renew, every=timedelta(milliseconds=1)):
-        assert renewed.wait(10)
+        assert renewed.wait(scaled(10))
     logger.warning("done")
 
 

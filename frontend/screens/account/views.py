@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 from urllib.parse import urlencode
 
@@ -18,8 +18,17 @@ from frontend.ui.form_actions import actor_of, errors_as_messages, parse_local_t
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
 from lakehub.accounts.audit import audit_log
-from lakehub.accounts.models import Membership, Role, Team
-from lakehub.accounts.permissions import ROLES_BY_ACTION, can_in_some_team, require, require_in_some_team, teams_where
+from lakehub.accounts.models import Membership, Role, Team, User
+from lakehub.accounts.permissions import (
+    ROLES_BY_ACTION,
+    can_in_some_team,
+    is_operator,
+    require,
+    require_in_some_team,
+    teams_where,
+)
+from lakehub.accounts.sign_in import second_step, sessions
+from lakehub.accounts.sign_in.session_store import key_digest
 from lakehub.accounts.tokens import api_tokens
 from lakehub.catalog.models import DataCenter
 from lakehub.kernel.errors import Refused
@@ -38,6 +47,18 @@ class TokenForm:
     errors: dict[str, str] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class SessionRow:
+    """A browser in which the person is signed in."""
+
+    number: int
+    browser: str
+    address: str
+    begun_at: datetime
+    last_seen_at: datetime
+    is_this_one: bool
+
+
 @require_safe
 def account(request: HttpRequest) -> HttpResponse:
     user = actor_of(request)
@@ -47,11 +68,23 @@ def account(request: HttpRequest) -> HttpResponse:
             (membership, Role(membership.role).label, _actions_of_role(Role(membership.role)))
             for membership in memberships
         ],
+        "sessions": _session_rows(request, user),
+        "has_second_step": second_step.is_enrolled(user),
+        "has_password": user.has_usable_password(),
         "may_issue": can_in_some_team(user, "issue"),
         "may_audit": can_in_some_team(user, "audit"),
         "now": wiring.clock.now(),
     }
     return render(request, "screens/account/templates/page.html", context)
+
+
+def _session_rows(request: HttpRequest, person: User) -> list[SessionRow]:
+    """The sessions' times are the wall's; the page's clock may be ahead of it."""
+    ahead, this = wiring.clock.ahead(), key_digest(request.session.session_key or "")
+    return [
+        SessionRow(row.pk, row.browser, row.address, row.begun_at + ahead, row.last_seen_at + ahead, row.digest == this)
+        for row in sessions.live_sessions(person)[: sessions.MAX_SESSIONS]
+    ]
 
 
 def token_list(request: HttpRequest) -> HttpResponse:
@@ -69,9 +102,7 @@ def token_list(request: HttpRequest) -> HttpResponse:
         _, text = api_tokens.issue_token(**_token_arguments(draft, team), created_by=user, now=wiring.clock.now())
     except Refused as refused:
         return _token_page(request, TokenForm(values, draft.scopes, refused.fields))
-    answer = _token_page(request, TokenForm(), token_text=text, status=201)
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    return _token_page(request, TokenForm(), token_text=text, status=201)
 
 
 @require_POST
@@ -88,7 +119,8 @@ def token_revoke(request: HttpRequest, prefix: str) -> HttpResponse:
 
 @require_safe
 def audit_log_page(request: HttpRequest) -> HttpResponse:
-    require_in_some_team(actor_of(request), "audit")
+    reader = actor_of(request)
+    require_in_some_team(reader, "audit")
     parameters = {name: request.GET.get(name, "").strip() for name in ("actor", "subject", "action", "since", "until")}
     errors: dict[str, str] = {}
     audit_filter = audit_log.AuditFilter()
@@ -100,7 +132,10 @@ def audit_log_page(request: HttpRequest) -> HttpResponse:
     words = {name: parameters[name] for name in ("actor", "subject", "action") if parameters[name]}
     exact = {name: at.isoformat() for name in ("since", "until") if (at := getattr(audit_filter, name))}
     context = {
-        "page": Paginator(audit_log.find_entries(audit_filter), PAGE_SIZE).get_page(request.GET.get("page")),
+        "page": Paginator(audit_log.find_entries(audit_filter, reader=reader), PAGE_SIZE).get_page(
+            request.GET.get("page")
+        ),
+        "is_operator": is_operator(reader),
         "asked": parameters,
         "narrowed": bool(words or exact),
         "errors": errors,

@@ -16,10 +16,10 @@ from lakehub.catalog.datasets.connection_change import (
     find_connection,
     readers_of_connection,
 )
-from lakehub.catalog.encrypted_fields import decrypt_text, encrypt_text
 from lakehub.catalog.models import Connection
 from lakehub.catalog.ports import Consequence
-from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.db.encrypted_fields import decrypt_text, encrypt_text
+from lakehub.kernel.errors import Busy, Conflict, NotFound, Refused
 
 MAX_URL = 1000
 
@@ -42,6 +42,8 @@ def edit_connection(request: HttpRequest, name: str) -> HttpResponse:
         change_connection(connection, url, actor=actor, now=now)
     except Refused as refused:
         return _page(request, connection, error=refused.fields.get("url", str(refused)))
+    except Busy as busy:
+        return _page(request, connection, error=str(busy), retry_after_s=busy.retry_after_s)
     except Conflict as conflict:
         messages.warning(request, str(conflict))
     else:
@@ -56,6 +58,7 @@ def _page(
     lines: list[Consequence] | None = None,
     url: str = "",
     error: str = "",
+    retry_after_s: int = 0,
 ) -> HttpResponse:
     context = {
         "connection": connection,
@@ -65,7 +68,11 @@ def _page(
         "sealed": _sealed(url, connection) if lines is not None else "",
         "error": error,
     }
-    return render(request, "screens/connection/templates/page.html", context, status=422 if error else 200)
+    status = 200 if not error else 503 if retry_after_s else 422
+    answer = render(request, "screens/connection/templates/page.html", context, status=status)
+    if retry_after_s:
+        answer.headers["Retry-After"] = str(retry_after_s)
+    return answer
 
 
 def _sealed(url: str, connection: Connection) -> str:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import reverse
-from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
@@ -61,7 +60,6 @@ def retry_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
 
 
 @require_POST
-@never_cache
 def create_hook(request: HttpRequest, name: str) -> HttpResponse:
     """The page with the secret, which no other page shows."""
     dataset, context = dataset_frame(request, name, "ingestion", wiring.clock.now())

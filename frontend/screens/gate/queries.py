@@ -43,6 +43,7 @@ _REASON_TEXTS = {
     "no_data": "could not be checked: no data was found",
     "stale": "was not checked for two cadences",
     "retest_overdue": "changed since its last check, and the retest is overdue",
+    "period_too_long": "cannot be judged: the test's sustain period or cadence is longer than 366 days",
     "false_positive": "was resolved as a false positive",
     "accepted": "is known to be wrong and was accepted as it is",
 }

@@ -15,7 +15,7 @@ from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require_in_named_team, require_in_some_team, teams_where
 from lakehub.catalog import connections
 from lakehub.catalog.storages import url_examples
-from lakehub.kernel.errors import Refused
+from lakehub.kernel.errors import Busy, Refused
 
 _FIELDS = ("name", "plugin", "team")
 _RESULT = "tested"
@@ -38,22 +38,35 @@ def new_connection(request: HttpRequest) -> HttpResponse:
     }
     try:
         if request.POST.get("action") == "test":
-            return _page(request, values, reached=connections.check_connection(**source).sentence)
+            tested = connections.check_connection(**source)
+            return _page(request, values, reached=tested.sentence, role_warning=tested.role_warning)
         connection = connections.add_connection(name=values["name"], **source)
     except Refused as refused:
         return _page(request, values, errors=refused.fields)
+    except Busy as busy:
+        return _page(request, values, errors={"url": str(busy)}, retry_after_s=busy.retry_after_s)
     messages.info(request, f"Connection {connection.name} of team {connection.team.name} was reached and is kept.")
+    if connection.role_warning:
+        messages.warning(request, connection.role_warning)
     return redirect("setup")
 
 
 def _page(
-    request: HttpRequest, values: dict[str, str], *, reached: str = "", errors: dict[str, str] | None = None
+    request: HttpRequest,
+    values: dict[str, str],
+    *,
+    reached: str = "",
+    role_warning: str = "",
+    errors: dict[str, str] | None = None,
+    retry_after_s: int = 0,
 ) -> HttpResponse:
-    """The whole page, or for script the answer to a test alone. Status 422 where the source was not reached."""
+    """The whole page, or for script the answer to a test alone. Status 422 where the source was not reached, 503 where it is to be
+    tried again in `retry_after_s`."""
     context = {
         "entered": values,
         "errors": errors or {},
         "reached": reached,
+        "role_warning": role_warning,
         "again": request.method == "POST",
         "teams": Team.objects.filter(teams_where(actor_of(request), "connect")).distinct(),
         "storages": url_examples(),
@@ -61,7 +74,9 @@ def _page(
     }
     fragment = request.headers.get(FRAGMENT_HEADER) == _RESULT
     template = "connection_test" if fragment else "new_connection"
-    status = 422 if errors and not fragment else 200
+    status = 200 if fragment or not errors else 503 if retry_after_s else 422
     answer = render(request, f"screens/setup/templates/{template}.html", context, status=status)
+    if retry_after_s:
+        answer.headers["Retry-After"] = str(retry_after_s)
     answer.headers["Vary"] = f"{FRAGMENT_HEADER}, Cookie"
     return answer

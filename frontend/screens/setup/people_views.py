@@ -43,9 +43,7 @@ def new_person(request: HttpRequest) -> HttpResponse:
         else:
             context |= {"person": person, "password": password}
             status = 201
-    answer = render(request, "screens/setup/templates/new_person.html", context, status=status)
-    answer.headers["Cache-Control"] = "no-store"
-    return answer
+    return render(request, "screens/setup/templates/new_person.html", context, status=status)
 
 
 def members(request: HttpRequest, name: str) -> HttpResponse:

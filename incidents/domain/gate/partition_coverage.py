@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, later, subtract
+from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, earlier, later, subtract
 from lakehub.kernel.partitions import Grain, floor_to_bucket, partition_at
 
 
@@ -59,7 +59,9 @@ def coverage_of(
     if grain is Grain.NONE:
         return PartitionCoverage(data_range, grain, zone, due_after, BEGINNING, FOREVER)
     whole, monitored = _in_partitions(data_range, monitored_from, grain, zone)
-    return PartitionCoverage(whole, grain, zone, due_after, monitored, floor_to_bucket(now - due_after, grain, zone))
+    return PartitionCoverage(
+        whole, grain, zone, due_after, monitored, floor_to_bucket(earlier(now, due_after), grain, zone)
+    )
 
 
 def split_at(data: Interval, at: datetime) -> tuple[Interval | None, Interval | None]:

@@ -6,10 +6,11 @@ is taken from the end that leaves more.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 from zoneinfo import ZoneInfo
 
 from sqlglot import exp
@@ -21,6 +22,9 @@ from lakehub.kernel.partitions.form import EPOCHS, PartitionForm
 _MAX_EAST_OFFSET, _MAX_WEST_OFFSET = timedelta(hours=14), timedelta(hours=12)
 """How far zones lie ahead of UTC, and behind it."""
 _INSTANT = timedelta(microseconds=1)
+_CANONICAL = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII)
+_ROUNDING = frozenset({"mysql", "tsql"})
+"""Dialects in which a time that is cast may come out up to a second later."""
 _UNIT_WIDTHS = {
     "second": timedelta(seconds=1),
     "minute": timedelta(minutes=1),
@@ -74,21 +78,21 @@ class _Moment:
 
 
 def column_bounds(
-    condition: exp.Expr, column: TimeColumn, is_own: Callable[[exp.Expr], bool], clock: QueryClock
+    condition: exp.Expr, column: TimeColumn, is_own: Callable[[exp.Expr], bool], clock: QueryClock, dialect: str = ""
 ) -> Ranges:
     """The instants that `column` can hold where the condition is true; ALL where it says nothing that is sure."""
-    return _Bounds(column, is_own, clock).of(condition)
+    return _Bounds(column, is_own, clock, dialect).of(condition)
 
 
 class _Bounds:
-    def __init__(self, column: TimeColumn, is_own: Callable[[exp.Expr], bool], clock: QueryClock) -> None:
-        self._column, self._is_own, self._clock = column, is_own, clock
+    def __init__(self, column: TimeColumn, is_own: Callable[[exp.Expr], bool], clock: QueryClock, dialect: str) -> None:
+        self._column, self._is_own, self._clock, self._dialect = column, is_own, clock, dialect
 
     def of(self, node: exp.Expr) -> Ranges:
         if isinstance(node, exp.Paren):
             return self.of(node.this)
         if isinstance(node, exp.And):
-            return _intersection(self.of(node.this), self.of(node.expression))
+            return intersection(self.of(node.this), self.of(node.expression))
         if isinstance(node, exp.Or):
             return union((*self.of(node.this), *self.of(node.expression)))
         if isinstance(node, exp.Between):
@@ -103,7 +107,7 @@ class _Bounds:
         if node.args.get("symmetric"):
             return UNBOUNDED
         low = self._range(exp.GTE, node.this, node.args["low"])
-        return _intersection(low, self._range(exp.LTE, node.this, node.args["high"]))
+        return intersection(low, self._range(exp.LTE, node.this, node.args["high"]))
 
     def _one_of(self, node: exp.In) -> Ranges:
         if not node.expressions or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
@@ -135,6 +139,10 @@ class _Bounds:
             return UNBOUNDED
         if _is_text(right) and not self._is_own(left):  # what is compared with a date is cut off to one
             moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"])
+        if self._dialect in _ROUNDING and not self._column.names_partitions and not self._is_own(left):
+            moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["second"])
+        if self._dialect == "sqlite" and not moment.is_name:
+            moment = _as_text(moment, right)
         if self._column.names_partitions:
             if not (moment.is_name or moment.is_typed or is_time):
                 return UNBOUNDED  # texts compare letter by letter
@@ -179,7 +187,7 @@ class _Bounds:
             return timedelta(), not self._column.names_partitions
         if isinstance(node, exp.Paren):
             return self._unwrapped(node.this)
-        if isinstance(node, exp.Cast | exp.TryCast) and node.to.this in _TIMES:
+        if self._is_cast_to_time(node):
             inside = self._unwrapped(node.this)
             cut = self._day if node.to.this is exp.DataType.Type.DATE else timedelta()
             return None if inside is None else (inside[0] + cut, True)
@@ -190,6 +198,12 @@ class _Bounds:
             inside, unit = self._unwrapped(node.this), str(getattr(node.args.get("unit"), "name", "")).lower()
             return None if inside is None or unit not in _UNIT_WIDTHS else (inside[0] + _UNIT_WIDTHS[unit], True)
         return None
+
+    def _is_cast_to_time(self, node: exp.Expr) -> TypeGuard[exp.Cast]:
+        """To all that a time has, with the usual way to read a text. SQLite makes numbers of times."""
+        if not isinstance(node, exp.Cast | exp.TryCast) or self._dialect == "sqlite" or node.to.this not in _TIMES:
+            return False
+        return not node.to.expressions and not any(node.args.get(part) for part in ("format", "default", "action"))
 
     @property
     def _day(self) -> timedelta:
@@ -203,7 +217,7 @@ class _Bounds:
             return self._moment(node.this)
         if isinstance(node, exp.Literal) and node.is_string:
             return self._written(node.this)
-        if isinstance(node, exp.Cast | exp.TryCast) and node.to.this in _TIMES:
+        if self._is_cast_to_time(node):
             return self._typed(node.this, is_date=node.to.this is exp.DataType.Type.DATE)
         if isinstance(node, exp.Date | exp.TsOrDsToDate) and not node.expressions and not node.args.get("format"):
             return self._typed(node.this, is_date=True)
@@ -229,6 +243,8 @@ class _Bounds:
                 named = None
             if named is not None and text == partition_name(named, self._column.grain, self._column.zone):
                 return _Moment(named.start, named.start, is_name=True)
+        if _CANONICAL.fullmatch(text) is None:
+            return None  # `20261116` stands before all that 2026 has, where a column holds texts
         try:
             at = datetime.fromisoformat(text)
             return self._in_some_zone(at)
@@ -295,9 +311,19 @@ def _interval(start: datetime, end: datetime) -> Ranges:
     return (Interval(start, end),) if start < end else ()
 
 
-def _intersection(left: Ranges, right: Ranges) -> Ranges:
+def intersection(left: Ranges, right: Ranges) -> Ranges:
     pieces = (first.clip(second) for first in left for second in right)
     return union(piece for piece in pieces if piece is not None)
+
+
+def _as_text(moment: _Moment, constant: exp.Expr) -> _Moment:
+    """SQLite compares letters: of one day `2026-11-16 23:59` stands before `2026-11-16T00:00`. A constant with one of these may
+    let through what is written with the other.
+    """
+    text = constant.unnest().name if isinstance(constant.unnest(), exp.Literal) else "0000-00-00 "
+    if text[10:11] == "T":
+        return replace(moment, latest=moment.latest + _UNIT_WIDTHS["day"])
+    return replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"]) if text[10:11] == " " else moment
 
 
 def _is_text(node: exp.Expr) -> bool:

@@ -40,5 +40,11 @@ class Command(BaseCommand):
             run = job_runs.request_run(copy, kind, params, asked_by="manage.py", now=wiring.clock.now())
         except (Refused, NotFound, Conflict) as error:
             raise CommandError(str(error)) from error
-        run_facts = {"run": run.pk, "key": str(run.key), "kind": kind, "copy": str(copy)}
-        self.stdout.write(json.dumps(run_facts) if options["json"] else f"Run {run.pk}: {kind} of {copy} is queued")
+        run_facts = {"run": run.pk, "key": str(run.key), "kind": run.kind, "copy": str(copy)}
+        instead = (
+            ""
+            if run.kind == kind
+            else f", in place of the {kind}: the last one was given up, and there is no table yet"
+        )
+        text = f"Run {run.pk}: {run.kind} of {copy} is queued{instead}"
+        self.stdout.write(json.dumps(run_facts) if options["json"] else text)

@@ -117,7 +117,7 @@ class _file_errors:  # noqa: N801  reads as a phrase: `with _file_errors(name)`
     def __enter__(self) -> None: ...
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if isinstance(problem, pa.ArrowInvalid | UnicodeDecodeError | ValueError | EOFError) and not isinstance(
+        if isinstance(problem, pa.ArrowException | OSError | ValueError | EOFError) and not isinstance(
             problem, SourceError
         ):
             raise SourceError(

@@ -10,11 +10,10 @@ from contextlib import contextmanager
 from dataclasses import replace
 from datetime import date, datetime, timedelta
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema, SchemaColumn, UnknownColumn
@@ -22,12 +21,18 @@ from ingestion.sources import Chunk, SourceConfig, SourceError, SourceReading
 from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
+from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
+from lakehub.source_databases.timeouts import Timeouts
+from lakehub.source_databases.urls import UnusableUrl, read_url
+
+TIMEOUTS = Timeouts(silence=timedelta(minutes=5))
+"""A large table may take a while until its first rows come, or its count."""
 
 
 class SqlSource:
     def __init__(self, config: SourceConfig) -> None:
         self._config = config
-        self._engine = _engine(config.url)
+        _check_url(config.url)
 
     def schema(self) -> Schema:
         return self._schema
@@ -94,13 +99,24 @@ class SqlSource:
                 yield Chunk(dict(zip(names, zip(*admitted_rows, strict=True), strict=True)))
 
     def _rows(self, statement: sa.Select[Any]) -> Iterator[Sequence[sa.Row[Any]]]:
-        with self._source_errors(), self._engine.connect() as connection:
-            streaming = connection.execution_options(stream_results=True, max_row_buffer=self._config.chunk_rows)
-            yield from streaming.execute(statement).partitions(self._config.chunk_rows)
+        """Chunk by chunk; each comes in time, the whole may take as long as it has rows."""
+        with self._opened() as source:
+            options = {"stream_results": True, "max_row_buffer": self._config.chunk_rows}
+            with source.at_most(TIMEOUTS.silence):
+                chunks = source.connection.execute(statement, execution_options=options).partitions(
+                    self._config.chunk_rows
+                )
+            while True:
+                with source.at_most(TIMEOUTS.silence):
+                    rows = next(chunks, None)
+                if rows is None:
+                    return
+                yield rows
 
     def _count(self, statement: sa.Select[Any]) -> int:
-        with self._source_errors(), self._engine.connect() as connection:
-            counted: int = connection.execute(sa.select(sa.func.count()).select_from(statement.subquery())).scalar_one()
+        counting = sa.select(sa.func.count()).select_from(statement.subquery())
+        with self._opened() as source, source.at_most(TIMEOUTS.silence):
+            counted: int = source.connection.execute(counting).scalar_one()
         return counted
 
     @property
@@ -117,8 +133,8 @@ class SqlSource:
     @cached_property
     def _schema(self) -> Schema:
         schema, name = self._schema_and_table
-        with self._source_errors():
-            inspector = sa.inspect(self._engine)
+        with self._opened() as source, source.at_most(TIMEOUTS.silence):
+            inspector = sa.inspect(source.connection)
             known_names = [*inspector.get_table_names(schema), *inspector.get_view_names(schema)]
             if name not in known_names:
                 raise SourceError(
@@ -137,11 +153,12 @@ class SqlSource:
         return f"The table `{self._config.object}`"
 
     @contextmanager
-    def _source_errors(self) -> Iterator[None]:
+    def _opened(self) -> Iterator[SourceConnection]:
         """Database errors in words that name the source, without its password."""
         try:
-            yield
-        except (DBAPIError, OSError) as problem:
+            with open_database(self._config.url, TIMEOUTS) as source:
+                yield source
+        except (CannotOpen, DBAPIError, OSError) as problem:
             cause = problem.orig if isinstance(problem, DBAPIError) else problem
             raise SourceError(
                 f"The source {redacted_url(self._config.url)} cannot be read: {cause}. Check that it is up, and the connection's URL and rights."
@@ -152,23 +169,16 @@ class SqlSource:
             raise SourceError(f"The source {redacted_url(self._config.url)} cannot be read: {problem}.") from problem
 
 
-def _engine(url: str) -> sa.Engine:
+def _check_url(url: str) -> None:
+    """Raises SourceError for what is not opened, and for a database file that is not there."""
     try:
-        parsed = sa.make_url(url)
-    except ArgumentError:
+        target = read_url(url)
+    except UnusableUrl as unusable:
+        raise SourceError(f"The connection's URL is not opened: {unusable}") from None
+    if target.driver.has_file and not target.file.is_file():
         raise SourceError(
-            "The connection's URL is no database URL such as postgresql+psycopg://user:password@host/name or sqlite:////path/file.db."
-        ) from None
-    if parsed.get_backend_name() == "sqlite" and parsed.database and not Path(parsed.database).is_file():
-        raise SourceError(
-            f"There is no SQLite database at {parsed.database}. Check the path; an absolute one has four slashes, sqlite:////path/file.db."
+            f"There is no SQLite database at {target.file}. Check the path; an absolute one has four slashes, sqlite:////path/file.db."
         )
-    try:
-        return sa.create_engine(parsed)
-    except (NoSuchModuleError, ModuleNotFoundError) as problem:
-        raise SourceError(
-            f"No driver is installed for {parsed.drivername}: {problem}. Install one with pip, or name another as in postgresql+psycopg://."
-        ) from None
 
 
 _TYPE_NAMES: tuple[tuple[type[sa.types.TypeEngine[Any]], str], ...] = (

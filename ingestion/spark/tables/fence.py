@@ -24,6 +24,8 @@ from ingestion.spark.tables.hudi import HEARTBEAT_MS, TOLERABLE_MISSES
 from ingestion.spark.tables.timeline import Timeline, open_storage
 
 HEARTBEAT_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * TOLERABLE_MISSES)
+DEATH_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * 2)
+"""Instead of it where the fence has shown that the last writer of this machine ended: a heartbeat that goes on is of another machine."""
 _POLL_INTERVAL_S = 0.1
 
 
@@ -42,7 +44,7 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None
         return
     file, died = _acquire(spark, path, uri, deadline)
     try:
-        _wait_for_pending_writes(Timeline(uri), deadline)
+        _wait_for_pending_writes(Timeline(uri), deadline, died=died)
         if died:
             _remove_stale_table_lock(uri, deadline)
         _write_owner(spark, file)
@@ -89,7 +91,7 @@ def _remove_stale_table_lock(uri: str, deadline: float) -> None:
     """
     filesystem, path = open_storage(f"{uri}/.hoodie/lock")
     while (left := filesystem.get_file_info(path)).type != fs.FileType.NotFound:
-        if datetime.now(UTC) - left.mtime >= HEARTBEAT_TIMEOUT:
+        if datetime.now(UTC) - left.mtime >= DEATH_TIMEOUT:
             filesystem.delete_file(path)
             return
         if time.monotonic() >= deadline:
@@ -108,13 +110,20 @@ def _try_lock(file: Any) -> bool:
         raise
 
 
-def _wait_for_pending_writes(timeline: Timeline, deadline: float) -> None:
-    """Wait while someone else's unfinished write still has a heartbeat; one without is dead and rolled back by the next cleaning."""
+def _wait_for_pending_writes(timeline: Timeline, deadline: float, *, died: bool = False) -> None:
+    """Wait while someone else's unfinished write still has a heartbeat; one without is dead and rolled back by the next cleaning.
+
+    Where a writer of this machine has `died`, its heartbeat is taken away too: Hudi would think it alive for longer.
+    """
+    timeout = DEATH_TIMEOUT if died else HEARTBEAT_TIMEOUT
     while alive := [
-        instant for instant, beat in timeline.pending().items() if beat and datetime.now(UTC) - beat < HEARTBEAT_TIMEOUT
+        instant for instant, beat in timeline.pending().items() if beat and datetime.now(UTC) - beat < timeout
     ]:
         if time.monotonic() >= deadline:
             raise TableFenced(
                 f"{timeline.uri} has the unfinished write {alive[0]}, whose writer is alive. Wait for it and run the job again."
             )
         time.sleep(_POLL_INTERVAL_S)
+    for instant, beat in timeline.pending().items() if died else ():
+        if beat:
+            timeline.remove_heartbeat(instant)

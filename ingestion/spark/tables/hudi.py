@@ -16,7 +16,11 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
 from ingestion.spark.tables.timeline import NotATable, Timeline, open_storage
 
-HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 2
+HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10
+"""A writer gives its own commit up after 30 s without a heartbeat: on a busy machine one of a few seconds is late. That others need
+not wait as long for a writer that died, the fence sees to."""
+MAX_PARALLELISM = 200
+"""Tasks of one shuffle of a write: each may write a file of its own."""
 TABLE_VERSION = "9"
 MIN_COMMITS_KEPT = 60
 """The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
@@ -38,13 +42,21 @@ def write_commit(
     frame: DataFrame, table: TableSpec, operation: str, options: Mapping[str, str], marks: Mapping[str, str]
 ) -> None:
     """One commit. `commit_metadata` travel in its metadata; `options` are the index's, and what the caller needs besides."""
-    writer = frame.write.format("hudi").options(**table_options(table)).options(**options).options(**marks)
+    cores = frame.sparkSession.sparkContext.defaultParallelism
+    writer = (
+        frame.write.format("hudi")
+        .options(**table_options(table, parallelism=cores))
+        .options(**options)
+        .options(**marks)
+    )
     writer.option("hoodie.datasource.write.operation", operation).mode("append").save(table.uri)
 
 
-def table_options(table: TableSpec) -> dict[str, str]:
-    """The same for every writer of a table, also for the one of its errors."""
-    return _lock_options(table.uri) | {
+def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
+    """The same for every writer of a table, also for the one of its errors. `parallelism`: the cores that the session has."""
+    tasks = str(max(2, min(parallelism, MAX_PARALLELISM)))
+    shuffles = ("bulkinsert", "upsert", "insert", "delete")
+    return _lock_options(table.uri) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
         "hoodie.table.name": table.name,
         # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
@@ -58,10 +70,6 @@ def table_options(table: TableSpec) -> dict[str, str]:
         "hoodie.metadata.index.column.stats.enable": "false",
         "hoodie.parquet.bloom.filter.enabled": "false",
         "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
-        "hoodie.bulkinsert.shuffle.parallelism": "2",
-        "hoodie.upsert.shuffle.parallelism": "2",
-        "hoodie.insert.shuffle.parallelism": "2",
-        "hoodie.delete.shuffle.parallelism": "2",
         "hoodie.clean.trigger.max.commits": "5",
         "hoodie.clean.commits.retained": "20",
         "hoodie.keep.min.commits": str(MIN_COMMITS_KEPT),

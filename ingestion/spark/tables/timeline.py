@@ -9,6 +9,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
@@ -33,6 +34,16 @@ _MAX_READS = 4
 
 class NotATable(ValueError):
     """A URI was given where no Hudi table is."""
+
+
+class DamagedTable(ValueError):
+    """A file of a table's timeline is not what its name says."""
+
+    def __init__(self, uri: str, name: str, fault: object) -> None:
+        super().__init__(
+            f"The file {uri}/{name} cannot be read: {fault or 'it is not the record of a commit'}. Restore it from a backup; "
+            "or drop the copy and bootstrap it again from its source."
+        )
 
 
 class PartitionChange(NamedTuple):
@@ -82,9 +93,20 @@ class Timeline:
 
     @property
     def properties(self) -> dict[str, str]:
-        text = self._retry_read(lambda: self._read_bytes(".hoodie/hoodie.properties").decode())
+        text = self._retry_read(self._read_properties)
         lines = (line.partition("=") for line in text.splitlines() if line and not line.startswith("#"))
         return {name.strip(): value.strip() for name, _, value in lines}
+
+    def _read_properties(self) -> str:
+        name = ".hoodie/hoodie.properties"
+        try:
+            text = self._read_bytes(name).decode()
+        except UnicodeDecodeError as problem:
+            raise DamagedTable(self.uri, name, problem) from problem
+        if not text.strip():
+            # A writer that renews it may be at work: it is looked at again.
+            raise DamagedTable(self.uri, name, "it is empty")
+        return text
 
     def commits(self, *, but: Collection[str] = ()) -> tuple[LakeCommit, ...]:
         """Completed writes in the order of completion, without those whose instants are in `but`: they are not even read."""
@@ -116,6 +138,12 @@ class Timeline:
         begun = {match[1] for match in map(_PENDING.fullmatch, names) if match}
         return {instant: self._heartbeat(instant) for instant in sorted(begun - completed)}
 
+    def remove_heartbeat(self, instant: str) -> None:
+        """So that the next cleaning rolls the write back. Only for one whose writer has certainly ended."""
+        filesystem, path = self._storage
+        with suppress(FileNotFoundError):
+            filesystem.delete_file(f"{path}/.hoodie/.heartbeat/{instant}")
+
     def legacy_instants(self) -> list[str]:
         """Instants as tables before version 8 keep them, beside the folder of the timeline."""
         return sorted(name for name in self._list_names(".hoodie") if _LEGACY_INSTANT.fullmatch(name))
@@ -129,18 +157,14 @@ class Timeline:
     def _commit(self, name: str) -> LakeCommit:
         match = _COMPLETED.fullmatch(name)
         assert match is not None
-        record = _read_avro_record(self._read_bytes(f".hoodie/timeline/{name}"))
-        extra = record.get("extraMetadata") or {}
-        run = json.loads(extra.get(RUN_KEY, "{}"))
-        return LakeCommit(
-            instant=match[1],
-            completed=match[2],
-            completed_at=instant_to_datetime(match[2]) + timedelta(seconds=run.get("clock_ahead_s", 0.0)),
-            operation=record.get("operationType") or "UNKNOWN",
-            partitions=_partition_changes(record),
-            checkpoint=json.loads(extra.get(CHECKPOINT_KEY, "null")),
-            run=run,
-        )
+        content = self._read_bytes(f".hoodie/timeline/{name}")
+        try:
+            return _parse_commit(match, content)
+        except Exception as problem:  # whatever a decoder raises for bytes that mean nothing
+            fault = (
+                f"it is {len(content)} bytes long, and not the record of a commit: {type(problem).__name__}: {problem}"
+            )
+            raise DamagedTable(self.uri, f".hoodie/timeline/{name}", fault) from problem
 
     def _heartbeat(self, instant: str) -> datetime | None:
         filesystem, path = self._storage
@@ -182,6 +206,21 @@ def instant_to_datetime(instant: str) -> datetime:
     """A Hudi instant (UTC, yyyyMMddHHmmssSSS) as a time."""
     return datetime.strptime(instant[:14], "%Y%m%d%H%M%S").replace(
         microsecond=int(instant[14:17] or 0) * 1000, tzinfo=UTC
+    )
+
+
+def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
+    record = _read_avro_record(content)
+    extra = record.get("extraMetadata") or {}
+    run = json.loads(extra.get(RUN_KEY, "{}"))
+    return LakeCommit(
+        instant=name[1],
+        completed=name[2],
+        completed_at=instant_to_datetime(name[2]) + timedelta(seconds=run.get("clock_ahead_s", 0.0)),
+        operation=record.get("operationType") or "UNKNOWN",
+        partitions=_partition_changes(record),
+        checkpoint=json.loads(extra.get(CHECKPOINT_KEY, "null")),
+        run=run,
     )
 
 

@@ -101,4 +101,4 @@ class PersonList(APIView):
             **serializer.validated_data, actor=cast("User", request.user), now=wiring.clock.now()
         )
         body = {"username": person.username, "email": person.email, "full_name": person.get_full_name()}
-        return Response(body | {"password": password}, status.HTTP_201_CREATED, headers={"Cache-Control": "no-store"})
+        return Response(body | {"password": password}, status.HTTP_201_CREATED)

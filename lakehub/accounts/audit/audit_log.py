@@ -8,7 +8,10 @@ from typing import Any
 
 from django.db.models import QuerySet
 
-from lakehub.accounts.models import AuditEntry
+from lakehub.accounts.audit import chain
+from lakehub.accounts.audit.subject_teams import team_of_subject
+from lakehub.accounts.models import AuditEntry, User
+from lakehub.accounts.permissions import is_operator, teams_permitting
 
 
 @dataclass(frozen=True)
@@ -23,13 +26,25 @@ class AuditFilter:
 
 
 def record(actor: str, action: str, subject: str, *, now: datetime, **detail: Any) -> None:
-    """Call it inside the transaction of the change. Never put a secret into `detail`."""
-    AuditEntry.objects.create(at=now, actor=actor, action=action, subject=subject, detail=detail)
+    """Call it inside the transaction of the change. Never put a secret into `detail`.
+
+    The line is of the team that the subject belongs to now. It joins the chain when the transaction is committed.
+    """
+    team = team_of_subject(subject)
+    AuditEntry.objects.create(at=now, actor=actor, action=action, subject=subject, detail=detail, team_id=team)
+    chain.extend_after_commit()
 
 
-def find_entries(audit_filter: AuditFilter) -> QuerySet[AuditEntry]:
-    """Newest first. Each narrowing is one that an index finds."""
-    entries = AuditEntry.objects.order_by("-at", "-pk")
+def visible_entries(reader: User) -> QuerySet[AuditEntry]:
+    """The lines of the teams in which `reader` may read them; to whoever runs the instance, all."""
+    if is_operator(reader):
+        return AuditEntry.objects.all()
+    return AuditEntry.objects.filter(team__in=teams_permitting(reader, "audit"))
+
+
+def find_entries(audit_filter: AuditFilter, *, reader: User) -> QuerySet[AuditEntry]:
+    """Newest first, of those that `reader` may see. Each narrowing is one that an index finds."""
+    entries = visible_entries(reader).order_by("-at", "-pk")
     if audit_filter.actor:
         entries = entries.filter(actor=audit_filter.actor)
     if audit_filter.subject.endswith(":"):

@@ -9,35 +9,28 @@ import secrets
 from datetime import timedelta
 from hashlib import sha256
 
-from django.core import signing
 from django.http import HttpRequest, HttpResponse
+
+from lakehub.accounts.sign_in import signed_cookies
 
 COOKIE_NAME = "known"
 COOKIE_AGE = timedelta(days=180)
-_SALT = "lakehub.accounts.sign_in.known_browsers"
 
 
 def known_browser(request: HttpRequest, name: str) -> str:
     """What names the browser, where `name` has signed in with it; empty: nobody has, or somebody else."""
-    try:
-        cookie_value = signing.loads(request.COOKIES.get(COOKIE_NAME, ""), salt=_SALT, max_age=COOKIE_AGE)
-    except signing.BadSignature:
+    value = signed_cookies.remembered(request, COOKIE_NAME, lasts=COOKIE_AGE)
+    if value is None:
         return ""
-    whose, browser = cookie_value
+    whose, browser = value
     return str(browser) if whose == _digest(name) else ""
 
 
 def remember_browser(request: HttpRequest, response: HttpResponse, name: str) -> None:
     """`name` has just signed in with this browser."""
     browser = known_browser(request, name) or secrets.token_hex(16)
-    response.set_cookie(
-        COOKIE_NAME,
-        signing.dumps([_digest(name), browser], salt=_SALT),
-        max_age=COOKIE_AGE,
-        httponly=True,
-        samesite="Lax",
-        secure=request.is_secure(),
-    )
+    value = [_digest(name), browser]
+    signed_cookies.remember(response, COOKIE_NAME, value, lasts=COOKIE_AGE, is_secure=request.is_secure())
 
 
 def _digest(name: str) -> str:

@@ -5,10 +5,12 @@ Attempts are counted before the password is looked at, so that many at once do n
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from hashlib import sha256
+from typing import ClassVar, Protocol
 
 from django.db import transaction
 from django.db.models import F, QuerySet
@@ -16,12 +18,16 @@ from django.db.models import F, QuerySet
 from lakehub.accounts.models import SignInTries
 from lakehub.kernel.backoff import Backoff
 
-FREE_FAILURES = {"name and address": 5, "name and browser": 5, "address": 20, "name": 50}
+FREE_FAILURES = {"name and address": 5, "name and browser": 5, "address": 20, "name": 50, "code": 5, "mail": 3}
 """So many failures cost nothing: of one name from one address, or with a browser that it has signed in with before; of all
-names from one address; of one name from anywhere."""
+names from one address; of one name from anywhere; of one name's codes; and so many mails to one address."""
+_FORGIVEN = ("name and address", "name and browser", "code")
+"""What a success takes back as a whole."""
 LOCK_BACKOFF = Backoff(base=timedelta(minutes=1), cap=timedelta(hours=1), jitter_share=0)
 EXPIRES_AFTER = timedelta(hours=2)
 """Since the last attempt, or since the end of the wait."""
+
+logger = logging.getLogger(__name__)
 
 
 class SignInLocked(Exception):
@@ -32,10 +38,22 @@ class SignInLocked(Exception):
         self.until = until
 
 
+class Attempt(Protocol):
+    """What is counted, by the kinds of FREE_FAILURES. `what` is for the log."""
+
+    what: ClassVar[str]
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """From the digest that it is counted by to its kind."""
+        ...
+
+
 @dataclass(frozen=True)
 class SignInAttempt:
     """Who tries to sign in, from where; `browser` names one that this name has signed in with before (lakehub.accounts.sign_in.known_browsers)."""
 
+    what: ClassVar = "a password"
     name: str
     address: str
     browser: str = ""
@@ -53,10 +71,48 @@ class SignInAttempt:
             parts["name and browser"] = (name, self.browser)
         else:
             parts |= {"name and address": (name, self.address), "name": (name,)}
-        return {sha256("\0".join((key_kind, *part)).encode()).hexdigest(): key_kind for key_kind, part in parts.items()}
+        return _digests(parts)
 
 
-def register_attempt(attempt: SignInAttempt, *, now: datetime) -> None:
+@dataclass(frozen=True)
+class CodeAttempt:
+    """A code of the second step. Who tries has the password, so nothing is told apart by address or browser."""
+
+    what: ClassVar = "a code"
+    name: str
+    address: str
+
+    @property
+    def keys(self) -> dict[str, str]:
+        return _digests({"code": (self.name.strip().lower(),), "address": (self.address,)})
+
+
+@dataclass(frozen=True)
+class MailAttempt:
+    """A link that is to be mailed, whether there is somebody with that address or not."""
+
+    what: ClassVar = "a link by mail"
+    email: str
+    address: str
+
+    @property
+    def keys(self) -> dict[str, str]:
+        return _digests({"mail": (self.email.strip().lower(),), "address": (self.address,)})
+
+
+@dataclass(frozen=True)
+class ProviderAttempt:
+    """Somebody comes back from the provider of single sign-on; nobody's name is known yet."""
+
+    what: ClassVar = "single sign-on"
+    address: str
+
+    @property
+    def keys(self) -> dict[str, str]:
+        return _digests({"address": (self.address,)})
+
+
+def register_attempt(attempt: Attempt, *, now: datetime) -> None:
     """Counts the attempt. Raises SignInLocked where it must wait: then the password is not looked at, and nothing is counted."""
     for over in expired_counters(now=now):
         over.delete()
@@ -68,6 +124,9 @@ def register_attempt(attempt: SignInAttempt, *, now: datetime) -> None:
             if counter.locked_until is not None and counter.locked_until > now
         ]
         if locked:
+            logger.warning(
+                "Too many attempts at %s have failed: nothing is looked at until %s", attempt.what, max(locked)
+            )
             raise SignInLocked(max(locked))
         for counter in counters:
             counter.failures, counter.last_at = counter.failures + 1, now
@@ -85,12 +144,16 @@ def expired_counters(*, now: datetime) -> tuple[QuerySet[SignInTries], QuerySet[
     )
 
 
-def clear_failures(attempt: SignInAttempt) -> None:
-    """The password was right: the attempt is taken back, and what failed of this name from this address is forgiven."""
+def clear_failures(attempt: Attempt) -> None:
+    """It was right: the attempt is taken back, and what failed of this name from this address is forgiven."""
     keys = attempt.keys
-    forgiven = [key for key, key_kind in keys.items() if key_kind.startswith("name and")]
+    forgiven = [key for key, key_kind in keys.items() if key_kind in _FORGIVEN]
     SignInTries.objects.filter(key__in=forgiven).delete()
     SignInTries.objects.filter(key__in=keys, failures__gt=0).update(failures=F("failures") - 1, locked_until=None)
+
+
+def _digests(parts: dict[str, tuple[str, ...]]) -> dict[str, str]:
+    return {sha256("\0".join((key_kind, *part)).encode()).hexdigest(): key_kind for key_kind, part in parts.items()}
 
 
 def _counters_for_update(keys: Iterable[str], now: datetime) -> list[SignInTries]:

@@ -1,10 +1,15 @@
-"""`Authorization: Bearer lh_...` for programs; the session serves the browser."""
+"""Who asks: `Authorization: Bearer lh_...` for programs, the session for browsers. It stands in what is logged meanwhile (`caller`)."""
 
 from __future__ import annotations
 
+from django.contrib.auth.middleware import AuthenticationMiddleware, get_user
+from django.contrib.auth.models import AnonymousUser
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
 from rest_framework.authentication import BaseAuthentication, get_authorization_header
 from rest_framework.exceptions import AuthenticationFailed
 from rest_framework.request import Request
+from structlog.contextvars import bind_contextvars
 
 from lakehub import wiring
 from lakehub.accounts.models import Token, User
@@ -23,8 +28,25 @@ class TokenAuthentication(BaseAuthentication):
         token = api_tokens.authenticate(words[1].decode("latin-1"), now=wiring.clock.now())
         if token is None:
             raise AuthenticationFailed("This token is unknown, expired or revoked. An administrator issues a new one.")
+        bind_contextvars(caller=token.prefix)
         token.created_by.token_team = token.team
         return token.created_by, token
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+class NamedAuthenticationMiddleware(AuthenticationMiddleware):
+    """Django's. The session is still read when somebody first asks for `request.user`."""
+
+    def process_request(self, request: HttpRequest) -> None:
+        super().process_request(request)
+        request.user = SimpleLazyObject(lambda: _named(request))  # type: ignore[assignment]
+
+
+def _named(request: HttpRequest) -> User | AnonymousUser:
+    person = get_user(request)
+    if isinstance(person, User):
+        bind_contextvars(caller=person.get_username())
+        return person
+    return AnonymousUser()

@@ -13,10 +13,11 @@ from datetime import datetime
 from django.db import transaction
 
 from lakehub.accounts.audit import audit_log
-from lakehub.catalog.connections import check_url, place_of
+from lakehub.catalog.connections import check_url, place_of, role_facts
 from lakehub.catalog.datasets.copies import CopySource, check_distinct_tables, copy_sources
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable
+from lakehub.catalog.metadata.roles import DatabaseRole, role_warning
 from lakehub.catalog.metadata.table_locations import NamedTable, is_same_table
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy
 from lakehub.catalog.ports import Consequence, retest_copies, running_jobs
@@ -37,6 +38,7 @@ class ConnectionChange:
     leads_to: str
     readers: tuple[str, ...]
     moved: tuple[DatasetCopy, ...]
+    role: DatabaseRole | None = None
 
     @property
     def consequences(self) -> list[Consequence]:
@@ -54,6 +56,8 @@ class ConnectionChange:
         if loaded:
             names = _listed(sorted({copy.dataset.name for copy in loaded}))
             yield f"Loaded from there on, from their checkpoints on: {names}"
+        if self.role is not None and not self.role.only_reads:
+            yield role_warning(self.role)
         if self._monitored():
             yield f"Tested again in all of their partitions: {_listed([str(copy) for copy in self._monitored()])}"
 
@@ -69,7 +73,7 @@ def check_connection_change(
     It changes nothing; that the place was tried is in the audit log.
     """
     subject = f"connection:{connection.name}"
-    check_url(connection.plugin, url, subject=subject, actor=actor, now=now, by_operator=by_operator)
+    test = check_url(connection.plugin, url, subject=subject, actor=actor, now=now, by_operator=by_operator)
     changed = Connection(pk=connection.pk, name=connection.name, plugin=connection.plugin, url=url)
     copies = _copies_reading(connection)
     moved_tables = {table for table in {table for _, table in copies} if _lies_elsewhere(connection, changed, table)}
@@ -84,6 +88,7 @@ def check_connection_change(
         place_of(changed.plugin, changed.url),
         tuple(sorted({copy.dataset.name for copy, _ in copies})),
         tuple(copy for copy, table in copies if table in moved_tables),
+        test.role,
     )
 
 
@@ -117,14 +122,14 @@ def change_connection(
             raise Conflict(
                 f"Connection `{connection.name}` was changed by somebody else just now; nothing was changed."
             )
-        Connection.objects.filter(pk=connection.pk).update(url=url)
+        Connection.objects.filter(pk=connection.pk).update(url=url, role_facts=role_facts(change.role))
         monitored = [copy.pk for copy in change.moved if not copy.dataset.ingested]
         if monitored:
             retest_copies(monitored, now=now)
         facts = {"was": change.leads_from, "becomes": change.leads_to, "moved": bool(change.moved)}
         audit_log.record(actor, "change connection", f"connection:{connection.name}", now=now, **facts)
         wake_on_metadata_change()
-    connection.url = url
+    connection.url, connection.role_facts = url, role_facts(change.role)
     return change
 
 

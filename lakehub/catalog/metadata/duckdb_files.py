@@ -6,7 +6,6 @@ SQL is put together from our own words and quoted identifiers; file names are bo
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -24,6 +23,8 @@ from lakehub.catalog.metadata import (
     MetadataUnavailable,
     NewestValues,
 )
+from lakehub.catalog.metadata.damaged_files import explain_damage
+from lakehub.scratch import temporary_folder
 
 READ_FUNCTIONS = {
     ".csv": "read_csv($files, union_by_name = true, hive_partitioning = false)",
@@ -127,7 +128,7 @@ def read_newest_values(files: Sequence[Path], ending: str, columns: Sequence[str
 @contextmanager
 def _connect() -> Iterator[duckdb.DuckDBPyConnection]:
     """What does not fit the memory is spilled into a folder that is gone afterwards."""
-    with tempfile.TemporaryDirectory(prefix="lakehub-evidence-") as spill, _database(spill) as db:
+    with temporary_folder("evidence") as spill, _database(str(spill)) as db:
         yield db
 
 
@@ -147,7 +148,7 @@ def _execute(db: duckdb.DuckDBPyConnection, sql: str, files: Sequence[Path]) -> 
     try:
         return db.execute(sql, {"files": [str(file) for file in files]})
     except duckdb.Error as error:
-        raise MetadataUnavailable(f"The files {files[0].name}, ... cannot be read: {error}") from error
+        raise MetadataUnavailable(explain_damage(error, files, shown=f"The files {files[0].name}, ...")) from error
 
 
 def _column_type(kind: str) -> ColumnType:

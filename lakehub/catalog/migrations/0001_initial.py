@@ -3,7 +3,7 @@
 import datetime
 import django.core.validators
 import django.db.models.deletion
-import lakehub.catalog.encrypted_fields
+import lakehub.db.encrypted_fields
 import lakehub.kernel.partitions
 from django.db import migrations, models
 
@@ -46,12 +46,22 @@ class Migration(migrations.Migration):
             },
         ),
         migrations.CreateModel(
+            name='ConnectionTrial',
+            fields=[
+                ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
+                ('number', models.PositiveSmallIntegerField(unique=True)),
+                ('leased_by', models.CharField(blank=True, max_length=40)),
+                ('leased_until', models.DateTimeField(blank=True, null=True)),
+            ],
+        ),
+        migrations.CreateModel(
             name='Connection',
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=63, unique=True, validators=[django.core.validators.RegexValidator('^[a-z][a-z0-9_-]{0,62}$', 'Use small letters, digits, - and _; start with a letter; 63 at most.')])),
                 ('plugin', models.CharField(max_length=30)),
-                ('url', lakehub.catalog.encrypted_fields.EncryptedTextField()),
+                ('url', lakehub.db.encrypted_fields.EncryptedTextField()),
+                ('role_facts', models.JSONField(blank=True, editable=False, null=True)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='connections', to='accounts.team')),
             ],
             options={

@@ -9,13 +9,14 @@ from lakehub.catalog.models.dataset_copy import (
     RebuildState,
 )
 from lakehub.catalog.models.lineage import LineageDay, LineageEdge, LineageLink, LineageTable
-from lakehub.catalog.models.places import Connection, DataCenter
+from lakehub.catalog.models.places import Connection, ConnectionTrial, DataCenter
 
 __all__ = [
     "MAX_COPIES",
     "PARTITION_FIELDS",
     "TIERS",
     "Connection",
+    "ConnectionTrial",
     "DataCenter",
     "Dataset",
     "DatasetCopy",

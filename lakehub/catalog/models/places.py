@@ -7,10 +7,11 @@ from typing import ClassVar
 from django.db import models
 
 from lakehub.accounts.models import SLUG, Team
-from lakehub.catalog.encrypted_fields import EncryptedTextField
 from lakehub.catalog.metadata import MetadataUnavailable
+from lakehub.catalog.metadata.roles import DatabaseRole, role_warning
 from lakehub.catalog.metadata.table_locations import NamedTable, TableLocation
 from lakehub.catalog.storages import STORAGES, Storage
+from lakehub.db.encrypted_fields import EncryptedTextField
 from lakehub.kernel.registry import UnknownPlugin
 
 
@@ -34,12 +35,24 @@ class Connection(models.Model):
     plugin = models.CharField(max_length=30)
     url = EncryptedTextField()
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="connections")
+    role_facts = models.JSONField(null=True, blank=True, editable=False)
+    """What its database said of the role in the URL when that was tried last; null where the database has none, or does not say."""
 
     class Meta:
         ordering: ClassVar = ["name"]
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def role(self) -> DatabaseRole | None:
+        facts = self.role_facts
+        return facts and DatabaseRole(facts["name"], tuple(facts["powers"]), tuple(facts["writes"]))
+
+    @property
+    def role_warning(self) -> str:
+        """For people; empty where the role only reads, or is not known."""
+        return role_warning(self.role) if self.role is not None else ""
 
     @property
     def storage(self) -> Storage:
@@ -55,3 +68,14 @@ class Connection(models.Model):
             return self.storage.table_location(table)
         except MetadataUnavailable:
             return NamedTable(self.url, table)
+
+
+class ConnectionTrial(models.Model):
+    """One of the trials of connections that may be under way at once in the whole instance."""
+
+    number = models.PositiveSmallIntegerField(unique=True)
+    leased_by = models.CharField(max_length=40, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+
+    def __str__(self) -> str:
+        return f"trial {self.number}"

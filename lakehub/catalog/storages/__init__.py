@@ -16,6 +16,7 @@ from typing import ClassVar, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NewestValues, TableMetadata
+from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.metadata.table_locations import (
     LocalTable,
     NamedTable,
@@ -37,11 +38,15 @@ class LocalPath:
 
 @dataclass(frozen=True)
 class ServerDatabase:
-    """A database of a server, or what else a server keeps; `port` is empty where the URL leaves it to the driver."""
+    """A database of a server, or what else a server keeps; `port` is empty where the URL leaves it to the driver.
+
+    `certificates`: files of this machine that are read to know the server by.
+    """
 
     host: str
     port: str
     name: str
+    certificates: tuple[Path, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,17 @@ class UncertainLocation:
 
 Location: TypeAlias = LocalPath | ServerDatabase | UncertainLocation
 """Where a URL leads, for whoever guards what may be read."""
+
+
+DATABASE_IDENTITIES = tuple(
+    f"SELECT {server} || ' ' || oid FROM pg_database WHERE datname = current_database()"  # noqa: S608  # constants
+    for server in (
+        "(SELECT 'cluster ' || system_identifier FROM pg_control_system())",
+        "'started ' || extract(epoch FROM pg_postmaster_start_time())",
+    )
+)
+"""Asked of a PostgreSQL: which database of which server it is, whatever name and port it is reached by. The first holds for
+replicas too, and may be withheld; the second is told to everybody."""
 
 
 class Storage(ABC):
@@ -100,6 +116,10 @@ class Storage(ABC):
         Raises MetadataUnavailable where that is not certain; nothing of a password is in its message.
         """
 
+    def database_identities(self) -> frozenset[str]:
+        """What the server itself says it is, to be compared with what Lakehub's own database says. Raises MetadataUnavailable."""
+        return frozenset()
+
     def table_location(self, table: str) -> TableLocation:
         """Where the rows lie: equal for two names of one table, also of two URLs. Reads no rows.
 
@@ -111,6 +131,10 @@ class Storage(ABC):
         if isinstance(place, ServerDatabase):
             return ServerTable(server_addresses(place.host), place.port, (place.name, table))
         return NamedTable(self.url, table)
+
+    def role(self) -> DatabaseRole | None:
+        """What the role of the URL may do besides reading, where its database has roles and says so; else None."""
+        return None
 
     def table_in_lineage(self, namespace: str, name: str) -> str:
         """What this storage calls the table that OpenLineage names so; empty where it is none of this URL.

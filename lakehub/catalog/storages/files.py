@@ -5,12 +5,11 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path, PurePosixPath
 from typing import Any
-
-import fastavro
 
 from lakehub.catalog.metadata import (
     SAMPLE_ROWS,
@@ -24,9 +23,11 @@ from lakehub.catalog.metadata import (
     TableMetadata,
     duckdb_files,
 )
+from lakehub.catalog.metadata.damaged_files import explain_damage
 from lakehub.catalog.metadata.table_locations import LocalTable
 from lakehub.catalog.metadata.tables import Files
 from lakehub.catalog.storages import LocalPath, Storage, local_path
+from lakehub.kernel.avro_files import AvroFile, BadAvro
 
 _AVRO_TYPES = {
     "string": ColumnType.STRING,
@@ -111,12 +112,18 @@ class FilesStorage(Storage):
 
 
 def _avro_columns(file: Path) -> tuple[ColumnMetadata, ...]:
+    with _opened(file) as avro:
+        return tuple(ColumnMetadata(field["name"], *_avro_type(field["type"])) for field in avro.schema["fields"])
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[AvroFile]:
+    """Raises MetadataUnavailable, also for what is wrong while it is read."""
     try:
         with file.open("rb") as source:
-            schema: Any = fastavro.reader(source).writer_schema
-    except (ValueError, EOFError, StopIteration, OSError) as error:
-        raise MetadataUnavailable(f"{file.name} cannot be read as Avro: {error}") from error
-    return tuple(ColumnMetadata(field["name"], *_avro_type(field["type"])) for field in schema["fields"])
+            yield AvroFile(source)
+    except (BadAvro, OSError) as error:
+        raise MetadataUnavailable(explain_damage(error, [file], shown=f"The file {file.name}")) from error
 
 
 def _avro_type(kind: Any) -> tuple[ColumnType, bool]:
@@ -148,13 +155,11 @@ def _avro_evidence(files: list[Path], key: Sequence[str]) -> KeyEvidence:
 
 def _avro_rows(file: Path) -> int:
     """By the heads of its blocks; no row is read."""
-    with file.open("rb") as source:
-        return sum(block.num_records for block in fastavro.block_reader(source))
+    with _opened(file) as avro:
+        return avro.row_count()
 
 
 def _avro_records(files: list[Path]) -> Iterator[dict[str, Any]]:
     for file in files:
-        with file.open("rb") as source:
-            for record in fastavro.reader(source):
-                if isinstance(record, dict):
-                    yield record
+        with _opened(file) as avro:
+            yield from avro.records()

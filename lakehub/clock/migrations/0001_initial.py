@@ -22,4 +22,14 @@ class Migration(migrations.Migration):
                 'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='clock_has_one_row')],
             },
         ),
+        migrations.CreateModel(
+            name='LatestInstant',
+            fields=[
+                ('id', models.PositiveSmallIntegerField(default=1, editable=False, primary_key=True, serialize=False)),
+                ('at', models.DateTimeField()),
+            ],
+            options={
+                'constraints': [models.CheckConstraint(condition=models.Q(('id', 1)), name='latest_instant_has_one_row')],
+            },
+        ),
     ]

@@ -14,6 +14,7 @@ from lakehub.demo.flights.replay_window import ReplayWindow
 from lakehub.demo.instance import Instance, Processes
 from lakehub.demo.play.gate_client import GateClient
 from lakehub.demo.play.narrator import ClaimFailed, Narrator
+from lakehub.setup.machine import scaled
 
 POLL_INTERVAL_S = 0.15
 
@@ -46,7 +47,7 @@ class StoryContext:
         self, description: str, holds: Callable[[], bool], *, within_s: float, every_s: float = POLL_INTERVAL_S
     ) -> None:
         """Look until it holds. Raises ClaimFailed with the end of the processes' log where it does not in time."""
-        deadline = time.monotonic() + within_s
+        deadline = time.monotonic() + scaled(within_s)
         while not holds():
             self.narrator.progress(f"{description} ({deadline - time.monotonic():.0f} s left)")
             if not self.processes.are_alive() or time.monotonic() > deadline:

@@ -1,16 +1,21 @@
 from __future__ import annotations
 
 import os
-import sys
 from argparse import ArgumentParser
+from datetime import UTC, datetime
 from importlib.util import find_spec
 from typing import Any
 
+from django.conf import settings
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
 
 from lakehub.logs import log_format
-from lakehub.processes import supervisor
+from lakehub.processes.commands import UnknownProcess, process_commands
+from lakehub.processes.supervisor import instance_lock, run
+
+SCHEDULER = "beat"
+"""The process that runs once in an instance."""
 
 
 class Command(BaseCommand):
@@ -28,8 +33,11 @@ class Command(BaseCommand):
         if reload and find_spec("watchfiles") is None:
             raise CommandError("`--reload` needs watchfiles, which is not installed: pip install watchfiles")
         try:
-            lines = supervisor.process_commands(only, reload=reload)
-        except supervisor.UnknownProcess as problem:
+            names = list(process_commands(only))
+            # Two schedulers in one folder are a second start; two workers are one more.
+            is_whole = SCHEDULER in names
+            lock = instance_lock.take(settings.LAKEHUB_HOME, bind, now=datetime.now(UTC)) if is_whole else None
+        except (UnknownProcess, instance_lock.AlreadyRunning) as problem:
             raise CommandError(str(problem)) from problem
         if not no_migrate:
             call_command("migrate", interactive=False, verbosity=0)
@@ -37,4 +45,4 @@ class Command(BaseCommand):
         if not as_json:
             self.stdout.write(f"http://{bind}", ending="\n")
             self.stdout.flush()
-        sys.exit(supervisor.supervise(lines, supervisor.process_environment(bind), raw=as_json))
+        run.become(names, bind, reload=reload, raw=as_json, lock=lock)

@@ -25,7 +25,7 @@ import io
 import math
 import struct
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Protocol
@@ -49,6 +49,9 @@ _MAX_FLAGGED_BITS = 2**28
 _TRIED_BYTES = 2**20
 """Keys are spread evenly: how well the beginning of a filter compresses says it of the whole."""
 _HEAD = struct.Struct(">iii")
+_MAX_HASHES = 128
+"""Three times what the smallest filter has of one key; a text that says more would only cost time."""
+_MAX_DIGITS = 12
 
 
 class BadFilter(ValueError):
@@ -84,6 +87,9 @@ class KeyFilter(Protocol):
 
     @property
     def items(self) -> int: ...
+
+    @property
+    def shape(self) -> FilterShape: ...
 
     def might_contain(self, keys: Sequence[bytes]) -> Flags:
         """For each key: False where it is surely absent."""
@@ -186,6 +192,10 @@ class PybloomFilter:
     def items(self) -> int:
         return int(self._filter.count)
 
+    @property
+    def shape(self) -> FilterShape:
+        return FilterShape(self._filter.num_bits, self._filter.num_slices)
+
     def add(self, keys: Sequence[bytes]) -> None:
         for key in keys:
             self._filter.add(key.decode(), skip_check=True)
@@ -196,18 +206,25 @@ class PybloomFilter:
     def encode(self) -> str:
         payload = io.BytesIO()
         self._filter.tofile(payload)
-        shape = FilterShape(self._filter.num_bits, self._filter.num_slices)
-        return encode_filter(PYBLOOM, shape, self.items, payload.getvalue())
+        return encode_filter(PYBLOOM, self.shape, self.items, payload.getvalue())
 
     @classmethod
     def from_payload(cls, payload: bytes, items: int) -> PybloomFilter:
         """Raises BadFilter."""
         try:
+            _, slices, slice_bits, _, count = struct.unpack_from(BloomFilter.FILE_FMT, payload)
+            if (
+                not 1 <= slices <= _MAX_HASHES
+                or count != items
+                or 8 * (len(payload) - _HEAD_OF_PYBLOOM) - slices * slice_bits > 8
+            ):
+                raise ValueError(f"{slices} slices of {slice_bits} bits with {count} keys")
             return cls(BloomFilter.fromfile(io.BytesIO(payload)))
-        except (struct.error, ValueError) as wrong:
+        except (struct.error, ValueError, OverflowError) as wrong:
             raise BadFilter(f"{len(payload)} bytes are not a filter of pybloom-live: {wrong}.") from wrong
 
 
+_HEAD_OF_PYBLOOM = struct.calcsize(BloomFilter.FILE_FMT)
 _HASH_OF_LAYOUT = {SPARK: f"xxhash64:{SEED}", PYBLOOM: "pybloom-live"}
 _LAYOUTS: dict[str, Callable[[bytes, int], KeyFilter]] = {
     SPARK: SparkBloomFilter.from_payload,
@@ -235,17 +252,35 @@ def decode_filter(text: str) -> KeyFilter:
         raise BadFilter(f"{magic[:40]!r} does not begin a Bloom filter: {MAGIC} is wanted.")
     *fields, data = rest.split(";")
     header = dict(field.partition("=")[::2] for field in fields)
-    lacking = [name for name in ("layout", "hash", "items", "data") if name not in header]
+    lacking = [name for name in ("layout", "hash", "bits", "hashes", "items", "data") if name not in header]
     if lacking:
         raise BadFilter(f"The head of the filter lacks {', '.join(lacking)}.")
     layout = header["layout"]
     if layout not in _LAYOUTS:
         raise BadFilter(f"The layout `{layout}` is not known.{did_you_mean(layout, _LAYOUTS)}")
-    if header["hash"] != _HASH_OF_LAYOUT[layout] or not header["items"].isdigit():
+    if header["hash"] != _HASH_OF_LAYOUT[layout]:
         raise BadFilter(
-            f"hash={header['hash']}, items={header['items']}: hash={_HASH_OF_LAYOUT[layout]} and a number are wanted."
+            f"hash={header['hash'][:40]} is not the one of {layout}: hash={_HASH_OF_LAYOUT[layout]} is wanted."
         )
-    return _LAYOUTS[layout](_decode_payload(header["data"], data), int(header["items"]))
+    bits, hashes, items = (_number(header, name) for name in ("bits", "hashes", "items"))
+    if not 1 <= bits <= MAX_BITS or not 1 <= hashes <= _MAX_HASHES:
+        raise BadFilter(
+            f"bits={bits}, hashes={hashes}: at most {MAX_BITS} bits and {_MAX_HASHES} hashes can be used here."
+        )
+    payload = _decode_payload(header["data"], data, most=_HEAD.size + _HEAD_OF_PYBLOOM + bits // 8 + 8)
+    key_filter = _LAYOUTS[layout](payload, items)
+    if key_filter.shape != FilterShape(bits, hashes):
+        raise BadFilter(
+            f"The head of the filter says bits={bits} and hashes={hashes}, its bits are of {key_filter.shape}."
+        )
+    return key_filter
+
+
+def _number(header: Mapping[str, str], name: str) -> int:
+    text = header[name]
+    if not (text.isascii() and text.isdigit() and len(text) <= _MAX_DIGITS):
+        raise BadFilter(f"{name}={text[:40]}: a number of at most {_MAX_DIGITS} digits is wanted.")
+    return int(text)
 
 
 def measure_false_positive_rate(text: str, tries: int = 20_000) -> float:
@@ -259,12 +294,25 @@ def _absent_keys(tries: int) -> tuple[bytes, ...]:
     return tuple(b"!%d" % number for number in range(tries))
 
 
-def _decode_payload(form: str, data: str) -> bytes:
+def _decode_payload(form: str, data: str, most: int) -> bytes:
+    """Unpacked to `most` bytes and no further: megabytes of text can stand for gigabytes."""
+    if len(data) > 2 * most + 4:
+        raise BadFilter(f"{len(data):,} characters are more than a filter of {most:,} bytes takes.")
     try:
         packed = base64.b64decode(data)
-        return zlib.decompress(packed) if form == "zlib+base64" else packed
-    except (binascii.Error, zlib.error) as wrong:
-        raise BadFilter(f"The bits of the filter cannot be read ({form}): {wrong}.") from wrong
+        if form != "zlib+base64":
+            return packed
+        unpacker = zlib.decompressobj()
+        payload = unpacker.decompress(packed, most)
+        if not unpacker.eof:
+            raise BadFilter(
+                f"The bits of the filter are cut off, or are more than the {most:,} bytes that its head allows."
+            )
+        return payload
+    except (binascii.Error, zlib.error, ValueError) as wrong:
+        if isinstance(wrong, BadFilter):
+            raise
+        raise BadFilter(f"The bits of the filter cannot be read ({form[:40]}): {wrong}.") from wrong
 
 
 def _bit_positions(hashes: Hashes, shape: FilterShape) -> Iterator[npt.NDArray[np.uint32]]:

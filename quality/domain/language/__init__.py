@@ -7,7 +7,7 @@ A new operator is a line in `operators.OPERATORS`, a new function a file and a l
 from __future__ import annotations
 
 from quality.domain.language.macros import expand_macros
-from quality.domain.language.parser import parse
+from quality.domain.language.parser import MAX_LENGTH, parse
 from quality.domain.language.printer import flattened, formula, readable
 from quality.domain.language.scope import THIS, UPSTREAM, Scope
 from quality.domain.language.tree.errors import ExpressionError
@@ -42,6 +42,17 @@ def understand(text: str, scope: Scope) -> Expression:
     try:
         expression = expand_macros(parse(text), scope)
         check_expression(expression, scope)
+        _refuse_too_long(expression)
     except ExpressionError as error:
         raise error if "\n" in str(error) else error.located_in(text) from None
     return expression
+
+
+def _refuse_too_long(expression: Expression) -> None:
+    """What is stored is parsed again, within the same bound."""
+    length = len(flattened(expression))
+    if length > MAX_LENGTH:
+        raise ExpressionError(
+            f"The expression has {length:,} characters with its short forms written out; {MAX_LENGTH:,} are the most.",
+            where=expression.assertion.where,
+        )

@@ -20,7 +20,7 @@ def parse_lookback(length: str, where: TextRange = NO_RANGE) -> timedelta:
     try:
         back = parse_duration(length)
     except (OverflowError, ValueError):
-        back = MAX_LOOKBACK + _HOUR
+        raise _too_far(length if len(length) <= 60 else f"{length[:60]}...", where) from None
     if back % _HOUR or not back:
         raise ExpressionError(f"A shift is a whole number of hours or days, not `{length}`.", where=where)
     _refuse_too_far(back, where)
@@ -47,6 +47,8 @@ def _shift_name(arg: Node, back: timedelta) -> Node:
 
 def _refuse_too_far(back: timedelta, where: TextRange) -> None:
     if back > MAX_LOOKBACK:
-        raise ExpressionError(
-            f"A shift of `{format_duration(back)}` is too far; {MAX_LOOKBACK.days}d are the most.", where=where
-        )
+        raise _too_far(format_duration(back), where)
+
+
+def _too_far(length: str, where: TextRange) -> ExpressionError:
+    return ExpressionError(f"A shift of `{length}` is too far; {MAX_LOOKBACK.days}d are the most.", where=where)

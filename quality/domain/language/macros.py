@@ -81,13 +81,13 @@ def _before(call: Call, scope: Scope) -> Node:
 
 def _same_weekday(call: Call, scope: Scope) -> Node:
     """same_weekday(x, 4): the average of x on the last 4 days of the same name."""
-    count = call.args[1].value if len(call.args) == 2 and isinstance(call.args[1], Literal) else None
-    if not isinstance(count, Fraction) or count not in range(1, MAX_WEEKS + 1):
+    count = _weeks(call)
+    if count is None:
         raise ExpressionError(
             f"A value and a number of weeks, 1 to {MAX_WEEKS}, is wanted, as in same_weekday(rows(this), 4).",
             where=call.where,
         )
-    weeks = [timedelta(weeks=number) for number in range(1, int(count) + 1)]
+    weeks = [timedelta(weeks=number) for number in range(1, count + 1)]
     return Call("average", tuple(shift_back(call.args[0], back) for back in weeks), call.where)
 
 
@@ -154,17 +154,45 @@ MACROS: dict[str, Callable[[Call, Scope], Node]] = {
 }
 
 
+MAX_NODES = 5_000
+"""Of an expression with its short forms written out."""
+
+
 def expand_macros(expression: Expression, scope: Scope) -> Expression:
-    """The same test in operators and leaves only. Raises ExpressionError where the scope lacks what a short form needs."""
+    """The same test in operators and leaves only. Raises ExpressionError where the scope lacks what a short form needs, or
+    where it would have more than MAX_NODES nodes: they are counted before they are made.
+    """
+    if expanded_size(expression.assertion) > MAX_NODES:
+        raise ExpressionError(
+            f"The expression is too large with its short forms written out: {MAX_NODES:,} parts are the most. "
+            "Use fewer weeks, or fewer short forms inside each other.",
+            where=expression.assertion.where,
+        )
     return replace(expression, assertion=_expand(expression.assertion, scope))
+
+
+def expanded_size(node: Node) -> int:
+    """How many nodes it has at most with its short forms written out; those of the key are not counted."""
+    if not isinstance(node, Call):
+        return 1
+    inside = sum(map(expanded_size, node.args))
+    if node.function == "same_weekday":
+        inside *= _weeks(node) or 1
+    return inside + (_OWN_NODES if node.function in MACROS else 1)
+
+
+_OWN_NODES = 8
+"""What a short form adds of its own, at most."""
+
+
+def _weeks(call: Call) -> int | None:
+    """None: what is given is no number of weeks."""
+    count = call.args[1].value if len(call.args) == 2 and isinstance(call.args[1], Literal) else None
+    return int(count) if isinstance(count, Fraction) and count in range(1, MAX_WEEKS + 1) else None
 
 
 def _expand(node: Node, scope: Scope) -> Node:
     if not isinstance(node, Call):
         return node
-    call = replace(node, args=_expand_all(node.args, scope))
+    call = replace(node, args=tuple(_expand(arg, scope) for arg in node.args))
     return MACROS[call.function](call, scope) if call.function in MACROS else call
-
-
-def _expand_all(nodes: Sequence[Node], scope: Scope) -> tuple[Node, ...]:
-    return tuple(_expand(node, scope) for node in nodes)

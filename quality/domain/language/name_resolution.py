@@ -9,11 +9,12 @@ from typing import TypeAlias
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.measures import Ask, Reach
-from quality.domain.language.parameters import MAX_DURATION, MAX_TIMEOUT, MIN_RUN_INTERVAL, MIN_TIMEOUT
+from quality.domain.language.parameters import MAX_TIMEOUT, MIN_RUN_INTERVAL, MIN_TIMEOUT
 from quality.domain.language.scope import THIS, UPSTREAM, Scope
 from quality.domain.language.tree.errors import ExpressionError, TextRange
 from quality.domain.language.tree.literals import format_duration
 from quality.domain.language.tree.nodes import Call, Expression, Name
+from quality.domain.periods import MAX_PERIOD
 
 CallAsk: TypeAlias = tuple[Call, Ask]
 
@@ -65,9 +66,9 @@ def _check_durations(expression: Expression) -> None:
             where=expression.where("cadence"),
         )
     for name, length in (("cadence", given.cadence), ("sustain", given.sustain)):
-        if length is not None and length > MAX_DURATION:
+        if length is not None and length > MAX_PERIOD:
             raise ExpressionError(
-                f"`{name}` is {MAX_DURATION.days}d at most, not {format_duration(length)}.",
+                f"`{name}` is {MAX_PERIOD.days}d at most, not {format_duration(length)}.",
                 where=expression.where(name),
             )
 

@@ -10,9 +10,11 @@ from zoneinfo import ZoneInfo
 
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.tree.errors import ExpressionError, TextRange
-from quality.domain.language.tree.literals import parse_duration, unquote_name, unquote_text
+from quality.domain.language.tree.literals import format_duration, parse_duration, unquote_name, unquote_text
+from quality.domain.periods import MAX_PERIOD
 from quality.domain.timeliness.production_calendar import BadCalendar, parse_calendar
 
+_MAX_COUNT_DIGITS = 15
 ParameterValue: TypeAlias = str | int | timedelta
 _UTC = ZoneInfo("UTC")
 
@@ -20,8 +22,6 @@ MIN_TIMEOUT, MAX_TIMEOUT = timedelta(seconds=1), timedelta(minutes=30)
 """A scan holds a slot of its engine and a worker for so long."""
 MIN_RUN_INTERVAL = timedelta(seconds=30)
 """Between two runs of a unit: one that is due again as soon as it was run would fill a worker by itself."""
-MAX_DURATION = timedelta(days=366)
-"""The longest that a person may write as a sustain period, a cadence or an SLA: what is computed from it stays within the calendar."""
 
 
 @dataclass(frozen=True)
@@ -42,13 +42,20 @@ def _parse_calendar(quoted: str) -> str:
     return parse_calendar(unquote_text(quoted), "", _UTC).calendar
 
 
+def _parse_count(digits: str) -> int:
+    """Raises OverflowError, ValueError."""
+    if len(digits) > _MAX_COUNT_DIGITS:
+        raise OverflowError(f"{len(digits)} digits")
+    return int(digits)
+
+
 def _parse_holidays(quoted: str) -> str:
     return parse_calendar("", unquote_text(quoted), _UTC).holidays
 
 
 _DURATION = ParameterSpec("a duration such as 30m", ("DURATION",), parse_duration)
 _NAME = ParameterSpec("a name", ("IDENTIFIER", "QUOTED"), unquote_name)
-_COUNT = ParameterSpec("a whole number such as 30", ("NUMBER",), int)
+_COUNT = ParameterSpec("a whole number such as 30", ("NUMBER",), _parse_count)
 
 PARAMETERS: dict[str, ParameterSpec] = {
     "engine": ParameterSpec("a word such as duckdb", ("IDENTIFIER",), str),
@@ -65,6 +72,13 @@ PARAMETERS: dict[str, ParameterSpec] = {
 }
 
 
+_MOST = {
+    "timeout": format_duration(MAX_TIMEOUT),
+    **dict.fromkeys(("least", "most"), f"a number of {_MAX_COUNT_DIGITS} digits"),
+}
+"""Where it is not the longest period."""
+
+
 def parse_parameter(name: str, terminal: str, text: str, where: TextRange) -> ParameterValue:
     """The value of one parameter. Raises ExpressionError."""
     parameter = PARAMETERS[name]
@@ -77,6 +91,8 @@ def parse_parameter(name: str, terminal: str, text: str, where: TextRange) -> Pa
     except BadCalendar as problem:
         raise ExpressionError(str(problem), where=where) from None
     except OverflowError:
-        raise ExpressionError("The duration is too long.", where=where) from None
+        most = _MOST.get(name, f"{MAX_PERIOD.days}d")
+        raise ExpressionError(f"`{name}` is {most} at most, not `{text[:60]}`.", where=where) from None
     except ValueError:
-        raise ExpressionError(f"`{name}` wants {parameter.expected}, not `{text}`.", where=where) from None
+        shown = text if len(text) <= 60 else f"{text[:60]}..."
+        raise ExpressionError(f"`{name}` wants {parameter.expected}, not `{shown}`.", where=where) from None

@@ -22,6 +22,7 @@ from quality.domain.language.tree.errors import ExpressionError, TextRange
 from quality.domain.language.tree.literals import parse_duration, unquote_name, unquote_text
 from quality.domain.language.tree.nodes import Call, Expression, Literal, Name, Node, Parameters
 from quality.domain.language.window_functions import WINDOW_FUNCTIONS
+from quality.domain.periods import MAX_DURATION
 from quality.domain.value_types import ValueType
 
 MAX_LENGTH = 10_000
@@ -102,7 +103,9 @@ class _TreeBuilder(Transformer[Token, Expression]):
         try:
             return Literal(parse_duration(token), ValueType.DURATION, _range_of(token))
         except (OverflowError, ValueError):
-            raise ExpressionError("The duration is too long.", where=_range_of(token)) from None
+            raise ExpressionError(
+                f"The duration is too long: write {MAX_DURATION.days:,} days or less.", where=_range_of(token)
+            ) from None
 
     def text(self, token: Token) -> Literal:
         return Literal(unquote_text(token), ValueType.TEXT, _range_of(token))

@@ -127,6 +127,8 @@ def value_type_of(node: Node) -> ValueType:
     if node.function in WINDOW_FUNCTIONS:
         shifts_of(node)
         return WINDOW_FUNCTIONS.get(node.function).value_type
+    if node.function not in OPERATORS:
+        raise ExpressionError(f"`{node.function}` is not known here: no function measures it.", where=node.where)
     return _operator_type(node, OPERATORS[node.function])
 
 

@@ -23,7 +23,7 @@ def rerun_or_cadence(
 ) -> tuple[datetime | None, int]:
     """After a run: when it is tried again or its cadence comes round, whichever is first, and how many reruns there were then."""
     decision = next_rerun(facts, reruns=reruns, backoff=backoff, jitter=jitter, now=now)
-    regular = None if cadence is None else now + cadence
+    regular = None if cadence is None else later(now, cadence)
     if isinstance(decision, RerunAt):
         return (decision.at if regular is None else min(decision.at, regular)), reruns + 1
     return regular, 0

@@ -14,7 +14,9 @@ from enum import StrEnum
 from itertools import groupby
 from typing import NamedTuple
 
+from lakehub.kernel.interval import later
 from lakehub.kernel.outcome import Outcome, Verdict
+from quality.domain.periods import is_bounded
 
 
 class VerdictReason(StrEnum):
@@ -29,6 +31,7 @@ class VerdictReason(StrEnum):
     NO_DATA = "no_data"
     STALE = "stale"
     RETEST_OVERDUE = "retest_overdue"
+    PERIOD_TOO_LONG = "period_too_long"
     FALSE_POSITIVE = "false_positive"
     ACCEPTED = "accepted"
     NOT_EXPECTED = "not_expected"
@@ -82,7 +85,7 @@ class UnitFacts:
     @property
     def sustained_at(self) -> datetime | None:
         """f + S: a FAIL read at or after this makes the verdict FAIL."""
-        return None if self.first_fail_at is None else self.first_fail_at + self.sustain
+        return None if self.first_fail_at is None else later(self.first_fail_at, self.sustain)
 
 
 @dataclass(frozen=True)
@@ -280,15 +283,19 @@ def _failing(facts: UnitFacts, now: datetime) -> Judgement | None:
     first, last = facts.first_fail_at, facts.last_fail_at
     if first is None or last is None:
         return None
+    if not is_bounded(facts.sustain):
+        return Judgement(Verdict.UNKNOWN, VerdictReason.PERIOD_TOO_LONG)
     if last - first >= facts.sustain:
         return Judgement(Verdict.FAIL, VerdictReason.SUSTAINED)
-    unattended_at = first + 2 * facts.sustain
+    unattended_at = later(first, 2 * facts.sustain)
     if now >= unattended_at:
         return Judgement(Verdict.FAIL, VerdictReason.NOT_RERUN)
     return Judgement(Verdict.WARN, VerdictReason.IN_SUSTAIN, changes_at=unattended_at)
 
 
 def _unknown(facts: UnitFacts, now: datetime) -> Judgement | None:
+    if not is_bounded(facts.cadence):
+        return Judgement(Verdict.UNKNOWN, VerdictReason.PERIOD_TOO_LONG)
     if facts.latest_outcome is Outcome.ERROR:
         return Judgement(Verdict.UNKNOWN, VerdictReason.ERROR)
     if facts.latest_outcome is Outcome.NO_DATA:
@@ -312,4 +319,4 @@ def _stale_at(facts: UnitFacts) -> datetime | None:
     """Two cadences after the last PASS, for a test that runs on a cadence."""
     if facts.cadence is None or facts.last_pass_at is None:
         return None
-    return facts.last_pass_at + 2 * facts.cadence
+    return later(facts.last_pass_at, 2 * facts.cadence)

@@ -14,6 +14,7 @@ from sqlalchemy.dialects import mysql
 
 from lakehub.kernel.partitions import Grain, offset_changes
 from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm
+from quality.domain.user_sql import BadQuery
 from quality.engines.scans.column_types import ColumnType
 from quality.engines.sql.measure_sql import SqlDialect
 from quality.engines.sql.numeric_bins import bin_of
@@ -58,6 +59,16 @@ def quote_name(connection: sa.Connection, name: str) -> str:
 def escape_colons(text: str) -> str:
     """As SQLAlchemy takes a colon that begins no parameter."""
     return text.replace(":", r"\:")
+
+
+def escape_persons_sql(text: str) -> str:
+    """SQL of a person's as SQLAlchemy takes it. Raises BadQuery.
+
+    Where a driver numbers its parameters, SQLAlchemy replaces all from `%(` to the next `)s`, also in texts and names.
+    """
+    if "%(" in text:
+        raise BadQuery("The query has `%(` in it, which the driver takes for a parameter: write '%' || '(' instead.")
+    return escape_colons(text)
 
 
 def _converts_zone(kind: ColumnType, form: PartitionForm) -> bool:

@@ -40,13 +40,13 @@ class DatabaseBackend:
 
     def rows(self, statement: Statement) -> Sequence[Row]:
         with self._refused(), self.connection.begin_nested():
-            return self.connection.execute(_bound_text(statement)).all()
+            return self.connection.execute(bound_text(statement)).all()
 
     def batches(self, statement: Statement) -> Iterator[Sequence[Row]]:
         """Streamed by a cursor of the server, where the database has one."""
         with self._refused(), self.connection.begin_nested():
             # Of this statement alone: what ends the savepoint has no rows for a cursor.
-            text = _bound_text(statement).execution_options(yield_per=_BATCH_ROWS)
+            text = bound_text(statement).execution_options(yield_per=_BATCH_ROWS)
             yield from self.connection.execute(text).partitions()
 
     @contextmanager
@@ -62,7 +62,7 @@ class DatabaseBackend:
             ) from failed
 
 
-def _bound_text(statement: Statement) -> sa.TextClause:
+def bound_text(statement: Statement) -> sa.TextClause:
     return sa.text(statement.text).bindparams(
         *(sa.bindparam(name, value, database_dialects.bind_type(value)) for name, value in statement.parameters.items())
     )
@@ -93,7 +93,12 @@ def reflect_table(connection: sa.Connection, target: SqlTable) -> sa.Table:
             continue
         columns = (sa.Column(column["name"], column["type"]) for column in reflected_columns)
         return sa.Table(name, sa.MetaData(), *columns, schema=schema, quote=True, quote_schema=True)
-    raise CannotRead(f"There is no table {table_label(target)}{problem}.{_similar_tables(inspector, target.table)}")
+    if problem:
+        raise CannotRead(
+            f"The table {table_label(target)} cannot be read{problem}. "
+            "Check that the database is whole, and what the connection may read."
+        )
+    raise CannotRead(f"There is no table {table_label(target)}.{_similar_tables(inspector, target.table)}")
 
 
 def _schema_and_name(table: str) -> Iterator[tuple[str | None, str]]:

@@ -5,9 +5,7 @@ A partition column is read from the rows, as it was written; from the names of f
 
 from __future__ import annotations
 
-import atexit
 import os
-import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import lru_cache
@@ -17,7 +15,8 @@ import duckdb
 from lakehub.catalog.metadata.duckdb_files import folder_columns
 from lakehub.catalog.metadata.tables import Files
 from lakehub.kernel.suggest import did_you_mean
-from quality.engines.scans.deadline import deadline
+from lakehub.scratch import owned_folder
+from lakehub.source_databases.deadline import deadline
 from quality.engines.scans.parts import CannotRead, EachPartition
 from quality.engines.scans.scan import Limits
 from quality.engines.sql.measure_sql import TableExpression
@@ -47,12 +46,10 @@ def open_connection(limits: Limits) -> Iterator[duckdb.DuckDBPyConnection]:
 @lru_cache(maxsize=2)
 def _process_database(process: int, memory: str, threads: int) -> duckdb.DuckDBPyConnection:
     """In memory and empty, one a process: opening one takes longer than most scans. A forked child opens its own."""
-    spill = tempfile.TemporaryDirectory(prefix="lakehub-duckdb-")
-    atexit.register(spill.cleanup)
     settings: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": memory,
         "threads": threads,
-        "temp_directory": spill.name,
+        "temp_directory": str(owned_folder("duckdb")),
         "enable_external_file_cache": False,
     }
     database = duckdb.connect(":memory:", config=settings)

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import TypeVar
-from uuid import uuid4
 
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -13,8 +11,8 @@ from pyspark.sql import DataFrame
 
 from lakehub.catalog.metadata.tables import HudiCopy
 from quality.domain.bloom.keys import UnsupportedKeyType
+from quality.engines.backends.spark_deadline import job_deadline
 from quality.engines.backends.spark_sql import rows_of_partition
-from quality.engines.scans.deadline import deadline
 from quality.engines.scans.parts import CannotRead, OnePartition, Part
 from quality.engines.scans.remaining_time import RemainingTime
 from quality.engines.scans.scan import Limits
@@ -46,10 +44,8 @@ class SparkFrame:
         """What `work` makes of the rows, or `nothing`; its jobs are cancelled when their time is over."""
         if self.rows is None:
             return nothing
-        context, group = self.rows.sparkSession.sparkContext, uuid4().hex
-        context.setJobGroup(group, "lakehub exchange", interruptOnCancel=True)
         try:
-            with deadline(self._remaining.limits().timeout, partial(context.cancelJobGroup, group)):
+            with job_deadline(self.rows.sparkSession, self._remaining.limits(), "exchange"):
                 return work(self.rows)
         except (UnsupportedKeyType, UnknownColumn) as unfit:
             raise CannotRead(str(unfit)) from unfit

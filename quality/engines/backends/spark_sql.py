@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import reduce
 from operator import and_, eq, ge, lt, or_
 from uuid import uuid4
 
-from py4j.protocol import Py4JJavaError
+from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import types as T
@@ -22,8 +22,8 @@ from quality.domain.language.measures import Answer, Measure
 from quality.domain.language.tree.nodes import Name
 from quality.domain.language.values import Failed, error
 from quality.domain.user_sql import BadQuery
+from quality.engines.backends.spark_deadline import job_deadline
 from quality.engines.scans.column_types import ColumnType
-from quality.engines.scans.deadline import deadline
 from quality.engines.scans.parts import OnePartition
 from quality.engines.scans.scan import Limits, Scan
 from quality.engines.sql.fused_query import QueryRefused
@@ -32,7 +32,8 @@ from quality.engines.sql.partition_filter import PartitionValue, partition_compa
 from quality.engines.sql.portable_patterns import JAVA
 from quality.engines.sql.scan_reader import ReadableTable, ReaderAnswers, Row, ScanReader
 from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.checked_select import parameters_used, rename_tables, render_sql
+from quality.engines.user_sql.checked_select import parameters_used
+from quality.engines.user_sql.rendered_sql import rename_tables, render_sql
 
 
 def quote_name(name: str) -> str:
@@ -118,11 +119,36 @@ def run_user_query(
             for name, value in user_queries.bound_parameters(sql).items()
             if name in parameters_used(statement)
         }
-        text = f"SELECT * FROM ({render_sql(renamed_statement, 'spark', lambda name: f':{name}')}) AS answered LIMIT 2"  # noqa: S608
         try:
-            return user_queries.single_number(SparkBackend(frame.sparkSession).rows(Statement(text, dict(given))))
+            rendered = render_sql(renamed_statement, "spark", lambda name: f":{name}")
+            text = f"SELECT * FROM ({rendered}) AS answered LIMIT 2"  # noqa: S608  # parsed again as what was checked
+            backend, query = SparkBackend(frame.sparkSession), Statement(text, dict(given))
+            # By its type, before anything runs: two rows of one number are all that ever comes out of the JVM.
+            return _unfit_answer(backend.schema(query)) or user_queries.single_number(backend.rows(query))
+        except BadQuery as bad:
+            return error(str(bad))
         except QueryRefused as refusal:
             return refusal.failed
+
+
+def _unfit_answer(schema: T.StructType) -> Failed | None:
+    if len(schema) != 1:
+        return error(f"the query answers {len(schema)} columns; one row with one number is wanted")
+    kind = schema[0].dataType
+    if isinstance(kind, T.NumericType | T.NullType):
+        return None
+    shown = next((name for known, name in _PYTHON_TYPES if isinstance(kind, known)), kind.simpleString())
+    return error(f"the query answers a {shown}, which is no number")
+
+
+_PYTHON_TYPES: tuple[tuple[type[T.DataType], str], ...] = (
+    (T.StringType, "str"),
+    (T.BooleanType, "bool"),
+    (T.DateType, "date"),
+    (T.TimestampType, "datetime"),
+    (T.TimestampNTZType, "datetime"),
+)
+"""As the other engines name them."""
 
 
 def _rows_of_part(frame: DataFrame, scan: Scan) -> DataFrame:
@@ -174,6 +200,10 @@ class SparkBackend:
     def bind(self, statement: Statement) -> None:
         self._frame(statement)
 
+    def schema(self, statement: Statement) -> T.StructType:
+        """Of its answer; nothing is read."""
+        return self._frame(statement).schema
+
     def rows(self, statement: Statement) -> Sequence[Row]:
         frame = self._frame(statement)
         try:
@@ -214,14 +244,7 @@ def temporary_views(spark: SparkSession, frames: Sequence[DataFrame]) -> Iterato
     try:
         yield names
     finally:
-        for name in names:
-            spark.catalog.dropTempView(name)
-
-
-@contextmanager
-def job_deadline(spark: SparkSession, limits: Limits) -> Iterator[None]:
-    """The jobs of this thread are cancelled when their time is over."""
-    group = uuid4().hex
-    spark.sparkContext.setJobGroup(group, "lakehub measures", interruptOnCancel=True)
-    with deadline(limits.timeout, lambda: spark.sparkContext.cancelJobGroup(group)):
-        yield
+        # A JVM that has ended has none left.
+        with suppress(Py4JError, OSError):
+            for name in names:
+                spark.catalog.dropTempView(name)

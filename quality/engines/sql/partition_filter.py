@@ -54,17 +54,33 @@ def partition_where(
     part: OnePartition, dialect: SqlDialect, columns: ColumnTypes
 ) -> tuple[str, dict[str, PartitionValue]]:
     """The condition on `scanned`, with the values that it binds."""
-    texts: list[str] = []
     bound: dict[str, PartitionValue] = {}
-    for comparisons in partition_comparisons(part, columns):
-        compared = []
-        for comparison in comparisons:
-            name, value = f"part{len(bound) or ''}", comparison.value
-            bound[name] = dialect.bound(value) if isinstance(value, datetime) else value
-            column = f"scanned.{dialect.quote(comparison.column)}"
-            compared.append(f"{column} {comparison.operator} {dialect.parameter(name)}")
-        texts.append(" AND ".join(compared))
+
+    def parameter(comparison: Comparison) -> str:
+        name, value = f"part{len(bound) or ''}", comparison.value
+        bound[name] = dialect.bound(value) if isinstance(value, datetime) else value
+        return dialect.parameter(name)
+
+    def column(comparison: Comparison) -> str:
+        return f"scanned.{dialect.quote(comparison.column)}"
+
+    alternatives = partition_comparisons(part, columns)
+    if len(alternatives) > 1 and _are_values_of_one_column(alternatives):
+        # Databases look values of a list up; a thousand alternatives they try one by one, for each row.
+        values = ", ".join(parameter(comparison) for (comparison,) in alternatives)
+        return f"{column(alternatives[0][0])} IN ({values})", bound
+    texts = [
+        " AND ".join(f"{column(each)} {each.operator} {parameter(each)}" for each in comparisons)
+        for comparisons in alternatives
+    ]
     return any_of(texts), bound
+
+
+def _are_values_of_one_column(alternatives: Sequence[Sequence[Comparison]]) -> bool:
+    compared = {(comparison.column, comparison.operator) for comparisons in alternatives for comparison in comparisons}
+    return len(compared) == 1 and all(
+        len(comparisons) == 1 and comparisons[0].operator == "=" for comparisons in alternatives
+    )
 
 
 def partition_group(part: EachPartition, dialect: SqlDialect, columns: ColumnTypes) -> tuple[str, ColumnType]:

@@ -7,7 +7,8 @@ Allowed: literals, `.`, classes such as [a-z0-9_] and \\d \\w \\s (ASCII), group
 `.` is any character but a line feed. The whole value must match.
 
 Java's and PCRE try one way after the other: a repetition within a repetition, such as (a+)+, may take them for ever on a short
-value, and what takes Java for ever cannot be stopped. There it is refused; RE2 and PostgreSQL go through a value once.
+value, as may many repetitions one after the other (`scans.pattern_effort` counts). There they are refused; RE2 and PostgreSQL go
+through a value once.
 """
 
 from __future__ import annotations
@@ -19,6 +20,9 @@ from functools import lru_cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
+
+from quality.engines.scans.pattern_effort import check_effort
+from quality.engines.scans.pattern_tree import TooMuchEffort
 
 _CHARACTER_CLASSES = {"d": "0-9", "w": "A-Za-z0-9_", "s": r"\t\n\f\r "}
 _CONTROLS = frozenset("tnrf")
@@ -57,7 +61,17 @@ def write_pattern(pattern: str, flavour: RegexFlavour) -> str:
             f"`{pattern}` repeats a group that repeats something itself (`{nested}`): this engine may try that for ever. "
             "Write it with one repetition, or read a table of the lake with engine=duckdb."
         )
+    if flavour.backtracks:
+        _check_effort(pattern)
     return f"{flavour.ignore_case if ignore_case else ''}{flavour.start}(?:{body}){flavour.end}"
+
+
+def _check_effort(pattern: str) -> None:
+    body = "".join(_rewrite(pattern.removeprefix("(?i)"), RE2))
+    try:
+        check_effort(body, ignore_case=pattern.startswith("(?i)"))
+    except TooMuchEffort as bad:
+        raise NotPortable(f"{bad} Or read a table of the lake with engine=duckdb.") from None
 
 
 def _nested_repetition(pattern: str) -> str:

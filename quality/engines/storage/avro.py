@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import fastavro
 import pyarrow as pa
 
+from lakehub.catalog.metadata.damaged_files import explain_damage
+from lakehub.kernel.avro_files import AvroFile
 from quality.engines.scans.memory_size import parse_memory_size
 from quality.engines.scans.parts import CannotRead
 
@@ -32,19 +33,18 @@ def read_avro(paths: Sequence[Path], shown: str, memory: str) -> pa.Table:
                     "Write them as Parquet, or ingest the dataset into the lake."
                 )
         return pa.concat_tables(tables, promote_options="permissive")
-    except (ValueError, KeyError, EOFError, OSError, pa.ArrowException, fastavro.schema.SchemaParseException) as bad:
-        raise CannotRead(f"The files {shown} cannot be read as Avro: {bad}.") from bad
+    except (ValueError, KeyError, EOFError, OSError, pa.ArrowException) as bad:
+        raise CannotRead(explain_damage(bad, paths, shown=f"The files {shown}")) from bad
 
 
 def _batches(path: Path) -> Iterator[pa.Table]:
     """Batches of one file in the types of its schema, and at the least one with none of its rows."""
     with path.open("rb") as file:
-        reader = fastavro.reader(file)
-        written_as: Any = reader.writer_schema
-        schema = pa.schema([(field["name"], _arrow_type(field["type"])) for field in written_as["fields"]])
+        avro = AvroFile(file)
+        schema = pa.schema([(field["name"], _arrow_type(field["type"])) for field in avro.schema["fields"]])
         rows: list[Any] = []
         yield schema.empty_table()
-        for row in reader:
+        for row in avro.records():
             rows.append(row)
             if len(rows) == _BATCH_ROWS:
                 yield pa.Table.from_pylist(rows, schema)

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from hudi import HudiReadOptions, HudiTable
 
 from quality.engines.scans.parts import CannotRead, OnePartition, Part
+from quality.engines.storage.damaged_tables import explain_damaged_table
 
 T = TypeVar("T")
 K = TypeVar("K")
@@ -106,12 +107,19 @@ def _by_partition(slices: Collection[FileSlice]) -> dict[str | None, list[FileSl
 
 
 def _digests(slices: Mapping[K, Collection[FileSlice]]) -> dict[K, str]:
-    """Hudi never writes to a file again: other data has other names."""
-    names = {
-        part: [name for file_slice in file_slices for name in (file_slice.path, *file_slice.log_files)]
-        for part, file_slices in slices.items()
-    }
-    return {part: sha256("\n".join(files).encode()).hexdigest()[:32] for part, files in names.items() if files}
+    """Of names, sizes and times. Hudi never writes to a file again; but one may be damaged, or restored from a backup."""
+    marks = {part: list(map(_slice_mark, file_slices)) for part, file_slices in slices.items()}
+    return {part: sha256("\n".join(files).encode()).hexdigest()[:32] for part, files in marks.items() if files}
+
+
+def _slice_mark(file_slice: FileSlice) -> str:
+    """In an object store by name alone: what lies there is replaced whole or not at all."""
+    names = (file_slice.path, *file_slice.log_files)
+    try:
+        stat = Path(file_slice.path).stat()
+    except OSError:  # not on this machine, or gone
+        return " ".join(names)
+    return " ".join((*names, str(stat.st_size), str(stat.st_mtime_ns)))
 
 
 def _list_files(uri: str, filters: list[tuple[str, str, str]] | None) -> TableSnapshot:
@@ -166,9 +174,13 @@ def _with_retries(read: Callable[[], T], uri: str) -> T:
                 raise
             _refuse_missing_table(uri, failed)
             if last:
-                raise CannotRead(f"The Hudi table at {uri} cannot be read: {failed}") from failed
+                raise CannotRead(explain_damaged_table(failed, _local_folder(uri), uri)) from failed
             time.sleep(_WAIT_S)
     raise AssertionError("the last try returns or raises")
+
+
+def _local_folder(uri: str) -> Path | None:
+    return Path(local_path(uri)) if urlsplit(uri).scheme in ("file", "") else None
 
 
 def _refuse_missing_table(uri: str, failed: Exception) -> None:

@@ -6,18 +6,16 @@ text itself: what hides in a comment (MySQL runs some of them) is gone.
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Collection, Iterable
 from functools import lru_cache
-from uuid import uuid4
 
-import sqlglot
 from sqlglot import exp
-from sqlglot.errors import SqlglotError
 
 from lakehub.kernel.suggest import did_you_mean
-from quality.domain.user_sql import PARSER_ERRORS, QUERY_PARAMETERS, BadQuery
+from quality.domain.sql_text import UnreadableSql, parse_statements
+from quality.domain.user_sql import QUERY_PARAMETERS, BadQuery
 from quality.engines.user_sql.allowed_functions import PARSED_FUNCTIONS, UNPARSED_FUNCTIONS
+from quality.engines.user_sql.allowed_words import check_words
 
 THIS = "this"
 
@@ -25,6 +23,12 @@ THIS = "this"
 def check_select(sql: str, dialect: str, tables: Collection[str]) -> exp.Query:
     """The statement as a tree; `tables` are the names that it may read. Raises BadQuery."""
     statement = _single_select(sql, dialect)
+    check_tree(statement, tables)
+    return statement
+
+
+def check_tree(statement: exp.Query, tables: Collection[str]) -> None:
+    """Raises BadQuery where it does more than compute something out of the tables."""
     for node in statement.walk():
         if isinstance(node, exp.Func):
             _check_function(node)
@@ -32,21 +36,30 @@ def check_select(sql: str, dialect: str, tables: Collection[str]) -> exp.Query:
             raise BadQuery(f"The query may only read: one SELECT, without {node.key.upper()}.")
         if isinstance(node, exp.Placeholder | exp.Parameter):
             _check_parameter(node)
+        _check_place(node)
+        check_words(node)
     _check_tables(statement, {name.lower() for name in tables})
-    return statement
 
 
-@lru_cache(maxsize=256)
-def _parse_statements(sql: str, dialect: str) -> tuple[exp.Expr | None, ...]:
-    return tuple(sqlglot.parse(sql, read=dialect))
+def _check_place(node: exp.Expr) -> None:
+    if isinstance(node, exp.In) and node.args.get("field") is not None:
+        # SQLite reads the table of that name.
+        raise BadQuery("The query has IN before a name: IN takes a list or a query in brackets.")
+    if isinstance(node, exp.Dot) and isinstance(node.expression, exp.Func):
+        raise BadQuery(
+            f"The function {_function_name(node.expression)} is called in a schema: call it by its name alone."
+        )
+
+
+_parse_statements = lru_cache(maxsize=256)(parse_statements)
+"""Trees to copy, not to change."""
 
 
 def _single_select(sql: str, dialect: str) -> exp.Query:
     try:
-        statements = [statement for statement in _parse_statements(sql, dialect) if statement is not None]
-    except (SqlglotError, *PARSER_ERRORS) as bad:
-        problem = "it is nested too deeply" if isinstance(bad, RecursionError) else str(bad).splitlines()[0]
-        raise BadQuery(f"The query cannot be understood as {dialect}: {problem}") from None
+        statements = _parse_statements(sql, dialect)
+    except UnreadableSql as bad:
+        raise BadQuery(f"The query cannot be understood as {dialect}: {bad}.") from None
     if len(statements) != 1:
         raise BadQuery(f"One SELECT is wanted, not {len(statements)} statements.")
     statement = statements[0].copy()
@@ -57,11 +70,11 @@ def _single_select(sql: str, dialect: str) -> exp.Query:
 
 _ALLOWED_SYNTAX = """
 Select Union Intersect Except Subquery With CTE From Join Where Group Having Qualify Order Ordered Limit Offset Fetch
-Distinct Cube Rollup GroupingSets Values Tuple Window WindowSpec Filter WithinGroup IgnoreNulls RespectNulls
+LimitOptions Distinct Cube Rollup GroupingSets Values Tuple Window WindowSpec Filter WithinGroup IgnoreNulls RespectNulls
 
 Table TableAlias Alias Aliases Column Identifier Star Var Dot Bracket Slice Paren Literal National Boolean Null
-Placeholder Parameter Interval IntervalSpan DataType DataTypeParam ColumnDef Lambda Kwarg PropertyEQ AtTimeZone
-Collate Escape
+Placeholder Parameter Interval DataType DataTypeParam ColumnDef Lambda Kwarg PropertyEQ AtTimeZone
+Escape
 
 Not Neg EQ NEQ GT GTE LT LTE NullSafeEQ NullSafeNEQ Is In Between Like ILike SimilarTo Glob Any All Exists Add Sub Mul
 Div Mod IntDiv DPipe BitwiseAnd BitwiseOr BitwiseXor BitwiseNot BitwiseLeftShift BitwiseRightShift
@@ -94,15 +107,41 @@ def _check_tables(statement: exp.Query, given: Collection[str]) -> None:
 def _check_names(tables: Iterable[exp.Table], visible: Collection[str]) -> None:
     for table in tables:
         if not isinstance(table.this, exp.Identifier):
-            raise BadQuery(f"The query reads {table.sql()}; it may read `this` and datasets by their names.")
+            raise BadQuery("The query reads what is no table; it may read `this` and datasets by their names.")
         if table.db or table.catalog:
-            raise BadQuery(f"The query reads {table.sql()}; datasets are named without a schema.")
+            raise BadQuery(f"The query reads `{table.name}` of a schema; datasets are named without a schema.")
         if table.name.lower() not in visible:
             raise BadQuery(f"The query may not read `{table.name}`.{did_you_mean(table.name, sorted(visible))}")
 
 
+def table_names(tree: exp.Expr) -> set[str]:
+    """The names after FROM and JOIN, in small letters: those of tables and of what WITH defines."""
+    return {table.name.lower() for table in tree.find_all(exp.Table)}
+
+
+def cte_names(tree: exp.Expr) -> list[str]:
+    """What WITH defines, in small letters, in order."""
+    return [cte.alias.lower() for cte in tree.find_all(exp.CTE)]
+
+
+# Parameters
+
+
+def parameters_in(tree: exp.Expr) -> list[exp.Expr]:
+    return list(tree.find_all(exp.Placeholder, exp.Parameter))
+
+
+def parameter_name(node: exp.Expr) -> str:
+    return node.this if isinstance(node.this, str) else getattr(node.this, "name", "")
+
+
+def parameters_used(statement: exp.Query) -> set[str]:
+    """The parameters that it names."""
+    return {parameter_name(node) for node in parameters_in(statement)}
+
+
 def _check_parameter(node: exp.Expr) -> None:
-    name = node.this if isinstance(node.this, str) else getattr(node.this, "name", "")
+    name = parameter_name(node)
     if name not in QUERY_PARAMETERS:
         raise BadQuery(f"The query has no parameter `:{name or '?'}`.{did_you_mean(name, QUERY_PARAMETERS)}")
 
@@ -110,53 +149,12 @@ def _check_parameter(node: exp.Expr) -> None:
 # Functions
 
 
+def _function_name(node: exp.Func) -> str:
+    return node.name.lower() if isinstance(node, exp.Anonymous) else node.sql_name().lower()
+
+
 def _check_function(node: exp.Func) -> None:
-    if isinstance(node, exp.Anonymous):
-        name, is_allowed = node.name.lower(), node.name.lower() in UNPARSED_FUNCTIONS
-    else:
-        name, is_allowed = node.sql_name().lower(), type(node).__name__ in PARSED_FUNCTIONS
-    if not is_allowed:
+    name = _function_name(node)
+    is_parsed = not isinstance(node, exp.Anonymous)
+    if not (type(node).__name__ in PARSED_FUNCTIONS if is_parsed else name in UNPARSED_FUNCTIONS):
         raise BadQuery(f"The function {name} is not known to only compute, so a query may not use it.")
-
-
-# Written anew
-
-
-def render_sql(
-    statement: exp.Expr, dialect: str, parameter: Callable[[str], str], escaped: Callable[[str], str] = str
-) -> str:
-    """The statement in SQL without comments, with parameters in the engine's own form; `escaped` is done to all else."""
-    mark = f"lakehub_{uuid4().hex}_"
-    tree = statement.copy()
-    for node in list(tree.find_all(exp.Placeholder, exp.Parameter)):
-        name = node.this if isinstance(node.this, str) else node.this.name
-        node.replace(exp.Identifier(this=f"{mark}{name}"))
-    text = escaped(tree.sql(dialect=dialect, comments=False))
-    return re.sub(rf"{mark}(\w+)", lambda match: parameter(match.group(1)), text, flags=re.IGNORECASE)
-
-
-def split_ctes(statement: exp.Query) -> tuple[exp.Query, list[exp.Expr], bool]:
-    """The query without its WITH, what that defines, and whether it may name itself."""
-    tree = statement.copy()
-    with_ = tree.args.get("with_")
-    tree.set("with_", None)
-    return tree, list(with_.expressions) if with_ else [], bool(with_ and with_.recursive)
-
-
-def rename_tables(statement: exp.Query, names: dict[str, str]) -> exp.Query:
-    """Reads other tables in the place of those named; they are still called as before."""
-    tree = statement.copy()
-    for table in list(tree.find_all(exp.Table)):
-        name = names.get(table.name.lower())
-        if name is not None:
-            table.set(
-                "alias", table.args.get("alias") or exp.TableAlias(this=exp.to_identifier(table.name, quoted=True))
-            )
-            table.set("this", exp.to_identifier(name, quoted=True))
-    return tree
-
-
-def parameters_used(statement: exp.Query) -> set[str]:
-    """The parameters that it names."""
-    placeholders = statement.find_all(exp.Placeholder, exp.Parameter)
-    return {node.this if isinstance(node.this, str) else node.this.name for node in placeholders}

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from lakehub.http.csp import POLICY
+from lakehub.http.security_headers import POLICY
 
 FRONTEND = Path(__file__).parents[3] / "frontend"
 STATIC = FRONTEND / "static/frontend"

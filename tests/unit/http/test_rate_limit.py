@@ -9,7 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lakehub.http.rate_limit import RateLimit, SharedLimiter
+from lakehub.http.limits.rate_limit import RateLimit, SharedLimiter
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 TEN = RateLimit(rate=10, burst=5)

@@ -9,7 +9,7 @@ import pytest
 from incidents.scores import single_flight
 from incidents.scores.single_flight import exclusive_computation
 from lakehub.kernel.errors import Busy
-from tests.polling import wait_until
+from tests.polling import scaled, wait_until
 
 
 def is_crowded() -> bool:
@@ -27,19 +27,19 @@ def test_a_second_waits_for_the_first_and_a_third_is_sent_away() -> None:
     def work(name: str) -> None:
         with exclusive_computation():
             inside.set()
-            done.wait(10)
+            done.wait(scaled(10))
             order.append(name)
 
     first, second = (Thread(target=work, args=[name]) for name in ("first", "second"))
     first.start()
-    assert inside.wait(10)
+    assert inside.wait(scaled(10))
     second.start()
     wait_until(is_crowded)
     with pytest.raises(Busy) as sent_away, exclusive_computation():
         order.append("third")
     done.set()
-    first.join(10)
-    second.join(10)
+    first.join(scaled(10))
+    second.join(scaled(10))
     assert order == ["first", "second"]
     assert sent_away.value.retry_after_s > 0
 

@@ -7,14 +7,9 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from incidents.domain.gate.sql_reads import (
-    MAX_SQL_LENGTH,
-    TableReads,
-    TableShape,
-    UnsupportedSql,
-    parse_query,
-    tables_read,
-)
+from incidents.domain.gate.sql_bounds import TableShape
+from incidents.domain.gate.sql_names import UnsupportedSql
+from incidents.domain.gate.sql_reads import MAX_SQL_LENGTH, TableReads, parse_query, tables_read
 from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.interval import EVERYTHING, Interval
 from lakehub.kernel.partitions import Grain, parse_partition_name

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from quality.domain.language.functions import FUNCTIONS
 from quality.domain.language.operators import OPERATORS
 from quality.domain.language.tree.nodes import Call, Expression, Literal, Name, Node, Parameters
+from quality.domain.periods import MAX_DURATION
 from quality.domain.value_types import ValueType
 from tests.text_strategies import text_of
 
@@ -17,7 +18,7 @@ texts = text_of("ab'\" \n%:[-é(;", 6)
 shifts = st.one_of(st.just(0), st.integers(0, 24 * 3660)).map(lambda hours: -timedelta(hours=hours))
 NAMES = ("this", "upstream", "flights", "with", "odd name", "a", "dc-1", "ünï", "1st", 'a "b" c', '"', "two\nlines")
 words = st.sampled_from(NAMES)
-durations = st.integers(0, 10**13).map(lambda ms: timedelta(milliseconds=ms))
+durations = st.integers(0, MAX_DURATION // timedelta(milliseconds=1)).map(lambda ms: timedelta(milliseconds=ms))
 decimals = st.builds(lambda digits, shift: Fraction(digits, 10**shift), st.integers(0, 10**9), st.integers(0, 6))
 literals = st.one_of(
     decimals.map(lambda value: Literal(value, ValueType.NUMBER)),

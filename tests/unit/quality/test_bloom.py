@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import base64
+import struct
+import tracemalloc
+import zlib
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from uuid import UUID
@@ -10,6 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from pybloom_live import BloomFilter as PyBloom
 
 from quality.domain.bloom import filters
 from quality.domain.bloom.filters import (
@@ -106,17 +111,57 @@ def test_both_layouts_travel_as_text_and_say_which_they_are() -> None:
         assert measure_false_positive_rate(text, 5_000) < 0.005
 
 
+def spark_text(bits_text: str = "AAAA", **fields: str) -> str:
+    head = {"layout": "spark-v1", "hash": "xxhash64:42", "bits": "64", "hashes": "1", "items": "1", "data": "base64"}
+    return ";".join(["lakehub-bloom:1", *(f"{name}={value}" for name, value in (head | fields).items()), bits_text])
+
+
+def pybloom_text(slices: int, slice_bits: int) -> str:
+    """Bits that say so of themselves."""
+    payload = struct.pack(PyBloom.FILE_FMT, 0.1, slices, slice_bits, 1, 1) + bytes(8)
+    return spark_text(base64.b64encode(payload).decode(), layout="pybloom", hash="pybloom-live")
+
+
+def test_a_text_that_unpacks_to_a_thousand_times_its_size_is_refused_before_it_does() -> None:
+    packed = zlib.compress(bytes(100 * 2**20), 1)
+    text = spark_text(base64.b64encode(packed).decode(), data="zlib+base64", bits=str(2**24))
+    assert len(text) < 900_000
+    tracemalloc.start()
+    with pytest.raises(BadFilter, match="more than the 2,097,"):
+        decode_filter(text)
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 16 * 2**20
+
+
+def test_an_empty_filter_of_the_largest_size_still_travels() -> None:
+    text = SparkBloomFilter(FilterShape(2**27, 7)).encode()
+    assert len(text) < 200_000
+    assert decode_filter(text).shape == FilterShape(2**27, 7)
+
+
 @pytest.mark.parametrize(
     ("text", "why"),
     [
         ("", "does not begin a Bloom filter"),
-        ("lakehub-bloom:1;layout=spark-v1;AAAA", "lacks hash, items, data"),
-        ("lakehub-bloom:1;layout=spark-v2;hash=x;items=1;data=base64;AAAA", "Did you mean `spark-v1`"),
-        ("lakehub-bloom:1;layout=spark-v1;hash=md5;items=1;data=base64;AAAA", "hash=xxhash64:42"),
-        ("lakehub-bloom:1;layout=spark-v1;hash=xxhash64:42;items=1;data=base64;AAAA", "cut off"),
-        ("lakehub-bloom:1;layout=spark-v1;hash=xxhash64:42;items=1;data=base64;A", "cannot be read"),
+        ("lakehub-bloom:1;layout=spark-v1;AAAA", "lacks hash, bits, hashes, items, data"),
+        (spark_text(layout="spark-v2"), "Did you mean `spark-v1`"),
+        (spark_text(hash="md5"), "hash=xxhash64:42"),
+        (spark_text(), "cut off"),
+        (spark_text("A"), "cannot be read"),
+        (spark_text("ä"), "cannot be read"),
         (bloom([b"a"]).encode()[:-12], "not a filter of version 1|cannot be read"),
-        ("lakehub-bloom:1;layout=pybloom;hash=pybloom-live;items=1;data=base64;AAAA", "not a filter of pybloom-live"),
+        (spark_text(layout="pybloom", hash="pybloom-live"), "not a filter of pybloom-live"),
+        (spark_text(items="²"), "items=²: a number of at most 12 digits"),
+        (spark_text(items="9" * 5_000), "a number of at most 12 digits"),
+        (spark_text(bits=str(2**31)), "at most 1073741824 bits"),
+        (spark_text(hashes=str(2**31)), "at most 1073741824 bits and 128 hashes"),
+        (spark_text(hashes="0"), "hashes=0"),
+        (spark_text("A" * 10_000), "10,000 characters are more than a filter"),
+        (bloom([b"a"]).encode().replace("bits=64", "bits=128"), "its bits are of FilterShape.bits=64"),
+        (bloom([b"a"]).encode().replace("hashes=44", "hashes=43"), "its bits are of FilterShape.bits=64"),
+        (pybloom_text(2**40, 2**20), "not a filter of pybloom-live"),
+        (pybloom_text(2**62, 2**62), "not a filter of pybloom-live"),
     ],
 )
 def test_what_is_no_filter_says_why(text: str, why: str) -> None:

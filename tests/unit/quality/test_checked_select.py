@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import logging
+import re
+from contextlib import suppress
 
 import pytest
+from sqlglot import exp
 
 from quality.domain.user_sql import BadQuery
-from quality.engines.user_sql.checked_select import check_select, rename_tables, render_sql, split_ctes
+from quality.engines.backends.database_dialects import escape_persons_sql
+from quality.engines.user_sql.checked_select import check_select, check_tree
+from quality.engines.user_sql.rendered_sql import rename_tables, render_sql, split_ctes
 from tests.contracts.engine_answers import ESCAPES
+from tests.contracts.user_sql.readers import tables_by_parser
 
-DIALECTS = ("duckdb", "postgres", "mysql", "sqlite", "spark")
+DIALECTS = ("duckdb", "postgres", "mysql", "sqlite", "spark", "trino", "hive", "snowflake", "bigquery")
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -51,3 +57,61 @@ def test_what_with_defines_can_be_taken_apart() -> None:
     sql = "WITH RECURSIVE n AS (SELECT 1 AS x UNION ALL SELECT x + 1 FROM n WHERE x < 9) SELECT max(x) FROM n"
     rest, defined, recursive = split_ctes(check_select(sql, "duckdb", {"this"}))
     assert (rest.sql(), [cte.alias for cte in defined], recursive) == ("SELECT MAX(x) FROM n", ["n"], True)
+
+
+HOSTILE = "a), evil((SELECT max(a) FROM people)"
+
+
+@pytest.mark.parametrize(
+    "node",
+    [
+        exp.Extract(this=exp.Var(this=HOSTILE), expression=exp.column("a")),
+        exp.Cast(this=exp.column("a"), to=exp.DataType(this=exp.DType.USERDEFINED, kind=HOSTILE)),
+        exp.MakeInterval(year=exp.Kwarg(this=exp.Identifier(this=HOSTILE), expression=exp.column("a"))),
+        exp.Interval(this=exp.Literal.string("1"), unit=exp.Var(this=HOSTILE)),
+        exp.Column(this=exp.Identifier(this=HOSTILE)),
+        exp.Alias(this=exp.column("a"), alias=exp.Identifier(this="b FROM people --")),
+        exp.Literal(this=HOSTILE, is_string=False),
+    ],
+    ids=lambda node: type(node).__name__,
+)
+@pytest.mark.parametrize("dialect", DIALECTS)
+def test_what_a_look_missed_is_not_printed(node: exp.Expr, dialect: str) -> None:
+    """Each tree was made by hand and is not looked at before it is printed; in a text, between quotes, it does no harm."""
+    tree = exp.select(node.copy()).from_("this")
+    with pytest.raises(BadQuery):
+        check_tree(tree, ["this"])
+    with suppress(BadQuery):
+        text = render_sql(tree, dialect, str)
+        assert tables_by_parser(text, dialect) == {"this"}
+        assert "people" not in re.sub(r"'[^']*'", "", text)
+
+
+@pytest.mark.parametrize("dialect", ["duckdb", "postgres", "mysql", "sqlite"])
+def test_an_argument_that_is_written_twice_does_not_double_the_text_without_end(dialect: str) -> None:
+    node: exp.Expr = exp.column("a")
+    for _ in range(23):
+        node = exp.SafeDivide(this=exp.Literal.number(1), expression=node)
+    with pytest.raises(BadQuery, match="cannot be written"):
+        render_sql(exp.select(node).from_("this"), dialect, str)
+
+
+def test_what_is_printed_in_another_way_is_looked_at_again() -> None:
+    """Spark has no array_sum: it is printed as a function that is on no list."""
+    tree = check_select("SELECT array_sum(x -> x + 1) FROM this", "spark", ["this"])
+    with pytest.raises(BadQuery, match="The function reduce is not known"):
+        render_sql(tree, "spark", str)
+
+
+def test_what_a_dialect_cannot_say_is_refused_and_not_left_out() -> None:
+    """SQLite has no names for the columns of a table; they were dropped, and the query said something else."""
+    tree = check_select("SELECT count(v.b) FROM (VALUES (1, NULL)) AS v(a, b), this", "sqlite", ["this"])
+    with pytest.raises(BadQuery, match="Named columns are not supported"):
+        render_sql(tree, "sqlite", str)
+
+
+@pytest.mark.parametrize("text", ["'100%(' || a", "'%(start)s'", '"%(start)s"'])
+def test_what_a_driver_would_take_for_a_parameter_is_refused(text: str) -> None:
+    tree = check_select(f"SELECT count({text}) FROM this WHERE a > :start", "sqlite", ["this"])
+    with pytest.raises(BadQuery, match="which the driver takes for a parameter"):
+        render_sql(tree, "sqlite", lambda name: f":{name}", escape_persons_sql)

@@ -7,8 +7,9 @@ from threading import Event
 
 import pytest
 
-from quality.engines.scans import deadline as deadlines
-from quality.engines.scans.deadline import deadline
+from lakehub.source_databases import deadline as deadlines
+from lakehub.source_databases.deadline import deadline
+from tests.polling import scaled
 
 
 def test_it_stops_again_what_had_not_begun_when_the_time_was_over(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -19,9 +20,9 @@ def test_it_stops_again_what_had_not_begun_when_the_time_was_over(monkeypatch: p
         (stopped if begun.is_set() else early).set()
 
     with deadline(timedelta(), stop):
-        assert early.wait(5)
+        assert early.wait(scaled(5))
         begun.set()
-        assert stopped.wait(5)
+        assert stopped.wait(scaled(5))
 
 
 def test_what_ends_in_time_is_not_stopped() -> None:

@@ -46,9 +46,15 @@ def test_names_and_numbers_are_equal_to_a_value_and_several_columns_to_one_each(
     assert both == ('scanned."ds" = :part AND scanned."hr" = :part1', ["20260329", 7])
 
 
-def test_several_partitions_are_alternatives() -> None:
+def test_several_partitions_are_a_list_of_values_or_alternatives() -> None:
     text, bound = where(form("ds", "%Y%m%d"), "2026-03-29", "2026-03-30", ds=ColumnType.TEXT)
-    assert (text, bound) == ('(scanned."ds" = :part) OR (scanned."ds" = :part1)', ["20260329", "20260330"])
+    assert (text, bound) == ('scanned."ds" IN (:part, :part1)', ["20260329", "20260330"])
+    hours = form("ds, hr", "%Y%m%d, %H", Grain.HOUR)
+    text, bound = where(hours, "2026-03-29T07", "2026-03-30T08", ds=ColumnType.TEXT, hr=ColumnType.INTEGER)
+    assert text == (
+        '(scanned."ds" = :part AND scanned."hr" = :part1) OR (scanned."ds" = :part2 AND scanned."hr" = :part3)'
+    )
+    assert bound == ["20260329", 7, "20260330", 8]
 
 
 def test_a_database_that_cannot_cut_times_is_refused_with_the_remedy() -> None:
@@ -64,14 +70,25 @@ def test_a_value_that_the_column_cannot_hold_is_refused_by_name() -> None:
         where(form("ds", "%d.%m.%Y"), "2026-03-29", ds=ColumnType.INTEGER)
 
 
-def test_a_year_is_read_of_a_table_that_is_cut_by_hours() -> None:
+@pytest.mark.parametrize(
+    ("of", "hours"),
+    [(form("ds", "%Y%m%d%H", Grain.HOUR), 8_760), (form("ds, hr", "%Y%m%d, %H", Grain.HOUR), 1_500)],
+    ids=["values", "alternatives"],
+)
+def test_many_hours_are_read_of_a_table_that_is_cut_by_hours(of: PartitionForm, hours: int) -> None:
     """SQLite takes no expression that is deeper than 1,000, and a year has 8,760 hours."""
-    hours = [f"{datetime(2026, 1, 1) + timedelta(hours=number):%Y-%m-%dT%H}" for number in range(8_760)]
-    hours.remove("2026-03-29T02")  # the clocks were put forward over it
-    part = OnePartition("ds", hours[0], form("ds", "%Y%m%d%H", Grain.HOUR), tuple(hours[1:]))
-    text, bound = partition_where(part, STANDARD, {"ds": ColumnType.TEXT})
+    names = [f"{datetime(2026, 1, 1) + timedelta(hours=number):%Y-%m-%dT%H}" for number in range(hours)]
+    names = [name for name in names if name != "2026-03-29T02"]  # the clocks were put forward over it
+    text, bound = partition_where(
+        OnePartition(of.columns[0], names[0], of, tuple(names[1:])),
+        STANDARD,
+        dict.fromkeys(of.columns, ColumnType.TEXT),
+    )
+    last = names[-1]
+    day, hour = last[:10].replace("-", ""), last[11:]
+    inside = [(f"{day}{hour}", ""), ("2026010100", "")] if len(of.columns) == 1 else [(day, hour), ("20260101", "00")]
     with closing(sqlite3.connect(":memory:")) as database:
-        database.execute("CREATE TABLE scanned (ds TEXT)")
-        database.executemany("INSERT INTO scanned VALUES (?)", [("2025123123",), ("2026010100",), ("2026123123",)])
+        database.execute("CREATE TABLE scanned (ds TEXT, hr TEXT)")
+        database.executemany("INSERT INTO scanned VALUES (?, ?)", [*inside, ("2027010100", ""), ("20270101", "00")])
         (count,) = database.execute(f"SELECT COUNT(*) FROM scanned WHERE {text}", bound).fetchone()
     assert count == 2

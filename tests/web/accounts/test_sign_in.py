@@ -52,11 +52,23 @@ def test_after_five_failures_even_the_right_password_waits(client: Client, ines:
     assert int(client.post("/sign-in", {"username": "ines", "password": "x"}).headers["Retry-After"]) in range(1, 61)
 
 
-def test_the_console_counts_with_the_pages(client: Client, ines: AbstractBaseUser) -> None:
-    for _ in range(5):
-        post(client, "wrong", "/console/login/")
-    assert "Too many attempts" in post(client, factories.PASSWORD, "/console/login/")[1]
-    assert post(client, factories.PASSWORD)[0] == 429
+def test_the_console_has_no_door_of_its_own(client: Client, ines: AbstractBaseUser) -> None:
+    """So its passwords count with the others, and its second step is the same."""
+    answer = client.post(
+        "/console/login/?next=/console/accounts/", {"username": "ines", "password": factories.PASSWORD}
+    )
+    assert answer.headers["Location"] == "/sign-in?next=%2Fconsole%2Faccounts%2F"
+    assert "_auth_user_id" not in client.session
+    answer = client.post("/sign-in", {"username": "ines", "password": factories.PASSWORD, "next": "/console/"})
+    assert answer.headers["Location"] == "/console/"
+    assert client.get("/console/").status_code == 200
+    assert client.get("/console/password_change/").headers["Location"] == "/account/password"
+
+
+def test_the_console_says_to_others_that_it_is_not_theirs(client: Client) -> None:
+    """And sends them not round in circles."""
+    client.force_login(factories.user("omar"))
+    assert client.get("/console/", follow=True).status_code == 403
 
 
 def test_the_right_password_in_time_is_no_failure(client: Client, ines: AbstractBaseUser) -> None:

@@ -19,9 +19,9 @@ from django.test import Client
 from ingestion.models import JobKind, JobRun, JobState
 from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change
-from lakehub.catalog.encrypted_fields import encrypt_text
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy
 from lakehub.catalog.onboarding.onboarding_request import CopyRequest
+from lakehub.db.encrypted_fields import encrypt_text
 from lakehub.kernel.errors import Conflict, Refused
 from quality.models import Unit
 from tests import factories
@@ -125,7 +125,8 @@ def test_the_api_is_for_admins_of_its_team_and_shows_no_url(tmp_path: Path, sett
     assert ops().url.endswith("/ops.db")
     assert patch(url).status_code == 200
     assert ops().url == url
-    assert browser.get("/api/v1/connections/ops").json() == {"name": "ops", "plugin": "sql", "team": "flight-ops"}
+    shown = {"name": "ops", "plugin": "sql", "team": "flight-ops", "role": None, "role_warning": ""}
+    assert browser.get("/api/v1/connections/ops").json() == shown
     secret = patch("postgresql+psycopg://ann:hunter2@nowhere.invalid/x")
     assert secret.status_code == 422
     assert "hunter2" not in secret.content.decode() + json.dumps(

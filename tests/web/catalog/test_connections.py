@@ -10,12 +10,12 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from django.db import connection as own
 
-from lakehub.catalog import connections
-from lakehub.catalog.connection_guard import refuse_guarded_location
-from lakehub.catalog.encrypted_fields import encrypt_text, keyed_digest
+from lakehub.catalog import connection_guard, connections
+from lakehub.catalog.connection_guard import own_database_check
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.models import Connection
 from lakehub.catalog.storages.sql import SqlStorage
+from lakehub.db.encrypted_fields import encrypt_text, keyed_digest
 from lakehub.kernel.errors import Refused
 from tests import factories as make
 
@@ -88,7 +88,34 @@ def test_a_link_is_followed_and_a_path_is_read_as_text_too(file: Path, settings:
             connect(f"sqlite:///{path}")
 
 
-OWN_FOLDERS = ["broker", "broker/queue", "gate-rate", "jobs", "static", "staging"]
+def test_a_second_name_of_lakehubs_own_file_is_no_source(settings: Any, tmp_path: Path) -> None:
+    (settings.LAKEHUB_HOME / "encryption_key").touch()
+    settings.LAKEHUB_SOURCE_ROOTS = [tmp_path]
+    (tmp_path / "ops.db").hardlink_to(settings.LAKEHUB_HOME / "encryption_key")
+    with pytest.raises(Refused, match="own data"):
+        connect(f"sqlite:///{tmp_path / 'ops.db'}")
+
+
+@pytest.mark.parametrize("option", ["sslrootcert", "ssl_ca"])
+def test_a_certificate_is_read_from_the_systems_folders_or_the_operators(
+    option: str, settings: Any, tmp_path: Path
+) -> None:
+    """Else drivers would tell which files there are here, and what begins them."""
+    settings.LAKEHUB_SOURCE_ROOTS = [tmp_path / "allowed"]
+    (tmp_path / "secret.pem").touch()
+    (tmp_path / "allowed").mkdir()
+    (tmp_path / "allowed" / "link.pem").symlink_to(tmp_path / "secret.pem")
+    begin = "postgresql+psycopg://u@127.0.0.1:1/x" if option == "sslrootcert" else "mysql+pymysql://u@127.0.0.1:1/x"
+    for path in (tmp_path / "secret.pem", tmp_path / "allowed" / "link.pem", Path("/etc/ssl/private/key.pem")):
+        with pytest.raises(Refused, match="is not a certificate that may be read: name one below"):
+            connect(f"{begin}?{option}={path}")
+    with pytest.raises(Refused, match="is not a certificate"):
+        connect(f"{begin}?{option}={settings.LAKEHUB_HOME / 'secret_key'}", by_operator=True)
+    with pytest.raises(Refused, match=r"(?i)certificate|SSL|refused|no such file"):
+        connect(f"{begin}?{option}={tmp_path / 'allowed' / 'own.pem'}")
+
+
+OWN_FOLDERS = ["broker/queue", "gate-rate", "api-rate", "address-rate", "jobs", "static", "staging", "whatever-comes"]
 
 
 @pytest.mark.parametrize("folder", OWN_FOLDERS)
@@ -103,7 +130,7 @@ def test_the_home_is_the_operators_but_for_what_is_lakehubs_own(settings: Any, t
     settings.LAKEHUB_SOURCE_ROOTS = [tmp_path]
     with pytest.raises(Refused, match="own data"):
         connect(f"sqlite:///{file}")
-    for name in ("beat.db", "secret_key", ".encryption_key.12.ab", "lakehub.db-journal", "jobs/x.db"):
+    for name in ("beat.db", "secret_key", ".encryption_key.12.ab", "lakehub.db-journal", "jobs/x.db", "api-rate/x.db"):
         with pytest.raises(Refused, match="own data"):
             connect(f"sqlite:///{tmp_path / name}", by_operator=True)
     assert connect(f"sqlite:///{file}", by_operator=True).pk
@@ -135,6 +162,7 @@ def test_a_lake_of_somebody_else_is_monitored(tmp_path: Path, settings: Any) -> 
 def on_postgresql(monkeypatch: pytest.MonkeyPatch, **parameters: str) -> None:
     monkeypatch.setattr(own, "vendor", "postgresql")
     monkeypatch.setattr(own, "get_connection_params", lambda: parameters)
+    monkeypatch.setattr(connection_guard, "_own_identities", frozenset)
 
 
 @pytest.mark.parametrize("own_host", ["", "localhost", "127.0.0.1", "::1", "/run/postgresql", "db.invalid,localhost"])
@@ -144,20 +172,21 @@ def test_lakehubs_own_database_is_known_under_each_name(
     host: str, own_host: str, own_port: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parameters = {"dbname": "lakehub", "host": own_host, "port": own_port}
-    location = [SqlStorage(f"postgresql://u@{host}{port}/lakehub").location() for port in ("", ":5432")]
+    storages = [SqlStorage(f"postgresql://u@{host}{port}/lakehub") for port in ("", ":5432")]
     with monkeypatch.context() as patch:
         on_postgresql(patch, **parameters)
-        for place in location:
+        refuse_own_database = own_database_check()
+        for storage in storages:
             with pytest.raises(Refused, match="own database"):
-                refuse_guarded_location(place, by_operator=True, lake_uris=[])
+                refuse_own_database(storage, storage.location())
 
 
 @pytest.mark.parametrize("address", ["localhost:5433/lakehub", "localhost/ops", "db.invalid/lakehub"])
 def test_another_database_of_this_machine_is_a_source(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    location = SqlStorage(f"postgresql://u@{address}").location()
+    storage = SqlStorage(f"postgresql://u@{address}")
     with monkeypatch.context() as patch:
         on_postgresql(patch, dbname="lakehub", host="localhost", port="")
-        refuse_guarded_location(location, by_operator=False, lake_uris=[])
+        own_database_check()(storage, storage.location())
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,8 @@ from typing import Any
 
 from django.test import Client
 
-from lakehub.accounts.models import AuditEntry, Token
+from lakehub.accounts.audit import audit_log
+from lakehub.accounts.models import Token
 from tests import factories as make
 
 ASKED = {
@@ -31,7 +32,7 @@ def test_the_text_of_a_token_is_shown_once(page: Client) -> None:
     answer = page.post("/tokens", ASKED)
     made = Token.objects.get(name="airflow")
     assert answer.status_code == 201
-    assert answer.headers["Cache-Control"] == "no-store"
+    assert "no-store" in answer.headers["Cache-Control"]
     assert f"{made.prefix}." in answer.content.decode()
     later = page.get("/tokens").content.decode()
     assert made.prefix in later
@@ -61,7 +62,7 @@ def test_revoking_is_a_button(page: Client) -> None:
 
 def test_the_audit_log_is_narrowed_and_its_csv_too(page: Client) -> None:
     page.post("/tokens", ASKED)
-    AuditEntry.objects.create(at=make.NOW, actor="omar", action="connect", subject="connection:ops")
+    audit_log.record("omar", "connect", "connection:ops", now=make.NOW)
     html = page.get("/audit?actor=omar&since=2026-11-17").content.decode()
     assert "1 change found" in html
     assert "connection:ops" in html

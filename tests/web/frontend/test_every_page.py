@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 
 from incidents.models import Incident
 from lakehub.catalog.models import Dataset
-from lakehub.http.csp import POLICY
+from lakehub.http.security_headers import POLICY
 from quality.models import Category, QualityTest
 from tests import factories as make
 
@@ -63,6 +63,7 @@ PAGES = (
     "/new-connection",
     "/teams/flight-ops/members",
     "/account/password",
+    "/account/second-step",
 )
 MOST_QUERIES = {
     "/": 52,
@@ -74,7 +75,7 @@ MOST_QUERIES = {
     "/incidents/{incident}": 30,
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 18,
     "/gate/policies": 9,
-    "/audit": 5,
+    "/audit": 6,
     "/tokens": 7,
     "/coverage": 38,
     "/coverage/unverified": 6,

@@ -26,6 +26,8 @@ pytestmark = pytest.mark.django_db
 def stage() -> FailingDataset:
     made = FailingDataset()
     factories.feed(made.dataset)
+    for copy in made.dataset.copies.all():
+        factories.with_table(copy)
     return made
 
 

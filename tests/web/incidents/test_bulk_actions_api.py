@@ -108,6 +108,8 @@ def test_the_impact_names_datasets_and_consumers(stage: FailingDataset) -> None:
 
 def test_a_backfill_is_asked_for(stage: FailingDataset) -> None:
     factories.feed(stage.dataset)
+    for copy in stage.dataset.copies.all():
+        factories.with_table(copy)
     incident = stage.opened()
     reply = post(client(), f"/{incident.pk}/backfill", revision=0)
     assert (reply["backfill"], reply["events"][0]["detail"]["run"]) == ("running", reply["backfill_run"])

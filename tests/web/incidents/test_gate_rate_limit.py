@@ -13,7 +13,7 @@ from incidents.gate import from_sql as gate_sql
 from incidents.gate import rate_limit as gate_rate
 from incidents.models import GateCounter
 from lakehub import wiring
-from lakehub.http.rate_limit import SharedLimiter
+from lakehub.http.limits.rate_limit import SharedLimiter
 from tests import factories
 from tests.factories import NOW
 from tests.web.incidents.api_clients import token_client

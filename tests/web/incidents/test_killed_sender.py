@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.polling import scaled
+
 PRELUDE = """
 import django
 django.setup()
@@ -45,7 +47,7 @@ def run(home: Path, script: str, failpoint: str = "") -> subprocess.CompletedPro
         **({"LAKEHUB_FAILPOINT": failpoint} if failpoint else {}),
     }
     command = [sys.executable, "-c", PRELUDE + script]
-    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=120)
+    return subprocess.run(command, env=environment, capture_output=True, text=True, check=False, timeout=scaled(120))
 
 
 @pytest.mark.slow

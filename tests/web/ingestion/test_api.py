@@ -11,7 +11,7 @@ from django.core.management import CommandError, call_command
 from django.test import Client
 from django.urls import reverse
 
-from ingestion.models import Commit, JobRun, JobState
+from ingestion.models import Commit, JobKind, JobRun, JobState
 from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.models import DatasetCopy
 from tests import factories as given
@@ -28,7 +28,8 @@ def on_call(copy: DatasetCopy, client: Client) -> Client:
     return client
 
 
-def test_a_backfill_is_asked_for_and_shown(on_call: Client) -> None:
+def test_a_backfill_is_asked_for_and_shown(on_call: Client, copy: DatasetCopy) -> None:
+    given.with_table(copy)
     asked = {"kind": "backfill", "params": {"partitions": ["2026-11-16"]}}
     answer = on_call.post(RUNS, asked, content_type="application/json")
     assert (answer.status_code, answer.json()["state"]) == (201, "queued")
@@ -39,6 +40,7 @@ def test_a_backfill_is_asked_for_and_shown(on_call: Client) -> None:
 @pytest.mark.parametrize(
     ("asked", "code", "message"),
     [
+        ({"kind": "incremental"}, 422, "flights@dc1 has no table yet"),
         ({"kind": "backfill"}, 422, "names `partitions`"),
         ({"kind": "backfil"}, 400, "not a valid choice"),
         ({"kind": "incremental", "data_center": "dc9"}, 404, "no copy in `dc9`"),
@@ -54,7 +56,8 @@ def test_what_cannot_be_done_is_answered_in_words(
     assert not JobRun.objects.exists()
 
 
-def test_a_second_incremental_is_a_conflict(on_call: Client) -> None:
+def test_a_second_incremental_is_a_conflict(on_call: Client, copy: DatasetCopy) -> None:
+    given.with_table(copy)
     codes = [on_call.post(RUNS, {"kind": "incremental"}, content_type="application/json").status_code for _ in range(2)]
     assert codes == [201, 409]
 
@@ -72,6 +75,7 @@ def test_an_unknown_dataset_is_not_found(on_call: Client) -> None:
 
 
 def test_the_command_asks_and_lists(copy: DatasetCopy) -> None:
+    given.with_table(copy)
     out = StringIO()
     call_command("ingest", "backfill", "flights", "--partition", "2026-11-16", "--json", stdout=out)
     assert json.loads(out.getvalue())["copy"] == "flights@dc1"
@@ -86,6 +90,22 @@ def test_the_command_asks_and_lists(copy: DatasetCopy) -> None:
 def test_the_command_says_what_is_wrong(copy: DatasetCopy) -> None:
     with pytest.raises(CommandError, match="Did you mean `flights`"):
         call_command("ingest", "incremental", "fligths")
+    with pytest.raises(
+        CommandError, match=r"no table yet.* Bootstrap it first: `manage.py ingest bootstrap flights --data"
+    ):
+        call_command("ingest", "incremental", "flights")
+
+
+def test_the_command_and_the_api_say_that_a_bootstrap_comes_instead(copy: DatasetCopy, on_call: Client) -> None:
+    given.run(copy, JobKind.BOOTSTRAP, JobState.FAILED)
+    out = StringIO()
+    call_command("ingest", "incremental", "flights", stdout=out)
+    assert (
+        "bootstrap of flights@dc1 is queued, in place of the incremental: the last one was given up" in out.getvalue()
+    )
+    JobRun.objects.filter(state=JobState.QUEUED).update(state=JobState.FAILED)
+    answer = on_call.post(RUNS, {"kind": "backfill", "params": {"partitions": ["2026-11-16"]}}, "application/json")
+    assert (answer.status_code, answer.json()["kind"], answer.json()["params"]) == (201, "bootstrap", {})
 
 
 def test_on_call_cancels_a_waiting_run_in_the_admin_console(copy: DatasetCopy, admin_client: Client) -> None:

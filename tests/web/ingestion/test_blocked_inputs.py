@@ -67,7 +67,7 @@ def planes(copy: DatasetCopy) -> Dataset:
 
 
 def ask(copy: DatasetCopy, kind: str = "incremental", **params: object) -> JobRun:
-    return job_runs.request_run(copy, kind, params, asked_by="ana", now=NOW)
+    return job_runs.request_run(given.with_table(copy), kind, params, asked_by="ana", now=NOW)
 
 
 def state(run: JobRun) -> tuple[str, datetime]:

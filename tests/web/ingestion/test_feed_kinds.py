@@ -48,7 +48,7 @@ def test_a_job_that_would_read_a_table_is_refused(copy: DatasetCopy, kind: FeedK
 @pytest.mark.parametrize("kind", FeedKind)
 @pytest.mark.parametrize("job", ["delete", "drop"])
 def test_rows_are_taken_away_whatever_feeds_them(copy: DatasetCopy, kind: FeedKind, job: str) -> None:
-    given.feed_of_kind(copy.dataset, kind)
+    given.feed_of_kind(given.with_table(copy).dataset, kind)
     job_runs.request_run(copy, job, PARAMS.get(job), asked_by="ana", now=NOW)
     launcher = FakeLauncher()
     assert run_worker.run_next(worker_at(NOW, launcher)) is not None

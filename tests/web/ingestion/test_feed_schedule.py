@@ -122,7 +122,7 @@ def test_a_copy_that_was_dropped_has_no_lag(copy: DatasetCopy) -> None:
 
 
 def test_off_boarding_empties_the_queue_and_closes_the_findings(copy: DatasetCopy) -> None:
-    waiting = job_runs.request_run(copy, "incremental", asked_by="ana", now=NOW)
+    waiting = job_runs.request_run(given.with_table(copy), "incremental", asked_by="ana", now=NOW)
     Finding.objects.create(copy=copy, kind="job_failing", start=NOW, end=NOW + MINUTE, raised_at=NOW)
     type(copy.dataset).objects.filter(pk=copy.dataset.pk).update(offboarded_at=NOW)
     assert offboarding.close_offboarded(now=NOW) == 2

@@ -14,8 +14,8 @@ from django.db.models.functions import Now
 
 from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.lake import findings
-from ingestion.models import CopyLease, Finding, JobRun, JobState
-from ingestion.runs import job_runs, leases, run_worker
+from ingestion.models import CopyLease, Finding, JobKind, JobRun, JobState
+from ingestion.runs import feed_schedule, job_runs, leases, run_worker
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, NOTHING_TO_DO, SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec
@@ -30,7 +30,7 @@ from tests.web.ingestion.conftest import FakeLauncher, worker_at
 
 
 def ask(copy: DatasetCopy, kind: str = "incremental", **params: object) -> JobRun:
-    return job_runs.request_run(copy, kind, params, asked_by="ana", now=NOW)
+    return job_runs.request_run(given.with_table(copy), kind, params, asked_by="ana", now=NOW)
 
 
 def test_a_run_is_claimed_by_one_worker_only(copy: DatasetCopy) -> None:
@@ -174,7 +174,9 @@ def test_the_lines_of_a_run_carry_its_ids(copy: DatasetCopy, launcher: FakeLaunc
 
 def given_up(copy: DatasetCopy, kind: str, launcher: FakeLauncher, at: datetime = NOW) -> Finding:
     """A run of this kind that failed until it was given up."""
-    job_runs.request_run(copy, kind, {"keys": [["1"]]} if kind == "delete" else {}, asked_by="ana", now=at)
+    job_runs.request_run(
+        given.with_table(copy), kind, {"keys": [["1"]]} if kind == "delete" else {}, asked_by="ana", now=at
+    )
     launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=FAILED, error="no")
     for attempt in range(MAX_ATTEMPTS):
         run_worker.run_next(worker_at(at + attempt * given.HOUR, launcher))
@@ -233,7 +235,8 @@ def test_a_timeline_that_cannot_be_read_is_a_run_that_failed(copy: DatasetCopy, 
     run_worker.run_next(worker_at(NOW, launcher))
     run.refresh_from_db()
     assert run.state == JobState.QUEUED
-    assert run.error.startswith("The job has ended, but the table's timeline cannot be read: ValueError")
+    assert run.error.startswith("The job has ended, but the table's timeline cannot be read: DamagedTable: The file ")
+    assert broken.name in run.error
 
 
 def test_a_run_that_outlives_no_worker_is_given_up_with_a_finding(copy: DatasetCopy) -> None:
@@ -343,3 +346,41 @@ def test_the_next_attempt_begins_without_the_last_ones_progress(copy: DatasetCop
     run = job_runs.claim_next_run("host:1:a", now=given.NOW)
     assert run is not None
     assert (run.progress, run.progress_at) == ({}, None)
+
+
+def test_a_job_on_a_copy_without_a_table_is_refused_and_says_what_to_do(copy: DatasetCopy) -> None:
+    """Asked for again after a drop too; the schedule asks for what it knows to be loaded."""
+    for kind in ("incremental", "backfill", "delete"):
+        params = {"share": 1.0} if kind == "delete" else {"partitions": ["2026-11-16"]} if kind == "backfill" else {}
+        with pytest.raises(Refused, match=f"no table yet.* `{kind}`. Bootstrap it first: `manage.py ingest bootstrap"):
+            job_runs.request_run(copy, kind, params, asked_by="ana", now=NOW)
+    loading = job_runs.request_run(copy, "bootstrap", asked_by="ana", now=NOW)
+    with pytest.raises(Refused, match=f"run {loading.pk}, is queued: ask again when it has succeeded"):
+        job_runs.request_run(copy, "incremental", asked_by="ana", now=NOW)
+    JobRun.objects.update(state=JobState.SUCCEEDED, started_at=NOW)
+    assert job_runs.request_run(copy, "incremental", asked_by="ana", now=NOW).kind == "incremental"
+    given.commit(copy, NOW)
+    given.run(copy, JobKind.DROP, started_at=NOW + timedelta(minutes=1))
+    with pytest.raises(Refused, match="Bootstrap it first"):
+        job_runs.request_run(copy, "backfill", {"partitions": ["2026-11-16"]}, asked_by="ana", now=NOW)
+
+
+@pytest.mark.parametrize("kind", ["incremental", "backfill", "bootstrap"])
+def test_a_bootstrap_that_was_killed_too_often_is_asked_for_at_once_by_whoever_wants_a_job(
+    copy: DatasetCopy, kind: str
+) -> None:
+    job_runs.request_run(copy, "bootstrap", asked_by="schedule", now=NOW)
+    for attempt in range(MAX_ATTEMPTS + 1):
+        job_runs.claim_next_run(f"killed {attempt}", now=NOW, lease=timedelta(seconds=-1))
+    assert JobRun.objects.get().state == JobState.FAILED
+    assert feed_schedule.request_due_runs(now=NOW) == []
+    params = {"partitions": ["2026-11-16"]} if kind == "backfill" else {}
+    run = job_runs.request_run(copy, kind, params, asked_by="ana", now=NOW)
+    assert (run.kind, run.params, run.due_at, run.asked_by) == ("bootstrap", {}, NOW, "ana")
+    assert job_runs.claim_next_run("alive", now=NOW) == run
+
+
+def test_a_delete_never_becomes_a_bootstrap(copy: DatasetCopy) -> None:
+    given.run(copy, JobKind.BOOTSTRAP, JobState.FAILED, error="it was killed")
+    with pytest.raises(Refused, match=r"was given up: it was killed\. Retry that run first"):
+        job_runs.request_run(copy, "delete", {"share": 1.0}, asked_by="ana", now=NOW)

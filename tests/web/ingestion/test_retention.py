@@ -2,16 +2,25 @@
 
 from __future__ import annotations
 
+import os
 from datetime import timedelta
+from multiprocessing.process import current_process
+from multiprocessing.util import get_temp_dir
+from pathlib import Path
+from uuid import uuid4
 
 import pytest
+from celery import signals
 
+import lakehub.processes.celery_app  # noqa: F401  # what a worker does when it starts
+from ingestion import tasks
 from ingestion.models import Commit, JobKind, JobRun, JobState, TouchedPartition
 from ingestion.runs import feed_schedule, retention
+from lakehub import scratch
 from lakehub.catalog.models import DatasetCopy
 from lakehub.db import batch_delete
 from tests import factories
-from tests.factories import DAY, NOW, day
+from tests.factories import DAY, HOUR, NOW, day
 
 pytestmark = pytest.mark.django_db
 KEPT = timedelta(days=90)
@@ -77,3 +86,57 @@ def test_it_goes_on_over_many_batches_and_ends_at_what_is_young(
     young = factories.run(copy)
     assert retention.delete_old_runs(now=NOW, retention=KEPT) == 6
     assert list(JobRun.objects.all()) == [young]
+
+
+def test_folders_of_jobs_go_when_nothing_needs_them(copy: DatasetCopy, tmp_path: Path) -> None:
+    """What succeeded at once, what failed after a week; never that of a run which is to be tried again, nor anybody else's."""
+    week = timedelta(days=7)
+    states = {
+        "succeeded": factories.run(copy, JobKind.INCREMENTAL),
+        "failed long ago": factories.run(copy, JobKind.INCREMENTAL, JobState.FAILED, ended_at=NOW - week - HOUR),
+        "failed": factories.run(copy, JobKind.INCREMENTAL, JobState.FAILED, ended_at=NOW - week + HOUR),
+        "tried again": factories.run(copy, JobKind.BACKFILL, JobState.QUEUED, ended_at=None, due_at=LONG_AGO),
+    }
+    folders = {name: tmp_path / str(run.key) for name, run in states.items()}
+    folders |= {
+        "unknown": tmp_path / str(uuid4()),
+        "unknown and new": tmp_path / str(uuid4()),
+        "notes": tmp_path / "notes",
+    }
+    for folder in folders.values():
+        folder.mkdir()
+        (folder / "log.txt").write_text("x")
+        os.utime(folder, ((NOW - 8 * DAY).timestamp(),) * 2)
+    os.utime(folders["unknown and new"], (NOW.timestamp(),) * 2)
+    for name in ("lakehub-old.zip", "lakehub-new.zip"):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, ((NOW - (8 if "old" in name else 1) * DAY).timestamp(),) * 2)
+    factories.run(copy, JobKind.DELETE, JobState.RUNNING, ended_at=None)
+    removed = retention.delete_old_job_folders(tmp_path, now=NOW, wall=NOW)
+    assert set(removed) == {folders[name] for name in ("succeeded", "failed long ago", "unknown")}
+    assert [name for name, folder in folders.items() if folder.exists()] == [
+        "failed", "tried again", "unknown and new", "notes",
+    ]  # fmt: skip
+    JobRun.objects.filter(state=JobState.RUNNING).delete()
+    assert retention.delete_old_job_folders(tmp_path, now=NOW, wall=NOW) == [tmp_path / "lakehub-old.zip"]
+
+
+def test_the_hourly_task_and_the_start_of_a_worker_sweep_what_killed_processes_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEHUB_HOME", str(tmp_path))
+    mine = scratch._owner_of(os.getpid())
+    for sweep in (tasks.prune_history, lambda: signals.worker_init.send(sender=None)):
+        left = tmp_path / "scratch" / f"{scratch.Owner(mine.host, mine.pid, mine.start - 1).name}~jvm1"
+        left.mkdir(parents=True)
+        sweep()
+        assert not left.exists()
+
+
+def test_what_a_worker_shares_through_files_is_in_a_folder_of_its_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LAKEHUB_HOME", str(tmp_path))
+    monkeypatch.setitem(current_process()._config, "tempdir", None)  # type: ignore[attr-defined]
+    signals.worker_init.send(sender=None)
+    assert Path(get_temp_dir()).parent == tmp_path / "scratch"  # type: ignore[no-untyped-call]

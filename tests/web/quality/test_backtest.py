@@ -205,6 +205,12 @@ def test_a_stored_test_is_tried_by_its_key_with_its_own_sustain_period(flights: 
     assert len(failing(tried(flights, test="enough"))) == 3
 
 
+def test_a_stored_test_that_nothing_can_measure_any_more_is_refused(flights: Dataset) -> None:
+    factories.quality_test(flights, key="of-a-plug-in", expression="gone_plugin(this) < 0.1%")
+    with pytest.raises(Refused, match="gone_plugin"):
+        run_backtest(flights, test="of-a-plug-in", now=NOW)
+
+
 def test_an_anomaly_is_seen_without_the_days_that_are_known_to_be_bad(flights: Dataset) -> None:
     assert set(SHORT) <= set(failing(tried(flights, "deviation(rows(this), 3w) < 4")))
     bad = factories.test(flights, Category.OTHERS)

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 
 from quality import engines
 from quality.engines.scans.scan import Limits, Scan, ScanAnswers
 from quality.generation import business_metrics
 from quality.measuring import cache, scan_planner
-from quality.models import Unit
+from quality.models import Lane, Unit
+from quality.state import waivers
+from quality.state.waivers import request_rerun
 from tests import hudi_tables
 from tests.factories import MINUTE, NOW
 from tests.web.quality.conftest import DAYS, World, rows
@@ -73,3 +78,60 @@ def test_the_answer_to_a_query_is_kept_unless_the_query_looks_at_the_clock(world
     assert {name: unit.latest_outcome for name, unit in units.items()} == {"still": "pass", "moving": "pass"}
     # The other measure of both is how many rows there are.
     assert {name: unit.detail["reused_from"]["measures"] for name, unit in units.items()} == {"still": 2, "moving": 1}
+
+
+def data_file(world: World) -> Path:
+    (file,) = world.table().glob(f"*{DAYS[1]}*/*.parquet")
+    return file
+
+
+def cut_in_half(file: Path) -> None:
+    content = file.read_bytes()
+    file.write_bytes(content[: len(content) // 2])
+
+
+def test_a_file_that_was_cut_in_half_is_an_error_that_names_it_on_schedule_and_on_request(world: World) -> None:
+    world.planned()
+    assert run(world, "duplicates", 0).latest_outcome == "pass"
+    assert "reused_from" in run(world, "duplicates", 1).detail
+    cut_in_half(data_file(world))
+    unit = run(world, "duplicates", 2)
+    assert unit.latest_outcome == "error"
+    assert f"{data_file(world)} cannot be read: it was cut off" in str(unit.detail)
+    request_rerun([unit.pk], now=NOW + 3 * MINUTE)
+    world.run(NOW + 3 * MINUTE)
+    assert world.unit("duplicates", DAYS[1]).latest_outcome == "error"
+
+
+def test_a_file_of_the_same_size_and_another_time_is_read_anew(world: World) -> None:
+    world.planned()
+    run(world, "duplicates", 0)
+    stat = data_file(world).stat()
+    os.utime(data_file(world), ns=(stat.st_atime_ns, stat.st_mtime_ns + 1))
+    assert "reused_from" not in run(world, "duplicates", 1).detail
+    assert "reused_from" in run(world, "duplicates", 2).detail
+
+
+@pytest.mark.parametrize("most", [50, 0])
+def test_what_a_person_asked_for_is_read_anew_in_whatever_lane_it_waits_and_once(
+    world: World, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """Behind the first units of a large request the others wait among the late ones."""
+    monkeypatch.setattr(waivers, "MAX_PRIORITY_UNITS", most)
+    world.planned()
+    run(world, "duplicates", 0)
+    Unit.objects.update(due_at=None)
+    request_rerun([world.unit("duplicates", DAYS[1]).pk], now=NOW + MINUTE)
+    world.run(NOW + MINUTE)
+    assert "reused_from" not in world.unit("duplicates", DAYS[1]).detail
+    assert "reused_from" in run(world, "duplicates", 2).detail
+
+
+def test_what_was_due_already_is_read_anew_too_when_a_person_asks(world: World) -> None:
+    world.planned()
+    run(world, "duplicates", 0)
+    unit = world.unit("duplicates", DAYS[1])
+    Unit.objects.filter(pk=unit.pk).update(due_at=NOW, lane=Lane.REQUESTED)
+    request_rerun([unit.pk], now=NOW + MINUTE)
+    world.run(NOW + MINUTE)
+    assert "reused_from" not in world.unit("duplicates", DAYS[1]).detail

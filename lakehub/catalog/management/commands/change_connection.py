@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from lakehub import wiring
 from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change, find_connection
-from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.errors import Busy, Conflict, NotFound, Refused
 
 
 class Command(BaseCommand):
@@ -31,7 +31,7 @@ class Command(BaseCommand):
         try:
             act = check_connection_change if check else change_connection
             change = act(find_connection(name), url, actor="manage.py", now=wiring.clock.now(), by_operator=True)
-        except (Refused, Conflict, NotFound) as error:
+        except (Refused, Busy, Conflict, NotFound) as error:
             raise CommandError(str(error)) from error
         self.stdout.writelines(f"{line.about:9}  {line.text}\n" for line in change.consequences)
         self.stdout.write("Nothing was changed." if check else f"Connection {name} has its new URL.")

@@ -11,7 +11,7 @@ from django.core.management.base import BaseCommand, CommandError
 from lakehub import wiring
 from lakehub.catalog import connections
 from lakehub.catalog.storages import STORAGES
-from lakehub.kernel.errors import Refused
+from lakehub.kernel.errors import Busy, Refused
 
 
 class Command(BaseCommand):
@@ -34,9 +34,12 @@ class Command(BaseCommand):
         now = wiring.clock.now()
         try:
             if test:
-                self.stdout.write(connections.check_connection(**source, now=now).sentence)
+                tested = connections.check_connection(**source, now=now)
+                self.stdout.write(" ".join(filter(None, (tested.sentence, tested.role_warning))))
                 return
-            connections.add_connection(name=name, **source, now=now)
-        except Refused as error:
+            connection = connections.add_connection(name=name, **source, now=now)
+        except (Refused, Busy) as error:
             raise CommandError(str(error)) from error
         self.stdout.write(f"Connection {name} ({plugin}) of team {team}")
+        if connection.role_warning:
+            self.stdout.write(connection.role_warning)

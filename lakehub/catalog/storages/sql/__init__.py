@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from datetime import timedelta
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.exc import NoSuchModuleError, NoSuchTableError, SQLAlchemyError
+from sqlalchemy.exc import NoSuchTableError, ProgrammingError, SQLAlchemyError
 
 from lakehub.catalog.metadata import (
     VALUES_LIMIT,
@@ -21,13 +21,17 @@ from lakehub.catalog.metadata import (
     NoSuchTable,
     TableMetadata,
 )
+from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.metadata.table_locations import TableLocation
 from lakehub.catalog.metadata.tables import SqlTable
-from lakehub.catalog.storages import Location, Storage
+from lakehub.catalog.storages import DATABASE_IDENTITIES, Location, Storage
 from lakehub.catalog.storages.sql.evidence import read_key_evidence
+from lakehub.catalog.storages.sql.role import read_role
 from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url, table_location
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
+from lakehub.source_databases.engine import CannotOpen, open_database
+from lakehub.source_databases.timeouts import Timeouts
 
 _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.Boolean, ColumnType.BOOLEAN),
@@ -40,8 +44,8 @@ _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.String, ColumnType.STRING),
 )
 
-CONNECT_TIMEOUT_S = 10
-_WITH_CONNECT_TIMEOUT = ("psycopg", "psycopg2", "pymysql", "mysqldb")
+TIMEOUTS = Timeouts(silence=timedelta(seconds=60))
+"""A look is short: somebody may be waiting for it."""
 
 
 class SqlStorage(Storage):
@@ -95,13 +99,30 @@ class SqlStorage(Storage):
     def table(self, table: str) -> SqlTable:
         return SqlTable(self.url, table)
 
+    def role(self) -> DatabaseRole | None:
+        with self._connected() as connection:
+            return read_role(connection)
+
     def location(self) -> Location:
         return database_location(self.url)
+
+    def database_identities(self) -> frozenset[str]:
+        """Only PostgreSQL is asked: Lakehub's own database is never another server's."""
+        if parse_url(self.url).driver.backend != "postgresql":
+            return frozenset()
+        identities = set[str]()
+        with self._connected() as connection:
+            for question in DATABASE_IDENTITIES:
+                try:
+                    identities.add(str(connection.scalar(sa.text(question))))
+                except ProgrammingError:  # not for this account
+                    connection.rollback()
+        return frozenset(identities)
 
     def table_location(self, table: str) -> TableLocation:
         """Only PostgreSQL is asked, for the schema in which it looks for a table whose name says none."""
         url = parse_url(self.url)
-        if url.get_backend_name() != "postgresql" or "." in table:
+        if url.driver.backend != "postgresql" or "." in table:
             return table_location(url, table)
         with self._connected() as connection:
             schema = sa.inspect(connection).default_schema_name
@@ -120,38 +141,15 @@ class SqlStorage(Storage):
 
     @contextmanager
     def _connected(self) -> Iterator[sa.Connection]:
+        parse_url(self.url)
         try:
-            with self._open() as connection:
-                yield connection
-        except (NoSuchModuleError, ImportError) as error:
-            raise MetadataUnavailable(f"This kind of database has no driver here: {error}.") from None
-        except SQLAlchemyError as error:
+            with open_database(self.url, TIMEOUTS) as source, source.at_most(TIMEOUTS.silence):
+                yield source.connection
+        except (CannotOpen, SQLAlchemyError) as error:
             cause = getattr(error, "orig", None) or error
             raise MetadataUnavailable(
                 f"The database at {redacted_url(self.url)} cannot be read: {cause}. Check its URL, and that it is up."
             ) from error
-
-    def _open(self) -> sa.Connection:
-        url = parse_url(self.url)
-        try:
-            return sa.create_engine(url, poolclass=sa.NullPool, **_connect_options(url)).connect()
-        except (ValueError, TypeError, LookupError, AttributeError) as error:  # what drivers raise for a bad parameter
-            raise MetadataUnavailable(
-                f"The driver does not understand {redacted_url(self.url)} ({type(error).__name__}). "
-                "Check the parameters behind its `?`."
-            ) from None
-
-
-def _connect_options(url: sa.URL) -> dict[str, Any]:
-    """SQLite would make an empty database of a mistyped path: open what is there, read only. A host that keeps silent is left."""
-    if url.get_driver_name() in _WITH_CONNECT_TIMEOUT:
-        return {"connect_args": {} if "connect_timeout" in url.query else {"connect_timeout": CONNECT_TIMEOUT_S}}
-    if url.get_backend_name() != "sqlite" or not url.database:
-        return {}
-    import sqlite3
-
-    uri = f"{Path(url.database).absolute().as_uri()}?mode=ro"
-    return {"creator": lambda: sqlite3.connect(uri, uri=True, timeout=30)}
 
 
 def _has_more_rows(connection: sa.Connection, table: sa.TableClause, number: int) -> bool:

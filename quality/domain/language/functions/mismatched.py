@@ -29,6 +29,11 @@ _UNPORTABLE_SYNTAX = re.compile(
 """What some engine lacks, DuckDB's RE2 most of it. The engines check again, by the same rules (quality.engines.sql.portable_patterns)."""
 
 
+MAX_CHARACTERS = 1_000
+MAX_GROUPS = 50
+"""What reads a pattern goes down one step for each group in a group."""
+
+
 class MismatchedFunction(RowCountFunction):
     signature = "mismatched(table.column, 'pattern')"
 
@@ -42,6 +47,9 @@ class MismatchedFunction(RowCountFunction):
 def _check_pattern(pattern: Literal) -> str:
     text = pattern.value
     assert isinstance(text, str)
+    for count, most, what in ((len(text), MAX_CHARACTERS, "characters"), (text.count("("), MAX_GROUPS, "groups")):
+        if count > most:
+            raise BadArguments(f"The pattern has {count:,} {what}; {most:,} are the most.", pattern)
     if special := _UNPORTABLE_SYNTAX.search(text.removeprefix("(?i)")):
         raise BadArguments(f"Not every engine knows `{special['found']}`; write the pattern without it.", pattern)
     try:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from fractions import Fraction
 
 from quality.domain.language.tree.nodes import Amount
+from quality.domain.periods import MAX_DURATION
 from quality.domain.value_types import ValueType
 
 _UNITS = (
@@ -23,14 +24,22 @@ _DURATION_PART = re.compile(r"(\d+(?:\.\d+)?)(ms|us|[wdhms])")
 
 
 def parse_duration(text: str) -> timedelta:
-    """`1h30m` or `1.5h`. Raises OverflowError past some 2.7 million years."""
-    return sum(
+    """`1h30m` or `1.5h`. Raises OverflowError past MAX_DURATION, ValueError for more digits than a number may have."""
+    length = sum(
         (
             _UNIT_OF[unit] * float(number) if "." in number else _UNIT_OF[unit] * int(number)
             for number, unit in _DURATION_PART.findall(text)
         ),
         timedelta(),
     )
+    if length > MAX_DURATION:
+        raise OverflowError(f"{length} is longer than {MAX_DURATION}")
+    return length
+
+
+def is_duration(text: str) -> bool:
+    """Written as one, of whatever length."""
+    return bool(text) and _DURATION_PART.sub("", text) == ""
 
 
 def format_duration(value: timedelta) -> str:

@@ -1,0 +1,38 @@
+"""When the tasks of ingestion have something to do."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.db.models import Min
+
+from ingestion.models import CopyLease, JobRun, JobState
+from ingestion.runs import feed_schedule, job_runs
+from lakehub.catalog.models import DatasetCopy
+from lakehub.processes.wakeups import Wakeup, earliest
+
+
+def _next_run_at(now: datetime) -> datetime | None:
+    """Where a job is at work, or a copy is leased, its process may end at any time."""
+    if JobRun.objects.filter(state=JobState.RUNNING).exists() or CopyLease.objects.exclude(holder="").exists():
+        return now
+    waiting: datetime | None = JobRun.objects.filter(state__in=job_runs.PENDING).aggregate(at=Min("due_at"))["at"]
+    return earliest(waiting, feed_schedule.next_request_at(now=now))
+
+
+def _next_foreign_commit_at(now: datetime) -> datetime | None:
+    """Other writers tell nobody: their timelines are looked at as long as there are any."""
+    return now if DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None).exists() else None
+
+
+WAKEUPS = (
+    Wakeup("ingestion.tasks.start_due_runs", timedelta(seconds=30), on_change=True, next_due=_next_run_at),
+    Wakeup(
+        "ingestion.tasks.record_lake_commits",
+        timedelta(hours=1),
+        next_due=_next_foreign_commit_at,
+        at_most_every=timedelta(seconds=10),
+    ),
+    Wakeup("ingestion.tasks.check_lineage", timedelta(minutes=1)),
+    Wakeup("ingestion.tasks.prune_history", timedelta(hours=1)),
+)

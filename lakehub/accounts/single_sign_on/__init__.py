@@ -1,0 +1,1 @@
+"""Single sign-on by OpenID Connect: the provider, the way there and back, and who comes back."""

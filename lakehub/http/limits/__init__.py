@@ -1,0 +1,1 @@
+"""How often one caller may ask."""

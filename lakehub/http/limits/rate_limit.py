@@ -1,0 +1,71 @@
+"""How often somebody may ask: so many a second on average, and a burst of some seconds' worth at once.
+
+One number is kept for each asker, the time at which what they were given so far is used up (the generic cell rate algorithm), in
+a file that the processes of a machine share, under a lock of its eight bytes: exact for all of them together, and a few
+microseconds. Each machine counts for itself.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import struct
+import threading
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+BURST_SECONDS = 5
+"""So many seconds' worth may come at once."""
+_FLOAT64 = struct.Struct("<d")
+
+
+@dataclass(frozen=True)
+class RateLimit:
+    """`rate` a second, `burst` at once."""
+
+    rate: float
+    burst: float
+
+    def after_taking(self, used_to: float, cost: float, *, now: float) -> tuple[float, float]:
+        """Until when it is used up then, and how many seconds to wait: 0 where `cost` may be taken now.
+
+        What costs more than a burst is let through as a whole burst: it could never pass otherwise.
+        """
+        if cost <= 0:
+            return used_to, 0.0  # nothing is given back
+        if used_to > now + self.burst / self.rate:
+            used_to = now  # the clock was set back
+        after = max(used_to, now) + min(cost, self.burst) / self.rate
+        wait = after - now - self.burst / self.rate
+        return (after, 0.0) if wait <= 1e-9 else (used_to, wait)
+
+
+class SharedLimiter:
+    """By the number of who asks. The file is made on first use; to lose it forgives everybody once."""
+
+    def __init__(self, file: Path) -> None:
+        self._file, self._threads, self._descriptor, self._pid = file, threading.Lock(), -1, -1
+
+    def take(self, asker: int, limit: RateLimit, *, cost: float = 1, now: datetime) -> float:
+        """How many seconds to wait; 0: taken."""
+        at, place = now.timestamp(), asker * _FLOAT64.size
+        with self._threads:  # locks of files hold between processes only
+            descriptor = self._opened()
+            fcntl.lockf(descriptor, fcntl.LOCK_EX, _FLOAT64.size, place)
+            try:
+                stored = os.pread(descriptor, _FLOAT64.size, place)
+                used_to = _FLOAT64.unpack(stored)[0] if len(stored) == _FLOAT64.size else 0.0
+                used_to, wait = limit.after_taking(used_to, cost, now=at)
+                if wait == 0:
+                    os.pwrite(descriptor, _FLOAT64.pack(used_to), place)
+            finally:
+                fcntl.lockf(descriptor, fcntl.LOCK_UN, _FLOAT64.size, place)
+        return wait
+
+    def _opened(self) -> int:
+        if self._pid != os.getpid():
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            self._descriptor = os.open(self._file, os.O_RDWR | os.O_CREAT, 0o600)
+            self._pid = os.getpid()
+        return self._descriptor

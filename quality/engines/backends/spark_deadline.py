@@ -1,0 +1,107 @@
+"""What Spark works on ends: its jobs are cancelled at their deadline, and a JVM that does not stop for that is killed.
+
+Java's regular expressions, and whatever else goes round within one row, look at no interrupt. A new JVM is started for the
+next scan.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from threading import Event
+from typing import Any
+from uuid import uuid4
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from ingestion.spark.session import is_jvm_alive, jvm_pid, lost_tasks
+from lakehub.source_databases.deadline import deadline
+from quality.engines.scans.parts import CannotRead
+from quality.engines.scans.scan import Limits
+
+KILL_AFTER = timedelta(seconds=20)
+"""A JVM has so long after the deadline to stop."""
+_EXIT_TIMEOUT_S = 10
+_POLL_S = 0.2
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def job_deadline(spark: SparkSession, limits: Limits, what: str = "scan") -> Iterator[None]:
+    """The jobs of this thread are cancelled when their time is over, and nothing of them goes on behind the block.
+
+    Raises CannotRead where the JVM has ended, by us or by itself.
+    """
+    group, watch = uuid4().hex, _JvmWatch(spark)
+    spark.sparkContext.setJobGroup(group, f"lakehub {what}", interruptOnCancel=True)
+
+    def cancel() -> None:
+        watch.was_late.set()
+        spark.sparkContext.cancelJobGroup(group)
+
+    try:
+        # Each by a thread of its own: to cancel is to ask the JVM, which may not answer.
+        with deadline(limits.timeout, cancel), deadline(limits.timeout + KILL_AFTER, watch.kill):
+            yield
+        watch.end_late_tasks()
+    except (PySparkException, Py4JError, OSError) as failed:
+        if watch.was_killed.is_set():
+            watch.wait_for_end()
+            raise CannotRead(
+                f"the {what} took longer than its timeout, and Spark was ended because it did not stop"
+            ) from failed
+        if isinstance(failed, Py4JError | OSError) and watch.has_ended():
+            raise CannotRead(
+                f"Spark ended during the {what}, as a rule for want of memory: ask for less, or raise LAKEHUB_SPARK_MEMORY"
+            ) from failed
+        raise
+
+
+class _JvmWatch:
+    """Over the JVM of one scan."""
+
+    def __init__(self, spark: SparkSession) -> None:
+        self._spark, self._process = spark, jvm_pid(spark)
+        self.was_late, self.was_killed = Event(), Event()
+
+    def kill(self) -> None:
+        self.was_killed.set()
+        with suppress(ProcessLookupError):
+            os.kill(self._process, signal.SIGKILL)
+
+    def end_late_tasks(self) -> None:
+        """Spark tells of a cancelled job at once, and its tasks may go on for ever: each takes a core from all that come after."""
+        if not self.was_late.is_set():
+            return
+        ends_at = time.monotonic() + KILL_AFTER.total_seconds()
+        while lost_tasks(self._spark):
+            if time.monotonic() > ends_at:
+                log.warning(
+                    "Tasks of Spark did not stop at their deadline: its JVM is ended, the next scan starts a new one"
+                )
+                self.kill()
+                self.wait_for_end()
+                return
+            time.sleep(_POLL_S)
+
+    def has_ended(self) -> bool:
+        """A connection that broke is seen a moment before the end of the process."""
+        with suppress(Py4JError, OSError):
+            jvm_pid(self._spark)
+            return False
+        self.wait_for_end()
+        return not is_jvm_alive(self._spark)
+
+    def wait_for_end(self) -> None:
+        gateway: Any = self._spark.sparkContext._gateway
+        if gateway.proc is not None:
+            with suppress(subprocess.TimeoutExpired):
+                gateway.proc.wait(_EXIT_TIMEOUT_S)

@@ -1,0 +1,89 @@
+"""PostgreSQL and MariaDB with the tables of random queries: each in two databases of its own, which are gone afterwards."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+from uuid import uuid4
+
+import psycopg
+import pymysql
+import sqlalchemy as sa
+
+from tests.contracts.random_queries.dialects import MARIADB, POSTGRES
+from tests.contracts.random_queries.engines import BadValue, DoesNotRun, Engine
+
+
+class Server(Engine):
+    url: ClassVar[str]
+
+    def _databases(self) -> tuple[Any, Any]:
+        names = [f"random_queries_{uuid4().hex}" for _ in range(2)]
+        with self._connection("") as every:
+            for name in names:
+                self._run(every, f"CREATE DATABASE {name}")
+        self._names = names
+        return self._connection(names[0]), self._connection(names[1])
+
+    def close(self) -> None:
+        super().close()
+        with self._connection("") as every:
+            for name in self._names:
+                self._run(every, f"DROP DATABASE {name}")
+
+    def _connection(self, database: str) -> Any:
+        raise NotImplementedError
+
+    def _run(self, database: Any, sql: str) -> None:
+        database.cursor().execute(sql)
+
+
+class PostgreSql(Server):
+    dialect = POSTGRES
+    types: ClassVar = {"day": "text", "time": "timestamp(3)", "text": "text", "int": "integer"}
+
+    def _connection(self, database: str) -> Any:
+        url = sa.make_url(self.url)
+        url = url.set(database=database) if database else url
+        options = "-c TimeZone=UTC -c statement_timeout=5000 -c max_parallel_workers_per_gather=0"
+        return psycopg.connect(url.render_as_string(hide_password=False), autocommit=True, options=options)
+
+    def _rows_of(self, database: Any, sql: str) -> list[Any]:
+        try:
+            rows: list[Any] = database.execute(sql).fetchall()
+        except psycopg.DataError as problem:
+            raise BadValue(str(problem)) from None
+        except psycopg.Error as problem:
+            raise DoesNotRun(str(problem)) from None
+        return rows
+
+
+class MariaDb(Server):
+    dialect = MARIADB
+    types: ClassVar = {"day": "VARCHAR(20)", "time": "DATETIME(3)", "text": "VARCHAR(20)", "int": "INTEGER"}
+
+    def _connection(self, database: str) -> Any:
+        url = sa.make_url(self.url)
+        return pymysql.connect(
+            host=url.host,
+            port=url.port or 3306,
+            user=url.username,
+            password=url.password or "",
+            database=database or None,
+            autocommit=True,
+            init_command="SET time_zone = '+00:00', max_statement_time = 5, sql_mode = 'STRICT_TRANS_TABLES'",
+        )
+
+    def _remove(self, database: Any, table: str) -> None:
+        """A table that is dropped cannot be rolled back."""
+        self._run(database, f"DELETE FROM {table}")
+
+    def _rows_of(self, database: Any, sql: str) -> list[Any]:
+        with database.cursor() as cursor:
+            try:
+                cursor.execute(sql)
+                rows: list[Any] = list(cursor.fetchall())
+            except pymysql.err.DataError as problem:
+                raise BadValue(str(problem)) from None
+            except pymysql.err.MySQLError as problem:
+                raise DoesNotRun(str(problem)) from None
+        return rows

@@ -1,0 +1,147 @@
+"""Clients that send slowly stop nobody: real connections to the real server, more of them than it has threads."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+
+import pytest
+
+from lakehub.processes import buffered_worker
+from tests.polling import scaled
+from tests.services.test_processes import answers, up, wait_for
+
+NORMAL = 20
+ANSWER_WITHIN_S = 5
+"""A thread that a slow client had would be free after 10 s at the earliest."""
+HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
+BODY_HEAD = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nusername="
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
+    folder = tmp_path_factory.mktemp("slow")
+    with up(folder, only=["web"], LAKEHUB_WEB_WORKERS="1") as (url, _, log):
+        wait_for(lambda: answers(url, "/ready"), log)
+        host, _, port = url.removeprefix("http://").partition(":")
+        yield host, int(port)
+
+
+@contextmanager
+def slow_clients(server: tuple[str, int], count: int, begun: bytes) -> Iterator[list[socket.socket]]:
+    """Connections on which a request has begun and does not end."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.create_connection(server, timeout=30)) for _ in range(count)]
+        for client in clients:
+            client.sendall(begun)
+        yield clients
+
+
+def ask(server: tuple[str, int]) -> int:
+    url = f"http://{server[0]}:{server[1]}/health"
+    with urllib.request.urlopen(url, timeout=scaled(ANSWER_WITHIN_S)) as answer:
+        return int(answer.status)
+
+
+@pytest.mark.parametrize("begun", [b"", HEAD, BODY_HEAD], ids=["silent", "headers", "body"])
+@pytest.mark.parametrize("count", [8, 200])
+def test_slow_clients_keep_nobody_from_an_answer(server: tuple[str, int], count: int, begun: bytes) -> None:
+    with slow_clients(server, count, begun) as clients, ThreadPoolExecutor(4) as pool:
+        statuses = list(pool.map(lambda _: ask(server), range(NORMAL)))
+        if begun:
+            for client in clients:
+                client.sendall(b"x")  # they go on, byte by byte
+        statuses += list(pool.map(lambda _: ask(server), range(NORMAL)))
+    assert statuses == [200] * 2 * NORMAL
+
+
+def test_a_slow_second_request_of_a_kept_connection_keeps_nobody_from_an_answer(server: tuple[str, int]) -> None:
+    with slow_clients(server, 8, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as clients:
+        for client in clients:
+            assert client.recv(4096).startswith(b"HTTP/1.1 200")
+            client.sendall(HEAD)
+        assert [ask(server) for _ in range(NORMAL)] == [200] * NORMAL
+
+
+def test_headers_that_do_not_end_in_time_are_let_go(server: tuple[str, int]) -> None:
+    with slow_clients(server, 1, HEAD) as (client,):
+        assert client.recv(4096).startswith(b"HTTP/1.1 408 ")
+        assert client.recv(4096) == b""
+
+
+def test_of_more_than_there_may_be_the_longest_on_its_way_is_let_go(server: tuple[str, int]) -> None:
+    with slow_clients(server, buffered_worker.MAX_RECEIVING + 5, HEAD) as clients:
+        assert clients[0].recv(4096).startswith(b"HTTP/1.1 408 ")
+        assert ask(server) == 200
+
+
+def test_a_request_in_pieces_is_answered(server: tuple[str, int]) -> None:
+    body = json.dumps({"dataset": "none"}).encode()
+    head = f"POST /api/v1/gate/batch HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: {len(body)}\r\n\r\n".encode()
+    with socket.create_connection(server, timeout=30) as client:
+        for byte in head + body:
+            client.sendall(bytes([byte]))
+        assert client.recv(4096).split()[1] in (b"401", b"403", b"404", b"405")
+
+
+def test_requests_that_are_sent_without_waiting_are_answered_in_turn(server: tuple[str, int]) -> None:
+    request = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+    with socket.create_connection(server, timeout=30) as client:
+        client.sendall(request * 5 + request.replace(b"Host", b"Connection: close\r\nHost"))
+        answered = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answered.count(b"HTTP/1.1 200") == 6
+
+
+@pytest.mark.parametrize(
+    ("head", "status"),
+    [
+        (b"Transfer-Encoding: chunked", b"411"),
+        (b"Content-Length: 3000000", b"413"),
+        (b"X-Long: " + b"x" * 70_000, b"431"),
+        (b"Content-Length: 1\r\nContent-Length: 2", b"400"),
+        (b"Content-Length: -1", b"400"),
+    ],
+    ids=["chunked", "too large", "long headers", "two lengths", "no length"],
+)
+def test_what_cannot_be_received_is_refused_at_once(server: tuple[str, int], head: bytes, status: bytes) -> None:
+    with socket.create_connection(server, timeout=30) as client:
+        client.sendall(b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\n" + head + b"\r\n\r\n")
+        assert client.recv(4096).split()[1] == status
+
+
+def test_who_waits_for_a_word_before_the_body_gets_it(server: tuple[str, int]) -> None:
+    with socket.create_connection(server, timeout=30) as client:
+        client.sendall(
+            b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nExpect: 100-continue\r\nContent-Length: 2\r\n\r\n"
+        )
+        assert client.recv(4096) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        client.sendall(b"{}")
+        assert client.recv(65536).startswith(b"HTTP/1.1 403 ")
+
+
+def test_a_large_static_file_comes_whole(server: tuple[str, int]) -> None:
+    connection = HTTPConnection(*server, timeout=30)
+    connection.request("GET", "/static/plotly/plotly.min.js")
+    response = connection.getresponse()
+    content = response.read()
+    connection.close()
+    assert response.status == 200
+    assert len(content) == int(response.headers["Content-Length"]) > 1_000_000
+
+
+def test_a_stop_does_not_wait_for_slow_clients(tmp_path: Path) -> None:
+    with up(tmp_path, only=["web"], LAKEHUB_WEB_WORKERS="1") as (url, processes, log):
+        wait_for(lambda: answers(url, "/ready"), log)
+        host, _, port = url.removeprefix("http://").partition(":")
+        with slow_clients((host, int(port)), 20, BODY_HEAD):
+            os.kill(processes.pid, 15)
+            processes.wait(scaled(9))
+    assert "web stopped (rc=0)" in log.read_text()

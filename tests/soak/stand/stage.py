@@ -1,0 +1,124 @@
+"""Everything that a round has at hand, set up and taken down."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from lakehub.demo.instance import free_address
+from tests.soak.stand import machine, servers
+from tests.soak.stand.clock import Clock, has_compiler
+from tests.soak.stand.forwarder import Forwarder
+from tests.soak.stand.instance import MARK, Instance
+from tests.soak.stand.prices import Prices
+from tests.soak.stand.source import Source
+from tests.webhook_receiver import Receiver, web_server
+
+DATABASES = ("sqlite", "postgresql")
+HOME_SIZE = "1g"
+"""Of the file system that the instance's folder is on, where it can be mounted."""
+REST_WITHIN_S = 180.0
+"""On an idle machine."""
+
+
+class NotInTime(AssertionError):
+    """What was waited for did not come within a deadline that follows the machine."""
+
+
+@dataclass(frozen=True)
+class Stage:
+    database: str
+    folder: Path
+    instance: Instance
+    source: Source
+    forwarder: Forwarder
+    prices: Prices
+    receiver: Receiver
+    servers: Mapping[str, servers.Server]
+    """Of the instance: its PostgreSQL and its Redis, or none."""
+    has_own_disk: bool
+    clock: Clock | None
+    """Of the instance, where there is a compiler for it."""
+    slowness: float
+
+    def wait_until(self, holds: Callable[[], bool], what: str, *, within_s: float = REST_WITHIN_S) -> None:
+        """Raises NotInTime. `within_s`: on an idle machine."""
+        deadline = time.monotonic() + within_s * self.slowness
+        while not holds():
+            if time.monotonic() > deadline:
+                raise NotInTime(f"{what}: not within {within_s * self.slowness:.0f} s")
+            time.sleep(0.2)
+
+
+@contextmanager
+def stage(database: str, folder: Path, rng: Random) -> Iterator[Stage]:
+    """The servers, the source with its first rows, and the settings of an instance that does not run yet."""
+    slowness = machine.slowness()
+    with ExitStack() as stack:
+        # PostgreSQL runs as a user of its own, who has to get to its folder.
+        folder.chmod(0o755)
+        home, scratch = folder / "home", folder / "tmp"
+        for each in (home, scratch):
+            each.mkdir()
+        has_own_disk = machine.can_mount()
+        if has_own_disk:
+            subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={HOME_SIZE}", "soak", home], check=True)
+            stack.callback(subprocess.run, ["umount", "--lazy", home], check=True)
+        source_server = stack.enter_context(servers.running("postgresql", folder / "source"))
+        own_servers: dict[str, servers.Server] = {}
+        if database == "postgresql":
+            for kind in ("postgresql", "redis"):
+                own_servers[kind] = stack.enter_context(servers.running(kind, folder / f"own-{kind}"))
+        receiver = stack.enter_context(web_server())
+        source = Source(source_server.url, rng)
+        stack.enter_context(source.writer())
+        forwarder = Forwarder(source_server.port)
+        stack.callback(forwarder.close)
+        clock = Clock(folder) if has_compiler() else None
+        bind = free_address()
+        environment = _environment(home, scratch, bind, own_servers, clock)
+        yield Stage(
+            database=database,
+            folder=folder,
+            instance=Instance(home, folder / "log", bind, environment),
+            source=source,
+            forwarder=forwarder,
+            prices=Prices(folder / "prices", source.days, source.quiet_days),
+            receiver=receiver,
+            servers=own_servers,
+            has_own_disk=has_own_disk,
+            clock=clock,
+            slowness=slowness,
+        )
+
+
+def _environment(
+    home: Path, scratch: Path, bind: str, own_servers: Mapping[str, servers.Server], clock: Clock | None
+) -> dict[str, str]:
+    """What the instance sees; nothing of what another instance on this machine is told."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
+    settings = {
+        "LAKEHUB_HOME": str(home),
+        "LAKEHUB_BASE_URL": f"http://{bind}",
+        "LAKEHUB_WEB_WORKERS": "1",
+        "LAKEHUB_LOG_FORMAT": "json",
+        "LAKEHUB_ALLOW_PRIVATE_WEBHOOKS": "1",
+        "LAKEHUB_SPARK_MEMORY": "512m",
+        "TMPDIR": str(scratch),
+        MARK: str(home),
+    }
+    if own_servers:
+        settings |= {
+            "LAKEHUB_DATABASE_URL": own_servers["postgresql"].url,
+            "LAKEHUB_BROKER_URL": own_servers["redis"].url,
+        }
+    if clock is not None:
+        settings |= clock.environment
+    settings["LAKEHUB_SPARK_ENVIRONMENT"] = ",".join(name for name in settings if not name.startswith("LAKEHUB_"))
+    return own | settings

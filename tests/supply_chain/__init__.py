@@ -1,0 +1,1 @@
+"""What Lakehub is built from: its locks, and a comparison of what is installed with known weaknesses."""

@@ -1,0 +1,106 @@
+"""A fault that repeats is logged a few times a minute, a full disk once; what is new is always logged."""
+
+from __future__ import annotations
+
+import errno
+import io
+import logging
+import logging.config
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from lakehub.logs import logging_config
+from lakehub.logs.repeats import LINES_A_WINDOW, RepeatLimit
+
+
+class Log:
+    """A logger with the limit, its lines, and a clock that is set."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+        self.out = io.StringIO()
+        handler = logging.StreamHandler(self.out)
+        handler.addFilter(RepeatLimit(clock=lambda: self.now))
+        self.logger = logging.getLogger("tests.repeats")
+        self.logger.handlers, self.logger.propagate = [handler], False
+        self.logger.setLevel(logging.INFO)
+
+    @property
+    def lines(self) -> list[str]:
+        return [line for line in self.out.getvalue().splitlines() if line.startswith("log:")]
+
+
+@pytest.fixture
+def log() -> Log:
+    return Log()
+
+
+def full_disk() -> None:
+    raise OSError(errno.ENOSPC, "No space left on device", "/lake/flights")
+
+
+def full_database() -> None:
+    raise sqlite3.OperationalError("database or disk is full")
+
+
+def within_another() -> None:
+    try:
+        full_disk()
+    except OSError as full:
+        raise RuntimeError("the scheduled task could not be sent") from full
+
+
+@pytest.mark.parametrize("fails", [full_disk, full_database, within_another])
+def test_a_full_disk_is_logged_once_a_minute_whoever_meets_it(log: Log, fails: Callable[[], None]) -> None:
+    for second in range(180):
+        for task in ("run_due", "watch", "judge_due"):
+            log.now = second
+            try:
+                fails()
+            except Exception:
+                log.logger.exception("log: Task %s[%s] raised", task, second)
+    remedy = "Make room; work goes on by itself then. This is logged once a minute."
+    assert log.lines == [
+        f"log: Task run_due[0] raised ({remedy})",
+        f"log: Task run_due[60] raised ({remedy} 179 more lines like it were left out.)",
+        f"log: Task run_due[120] raised ({remedy} 179 more lines like it were left out.)",
+    ]
+
+
+def test_what_repeats_is_logged_a_few_times_a_minute_and_counted(log: Log) -> None:
+    for number in range(500):
+        log.logger.warning("log: connection %d to %s was lost", number, "redis")
+    assert len(log.lines) == LINES_A_WINDOW
+    log.now = 60
+    log.logger.warning("log: connection %d to %s was lost", 500, "redis")
+    assert log.lines[-1] == "log: connection 500 to redis was lost (480 more lines like it were left out.)"
+    log.logger.warning("log: connection %d to %s was lost", 501, "redis")
+    assert log.lines[-1] == "log: connection 501 to redis was lost"
+
+
+def test_what_is_not_the_same_is_logged(log: Log) -> None:
+    for name in map(str, ("flights", "planes", "weather")):
+        for _ in range(LINES_A_WINDOW):
+            log.logger.warning("log: %s cannot be read", name)
+    assert len(log.lines) == 3 * LINES_A_WINDOW
+
+
+def test_what_is_no_fault_is_always_logged(log: Log) -> None:
+    for _ in range(500):
+        log.logger.info("log: done")
+    assert len(log.lines) == 500
+
+
+def test_kinds_are_forgotten_before_they_are_too_many(log: Log) -> None:
+    limit = log.logger.handlers[0].filters[0]
+    assert isinstance(limit, RepeatLimit)
+    for number in range(3000):
+        log.logger.warning("log: %s", "x" * (number % 190) + "y" * (number // 190))
+    assert len(limit._windows) == 1000
+
+
+def test_every_process_has_the_limit() -> None:
+    (filters,) = [handler["filters"] for handler in logging_config()["handlers"].values()]
+    assert [logging_config()["filters"][name]["()"] for name in filters] == ["lakehub.logs.repeats.RepeatLimit"]

@@ -1,0 +1,105 @@
+"""After a clock that was ahead was set back nothing waits for the time that was wrong."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from incidents.models import Incident, Message, MessageState
+from ingestion.models import CopyLease, JobKind, JobRun, JobState
+from ingestion.runs import feed_schedule
+from ingestion.runs.leases import LEASE_DURATION
+from lakehub.clock.models import LatestInstant
+from lakehub.clock.set_back import note_time
+from lakehub.kernel.interval import EVERYTHING
+from quality.models import Unit
+from tests import factories as make
+from tests.factories import DAY, HOUR, MINUTE, NOW
+
+pytestmark = pytest.mark.django_db
+
+AHEAD = NOW + DAY
+
+
+@pytest.fixture(autouse=True)
+def was_ahead() -> None:
+    assert note_time(now=AHEAD) == timedelta()
+
+
+def test_a_clock_that_goes_on_changes_nothing() -> None:
+    test = make.quality_test(make.dataset("flights"))
+    unit = make.unit(test, due_at=AHEAD + HOUR)
+    assert note_time(now=AHEAD + MINUTE) == timedelta()
+    assert note_time(now=AHEAD + MINUTE - timedelta(seconds=5)) == timedelta(), "adjusted"
+    unit.refresh_from_db()
+    assert unit.due_at == AHEAD + HOUR
+    assert LatestInstant.objects.get().at == AHEAD + MINUTE
+
+
+def test_it_is_noticed_once_and_by_how_much() -> None:
+    assert note_time(now=NOW) == DAY
+    assert note_time(now=NOW + timedelta(seconds=1)) == timedelta()
+
+
+def test_units_that_ran_are_due_and_partitions_that_did_not_wait_for_their_time() -> None:
+    dataset = make.dataset("flights")
+    test, whole = make.quality_test(dataset), make.quality_test(dataset, cadence=HOUR)
+    day = make.day("2026-11-18")
+    future = make.unit(test, over=day, due_at=day.end + HOUR, latest_at=None, last_pass_at=None)
+    ran = make.unit(test, over=make.day("2026-11-16"), due_at=AHEAD + HOUR, latest_at=AHEAD, last_pass_at=AHEAD)
+    cadence = make.unit(whole, over=EVERYTHING, due_at=AHEAD + HOUR, latest_at=None, last_pass_at=None)
+    note_time(now=NOW)
+    due = dict(Unit.objects.values_list("pk", "due_at"))
+    assert due == {future.pk: day.end + HOUR, ran.pk: NOW, cadence.pk: NOW}
+    assert Unit.objects.get(pk=ran.pk).last_pass_at == NOW
+
+
+def test_a_feed_goes_on() -> None:
+    dataset = make.dataset("flights", ingested=True)
+    make.feed(dataset, every=MINUTE)
+    copy = make.copy_of(dataset)
+    for kind in (JobKind.BOOTSTRAP, JobKind.INCREMENTAL):
+        JobRun.objects.create(
+            copy=copy, kind=kind, state=JobState.SUCCEEDED, due_at=AHEAD, started_at=AHEAD, ended_at=AHEAD
+        )
+    assert feed_schedule.next_request_at(now=NOW) == NOW, "also before it was noticed"
+    note_time(now=NOW)
+    assert feed_schedule.next_request_at(now=NOW) == NOW + MINUTE
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + MINUTE)] == [JobKind.INCREMENTAL]
+
+
+def test_a_run_that_is_to_be_tried_again_is() -> None:
+    copy = make.copy_of(make.dataset("flights"))
+    run = JobRun.objects.create(copy=copy, kind=JobKind.BOOTSTRAP, due_at=AHEAD + HOUR)
+    note_time(now=NOW)
+    run.refresh_from_db()
+    assert run.due_at == NOW
+
+
+def test_a_lease_lasts_no_longer_than_it_is_given() -> None:
+    """By the database's clock, which is the real one here: a lease of tomorrow was taken by a clock that was wrong."""
+    copy = make.copy_of(make.dataset("flights"))
+    lease = CopyLease.objects.create(copy=copy, holder="elsewhere:1:a", until=datetime.now(UTC) + DAY)
+    note_time(now=NOW)
+    lease.refresh_from_db()
+    assert lease.until is not None
+    assert lease.until <= datetime.now(UTC) + LEASE_DURATION
+    assert lease.holder == "elsewhere:1:a"
+
+
+def test_messages_are_looked_at_and_escalations_wait_as_long_as_was_meant() -> None:
+    incident = make.incident(make.dataset("flights"))
+    held = message(incident, due_at=AHEAD + MINUTE, state=MessageState.HELD)
+    tried = message(incident, due_at=AHEAD + HOUR, attempt=2)
+    escalation = message(incident, due_at=NOW + 3 * HOUR)
+    wrong = message(incident, due_at=AHEAD + 2 * HOUR, created_at=AHEAD)
+    note_time(now=NOW)
+    due = dict(Message.objects.values_list("pk", "due_at"))
+    assert due == {held.pk: NOW, tried.pk: NOW, escalation.pk: NOW + 3 * HOUR, wrong.pk: NOW + 2 * HOUR}
+
+
+def message(incident: Incident, **fields: object) -> Message:
+    made = make.message(incident, MessageState.PENDING)
+    Message.objects.filter(pk=made.pk).update(**fields)
+    return made
