@@ -24,6 +24,8 @@ _NUMBERS = re.compile(r"[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}|0x[0-9a-f]+|
 _FULL_DISK_ERRORS = (errno.ENOSPC, errno.EDQUOT)
 _FULL_DISK_WORDS = ("No space left on device", "Disk quota exceeded", "database or disk is full")
 """As the system, SQLite and PostgreSQL say it, also within an error of a library."""
+_FULL_FOR_SQLITES_INDEX = "SQLITE_IOERR_SHMSIZE"
+"""All it says is "disk I/O error"; the index of its write-ahead log could not grow."""
 _FULL_DISK = ("full disk",)
 _FULL_DISK_REMEDY = "Make room; work goes on by itself then. This is logged once a minute."
 _MAX_CAUSES = 20
@@ -98,7 +100,11 @@ def _causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def _is_full_disk(error: BaseException) -> bool:
-    return (isinstance(error, OSError) and error.errno in _FULL_DISK_ERRORS) or _tells_of_full_disk(str(error))
+    return (
+        (isinstance(error, OSError) and error.errno in _FULL_DISK_ERRORS)
+        or getattr(error, "sqlite_errorname", None) == _FULL_FOR_SQLITES_INDEX
+        or _tells_of_full_disk(str(error))
+    )
 
 
 def _tells_of_full_disk(text: str) -> bool:

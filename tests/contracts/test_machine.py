@@ -86,23 +86,39 @@ def test_no_test_waits_for_a_process_or_thread_by_a_number_of_its_own() -> None:
 
 
 def _own_numbers(source: str, waits: set[str]) -> list[int]:
-    calls = [
-        node
-        for node in ast.walk(ast.parse(source))
-        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)
-    ]
+    tree = ast.parse(source)
+    calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute)]
+    pauses = {
+        node.targets[0].id
+        for node in tree.body
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
+        if isinstance(node.value, ast.Constant) and type(node.value.value) in (int, float) and node.value.value < 1
+    }
     return [
         call.lineno
         for call in calls
         if isinstance(call.func, ast.Attribute) and call.func.attr in waits
         for argument in [*call.args[:1], *(keyword.value for keyword in call.keywords if keyword.arg == "timeout")]
         if (isinstance(argument, ast.Constant) and type(argument.value) in (int, float) and argument.value >= 1)
-        or (isinstance(argument, ast.Name) and argument.id.isupper() and argument.id.endswith("_S"))
+        or (
+            isinstance(argument, ast.Name)
+            and argument.id.isupper()
+            and argument.id.endswith("_S")
+            and argument.id not in pauses
+        )
     ]
 
 
 def test_that_check_sees_such_numbers() -> None:
     waits = {"wait", "communicate"}
-    assert _own_numbers(
-        "a.wait(5)\nb.communicate(timeout=WITHIN_S)\nc.wait(scaled(5))\nd.communicate(timeout=scaled(3))", waits
-    ) == [1, 2]
+    lines = [
+        "a.wait(5)",
+        "b.communicate(timeout=WITHIN_S)",
+        "c.wait(scaled(5))",
+        "d.communicate(timeout=scaled(3))",
+        "EVERY_S = 0.2",
+        "e.wait(EVERY_S)",
+        "LONG_S = 2",
+        "f.wait(LONG_S)",
+    ]
+    assert _own_numbers("\n".join(lines), waits) == [1, 2, 8]

@@ -45,6 +45,13 @@ def full_database() -> None:
     raise sqlite3.OperationalError("database or disk is full")
 
 
+def full_for_the_shared_index() -> None:
+    """As SQLite says it where the index of its write-ahead log cannot grow."""
+    refused = sqlite3.OperationalError("disk I/O error")
+    refused.sqlite_errorname = "SQLITE_IOERR_SHMSIZE"
+    raise refused
+
+
 def within_another() -> None:
     try:
         full_disk()
@@ -52,7 +59,7 @@ def within_another() -> None:
         raise RuntimeError("the scheduled task could not be sent") from full
 
 
-@pytest.mark.parametrize("fails", [full_disk, full_database, within_another])
+@pytest.mark.parametrize("fails", [full_disk, full_database, full_for_the_shared_index, within_another])
 def test_a_full_disk_is_logged_once_a_minute_whoever_meets_it(log: Log, fails: Callable[[], None]) -> None:
     for second in range(180):
         for task in ("run_due", "watch", "judge_due"):

@@ -8,7 +8,8 @@ from enum import StrEnum
 from threading import Event, Thread
 
 _CHUNK, _SLOW_CHUNK = 1 << 16, 512
-_SLOW_PAUSE_S, _LOOK_EVERY_S = 0.05, 0.05
+_SLOW_PAUSE_S = 0.05
+_LOOK_EVERY_S = 0.05
 
 
 class Line(StrEnum):

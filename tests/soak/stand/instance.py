@@ -16,12 +16,13 @@ from threading import Event, Thread
 from lakehub.processes.commands import process_commands
 from lakehub.processes.supervisor.process_tree import descendants
 from lakehub.setup.artifacts import PROJECT_ROOT
+from tests.polling import scaled
 
 MARK = "SOAK_INSTANCE"
 """A variable that every process of the instance has, its JVM too, and no other process."""
 COMM_LENGTH = 15
 """So long is a process's name as the kernel keeps it."""
-RESTART_AFTER_S = 1.0
+RESTART_AFTER_S = 0.9
 GONE_WITHIN_S = 10.0
 """So long after `up` has ended, none of its processes may be left."""
 PROCESSES = tuple(process_commands())
@@ -82,7 +83,7 @@ class Instance:
             self._is_stopping.wait(RESTART_AFTER_S)
 
     def _expect_nothing_left(self) -> None:
-        deadline = time.monotonic() + GONE_WITHIN_S
+        deadline = time.monotonic() + scaled(GONE_WITHIN_S)
         while left := self.processes():
             if time.monotonic() > deadline:
                 self._findings.append(f"`up` has ended, and processes of it are left: {left}")
@@ -113,7 +114,7 @@ class Instance:
 
     def answers(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}{path}", timeout=5) as answer:
+            with urllib.request.urlopen(f"{self.url}{path}", timeout=scaled(5)) as answer:
                 return bool(answer.status == 200)
         except OSError:
             return False
