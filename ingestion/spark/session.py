@@ -90,11 +90,11 @@ def _launch_jvm(settings: Mapping[str, str], scratch: Path | None) -> None:
         return
     conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        gateway: Any = launch_gateway(conf, _PopenOptions())
+        gateway: Any = launch_gateway(conf, _PopenOptions())  # type: ignore[no-untyped-call]
     except BaseException:
         remove_folder(scratch)
         raise
-    SparkContext._ensure_initialized(gateway=gateway)  # type: ignore[no-untyped-call]
+    SparkContext._ensure_initialized(gateway=gateway)
     add_owner(scratch, gateway.proc.pid)
     _scratch_by_jvm[gateway.proc.pid] = scratch
 
