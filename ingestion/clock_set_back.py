@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from ingestion.models import BlockedInput, CopyLease, JobRun
+from ingestion.models import BlockedInput, Commit, CopyLease, JobRun
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.catalog.models import LineageDay
 from lakehub.clock.set_back import bring_back, shorten_leases
@@ -13,6 +13,7 @@ from lakehub.clock.set_back import bring_back, shorten_leases
 def put_right(*, now: datetime, back: timedelta) -> None:
     """What waits to be tried again is tried now. A feed counts from its last run, which was not later than now."""
     bring_back(JobRun.objects.all(), "due_at", "started_at", "ended_at", "progress_at", "waits_since", now=now)
+    bring_back(Commit.objects.all(), "completed_at", now=now)
     bring_back(BlockedInput.objects.all(), "retry_at", now=now)
     bring_back(LineageDay.objects.all(), "due_at", now=now)
     LineageDay.objects.filter(day__gt=now.date()).delete()

@@ -11,6 +11,7 @@ from hypothesis import HealthCheck, settings
 
 from lakehub.setup.machine import scaled, slowness
 from tests.requirements import Service, missing_service
+from tests.rounds import EVERYDAY_EXAMPLES
 
 os.environ.setdefault("DJANGO_ALLOW_ASYNC_UNSAFE", "1")  # Playwright's loop and Django's ORM share the thread in e2e
 os.environ.setdefault("JAVA_TOOL_OPTIONS", "-XX:TieredStopAtLevel=1")  # short-lived JVMs: 40% less work than with C2
@@ -20,7 +21,7 @@ pytest.register_assert_rewrite("tests.contracts.engine_answers", "tests.contract
 settings.register_profile(
     "repeatable",
     derandomize=True,
-    max_examples=15,  # the suite is run at every change; CI looks longer, LAKEHUB_HYPOTHESIS=search longest and at random
+    max_examples=EVERYDAY_EXAMPLES,  # the suite is run at every change; CI looks longer, LAKEHUB_HYPOTHESIS=search longest and at random
     deadline=None,
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],

@@ -104,6 +104,11 @@ def number(value: float | None) -> str:
 
 
 @register.filter
+def audit_value(value: object) -> str:
+    return words.audit_value(value)
+
+
+@register.filter
 def counted(value: int, noun: str) -> str:
     """`{{ 2|counted:"incident" }}` -> 2 incidents; irregular as "copy,copies"."""
     singular, _, plural = noun.partition(",")

@@ -83,6 +83,17 @@ def size(amount: float) -> str:
     return f"{amount:,.0f} B"
 
 
+def audit_value(value: object) -> str:
+    """What a change was set to: a list without brackets, true as yes."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, dict):
+        return ", ".join(f"{name} {audit_value(part)}" for name, part in value.items()) or "nothing"
+    if isinstance(value, list):
+        return ", ".join(audit_value(part) for part in value) or "nothing"
+    return "nothing" if value in (None, "") else str(value)
+
+
 def comparison(threshold: str) -> str:
     """`≤ 0%` for `<= 0%`."""
     return threshold.replace("<=", "≤").replace(">=", "≥")

@@ -55,7 +55,7 @@ def questions_of_query(
     known_copies = copies.find_copies(asked_names, consumer, now=now)
     _check_all_known(asked_names - set(known_copies))
     remaining_query = query.without(skipped)
-    shapes = {row.name: _table_shape(row) for row in Dataset.objects.filter(name__in=known_copies)}
+    shapes = {row.name: _table_shape(row, dialect) for row in Dataset.objects.filter(name__in=known_copies)}
     reads = tables_read(remaining_query, shapes, QueryClock(now, zone)) if shapes else []
     questions = []
     for table_reads in reads:
@@ -94,10 +94,13 @@ def _check_all_known(missing: Collection[str]) -> None:
         )
 
 
-def _table_shape(dataset: Dataset) -> TableShape:
-    """A time column that holds numbers, or that has another beside it that differs in capitals only, bounds nothing."""
+def _table_shape(dataset: Dataset, dialect: str) -> TableShape:
+    """A time column that holds numbers, or that has another beside it that differs in capitals only, bounds nothing. Nor do texts,
+    which compare letter by letter, but for SQLite's, which has no other times.
+    """
+    unlike_times = _NUMBERS if dialect == "sqlite" else {*_NUMBERS, ColumnType.STRING}
     names = [column["name"].lower() for column in dataset.columns]
-    numbers = {column["name"].lower() for column in dataset.columns if column.get("type") in _NUMBERS}
+    unlike = {column["name"].lower() for column in dataset.columns if column.get("type") in unlike_times}
     columns = frozenset(names) or None
     form, lake_column = dataset.source_form, dataset.lake_partition_column if dataset.ingested else ""
     ours = lake_column if lake_column != dataset.partition_column else ""
@@ -108,7 +111,7 @@ def _table_shape(dataset: Dataset) -> TableShape:
         partition,
         dataset.partition_grain,
         dataset.zone,
-        "" if event_time.lower() in numbers else event_time,
+        "" if event_time.lower() in unlike else event_time,
         columns | {ours.lower()} if columns and ours else columns,
         form,
         ours,

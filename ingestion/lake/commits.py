@@ -73,7 +73,8 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
     """None: another process was faster."""
     facts = {
         "run": _run_of(lake_commit, copy),
-        "completed_at": lake_commit.completed_at,
+        # After a clock that was hours ahead, commits go on from there: none was completed after it was seen.
+        "completed_at": min(lake_commit.completed_at, now),
         "operation": lake_commit.operation.lower(),
         "checkpoint": lake_commit.checkpoint,
         "source_committed_upto": _parse_instant(lake_commit.run.get("source_committed_upto")),

@@ -51,22 +51,25 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
     if not submitted:
         os.environ["JAVA_HOME"] = java_home(os.environ)
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        _launch_jvm(settings)
+        _launch_jvm(settings, scratch)
     spark: SparkSession = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     if not submitted:
         halt_jvm_with_parent(spark)
-    if scratch is not None:
-        _keep_with_jvm(scratch, spark)
     return spark
 
 
 def _close_ended_session() -> None:
-    """Whose JVM was killed, or ran out of memory: PySpark would go on asking it."""
+    """Whose JVM was killed, or ran out of memory: PySpark would go on asking it, also where it had not made a session yet."""
+    gateway: Any = SparkContext._gateway
+    if gateway is None or gateway.proc is None or gateway.proc.poll() is None:
+        return
+    logger.warning("The JVM of the Spark session has ended: a new one is started")
     kept: SparkSession | None = SparkSession._instantiatedSession
-    if kept is not None and not is_jvm_alive(kept):
-        logger.warning("The JVM of the Spark session has ended: a new one is started")
+    if kept is not None:
         close_session(kept)
+    else:
+        _end_jvm(gateway)
 
 
 class _PopenOptions(dict[str, Any]):
@@ -81,18 +84,19 @@ def _own_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: value for name, value in environ.items() if name.startswith("_PYSPARK_DRIVER_")}
 
 
-def _launch_jvm(settings: Mapping[str, str]) -> None:
-    """The JVM of this process, where it has none. Raises SecretForSpark."""
-    if SparkContext._gateway is None:
-        conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
-        SparkContext._ensure_initialized(gateway=launch_gateway(conf, _PopenOptions()))  # type: ignore[no-untyped-call]
-
-
-def _keep_with_jvm(scratch: Path, spark: SparkSession) -> None:
-    """The folder stays while the JVM runs, whatever becomes of this process."""
-    process = jvm_pid(spark)
-    add_owner(scratch, process)
-    _scratch_by_jvm[process] = scratch
+def _launch_jvm(settings: Mapping[str, str], scratch: Path | None) -> None:
+    """The JVM of this process, where it has none. Its folder stays while it runs, whatever becomes of this process. Raises SecretForSpark."""
+    if scratch is None:
+        return
+    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
+    try:
+        gateway: Any = launch_gateway(conf, _PopenOptions())  # type: ignore[no-untyped-call]
+    except BaseException:
+        remove_folder(scratch)
+        raise
+    SparkContext._ensure_initialized(gateway=gateway)
+    add_owner(scratch, gateway.proc.pid)
+    _scratch_by_jvm[gateway.proc.pid] = scratch
 
 
 def java_home(environ: Mapping[str, str]) -> str:
@@ -168,9 +172,12 @@ def close_session(spark: SparkSession) -> None:
         spark.stop()
     except (Py4JError, OSError):
         logger.info("The JVM of the Spark session has ended already", exc_info=True)
-        SparkContext._active_spark_context = SparkSession._instantiatedSession = SparkSession._activeSession = None
-    if "PYSPARK_GATEWAY_PORT" in os.environ:
-        return
+    if "PYSPARK_GATEWAY_PORT" not in os.environ:
+        _end_jvm(gateway)
+
+
+def _end_jvm(gateway: Any) -> None:
+    SparkContext._active_spark_context = SparkSession._instantiatedSession = SparkSession._activeSession = None
     gateway.shutdown()
     gateway.proc.stdin.close()
     try:

@@ -11,6 +11,7 @@ from typing import Any
 from celery import Celery, signals
 from celery.exceptions import SoftTimeLimitExceeded, TimeLimitExceeded
 from django.conf import settings
+from kombu.transport import TRANSPORT_ALIASES
 from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from lakehub.kernel.error_isolation import log_and_continue
@@ -20,6 +21,8 @@ from lakehub.scratch import owned_folder, sweep_scratch
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
 
 file_broker.register_transport()
+# By name: what a broker needs is imported where it is used.
+TRANSPORT_ALIASES.update(dict.fromkeys(("redis", "rediss"), "lakehub.processes.redis_broker:Transport"))
 
 logger = logging.getLogger(__name__)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -116,6 +117,7 @@ def _metered(parser: type) -> type:
             self, parse_method: Callable[..., exp.Expr | None], raw_tokens: list[Token], sql: str | None = None
         ) -> list[exp.Expr | None]:
             _check_size(raw_tokens)
+            _check_intervals(raw_tokens)
             self.dialect.lakehub_budget.grant(_STEPS_PER_TOKEN * len(raw_tokens))
             # Hints are comments in which another text would be parsed; they change nothing that a query reads.
             tokens = [token for token in raw_tokens if token.token_type.name != "HINT"]
@@ -149,6 +151,17 @@ def _check_size(tokens: Sequence[Token]) -> None:
         raise _OverBudget(f"it has {len(tokens):,} words and signs, {MAX_TOKENS:,} at most")
     if (levels := nesting(token.token_type.name for token in tokens)) > MAX_NESTING:
         raise _OverBudget(f"it is nested {levels} levels deep, {MAX_NESTING} at most")
+
+
+def _check_intervals(tokens: Sequence[Token]) -> None:
+    """Of a text with one number and unit the parser takes these, and drops the rest: `50 days ago`, `1 day 12:30`."""
+    from sqlglot.expressions import INTERVAL_STRING_RE
+
+    for token, following in pairwise(tokens):
+        if token.token_type.name == "INTERVAL" and following.token_type.name.endswith("STRING"):
+            text = following.text
+            if len(INTERVAL_STRING_RE.findall(text)) == 1 and INTERVAL_STRING_RE.fullmatch(text) is None:
+                raise _OverBudget(f"the interval '{text[:40]}' is not understood: write INTERVAL '50' DAY")
 
 
 _OPENING = frozenset({"L_PAREN", "L_BRACKET", "L_BRACE", "CASE"})

@@ -6,6 +6,7 @@ import csv
 import json
 import sqlite3
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
 
 import fastavro
@@ -19,6 +20,7 @@ from lakehub.catalog.metadata import ColumnType, Drawn, KeyEvidence, MetadataUna
 from lakehub.catalog.metadata.table_locations import is_same_table
 from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
 from lakehub.catalog.storages import STORAGES, LocalPath, Location, ServerDatabase, Storage, UncertainLocation
+from lakehub.catalog.storages.sql import looks
 from lakehub.kernel.errors import Refused
 from tests.hudi_tables import hudi_table
 
@@ -80,6 +82,19 @@ def test_columns_and_their_types(at: tuple[Storage, str]) -> None:
     storage, table = at
     types = {column.name: column.type for column in storage.describe(table).columns}
     assert types == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
+
+
+def test_few_looks_at_databases_are_under_way_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Threads that answer people are left, however many sources are silent."""
+    monkeypatch.setattr(looks, "WAIT_S", 0.05)
+    plugin, url, table = sql(tmp_path)
+    storage = STORAGES.get(plugin)(url)
+    with ExitStack() as under_way:
+        for _ in range(looks.MAX_LOOKS):
+            under_way.enter_context(looks.place_for_a_look())
+        with pytest.raises(MetadataUnavailable, match=r"2 looks at databases are under way.*Try again in a minute"):
+            storage.describe(table)
+    assert storage.describe(table).columns
 
 
 def test_the_table_is_listed(at: tuple[Storage, str]) -> None:

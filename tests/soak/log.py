@@ -22,13 +22,14 @@ class Log:
 
 
 def exceptions(text: str) -> Iterator[str]:
-    """What each traceback ends with, with what the line said that it came with. Of a chain of them the last."""
+    """What each traceback ends with, with what the line said that it came with. Of a chain of them the last, and of Java's the cause."""
     is_inside, last = False, ""
     for line in text.splitlines():
         record = _record(line)
         if record is not None:
             if "exception" in record:
-                yield f"{record['message']}: {record['exception'].strip().splitlines()[-1]}"
+                outer = [each for each in record["exception"].strip().splitlines() if not each.startswith((" ", "\t"))]
+                yield f"{record['message']}: {outer[-1]}"
         elif _RAW_TRACEBACK in line:
             is_inside = True
         elif is_inside and line and not line.startswith((" ", "\t")):

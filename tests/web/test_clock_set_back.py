@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from incidents.models import Incident, Message, MessageState
-from ingestion.models import CopyLease, JobKind, JobRun, JobState
+from ingestion.models import Commit, CopyLease, JobKind, JobRun, JobState
 from ingestion.runs import feed_schedule
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.clock.models import LatestInstant
@@ -67,6 +67,13 @@ def test_a_feed_goes_on() -> None:
     note_time(now=NOW)
     assert feed_schedule.next_request_at(now=NOW) == NOW + MINUTE
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + MINUTE)] == [JobKind.INCREMENTAL]
+
+
+def test_no_commit_is_later_than_now() -> None:
+    copy = make.copy_of(make.dataset("flights"))
+    Commit.objects.create(copy=copy, instant="20261231100000000", completed_at=AHEAD, operation="upsert")
+    note_time(now=NOW)
+    assert Commit.objects.get().completed_at == NOW
 
 
 def test_a_run_that_is_to_be_tried_again_is() -> None:

@@ -12,6 +12,7 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
+from frontend.screens.account.recent_sign_in import needs_recent_sign_in
 from frontend.ui.form_actions import actor_of, errors_as_messages
 from lakehub import wiring
 from lakehub.accounts.models import User
@@ -31,6 +32,7 @@ def second_step_page(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in(then="second-step")
 def begin(request: HttpRequest) -> HttpResponse:
     """A new secret; the page shows it until a code of it was right."""
     with errors_as_messages(request):

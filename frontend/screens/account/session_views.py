@@ -16,6 +16,7 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from frontend.screens.account.entry import BY_PASSWORD, enter, enter_with_code
+from frontend.screens.account.recent_sign_in import AGAIN, needs_recent_sign_in
 from frontend.ui.form_actions import actor_of, errors_as_messages
 from lakehub import wiring
 from lakehub.accounts.models import User
@@ -33,8 +34,11 @@ CODE_TEMPLATE = "screens/account/templates/sign_in_code.html"
 class SignIn(LoginView):
     template_name = "screens/account/templates/sign_in.html"
     http_method_names = ["get", "head", "post"]  # noqa: RUF012 - as the base class has it
-    redirect_authenticated_user = True
     authentication_form = SignInForm
+
+    @property
+    def redirect_authenticated_user(self) -> bool:  # type: ignore[override]  # a constant there
+        return AGAIN not in self.request.GET
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         person = form.get_user()
@@ -53,6 +57,7 @@ class SignIn(LoginView):
         shown = {
             "by_password": settings.LAKEHUB_LOCAL_PASSWORDS,
             "can_mail": passwords.can_mail(),
+            "again": self.request.user if self.request.user.is_authenticated else None,
             "single_sign_on": settings.LAKEHUB_OIDC_NAME if settings.LAKEHUB_OIDC_ISSUER else "",
         }
         return super().get_context_data(**context) | shown
@@ -103,6 +108,7 @@ def sign_in_code(request: HttpRequest) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in(then="account")
 def end_session(request: HttpRequest, number: int) -> HttpResponse:
     person = actor_of(request)
     with errors_as_messages(request):
@@ -112,6 +118,7 @@ def end_session(request: HttpRequest, number: int) -> HttpResponse:
 
 
 @require_POST
+@needs_recent_sign_in(then="account")
 def end_other_sessions(request: HttpRequest) -> HttpResponse:
     person = actor_of(request)
     session_count = sessions.end_sessions(

@@ -29,7 +29,8 @@ logger = logging.getLogger(__name__)
 def begin(request: HttpRequest) -> HttpResponse:
     """To the provider. A link and no form: our policy lets forms go to this server only.
 
-    A link on another site signs nobody in: whoever comes by one sees the page with the button first.
+    A link on another site signs nobody in: whoever comes by one sees the page with the button first. Whoever is signed in here and
+    comes again is to show it anew there.
     """
     _require_provider()
     if request.headers.get("Sec-Fetch-Site") == "cross-site":
@@ -39,7 +40,7 @@ def begin(request: HttpRequest) -> HttpResponse:
         wanted, allowed_hosts={request.get_host()}, require_https=request.is_secure()
     )
     try:
-        url, trip = round_trip.begin(wanted if ours else reverse("home"))
+        url, trip = round_trip.begin(wanted if ours else reverse("home"), again=request.user.is_authenticated)
     except provider.ProviderError as problem:
         return _unavailable(request, problem)
     response = HttpResponseRedirect(url)

@@ -235,7 +235,10 @@ class _ColumnOwnership:
             other.alias_or_name.lower() != self._alias for other in others
         )
         self._others = [context.columns_of(other) for other in others]
+        columns = (context.columns_of(source) or () for source in _sources(select))
         self._made = {*_made_names(select), *context.named_values}
+        # In some dialects a column wins over a table of its name: `carrier.ts` is a field of it.
+        self._is_sure &= all(self._alias not in names for names in columns)
         self._shared = {
             column.name.lower() for join in select.args.get("joins") or [] for column in join.args.get("using") or []
         }

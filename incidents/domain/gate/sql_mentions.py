@@ -64,7 +64,16 @@ def _check_borders(sql: str, tokens: list[Token], dialect: str, of_sqlglot: Dial
         raise UnsupportedSql(
             "The query has a comment that MySQL runs (`/*! ... */`): write what it says, or leave it out."
         )
-    if any("/*" in comment for token in tokens for comment in token.comments):
+    comments = [comment for token in tokens for comment in token.comments]
+    if any("{#" in between for between in _between(sql, tokens)):
+        raise UnsupportedSql(
+            "The query has a comment of a template (`{# ... #}`), which databases read otherwise: leave it out."
+        )
+    if any(comment.rstrip("\r\n").endswith("\\") for comment in comments):
+        raise UnsupportedSql(
+            "The query has a comment that ends with a backslash: Spark goes on with it in the next line."
+        )
+    if any("/*" in comment for comment in comments):
         raise UnsupportedSql("The query has a comment within a comment: databases differ about its end. Leave it out.")
     if any(token.token_type is TokenType.PIPE_GT for token in tokens):
         raise UnsupportedSql("The query is written with pipes (`|>`): write it with SELECT.")
@@ -73,6 +82,13 @@ def _check_borders(sql: str, tokens: list[Token], dialect: str, of_sqlglot: Dial
         raise UnsupportedSql(
             "The query has a backslash in front of a quote, which may end a text or not: double the quote."
         )
+
+
+def _between(sql: str, tokens: list[Token]) -> Iterator[str]:
+    """What is no token: blanks and comments."""
+    ends = [0, *(token.end + 1 for token in tokens)]
+    starts = [*(token.start for token in tokens), len(sql)]
+    yield from (sql[end:start] for end, start in zip(ends, starts, strict=True))
 
 
 # What the tree accounts for

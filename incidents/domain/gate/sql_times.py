@@ -25,6 +25,8 @@ _INSTANT = timedelta(microseconds=1)
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII)
 _ROUNDING = frozenset({"mysql", "tsql"})
 """Dialects in which a time that is cast may come out up to a second later."""
+_COMPARED_ROUNDED = frozenset({"tsql"})
+"""Dialects in which a text becomes a time of the column's own precision, to the nearest: SMALLDATETIME knows minutes."""
 _UNIT_WIDTHS = {
     "second": timedelta(seconds=1),
     "minute": timedelta(minutes=1),
@@ -141,6 +143,7 @@ class _Bounds:
             moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"])
         if self._dialect in _ROUNDING and not self._column.names_partitions and not self._is_own(left):
             moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["second"])
+        moment = self._rounded(moment, right)
         if self._dialect == "sqlite" and not moment.is_name:
             moment = _as_text(moment, right)
         if self._column.names_partitions:
@@ -148,6 +151,16 @@ class _Bounds:
                 return UNBOUNDED  # texts compare letter by letter
             return self._by_name(kind, moment, width)
         return _interval(*_ends(kind, moment.earliest, moment.latest, width))
+
+    def _rounded(self, moment: _Moment, constant: exp.Expr) -> _Moment:
+        """As far as the constant may be rounded: 23:59:59.999 is midnight in a DATETIME of SQL Server."""
+        if moment.is_name or self._dialect not in _ROUNDING:
+            return moment
+        unit = _UNIT_WIDTHS["minute" if self._dialect in _COMPARED_ROUNDED else "second"]
+        if self._dialect not in _COMPARED_ROUNDED and isinstance(constant.unnest(), exp.Literal):
+            return moment
+        over = (moment.latest - BEGINNING) % unit
+        return replace(moment, latest=moment.latest + (unit - over if over else timedelta()))
 
     def _by_form(self, kind: type[exp.Expr], left: exp.Expr, right: exp.Expr, form: PartitionForm) -> Ranges:
         """The bare column, compared with a constant that is written just as its values are: texts compare letter by letter."""
@@ -191,7 +204,7 @@ class _Bounds:
             inside = self._unwrapped(node.this)
             cut = self._day if node.to.this is exp.DataType.Type.DATE else timedelta()
             return None if inside is None else (inside[0] + cut, True)
-        if isinstance(node, exp.Date | exp.TsOrDsToDate) and not node.expressions and not node.args.get("format"):
+        if _is_plain_date(node):
             inside = self._unwrapped(node.this)
             return None if inside is None else (inside[0] + self._day, True)
         if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) and not node.args.get("zone"):
@@ -219,7 +232,7 @@ class _Bounds:
             return self._written(node.this)
         if self._is_cast_to_time(node):
             return self._typed(node.this, is_date=node.to.this is exp.DataType.Type.DATE)
-        if isinstance(node, exp.Date | exp.TsOrDsToDate) and not node.expressions and not node.args.get("format"):
+        if _is_plain_date(node):
             return self._typed(node.this, is_date=True)
         if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentDatetime) and not node.this:
             return self._now(is_date=isinstance(node, exp.CurrentDate))
@@ -321,6 +334,8 @@ def _as_text(moment: _Moment, constant: exp.Expr) -> _Moment:
     let through what is written with the other.
     """
     text = constant.unnest().name if isinstance(constant.unnest(), exp.Literal) else "0000-00-00 "
+    if len(text) > len("2026-11-16"):  # `2026-11-16` and `2026-11-16 05:00` stand before `2026-11-16 05:00:00`
+        moment = replace(moment, latest=moment.latest + _INSTANT)
     if text[10:11] == "T":
         return replace(moment, latest=moment.latest + _UNIT_WIDTHS["day"])
     return replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"]) if text[10:11] == " " else moment
@@ -335,10 +350,18 @@ def _is_day(node: exp.Expr) -> bool:
     return isinstance(node, exp.Literal) and len(node.this) == len("2026-11-16")
 
 
+def _is_plain_date(node: exp.Expr) -> TypeGuard[exp.Date | exp.TsOrDsToDate]:
+    """Of one argument: a second one is a zone, a way to read texts, or moves the day."""
+    parts = (part for part, value in node.args.items() if value not in (None, False, []))
+    return isinstance(node, exp.Date | exp.TsOrDsToDate) and set(parts) == {"this"}
+
+
 def _length(node: exp.Expr) -> tuple[timedelta, timedelta] | None:
     """The shortest and the longest that an INTERVAL, or a number of days, may be."""
     if isinstance(node, exp.Interval):
-        count, unit = node.this, str(getattr(node.args.get("unit"), "name", "")).lower().removesuffix("s")
+        # Of `DAY TO SECOND` it depends on the database which of both is counted.
+        unit = node.unit.name.lower().removesuffix("s") if isinstance(node.unit, exp.Var) else ""
+        count = node.this
         if (
             isinstance(count, exp.Literal)
             and count.this.isdecimal()

@@ -91,7 +91,7 @@ def _remove_stale_table_lock(uri: str, deadline: float) -> None:
     """
     filesystem, path = open_storage(f"{uri}/.hoodie/lock")
     while (left := filesystem.get_file_info(path)).type != fs.FileType.NotFound:
-        if datetime.now(UTC) - left.mtime >= DEATH_TIMEOUT:
+        if _is_older(left.mtime, DEATH_TIMEOUT):
             filesystem.delete_file(path)
             return
         if time.monotonic() >= deadline:
@@ -116,9 +116,7 @@ def _wait_for_pending_writes(timeline: Timeline, deadline: float, *, died: bool 
     Where a writer of this machine has `died`, its heartbeat is taken away too: Hudi would think it alive for longer.
     """
     timeout = DEATH_TIMEOUT if died else HEARTBEAT_TIMEOUT
-    while alive := [
-        instant for instant, beat in timeline.pending().items() if beat and datetime.now(UTC) - beat < timeout
-    ]:
+    while alive := [instant for instant, beat in timeline.pending().items() if beat and not _is_older(beat, timeout)]:
         if time.monotonic() >= deadline:
             raise TableFenced(
                 f"{timeline.uri} has the unfinished write {alive[0]}, whose writer is alive. Wait for it and run the job again."
@@ -127,3 +125,8 @@ def _wait_for_pending_writes(timeline: Timeline, deadline: float, *, died: bool 
     for instant, beat in timeline.pending().items() if died else ():
         if beat:
             timeline.remove_heartbeat(instant)
+
+
+def _is_older(at: datetime, than: timedelta) -> bool:
+    """Or as far in the future: a clock that was set back has left it there, and no writer is as far ahead."""
+    return abs(datetime.now(UTC) - at) >= than

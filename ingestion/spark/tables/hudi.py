@@ -13,6 +13,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
 from ingestion.spark.tables.timeline import NotATable, Timeline, open_storage
 
@@ -42,6 +43,7 @@ def write_commit(
     frame: DataFrame, table: TableSpec, operation: str, options: Mapping[str, str], marks: Mapping[str, str]
 ) -> None:
     """One commit. `commit_metadata` travel in its metadata; `options` are the index's, and what the caller needs besides."""
+    growing_time.go_on_after_latest(frame.sparkSession, table.uri)
     cores = frame.sparkSession.sparkContext.defaultParallelism
     writer = (
         frame.write.format("hudi")

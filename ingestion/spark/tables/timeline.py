@@ -25,6 +25,7 @@ T = TypeVar("T")
 _WRITES = ("commit", "deltacommit", "replacecommit")
 _COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
+_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]")
 _LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
 TABLE_SERVICES = ("CLUSTER", "COMPACT")
 """Operations that move rows but change none."""
@@ -117,6 +118,12 @@ class Timeline:
     def instants(self) -> list[str]:
         """Of the completed writes that are not archived."""
         return [name.partition("_")[0] for name in self._completed()]
+
+    def latest_time(self) -> str:
+        """Of all instants, requested or completed, of writes and of services, of the table and of its metadata table; empty where there is none."""
+        folders = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
+        matches = (_TIMES.match(name) for folder in folders for name in self._list_names(folder))
+        return max((max(match[1], match[2] or "") for match in matches if match), default="")
 
     def checkpoint(self) -> Checkpoint | None:
         return latest_checkpoint(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.contrib.auth import login
+from django.contrib.sessions.backends.base import SessionBase
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
@@ -21,6 +22,9 @@ MAX_SESSIONS = 20
 """Of one person: the one that was seen longest ago ends for the next."""
 SECOND_STEP_KEY = "second_step"
 """In a session: a code was asked for and was right, or was agreed on in it."""
+RECENT = timedelta(minutes=15)
+"""So long after signing in, what changes how somebody gets in is not asked about again."""
+NOT_RECENT = "You signed in more than 15 minutes ago. Sign in again to do that; nothing was changed."
 FIRST_PASSWORD_KEY = "first_password"  # noqa: S105 - a key of sessions
 """In a session: it began with a password that was made for the person."""
 
@@ -28,6 +32,9 @@ FIRST_PASSWORD_KEY = "first_password"  # noqa: S105 - a key of sessions
 def begin_session(request: HttpRequest, person: User, *, second_step: bool, first_password: bool = False) -> None:
     """Signs the person in: the only way in, for the pages, the console and single sign-on."""
     values = (client_address(request), browser_name(request.headers.get("User-Agent", "")))
+    if request.user.is_authenticated:
+        # Django keeps the session of somebody who signs in again, with its key and its age.
+        request.session.flush()
     login(request, person, backend="django.contrib.auth.backends.ModelBackend")
     request.session.update(dict(zip(ORIGIN_KEYS, values, strict=True)))
     if second_step:
@@ -39,6 +46,12 @@ def begin_session(request: HttpRequest, person: User, *, second_step: bool, firs
     surplus = list(newest[MAX_SESSIONS - 1 :])
     if surplus:
         BrowserSession.objects.filter(pk__in=surplus).delete()
+
+
+def signed_in_recently(session: SessionBase) -> bool:
+    """Whether this session was begun, and its person shown to be who they are, within RECENT."""
+    digest = key_digest(session.session_key or "")
+    return BrowserSession.objects.filter(digest=digest, begun_at__gt=timezone.now() - RECENT).exists()
 
 
 def live_sessions(person: User) -> QuerySet[BrowserSession]:

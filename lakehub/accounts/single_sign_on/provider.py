@@ -87,11 +87,12 @@ def description() -> Description:
     return _KNOWN.description()
 
 
-def authorization_url(*, redirect_uri: str, state: str, nonce: str, verifier: str) -> str:
+def authorization_url(*, redirect_uri: str, state: str, nonce: str, verifier: str, again: bool) -> str:
     """Where the browser goes. Raises ProviderError."""
+    asked = {"prompt": "login"} if again else {}
     with _session(redirect_uri) as session:
         url, _ = session.create_authorization_url(
-            description().authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier
+            description().authorization_endpoint, state=state, nonce=nonce, code_verifier=verifier, **asked
         )
     return str(url)
 

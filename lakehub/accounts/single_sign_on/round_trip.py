@@ -35,11 +35,11 @@ class RoundTrip:
     next_url: str
 
 
-def begin(next_url: str) -> tuple[str, RoundTrip]:
-    """Where the browser goes, and what to remember in it. Raises ProviderError."""
+def begin(next_url: str, *, again: bool = False) -> tuple[str, RoundTrip]:
+    """Where the browser goes, and what to remember in it. `again`: the provider asks though it knows who it is. Raises ProviderError."""
     trip = RoundTrip(secrets.token_urlsafe(32), secrets.token_urlsafe(32), secrets.token_urlsafe(48), next_url)
     url = provider.authorization_url(
-        redirect_uri=redirect_uri(), state=trip.state, nonce=trip.nonce, verifier=trip.verifier
+        redirect_uri=redirect_uri(), state=trip.state, nonce=trip.nonce, verifier=trip.verifier, again=again
     )
     return url, trip
 

@@ -159,7 +159,7 @@ class _Automaton:
         return frozenset[str]().union(*(self.sets[place] for place in places if place != _END))
 
     def _next(self, places: Places) -> Places:
-        return frozenset(target for place in places for target in self.follow[place])
+        return frozenset[int]().union(*(self.follow[place] for place in places))
 
 
 def _pairs(entries: list[Places]) -> Iterator[tuple[Places, Places]]:

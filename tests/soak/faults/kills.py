@@ -42,7 +42,7 @@ _PICKS: dict[str, Pick] = {
     "up": lambda stage: stage.instance.guard,
 }
 _EXPLAINED = {
-    "JVM": "Py4J|ConnectionRefusedError|ConnectionResetError|BrokenPipeError",
+    "JVM": "Py4J|ConnectionRefusedError|ConnectionResetError|BrokenPipeError|JAVA_GATEWAY_EXITED",
     "child of worker": "WorkerLostError",
 }
 """What those say that have lost it."""

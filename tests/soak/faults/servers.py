@@ -52,7 +52,7 @@ FAULTS = (
         "kill -9 Redis",
         partial(_kill_server, "redis"),
         missing=only_on("postgresql"),
-        # The last two: kombu 5 may lose its connection while it reads, and the worker ends; it is started again.
+        # The last two: where kombu loses its connection at a moment that it does not expect, the worker ends, and is started again.
         explains="OperationalError|ConnectionError|ConnectionRefused|Error 111|Unrecoverable error|Error on stopping Hub",
     ),
     Fault("database locked", _lock_database, missing=only_on("sqlite"), explains="database is locked"),

@@ -88,3 +88,21 @@ def test_ranges_are_half_open_and_in_the_datasets_days() -> None:
     assert words.data_range(stale, Grain.DAY, NEW_YORK) == "[17 Nov 11:00, …)"
     assert words.data_range(Interval(BEGINNING, day.end), Grain.DAY, NEW_YORK) == "[…, 17 Nov)"
     assert words.data_range(EVERYTHING, Grain.NONE, NEW_YORK) == "all data"
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (["2026-11-22", "2026-11-23"], "2026-11-22, 2026-11-23"),
+        ([], "nothing"),
+        ({"tier": 1, "days": [1, 2]}, "tier 1, days 1, 2"),
+        (True, "yes"),
+        (False, "no"),
+        (0, "0"),
+        (None, "nothing"),
+        ("", "nothing"),
+        (0.01, "0.01"),
+    ],
+)
+def test_the_audit_log_writes_no_brackets(value: object, text: str) -> None:
+    assert words.audit_value(value) == text

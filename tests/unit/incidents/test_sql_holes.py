@@ -102,6 +102,12 @@ WHOLE = {
     "a day that sorts before all its year": ("sqlite", "SELECT * FROM flights WHERE ts < '20261116'"),
     "the other half of a union": ("duckdb", f"SELECT * FROM flights WHERE {DAY} UNION ALL SELECT * FROM flights"),
     "what is taken away": ("duckdb", f"SELECT * FROM flights WHERE {DAY} EXCEPT SELECT * FROM flights"),
+    "a day in a zone": ("bigquery", "SELECT * FROM flights WHERE DATE(ts, 'Pacific/Kiritimati') = '2026-11-16'"),
+    "a constant day in a zone": ("bigquery", "SELECT * FROM flights WHERE ts < DATE('2026-11-16', 'Pacific/Kiritimati')"),
+    "an interval of which the last unit counts": ("postgres", "SELECT * FROM flights WHERE ts < now() - INTERVAL '10' YEAR TO MONTH"),
+    "an interval of days to seconds": ("postgres", "SELECT * FROM flights WHERE ts < now() - INTERVAL '5' DAY TO SECOND"),
+    "a field of a column with the table's alias": ("bigquery", "SELECT * FROM flights carrier WHERE carrier.ts < '2026-11-16'"),
+    "a field of another's column": ("bigquery", "SELECT * FROM flights built, planes WHERE built.ts < '2026-11-16'"),
     "a variable that counts": ("mysql", f"SELECT * FROM flights WHERE (@n := @n + 1) > 3 AND {DAY}"),
     "a join in parentheses": ("postgres", f"SELECT * FROM (planes p FULL JOIN flights f ON p.id = f.id) WHERE f.{DAY}"),
 }  # fmt: skip
@@ -129,6 +135,10 @@ REFUSED = {
     "a comment that runs": ("mysql", "SELECT id FROM planes /*! , flights */"),
     "a comment that MariaDB runs": ("mysql", "SELECT id FROM planes /*M!100100 , flights */"),
     "a comment in a comment": ("postgres", "SELECT id FROM planes /* /* */ , flights -- */ */"),
+    "a comment of a template, which MySQL runs": ("mysql", f"SELECT * FROM flights WHERE {DAY} AND id = {{# \n x 1}} OR 1=1 #}} 3"),
+    "a comment that Spark continues": ("spark", f"SELECT * FROM flights WHERE id = 1 -- \\\n AND {DAY}"),
+    "an interval that runs back": ("postgres", "SELECT * FROM flights WHERE ts < now() - INTERVAL '50 days ago'"),
+    "an interval with more than is understood": ("duckdb", "SELECT * FROM flights WHERE ts < now() - INTERVAL '50 days -1200:00:00'"),
     "a quote behind a backslash": ("postgres", "SELECT '\\' FROM planes, flights -- '"),
     "a quote behind a backslash that a mode overlooks": ("mysql", "SELECT '\\' FROM planes, flights -- '"),
     "pipes": ("bigquery", f"FROM flights |> LIMIT 3 |> WHERE {DAY}"),
@@ -190,6 +200,7 @@ BOUNDED = {
     "limited": ("duckdb", "SELECT * FROM flights WHERE {} ORDER BY ts LIMIT 3"),
     "with windows": ("duckdb", "SELECT lag(ts) OVER (ORDER BY ts) FROM flights WHERE {} QUALIFY true"),
     "by a column of its schema's path": ("bigquery", "SELECT * FROM `p.d.flights` WHERE {}"),
+    "by an interval": ("postgres", "SELECT * FROM flights WHERE ts > now() - INTERVAL '5 days' AND {}"),
     "in a comment": ("duckdb", "SELECT * FROM flights -- flights of a day\nWHERE {}"),
     "inserted": ("spark", "INSERT INTO planes SELECT id, carrier FROM flights WHERE {}"),
 }  # fmt: skip
@@ -211,6 +222,27 @@ def test_texts_in_sqlite_compare_by_letters() -> None:
 def test_a_time_that_is_cast_may_be_rounded_up_to_the_next_day() -> None:
     (piece,) = read("SELECT * FROM flights WHERE CAST(ts AS DATE) = '2026-11-16'", "mysql")["flights"].ranges
     assert piece.start <= datetime(2026, 11, 15, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("dialect", "condition"),
+    [
+        ("tsql", "ts <= '2026-11-15 23:59:59.999'"),
+        ("tsql", "ts <= CAST('2026-11-15 23:59:59.999' AS DATETIME)"),
+        ("mysql", "ts <= CAST('2026-11-15 23:59:59.6' AS DATETIME)"),
+        ("sqlite", "ts < '2026-11-16 00:00:00'"),
+    ],
+)
+def test_the_first_moment_of_the_next_day_may_be_read(dialect: str, condition: str) -> None:
+    """A constant is rounded up to midnight; in SQLite `2026-11-16` stands before `2026-11-16 00:00:00`."""
+    (piece,) = read(f"SELECT * FROM flights WHERE {condition}", dialect)["flights"].ranges
+    assert piece.end > datetime(2026, 11, 16, tzinfo=UTC)
+
+
+@pytest.mark.parametrize("dialect", ["mysql", "tsql", "duckdb"])
+def test_a_midnight_is_not_rounded(dialect: str) -> None:
+    (piece,) = read("SELECT * FROM flights WHERE ts < '2026-11-16 00:00:00'", dialect)["flights"].ranges
+    assert piece.end == datetime(2026, 11, 16, tzinfo=UTC)
 
 
 @pytest.mark.parametrize("dialect", ["mysql", "sqlite", "duckdb"])

@@ -139,7 +139,7 @@ class CountingTime(datetime):
 def test_an_overlap_of_hours_costs_a_few_comparisons_a_row() -> None:
     """Six hours have 21,600 seconds; they were walked through with each row (40,000 rows: 145 s)."""
     CountingTime.comparisons = 0
-    start, rows = CountingTime(2026, 11, 16), 20_000
+    start, rows = CountingTime(2026, 11, 16), 3_000
     keeper = WatermarkTracker(0, True, None, None, timedelta(hours=6))
     for number in range(rows):
         keeper.admit((start + timedelta(seconds=number), number))

@@ -23,6 +23,7 @@ from lakehub.kernel.partitions import (
     partitions_within,
     shifted_partition,
 )
+from tests.rounds import rounds
 
 DAY, MINUTE = timedelta(days=1), timedelta(minutes=1)
 APIA = "Pacific/Apia"
@@ -92,14 +93,16 @@ def test_growing_by_a_grain_takes_the_neighbour_on_each_side(instant: datetime, 
 
 
 @given(instants, zones)
-@settings(max_examples=12)
+@settings(max_examples=rounds(8))
 def test_hours_are_the_runs_of_minutes_that_show_one_hour_at_one_offset(instant: datetime, tz: ZoneInfo) -> None:
-    for run in _runs(instant, tz, lambda local: (local.strftime("%Y-%m-%dT%H"), local.utcoffset())):
-        assert {partition_at(minute, Grain.HOUR, tz) for minute in run} == {Interval(run[0], run[-1] + MINUTE)}
+    for run in _runs(instant, tz, lambda local: (local.date(), local.hour, local.utcoffset())):
+        assert {partition_at(minute, Grain.HOUR, tz) for minute in (*run[::9], run[-1])} == {
+            Interval(run[0], run[-1] + MINUTE)
+        }
 
 
 @given(instants, zones)
-@settings(max_examples=12)
+@settings(max_examples=rounds(8))
 def test_days_begin_where_the_clock_first_shows_their_date(instant: datetime, tz: ZoneInfo) -> None:
     latest = date.min
 
@@ -109,7 +112,9 @@ def test_days_begin_where_the_clock_first_shows_their_date(instant: datetime, tz
         return latest
 
     for run in _runs(instant, tz, date_reached):
-        assert {partition_at(minute, Grain.DAY, tz) for minute in run} == {Interval(run[0], run[-1] + MINUTE)}
+        assert {partition_at(minute, Grain.DAY, tz) for minute in (*run[::9], run[-1])} == {
+            Interval(run[0], run[-1] + MINUTE)
+        }
 
 
 @given(instants, zones, st.sampled_from([Grain.WEEK, Grain.MONTH, Grain.QUARTER, Grain.YEAR]))

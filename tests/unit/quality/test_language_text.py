@@ -7,6 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quality.domain.language import Expression, ExpressionError, Scope, flattened, parse, readable, understand
+from tests.rounds import rounds
 from tests.text_strategies import any_text
 from tests.unit.quality.expression_strategies import expressions
 
@@ -66,7 +67,7 @@ def test_flattening_is_canonical(expression: Expression) -> None:
 
 
 @given(st.one_of(any_text(60), st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join)))
-@settings(max_examples=150)
+@settings(max_examples=rounds(50))
 def test_any_text_is_understood_or_refused_with_a_place(text: str) -> None:
     error = None
     try:

@@ -22,6 +22,7 @@ from quality.engines.scans.pattern_tree import (
     TooMuchEffort,
     parse_pattern,
 )
+from tests.rounds import rounds
 
 
 def _uncertain(pattern: str) -> float:
@@ -112,7 +113,8 @@ def test_a_matcher_that_goes_back_takes_no_more_ways_than_were_counted(monkeypat
     monkeypatch.setattr(pattern_effort, "TEXT_LENGTH", length)
     log_ways.cache_clear()
     seen = 0
-    for _ in range(1_500):
+    made = rounds(300)
+    for _ in range(made):
         pattern = _random_pattern(chance, 3)
         ways = math.exp(min(log_ways(pattern), 50))
         if ways > 2_000:
@@ -123,12 +125,12 @@ def test_a_matcher_that_goes_back_takes_no_more_ways_than_were_counted(monkeypat
         bound = 40 * ways * (length + 1) * (len(pattern) + 1)
         assert _steps(pattern, text, most=bound) <= bound, (pattern, text, ways)
     log_ways.cache_clear()
-    assert seen > 500
+    assert seen > made / 3
 
 
 def test_that_matcher_sees_what_was_not_counted() -> None:
     """It is no proof where it takes few steps whatever the pattern."""
-    assert _steps("(a|a)*b", "a" * 14, most=10**6) > 2**14
+    assert _steps("(a|a)*b", "a" * 11, most=10**6) > 2**11
     assert _steps("a*a*a*a*b", "a" * 14, most=10**6) > 2_000
     assert _steps("[ab]*c", "ab" * 7, most=10**6) < 200
 

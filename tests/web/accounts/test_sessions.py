@@ -80,6 +80,41 @@ def test_one_and_all_others_are_ended(ines: User) -> None:
     assert not is_in(here)
 
 
+def test_a_session_that_is_not_recent_ends_no_other_and_sets_up_no_second_step(ines: User) -> None:
+    """Whoever has stolen it, or found the browser open, does not keep the person out."""
+    here, there = signed_in(), signed_in()
+    move_back(here, begun_at=timedelta(minutes=15))
+    refused = {
+        f"/account/sessions/{row_of(there).pk}/end": "/sign-in?again=1&next=%2Faccount",
+        "/account/sessions/end-others": "/sign-in?again=1&next=%2Faccount",
+        "/account/second-step/begin": "/sign-in?again=1&next=%2Faccount%2Fsecond-step",
+    }
+    assert {address: here.post(address).headers["Location"] for address in refused} == refused
+    for address in (f"/api/v1/sessions/{row_of(there).pk}", "/api/v1/sessions", "/api/v1/people/ines/sessions"):
+        answer = here.delete(address)
+        assert (answer.status_code, "Sign in again" in answer.json()["error"]["message"]) == (403, True)
+    assert is_in(there)
+    assert "otpauth" not in here.get("/account/second-step").content.decode()
+
+
+def test_signing_in_again_makes_it_recent(ines: User) -> None:
+    here, there = signed_in(), signed_in()
+    old = row_of(here).digest
+    move_back(here, begun_at=timedelta(minutes=15))
+    again = here.post("/account/sessions/end-others").headers["Location"]
+    page = here.get(again).content.decode()
+    assert "Sign in again" in page
+    assert 'value="ines"' in page
+    wrong = here.post(again, {"username": "ines", "password": "no", "next": "/account"})
+    assert (wrong.status_code, is_in(there)) == (200, True)
+    answer = here.post(again, {"username": "ines", "password": make.PASSWORD, "next": "/account"})
+    assert answer.headers["Location"] == "/account"
+    assert not BrowserSession.objects.filter(digest=old).exists()
+    here.post("/account/sessions/end-others")
+    assert not is_in(there)
+    assert here.get("/sign-in").status_code == 302
+
+
 def test_nobody_ends_the_session_of_another(ines: User) -> None:
     make.user("omar")
     mine, theirs = signed_in(), signed_in("omar")

@@ -73,6 +73,20 @@ def test_a_query_is_blocked_by_what_it_reads(stage: FailingDataset) -> None:
     assert GateQuestion.objects.count() == 2
 
 
+@pytest.mark.parametrize(
+    ("kind", "dialect", "bounded"),
+    [("timestamp", "duckdb", True), ("string", "duckdb", False), ("string", "sqlite", True)],
+)
+def test_an_event_time_that_is_a_text_bounds_nothing_but_in_sqlite(
+    stage: FailingDataset, kind: str, dialect: str, bounded: bool
+) -> None:
+    """Of one day `2026-11-16 05:00` stands before `2026-11-16T00:00:00`."""
+    columns = [{"name": "flight_date", "type": "string"}, {"name": "ts", "type": kind}]
+    type(stage.dataset).objects.update(event_time="ts", columns=columns)
+    (reads,) = ask("SELECT * FROM flights WHERE ts < '2026-11-16T00:00:00'", dialect=dialect)["reads"]
+    assert reads["bounded"] is bounded
+
+
 def test_what_nothing_bounds_is_asked_for_as_a_whole_and_the_answer_says_so(stage: FailingDataset) -> None:
     reply = ask("SELECT * FROM flights WHERE carrier = 'AA'")
     (reads,) = reply["reads"]

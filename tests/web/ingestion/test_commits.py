@@ -71,6 +71,12 @@ def test_a_commit_is_timed_by_the_platforms_clock(copy: DatasetCopy) -> None:
     assert commit.completed_at.hour == 9
 
 
+def test_a_commit_of_a_clock_that_was_ahead_is_no_later_than_it_was_seen(copy: DatasetCopy) -> None:
+    hudi_timeline.commit(copy, "20261231100000000", {})
+    (commit,) = commits.record_new_commits(copy, now=NOW)
+    assert commit.completed_at == NOW
+
+
 def test_a_sum_that_does_not_hold_is_a_finding_over_what_it_touched(copy: DatasetCopy) -> None:
     hudi_timeline.commit(copy, FIRST, {"2026-11-16": (1, 0, 0)}, run=hudi_timeline.told_by("x", read=5, applied=3))
     commits.record_new_commits(copy, now=NOW)

@@ -26,6 +26,7 @@ from lakehub.catalog.metadata.table_locations import TableLocation
 from lakehub.catalog.metadata.tables import SqlTable
 from lakehub.catalog.storages import DATABASE_IDENTITIES, Location, Storage
 from lakehub.catalog.storages.sql.evidence import read_key_evidence
+from lakehub.catalog.storages.sql.looks import place_for_a_look
 from lakehub.catalog.storages.sql.role import read_role
 from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url, table_location
 from lakehub.kernel.addresses import redacted_url
@@ -143,7 +144,7 @@ class SqlStorage(Storage):
     def _connected(self) -> Iterator[sa.Connection]:
         parse_url(self.url)
         try:
-            with open_database(self.url, TIMEOUTS) as source, source.at_most(TIMEOUTS.silence):
+            with place_for_a_look(), open_database(self.url, TIMEOUTS) as source, source.at_most(TIMEOUTS.silence):
                 yield source.connection
         except (CannotOpen, SQLAlchemyError) as error:
             cause = getattr(error, "orig", None) or error

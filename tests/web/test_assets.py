@@ -10,7 +10,7 @@ import pytest
 
 from lakehub.http.security_headers import POLICY
 
-FRONTEND = Path(__file__).parents[3] / "frontend"
+FRONTEND = Path(__file__).parents[2] / "frontend"
 STATIC = FRONTEND / "static/frontend"
 TEMPLATES = sorted(FRONTEND.rglob("*.html"))
 RAW_COLOUR = re.compile(r"#[0-9a-fA-F]{3,8}\b|\brgb\(|\bhsl\(")

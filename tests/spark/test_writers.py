@@ -13,7 +13,7 @@ import pytest
 
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.session import submit_settings
-from ingestion.spark.tables import fence, hudi
+from ingestion.spark.tables import fence, growing_time, hudi
 from ingestion.spark.tables.timeline import Timeline
 
 INSTANT = "20261116080000000"
@@ -56,6 +56,11 @@ def test_a_writer_that_was_silent_for_longer_is_not(tmp_path: Path) -> None:
     assert heartbeat.exists()
 
 
+def test_a_heartbeat_of_a_clock_that_was_hours_ahead_is_nobodys(tmp_path: Path) -> None:
+    pending_write(tmp_path, silent_s=-5 * 3600)
+    wait(tmp_path, died=False)
+
+
 def test_one_that_the_fence_knows_to_be_dead_is_succeeded_in_seconds_and_rolled_back_by_the_next_cleaning(
     tmp_path: Path,
 ) -> None:
@@ -96,7 +101,10 @@ class RecordingWriter:
 
 
 @pytest.mark.parametrize(("cores", "tasks"), [(1, "2"), (2, "2"), (7, "7"), (64, "64"), (5000, "200")])
-def test_shuffles_follow_the_cores_of_the_session_within_bounds(cores: int, tasks: str) -> None:
+def test_shuffles_follow_the_cores_of_the_session_within_bounds(
+    monkeypatch: pytest.MonkeyPatch, cores: int, tasks: str
+) -> None:
+    monkeypatch.setattr(growing_time, "go_on_after_latest", lambda spark, uri: None)
     writer = RecordingWriter()
     session = SimpleNamespace(sparkContext=SimpleNamespace(defaultParallelism=cores))
     frame: Any = SimpleNamespace(write=writer, sparkSession=session)
