@@ -93,11 +93,16 @@ def roles_by_group(name: str, roles: tuple[str, ...]) -> dict[str, list[tuple[st
     return pairs
 
 
+PREPARE_THRESHOLD = 5
+"""After so many times on one connection a statement is prepared, where it has its values beside the text."""
 _DATABASE_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}
 
 
 def database(url: str) -> dict[str, object]:
-    """A Django database from `sqlite:///path` or `postgresql://user:password@host:port/name?sslmode=...`."""
+    """A Django database from `sqlite:///path` or `postgresql://user:password@host:port/name?sslmode=...`.
+
+    With `prepare_threshold=none` PostgreSQL keeps no plan of what Lakehub asks it again and again, for a pooler that cannot do that.
+    """
     parts = urlsplit(url)
     if parts.scheme not in _DATABASE_ENGINES:
         raise InvalidSetting(
@@ -122,5 +127,14 @@ def database(url: str) -> dict[str, object]:
         "HOST": parts.hostname or "",
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 60,
-        "OPTIONS": dict(parse_qsl(parts.query)),
+        "OPTIONS": _with_prepare_threshold(dict(parse_qsl(parts.query))),
     }
+
+
+def _with_prepare_threshold(options: dict[str, str]) -> dict[str, str | int | None]:
+    threshold = options.get("prepare_threshold", str(PREPARE_THRESHOLD))
+    if threshold != "none" and not threshold.isdecimal():
+        raise InvalidSetting(
+            f"LAKEHUB_DATABASE_URL has prepare_threshold={threshold!r}: write `none` or after how many times a statement is prepared."
+        )
+    return {**options, "prepare_threshold": None if threshold == "none" else int(threshold)}

@@ -151,8 +151,8 @@ def ask_all(
         raise Refused.for_fields(
             {"request_id": f"A request id of {len(request_id)} characters: use {MAX_REQUEST_ID_LENGTH} at most."}
         )
-    known_copies = copies.find_copies([raw_question["dataset"] for raw_question in raw_questions], now=now)
     consumer, home = consumer_of(request), default_data_center(request)
+    known_copies = copies.find_copies([raw_question["dataset"] for raw_question in raw_questions], consumer, now=now)
     questions = []
     for raw_question in raw_questions:
         known_copy = copies.choose_copy(raw_question["dataset"], raw_question["dc"] or home, known_copies)

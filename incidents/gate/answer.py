@@ -60,7 +60,9 @@ def ask_gate(
     known_copy = (
         KnownCopy(copy)
         if copy
-        else choose_copy(question.dataset, question.data_center, find_copies([question.dataset], now=now))
+        else choose_copy(
+            question.dataset, question.data_center, find_copies([question.dataset], question.consumer, now=now)
+        )
     )
     (reply,) = answer_questions([ResolvedQuestion(question, known_copy)], now=now)
     if record:
@@ -76,7 +78,7 @@ def answer_questions(questions: Sequence[ResolvedQuestion], *, now: datetime) ->
     requested_ranges = [
         RequestedRange(resolved.known_copy, resolved.question.wanted, resolved.metric) for resolved in questions
     ]
-    policies = in_force.policies_in_force(consumer)
+    policies = in_force.policies_in_force(consumer, requested_ranges)
     overrides = in_force.overrides_in_force(requested_ranges, consumer, now=now)
     replies = []
     for resolved, state in zip(questions, load_state.copy_states(requested_ranges, now=now), strict=True):

@@ -11,7 +11,7 @@ from typing import Any
 
 from django.db.models import Exists, OuterRef, QuerySet
 
-from incidents.models import GateOverride, Incident
+from incidents.models import GateOverride, GatePolicy, Incident
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy
 from lakehub.db.prepared_query import Parameter, PreparedQuery, instant_parameter
 from lakehub.kernel.errors import NotFound, Refused
@@ -19,9 +19,9 @@ from lakehub.kernel.interval import BEGINNING, FOREVER, Interval
 from lakehub.kernel.suggest import did_you_mean
 
 
-def find_copies(names: Iterable[str], *, now: datetime) -> Mapping[str, list[KnownCopy]]:
-    """The copies of the live datasets of these names; names that are not there are left out."""
-    return copies_by_name(names, now=now)
+def find_copies(names: Iterable[str], consumer: str, *, now: datetime) -> Mapping[str, list[KnownCopy]]:
+    """The copies of the live datasets of these names, for the consumer's question; names that are not there are left out."""
+    return copies_by_name(names, consumer, now=now)
 
 
 def choose_copy(dataset: str, data_center: str, known_copies: Mapping[str, list[KnownCopy]]) -> KnownCopy:
@@ -55,6 +55,8 @@ class KnownCopy:
     copy: DatasetCopy
     reported: bool = True
     overridden: bool = True
+    policed: bool = True
+    """The consumer that asks has a policy of its own, for some tier."""
 
 
 @dataclass(frozen=True)
@@ -76,11 +78,11 @@ _DATA_CENTER_COLUMNS = ("data_center__pk", "data_center__name")
 _DATASET_COLUMNS = ("pk", "name", "team_id", "tier", "ingested", "grain", "partition_tz", "overrides", "grace_until")  # fmt: skip
 
 
-def copies_by_name(names: Iterable[str], *, now: datetime) -> dict[str, list[KnownCopy]]:
+def copies_by_name(names: Iterable[str], consumer: str, *, now: datetime) -> dict[str, list[KnownCopy]]:
     """The copies of these live datasets, by the dataset's name."""
     wanted_names = list(dict.fromkeys(names))
     by_name: defaultdict[str, list[KnownCopy]] = defaultdict(list)
-    parameters = {f"name{place}": name for place, name in enumerate(wanted_names)}
+    parameters = {f"name{place}": name for place, name in enumerate(wanted_names)} | {"consumer": consumer}
     for row in _copies_query(len(wanted_names)).rows(now=now, **parameters) if wanted_names else ():
         known_copy = _known_copy(row)
         by_name[known_copy.copy.dataset.name].append(known_copy)
@@ -93,12 +95,14 @@ def _copies_query(count: int) -> PreparedQuery:
     overrides = GateOverride.objects.filter(
         dataset=OuterRef("dataset"), ended_at=None, expires_at__gt=instant_parameter("now")
     )
+    policies = GatePolicy.objects.filter(consumer=Parameter("consumer"))
 
     def build() -> QuerySet[Any, Any]:
         named = [Parameter(f"name{place}") for place in range(count)]
         copies = DatasetCopy.objects.filter(dataset__name__in=named, dataset__offboarded_at=None)
         return copies.order_by("data_center__name").values_list(
             *_COPY_COLUMNS, *_DATA_CENTER_COLUMNS, "watch__polled_at", Exists(reports), Exists(overrides),
+            Exists(policies),
             *(f"dataset__{name}" for name in _DATASET_COLUMNS),
         )  # fmt: skip
 
@@ -106,7 +110,7 @@ def _copies_query(count: int) -> PreparedQuery:
 
 
 def _known_copy(row: tuple[Any, ...]) -> KnownCopy:
-    pk, monitored_from, center, center_name, polled_at, reported, overridden, *of_dataset = row
+    pk, monitored_from, center, center_name, polled_at, reported, overridden, policed, *of_dataset = row
     dataset = Dataset.from_db("default", ["id", *_DATASET_COLUMNS[1:]], of_dataset)
     copy = DatasetCopy.from_db(
         "default", ["id", "dataset_id", "data_center_id", "monitored_from"], [pk, dataset.pk, center, monitored_from]
@@ -114,7 +118,7 @@ def _known_copy(row: tuple[Any, ...]) -> KnownCopy:
     copy.dataset = dataset
     copy.data_center = DataCenter.from_db("default", ["id", "name"], [center, center_name])
     copy.polled_at = polled_at  # type: ignore[attr-defined]  # carried along, see partitions_seen_at
-    return KnownCopy(copy, bool(reported), bool(overridden))
+    return KnownCopy(copy, bool(reported), bool(overridden), bool(policed))
 
 
 def partitions_seen_at(copy: DatasetCopy) -> datetime:

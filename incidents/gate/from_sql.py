@@ -52,7 +52,7 @@ def questions_of_query(
     skipped = {name.lower() for name in leave_out} & (names | called | query.possible_names)
     _check_no_unknown_functions(called - skipped)
     asked_names = (names | _live_datasets(query.possible_names - names)) - skipped
-    known_copies = copies.find_copies(asked_names, now=now)
+    known_copies = copies.find_copies(asked_names, consumer, now=now)
     _check_all_known(asked_names - set(known_copies))
     remaining_query = query.without(skipped)
     shapes = {row.name: _table_shape(row, dialect) for row in Dataset.objects.filter(name__in=known_copies)}

@@ -23,10 +23,11 @@ _INTERNAL_JOBS_POLICY = Policy("Lakehub's own jobs, lenient", decide.LENIENT_BLO
 """They look every few minutes: the partition that is going on is always unknown, and would block them for ever."""
 
 
-def policies_in_force(consumer: str) -> dict[int | None, Policy]:
+def policies_in_force(consumer: str, requested_ranges: Iterable[RequestedRange]) -> dict[int | None, Policy]:
     """By tier; None: for every tier that has none of its own."""
     policies = {}
-    for tier, preset, blocks, shadow in _POLICIES.rows(consumer=consumer):
+    policed = any(requested.known_copy.policed for requested in requested_ranges)
+    for tier, preset, blocks, shadow in _POLICIES.rows(consumer=consumer) if policed else ():
         row = GatePolicy(consumer=consumer, tier=tier, preset=preset, blocks=blocks, shadow=shadow)
         policies[tier] = Policy(f"{row}, {preset}", row.blocking_verdicts, shadow)
     if consumer == INGESTION:

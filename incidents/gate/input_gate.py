@@ -13,7 +13,7 @@ from ingestion.ports import InputDecision, JobInput
 
 def input_gate(inputs: Sequence[JobInput], *, consumer: str, request_id: str, now: datetime) -> Sequence[InputDecision]:
     """The port by which jobs ask about their inputs. Raises NotFound."""
-    known_copies = copies.find_copies({job_input.dataset for job_input in inputs}, now=now)
+    known_copies = copies.find_copies({job_input.dataset for job_input in inputs}, consumer, now=now)
     questions = [
         gate.ResolvedQuestion(
             gate.CopyQuestion(job_input.dataset, job_input.data_range, consumer, job_input.data_center, request_id),

@@ -200,6 +200,7 @@ def _numbered_parameters(name: str, values: Iterable[int]) -> dict[str, int]:
     return {f"{name}{place}": value for place, value in enumerate(values)}
 
 
+_PASSING = VerdictReason.PASSING.value
 _OUTCOMES: Mapping[str, Outcome | None] = {"": None, **{outcome.value: outcome for outcome in Outcome}}
 
 
@@ -207,6 +208,10 @@ def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> 
     """From a row of _UNIT_COLUMNS without its first two."""
     start, end, complete_to, due_at, passed, first, last, sustain, outcome, *more, incident, eta = row
     latest_at, touched_at, retest_due_at, waiver, waived_at = more
+    if passed and outcome == Outcome.PASS and cadence is None and not (first or touched_at or retest_due_at or waiver):
+        # Nearly all are such, and `judge` says of them no matter when that they pass.
+        passing = UnitState(_cached_interval(start, end), Verdict.PASS, _PASSING, incident=incident, eta=eta)
+        return _JudgedUnit(passing, complete_to)
     facts = UnitFacts(
         last_pass_at=passed,
         first_fail_at=first,

@@ -1,7 +1,8 @@
 """Queries of Django's that are put together once: for the few that are asked hundreds of times a second.
 
 Building a queryset and turning it into SQL takes several times as long as the database takes to answer it. `PreparedQuery` does
-both once for a kind of database and keeps the text; each use binds the parameters and converts the rows as Django does.
+both once for a kind of database and keeps the text; each use binds the parameters and converts the rows as Django does. PostgreSQL
+keeps the plan as well, SQLite hands all rows over in one step (`repeated_statement`).
 
     _LIVE = PreparedQuery(lambda: Dataset.objects.filter(name=Parameter("name"), offboarded_at=None).values_list("pk", "tier"))
     _LIVE.rows(name="flights")
@@ -20,6 +21,8 @@ from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Field, QuerySet
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
+
+from lakehub.db.repeated_statement import rows_in_one, run_repeated
 
 
 class Parameter(Expression):
@@ -75,15 +78,15 @@ class _Statement:
         self._sql = sql.replace("%%", "%%%%") % tuple(
             f"%({_parameter_name(place, parameter)})s" for place, parameter in enumerate(parameters)
         )
-        self._converters = _converters(compiler)
+        columns = _selected(compiler)
+        self._converters = _converters(compiler, columns)
         self._shape = _row_shape(compiler) if queryset._iterable_class is ModelIterable else None
+        self._sql, self._read_rows = rows_in_one(self._sql, [column.output_field for column in columns], database)
 
     def rows(self, values: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[tuple[Any, ...]]:
         bound = {name: _bound_value(parameter, values, database) for name, parameter in self._parameters.items()}
-        with database.cursor() as cursor:
-            cursor.execute(self._sql, bound)
-            db_rows = cursor.fetchall()
-        return [self._converted(row) for row in db_rows] if self._converters else db_rows
+        db_rows = self._read_rows(run_repeated(self._sql, bound, database))
+        return [self._converted(row) for row in db_rows]
 
     def object_of(self, row: tuple[Any, ...]) -> Any:
         assert self._shape is not None, "A query of `values_list` has no objects: use `rows`."
@@ -92,7 +95,7 @@ class _Statement:
             related.populate(row, instance)
         return instance
 
-    def _converted(self, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _converted(self, row: Sequence[Any]) -> tuple[Any, ...]:
         cells = list(row)
         for place, convert in self._converters:
             value = cells[place]
@@ -134,13 +137,17 @@ def _bound_value(parameter: Any, values: Mapping[str, Any], database: BaseDataba
 _Convert = Callable[[Any], Any]
 
 
-def _converters(compiler: SQLCompiler) -> list[tuple[int, _Convert]]:
+def _selected(compiler: SQLCompiler) -> list[Any]:
+    """The columns of a query that was compiled; of a union those of its first part."""
+    if compiler.select:
+        return [column for column, _, _ in compiler.select]
+    first = compiler.query.combined_queries[0].get_compiler(connection=compiler.connection)
+    first.as_sql()
+    return [column for column, _, _ in first.select]
+
+
+def _converters(compiler: SQLCompiler, selected: list[Any]) -> list[tuple[int, _Convert]]:
     """(place, what turns the database's value into Python's). NULL is None for all of them."""
-    selected = [column for column, _, _ in compiler.select] if compiler.select else []
-    if not selected:  # of a union: those of its first part
-        first = compiler.query.combined_queries[0].get_compiler(connection=compiler.connection)
-        first.as_sql()
-        selected = [column for column, _, _ in first.select]
     is_sqlite = compiler.connection.vendor == "sqlite"
     converters_by_place = compiler.get_converters(selected).items()
     return [

@@ -79,7 +79,10 @@ def earlier(instant: datetime, by: timedelta) -> datetime:
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """The same instants as disjoint, sorted intervals with a gap between each two."""
     merged: list[Interval] = []
-    for interval in sorted(intervals):
+    in_order = sorted(intervals)
+    if len(in_order) < 2:
+        return tuple(in_order)
+    for interval in in_order:
         if merged and interval.start <= merged[-1].end:
             merged[-1] = Interval(merged[-1].start, max(merged[-1].end, interval.end))
         else:

@@ -38,5 +38,16 @@ def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_database_url_is_taken_apart() -> None:
     database = env.database("postgresql://u:p%40ss@db:5433/lakehub?sslmode=require")
     assert (database["USER"], database["PASSWORD"], database["HOST"], database["PORT"]) == ("u", "p@ss", "db", "5433")
-    assert database["OPTIONS"] == {"sslmode": "require"}
+    assert database["OPTIONS"] == {"sslmode": "require", "prepare_threshold": env.PREPARE_THRESHOLD}
     assert env.database("sqlite:////data/lakehub.db")["NAME"] == "/data/lakehub.db"
+
+
+def test_how_often_a_statement_comes_before_it_is_prepared() -> None:
+    for query, threshold in {
+        "": env.PREPARE_THRESHOLD,
+        "?prepare_threshold=1": 1,
+        "?prepare_threshold=none": None,
+    }.items():
+        assert env.database(f"postgresql://u@h/x{query}")["OPTIONS"] == {"prepare_threshold": threshold}
+    with pytest.raises(env.InvalidSetting, match="write `none` or after how many times"):
+        env.database("postgresql://u@h/x?prepare_threshold=never")

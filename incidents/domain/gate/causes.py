@@ -117,13 +117,14 @@ def _report_cause(report: ReportFacts) -> Cause:
     return Cause(verdict, reason, (report.data,), incident=report.incident, eta=report.eta)
 
 
-def _unit_cause(unit: UnitState | None, data: Interval) -> Cause:
+def _unit_cause(unit: UnitState | None, *data: Interval) -> Cause:
+    """`data`: of the unit, and of others that differ in nothing else."""
     if unit is None:
-        return Cause(Verdict.UNKNOWN, NEVER_TESTED, (data,))
+        return Cause(Verdict.UNKNOWN, NEVER_TESTED, data)
     return Cause(
         unit.verdict,
         unit.reason,
-        (data,),
+        data,
         incident=unit.incident,
         changes_at=unit.next_run_at,
         eta=unit.eta,
@@ -142,9 +143,12 @@ def _partition_causes(test: PartitionTest, data_range: Interval, copy: CopyState
     ]
     yield from _unmonitored(zones)
     yield from _not_due(zones, except_for=(unit.data for unit in meeting if unit.is_failing))
+    alike: dict[tuple[object, ...], list[UnitState]] = {}
     for unit in meeting:
         if unit.data.end > zones.monitored_from and (unit.is_failing or unit.data.start < zones.due_to):
-            yield _unit_cause(unit, unit.data)
+            alike.setdefault(unit[1:], []).append(unit)
+    for units in alike.values():
+        yield _unit_cause(units[0], *(unit.data for unit in units))
     tested_ranges = [unit.data for unit in meeting]
     silent_to = max(test.covers_from, younger_from)
     untested = subtract(

@@ -212,10 +212,24 @@ def test_a_token_without_the_scope_is_refused(stage: FailingDataset) -> None:
     assert Client().get("/api/v1/gate").status_code == 401
 
 
-def test_an_answer_takes_five_queries_whatever_the_number_of_partitions(stage: FailingDataset) -> None:
+@pytest.mark.parametrize("policies", [0, 3])
+def test_an_answer_takes_four_statements_whatever_the_number_of_partitions(
+    stage: FailingDataset, policies: int
+) -> None:
+    """Copies, tests, units, and the question itself is kept; one more where the consumer has policies."""
+    GatePolicy.objects.bulk_create(GatePolicy(consumer="pricing", tier=tier) for tier in range(policies))
     for number in range(1, 15):
         stage.unit(day(f"2026-10-{number:02}"))
     for wanted in (BAD_DAY, Interval(NOW - 60 * DAY, NOW)):
         with CaptureQueriesContext(connection) as asked:
             ask_gate(CopyQuestion("flights", wanted, "pricing", "dc2"), now=NOW)
-        assert len([query for query in asked if "SAVEPOINT" not in query["sql"]]) == 5
+        assert len([query for query in asked if "SAVEPOINT" not in query["sql"]]) == (5 if policies else 4)
+
+
+def test_over_rest_the_token_is_one_query_more(stage: FailingDataset) -> None:
+    caller = client()
+    ask(caller)  # the token's first use is written down
+    with CaptureQueriesContext(connection) as asked:
+        ask(caller)
+    reading = [query["sql"] for query in asked if query["sql"].lstrip("(").startswith(("SELECT", "WITH"))]
+    assert len(reading) == 4, reading

@@ -218,7 +218,7 @@ def test_in_a_batch_each_input_is_answered_as_if_it_were_alone(stage: FailingDat
     other = factories.dataset("weather", copies=("dc2",), by_day=False, grace_until=NOW + DAY)
     factories.unit(factories.test(other, cadence=HOUR), verdict="fail")  # type: ignore[arg-type]
     ranges = [BAD_DAY, DAY_BEFORE, Interval(NOW - 90 * DAY, NOW + DAY), day("2026-11-20")]
-    known = copies.find_copies(["flights", "weather"], now=NOW)
+    known = copies.find_copies(["flights", "weather"], "pricing", now=NOW)
     asked = [
         ResolvedQuestion(CopyQuestion(name, wanted, "pricing", known_copy.copy.data_center.name), known_copy)
         for name in ("flights", "weather")
@@ -238,7 +238,7 @@ def test_wider_is_never_better_on_the_rows_either(
     """With findings, whole tables and days; a union is as bad as the worse of its parts."""
     begin = NOW - 40 * DAY + start * HOUR
     middle, end = begin + first * HOUR, begin + (first + second) * HOUR
-    (known_copy,) = copies.find_copies(["flights"], now=NOW)["flights"][:1]
+    (known_copy,) = copies.find_copies(["flights"], "x", now=NOW)["flights"][:1]
     asked = [
         ResolvedQuestion(CopyQuestion("flights", Interval(*edges), "x"), known_copy)
         for edges in ((begin, middle), (middle, end), (begin, end))

@@ -1,0 +1,23 @@
+"""A cursor that sends values beside the text, so that PostgreSQL keeps the plan of what it was asked some times."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from psycopg import Cursor
+from psycopg._queries import PostgresQuery
+from psycopg.types.datetime import TimestamptzLoader
+
+
+class PlanKeepingCursor(Cursor[Any]):
+    """For connections of Django's."""
+
+    def __init__(self, connection: Any) -> None:
+        super().__init__(connection)
+        # Django's gives each instant its zone in Python; its sessions are in UTC already.
+        self.adapters.register_loader("timestamptz", TimestamptzLoader)
+
+    def _convert_query(self, query: Any, params: Any = None) -> PostgresQuery:
+        # Where Django looks for what it logs; psycopg leaves it empty for what is prepared.
+        self._query = super()._convert_query(query, params)
+        return self._query
