@@ -68,7 +68,7 @@ def issuer(name: str) -> str:
     if value and not (
         parts.hostname and (parts.scheme == "https" or is_local) and not parts.query and not parts.fragment
     ):
-        raise InvalidSetting(f"{name}={value!r} is no issuer: write https://login.example.com, without ? and #.")
+        raise InvalidSetting(f"{name}={value!r} is not an issuer: write https://login.example.com, without ? and #.")
     return value
 
 

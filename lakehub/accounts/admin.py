@@ -25,7 +25,7 @@ from lakehub.accounts.tokens import api_tokens
 def sign_in_on_the_pages(request: HttpRequest, extra_context: Any = None) -> HttpResponse:
     """The console has no door of its own: one form, one count of failures, one second step."""
     if request.user.is_authenticated and not admin.site.has_permission(request):
-        raise PermissionDenied("The console is for staff of Lakehub: a superuser lets you in.")
+        raise PermissionDenied("The console is for staff only. Ask a superuser for access.")
     next_url = request.GET.get("next") or reverse("admin:index")
     return redirect(f"{reverse('sign-in')}?{urlencode({'next': next_url})}")
 

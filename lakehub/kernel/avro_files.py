@@ -39,7 +39,7 @@ class AvroFile:
     def __init__(self, file: BinaryIO) -> None:
         self._file = io.BufferedReader(file) if isinstance(file, io.RawIOBase) else file
         if self._file.read(len(_MAGIC)) != _MAGIC:
-            raise BadAvro("it does not begin as Avro does")
+            raise BadAvro("it does not begin like an Avro file")
         metadata = _read_metadata(self._file)
         self._sync = _exactly(self._file, _SYNC_BYTES)
         self._unpack = _unpacker(metadata.get("avro.codec", b"null").decode(errors="replace"))
@@ -162,7 +162,7 @@ def _read_schema(text: bytes) -> Any:
     try:
         schema = json.loads(text)
         if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise BadAvro("its schema is no record, so that its values have no columns")
+            raise BadAvro("its schema is not a record, so its values have no columns")
         _check_depth(schema)
         parsed: Any = fastavro.parse_schema(schema)
         return {name: value for name, value in parsed.items() if not name.startswith("__")}

@@ -13,6 +13,9 @@ from lakehub.logs import configure_logging
 keepalive = 15
 """Seconds: who asks every few seconds keeps the connection."""
 
+forwarder_headers = ""
+"""No header says which address is asked for: gunicorn would believe `SCRIPT_NAME` of a proxy, which may hand on a client's."""
+
 SWITCH_S = 0.0005
 """A thread that waits for its turn, as after each query of the database, waits for so long while another one computes (0.005
 unless told otherwise): an answer of five queries beside the drawing of a page is not five times as late."""

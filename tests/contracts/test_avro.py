@@ -70,7 +70,7 @@ def test_what_does_not_fit_is_refused_with_a_remedy(files: Files) -> None:
 
 def test_what_is_no_avro_is_said(tmp_path: Path) -> None:
     (tmp_path / "1.avro").write_bytes(b"neither head nor foot")
-    with pytest.raises(CannotRead, match="cannot be read: it does not begin as Avro does"):
+    with pytest.raises(CannotRead, match="cannot be read: it does not begin like an Avro file"):
         DuckDbEngine().measure(Scan(Files(f"{tmp_path.as_uri()}/*.avro", "avro"), (ROWS,)), Limits())
     with pytest.raises(CannotRead, match="There are no files"):
         DuckDbEngine().measure(Scan(Files(f"{tmp_path.as_uri()}/no/*.avro", "avro"), (ROWS,)), Limits())

@@ -5,9 +5,11 @@ from __future__ import annotations
 import io
 import json
 import random
+import struct
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
+from decimal import Decimal
 from pathlib import Path
 
 import fastavro
@@ -127,6 +129,40 @@ def test_a_line_that_is_no_row_is_told_and_all_after_it_is_read(tmp_path: Path, 
     results = fitted(tmp_path, b'{"id": 1}\n' + line + b'\n{"id": 3}\n', "jsonl")
     assert stored(results, "id") == [1, 3]
     assert len(rejected(results)) == 1
+
+
+@pytest.mark.parametrize("line", [b"2,a\rb", b'2,"a\nb"c\rd'])
+def test_a_carriage_return_within_a_line_is_one_row_in_the_error_table(tmp_path: Path, line: bytes) -> None:
+    results = fitted(tmp_path, b"id,name\n1,tea\n" + line + b"\n3,milk\n", "csv")
+    assert {"tea", "milk"} <= set(stored(results, "name"))
+    assert "carriage return" in rejected(results)[0][0]
+
+
+def test_values_that_no_type_can_hold_are_rows_in_the_error_table(tmp_path: Path) -> None:
+    texts = pa.Array.from_buffers(
+        pa.string(), 3, [None, pa.py_buffer(struct.pack("4i", 0, 1, 2, 3)), pa.py_buffer(b"a\xffb")]
+    )
+    columns = {
+        "text": texts,
+        "day": pa.array([0, 2**30, 1], pa.int32()).view(pa.date32()),
+        "second": pa.array([0, 2**61, 1], pa.timestamp("ms")),
+        "instant": pa.array([0, 2**61, 1], pa.timestamp("us", "UTC")),
+    }
+    for name, values in columns.items():
+        written = io.BytesIO()
+        pq.write_table(pa.table({"id": pa.array([1, 2, 3]), name: values}), written)
+        results = fitted(tmp_path, written.getvalue(), "parquet")
+        assert stored(results, "id") == [1, 3], name
+        ((reason, raw),) = rejected(results)
+        assert f"`{name}`" in reason
+        assert raw.encode()
+
+
+def test_a_decimal_that_is_wider_than_the_lakes_is_a_text(tmp_path: Path) -> None:
+    written = io.BytesIO()
+    pq.write_table(pa.table({"a": pa.array([Decimal(10) ** 60, None], pa.decimal256(70, 2))}), written)
+    first, last = stored(fitted(tmp_path, written.getvalue(), "parquet"), "a")
+    assert (Decimal(str(first)), last) == (Decimal(10) ** 60, None)
 
 
 def test_brackets_in_texts_do_not_nest(tmp_path: Path) -> None:

@@ -78,8 +78,8 @@ def test_the_second_step_has_no_finding(tab: Callable[..., Page], ines: User, se
     page.get_by_role("button", name="Set up a second step").click()
     problems = [problem for theme in THEMES for problem in in_theme(page, theme)]
     authenticator = pyotp.parse_uri(page.get_by_label("Text for the authenticator").inner_text())
-    page.get_by_label("Code that it shows now").fill(authenticator.at(timezone.now()))
-    page.get_by_role("button", name="Turn it on").click()
+    page.get_by_label("The code it shows now").fill(authenticator.at(timezone.now()))
+    page.get_by_role("button", name="Turn on").click()
     page.get_by_text("These are your recovery codes").wait_for()
     problems += [problem for theme in THEMES for problem in in_theme(page, theme)]
     recovery_code = page.locator("pre.code").inner_text().split()[0]

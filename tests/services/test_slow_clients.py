@@ -117,6 +117,14 @@ def test_what_cannot_be_received_is_refused_at_once(server: tuple[str, int], hea
         assert client.recv(4096).split()[1] == status
 
 
+def test_no_header_changes_the_address_that_is_asked_for(server: tuple[str, int]) -> None:
+    """The server believes its neighbours on this machine, such as a proxy, which may hand on what a client has sent."""
+    connection = HTTPConnection(*server, timeout=30)
+    connection.request("GET", "/x/sign-in", headers={"SCRIPT_NAME": "/x", "PATH_INFO": "/sign-in"})
+    assert connection.getresponse().status == 404
+    connection.close()
+
+
 def test_who_waits_for_a_word_before_the_body_gets_it(server: tuple[str, int]) -> None:
     with socket.create_connection(server, timeout=30) as client:
         client.sendall(

@@ -31,6 +31,7 @@ def test_gunicorn_understands_what_the_procfile_says(monkeypatch: pytest.MonkeyP
     assert config.keepalive == gunicorn_conf.keepalive
     assert config.post_worker_init is gunicorn_conf.post_worker_init
     assert config.logger_class is gunicorn_conf.Logger
+    assert config.forwarder_headers == []
 
 
 def test_a_process_of_the_server_lets_others_compute_soon(as_before: None, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,13 @@ _ARROW_TYPES = {
     "date": pa.date32(),
     "timestamp": pa.timestamp("us", tz="UTC"),
 }
+_DAYS = (-719_162, 2_932_896)
+_MICROSECONDS = 86_400_000_000
+_ENDS = {
+    _ARROW_TYPES["date"]: _DAYS,
+    _ARROW_TYPES["timestamp"]: (_DAYS[0] * _MICROSECONDS, (_DAYS[1] + 1) * _MICROSECONDS - 1),
+}
+"""The first and the last that Python and the databases know."""
 _CAST_ERRORS = (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError, TypeError, ValueError, OverflowError)
 
 
@@ -114,7 +121,7 @@ def _fit_column(chunk: Chunk, name: str, type_: str, reasons: dict[int, tuple[st
     if not _has_one_type(values, type_):
         return _cast_one_by_one(values, name, type_, reasons)
     try:
-        return cast_values(values, type_)
+        return _sound(cast_values(values, type_))
     except _CAST_ERRORS:
         return _cast_one_by_one(values, name, type_, reasons)
 
@@ -174,6 +181,18 @@ def cast_values(values: Sequence[Any], type_: str) -> pa.Array:
     return array.cast(target)
 
 
+def _sound(array: pa.Array) -> pa.Array:
+    """A file may hold what its type cannot: bytes that are no text, days and instants of no year from 1 to 9999. Raises ArrowInvalid."""
+    if pa.types.is_string(array.type):
+        array.validate(full=True)
+    elif array.type in _ENDS:
+        ends = pc.min_max(array.cast(pa.int32() if pa.types.is_date(array.type) else pa.int64())).as_py()
+        first, last = _ENDS[array.type]
+        if ends["min"] is not None and not (first <= ends["min"] and ends["max"] <= last):
+            raise pa.ArrowInvalid("a time is of no year from 1 to 9999")
+    return array
+
+
 def _are_decimals(values: Sequence[Any]) -> bool:
     return set(map(type, values)) <= {Decimal, type(None)}
 
@@ -186,7 +205,7 @@ def _to_timestamp(array: pa.Array) -> pa.Array:
     target, source_type = _ARROW_TYPES["timestamp"], array.type
     if pa.types.is_timestamp(source_type):
         aware = array if source_type.tz else pc.assume_timezone(array, "UTC")
-        return aware.cast(target, safe=False)
+        return aware.cast(target, safe=source_type.unit != "ns")
     if pa.types.is_date(source_type):
         return array.cast(pa.timestamp("us")).cast(target)
     if not pa.types.is_string(source_type):
@@ -283,7 +302,12 @@ def _without_rows(table: pa.Table, rows: Collection[int]) -> pa.Table:
 
 
 def _python_value(value: Any) -> Any:
-    plain = value.as_py() if isinstance(value, pa.Scalar) else value
+    try:
+        plain = value.as_py() if isinstance(value, pa.Scalar) else value
+    except UnicodeDecodeError:
+        plain = value.cast(pa.binary()).as_py()
+    except (ValueError, OverflowError):  # a time of no year that Python knows, a structure with a name twice
+        plain = f"{value.type} {value}"[:200] if pa.types.is_nested(value.type) else f"{value.type} out of range"
     return plain.isoformat() if isinstance(plain, datetime | date) else plain
 
 

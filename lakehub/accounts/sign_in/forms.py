@@ -60,7 +60,7 @@ class SignInForm(AuthenticationForm):
         if until is not None and until <= clock.now():
             self.has_ended = True
             raise ValidationError(
-                "The password that was made for you has ended. Whoever runs Lakehub here sets another one.",
+                "The password that was made for you has expired. Ask an administrator of Lakehub for a new one.",
                 "first_password_ended",
             )
 

@@ -98,8 +98,8 @@ def _send_link(person: User) -> int:
     key = urlsafe_base64_encode(str(person.pk).encode())
     path = reverse("password-reset", args=[key, default_token_generator.make_token(person)])
     text = (
-        f"Somebody, probably you, asked for a new password of {person.get_username()} in Lakehub.\n\n"
+        f"Somebody, probably you, asked for a new password for {person.get_username()} in Lakehub.\n\n"
         f"{settings.LAKEHUB_BASE_URL}{path}\n\n"
-        "The link works once, within an hour. If it was not you, do nothing: your password stays as it is.\n"
+        "The link works once, within an hour. If it was not you, ignore this mail: your password does not change.\n"
     )
     return EmailMessage("A new password for Lakehub", text, settings.DEFAULT_FROM_EMAIL, [person.email]).send()

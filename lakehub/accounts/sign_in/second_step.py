@@ -51,7 +51,7 @@ def begin_enrolment(person: User) -> None:
     with transaction.atomic():
         step, _ = SecondStep.objects.select_for_update().get_or_create(user=person)
         if step.confirmed_at is not None:
-            raise Conflict("Your second step is set up already; remove it first. Nothing was changed.")
+            raise Conflict("Your second step is already set up; remove it first. Nothing was changed.")
         step.secret, step.last_counter = pyotp.random_base32(), 0
         step.save()
 
@@ -67,7 +67,7 @@ def pending_uri(person: User) -> str:
 def confirm(person: User, code: str, *, address: str, now: datetime, session_key: str | None) -> list[str]:
     """The recovery codes: show them this once. Other browsers are signed out. Raises Refused, Conflict."""
     if is_enrolled(person) or not pending_uri(person):
-        raise Conflict("Nothing waits for a code: begin to set up the second step. Nothing was changed.")
+        raise Conflict("No second step is waiting for a code: start to set it up first. Nothing was changed.")
     _require_code(person, code, address=address, now=now, with_recovery=False)
     with transaction.atomic():
         SecondStep.objects.filter(user=person).update(confirmed_at=now)

@@ -65,7 +65,7 @@ def end_session(person: User, number: int, *, now: datetime) -> None:
     """One of the person's own. Raises NotFound."""
     with transaction.atomic():
         if not BrowserSession.objects.filter(user=person, pk=number).delete()[0]:
-            raise NotFound("That session has ended already.")
+            raise NotFound("That session has already ended.")
         name = person.get_username()
         audit_log.record(name, "end session", f"person:{name}", now=now, sessions=1)
 

@@ -26,7 +26,7 @@ _OPEN = {
 _ERRORS = {
     "account-password": (
         "own_password_required",
-        "Set a password of your own first: yours is the one that was made for you.",
+        "Choose your own password first: you still have the one that was made for you.",
     ),
     "second-step": ("second_step_required", "Set up your second step first: this instance asks it of you."),
 }

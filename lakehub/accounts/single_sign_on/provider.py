@@ -138,7 +138,7 @@ def _verified_claims(token: dict[str, Any], *, nonce: str) -> dict[str, Any]:
     claims.validate(leeway=LEEWAY_S)
     subject = claims["sub"]
     if not isinstance(subject, str) or not 0 < len(subject) <= 255:
-        raise ValueError("The subject is no text of 1 to 255 characters.")
+        raise ValueError("The subject is not a text of 1 to 255 characters.")
     return dict(claims)
 
 
@@ -201,7 +201,7 @@ def _read_json(url: str) -> dict[str, Any]:
     except (requests.RequestException, ValueError, RecursionError) as problem:
         raise ProviderError(f"{url} cannot be read: {type(problem).__name__}: {problem}") from problem
     if not isinstance(document, dict):
-        raise ProviderError(f"{url} is no JSON object.")
+        raise ProviderError(f"{url} is not a JSON object.")
     return document
 
 

@@ -48,12 +48,12 @@ def finish(request: HttpRequest, parameters: Mapping[str, str]) -> tuple[dict[st
     """The verified claims of who came back. Raises RoundTripRefused, ProviderError."""
     trip = _remembered(request)
     if trip is None or not hmac.compare_digest(trip.state.encode(), parameters.get("state", "").encode()):
-        raise RoundTripRefused("This sign-in was not begun in this browser, or more than ten minutes ago.")
+        raise RoundTripRefused("This sign-in did not start in this browser, or it started more than ten minutes ago.")
     if (issuer := parameters.get("iss")) is not None and issuer != settings.LAKEHUB_OIDC_ISSUER:
-        raise RoundTripRefused("Another provider answered than the one that was asked.")
+        raise RoundTripRefused("The answer came from a different provider than the one that was asked.")
     code = parameters.get("code", "")
     if not code or len(code) > _MAX_CODE_LENGTH:
-        raise RoundTripRefused("The provider did not let you in.")
+        raise RoundTripRefused("The provider refused the sign-in.")
     claims = provider.claims_for_code(code, redirect_uri=redirect_uri(), nonce=trip.nonce, verifier=trip.verifier)
     return claims, trip
 

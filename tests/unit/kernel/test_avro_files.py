@@ -144,7 +144,7 @@ BOMBS = {
         container(record(("a", {"type": "fixed", "name": "f", "size": 2**40})), (1, b"x")),
         "has a size of",
     ),
-    "no record": (container({"type": "array", "items": "int"}), "no record"),
+    "no record": (container({"type": "array", "items": "int"}), "not a record"),
     "a schema of nothing": (container(b""), "cannot be read"),
     "fields that are none": (container({"type": "record", "name": "row", "fields": 5}), "cannot be read"),
     "an unknown type": (container(record(("a", "wide")), (1, b"\x02")), "cannot be read"),
@@ -163,8 +163,8 @@ BOMBS = {
         "does not end where",
     ),
     "a number without end": (MAGIC + b"\xff" * 40, "more than ten bytes"),
-    "not Avro": (b"PAR1 and so on", "does not begin as Avro"),
-    "nothing": (b"", "does not begin as Avro"),
+    "not Avro": (b"PAR1 and so on", "does not begin like an Avro file"),
+    "nothing": (b"", "does not begin like an Avro file"),
 }
 
 

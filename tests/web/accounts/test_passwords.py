@@ -131,7 +131,7 @@ def test_a_link_ends_after_an_hour(client: Client, ines: User, monkeypatch: pyte
 def test_what_is_no_link_is_said_plainly(client: Client, where: str) -> None:
     answer = client.get(f"/password-reset/{where}")
     assert answer.status_code == 404
-    assert "This link opens nothing" in answer.content.decode()
+    assert "This link is no longer valid" in answer.content.decode()
 
 
 def test_nothing_tells_whether_an_address_is_there(
@@ -249,7 +249,7 @@ def test_a_first_password_ends_after_a_week(client: Client, monkeypatch: pytest.
     until = clock.now() + timedelta(days=7)
     monkeypatch.setattr(clock, "now", lambda: until)
     answer = sign_in(client, first)
-    assert "has ended" in answer.content.decode()  # type: ignore[attr-defined]
+    assert "has expired" in answer.content.decode()  # type: ignore[attr-defined]
     assert "_auth_user_id" not in client.session
     person.set_password(NEW)  # as the console and `manage.py changepassword` do
     person.save()

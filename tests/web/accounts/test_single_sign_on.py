@@ -215,7 +215,7 @@ def test_what_the_provider_refuses_is_said(client: Client, issuer: ScriptedIssue
     sent = start(client)
     answer = client.get(BACK, {"error": "access_denied", "error_description": "<script>", "state": sent["state"]})
     assert answer.status_code == 403
-    assert "did not let you in" in answer.content.decode()
+    assert "refused the sign-in" in answer.content.decode()
     assert "<script>" not in answer.content.decode().replace("<script src", "")
 
 
@@ -395,7 +395,7 @@ def test_a_provider_that_is_away_is_no_error_of_ours(client: Client, settings: S
 )
 def test_an_issuer_is_https_or_on_loopback(monkeypatch: pytest.MonkeyPatch, value: str) -> None:
     monkeypatch.setenv("X", value)
-    with pytest.raises(environment.InvalidSetting, match="is no issuer"):
+    with pytest.raises(environment.InvalidSetting, match="is not an issuer"):
         environment.issuer("X")
 
 

@@ -6,6 +6,9 @@ import pyarrow as pa
 
 from ingestion.domain.schema import Schema, SchemaColumn
 
+_MAX_PRECISION = 38
+"""Of the lake's decimals; wider ones are kept as text."""
+
 
 def schema_of(schema: pa.Schema) -> Schema:
     return Schema(tuple(SchemaColumn(field.name, type_name_of(field.type)) for field in schema))
@@ -13,7 +16,7 @@ def schema_of(schema: pa.Schema) -> Schema:
 
 def type_name_of(arrow: pa.DataType) -> str:
     """The name of the column type that holds an Arrow type; what has no twin (lists, structures, times) is kept as JSON text."""
-    if pa.types.is_decimal(arrow):
+    if pa.types.is_decimal(arrow) and arrow.precision <= _MAX_PRECISION and 0 <= arrow.scale <= arrow.precision:
         return f"decimal({arrow.precision},{arrow.scale})"
     if pa.types.is_integer(arrow):
         return "int" if arrow.bit_width < 32 or pa.types.is_int32(arrow) else "long"

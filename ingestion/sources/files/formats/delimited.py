@@ -123,6 +123,8 @@ def _header(lines: _Lines) -> list[str]:
         names = next(csv.reader(lines), [])
     except _TooLong:
         raise ValueError(f"its header has more than {MAX_RECORD_BYTES:,} bytes") from None
+    except csv.Error as bad:
+        raise ValueError(f"its header cannot be read: {bad}") from None
     if len(names) > MAX_COLUMNS:
         raise ValueError(f"its header has {len(names):,} columns; {MAX_COLUMNS:,} are the most")
     for name in names:
@@ -140,6 +142,11 @@ def _records(lines: _Lines) -> Iterator[Record | UnreadableRow]:
             return
         except _TooLong:
             yield _without_its_line(lines, f"longer than {MAX_RECORD_BYTES:,} bytes")
+            continue
+        except csv.Error:  # the reader begins anew with the next line
+            broken = unreadable(lines.taken[0], "a carriage return stands in a field without quotes")
+            lines.take_back()
+            yield broken
             continue
         if lines.is_unclosed:
             yield _without_its_line(lines, "the file ends")
