@@ -28,13 +28,24 @@ def exceptions(text: str) -> Iterator[str]:
         record = _record(line)
         if record is not None:
             if "exception" in record:
-                outer = [each for each in record["exception"].strip().splitlines() if not each.startswith((" ", "\t"))]
-                yield f"{record['message']}: {outer[-1]}"
+                yield f"{record['message']}: {_last_sentence(record['exception'])}"
         elif _RAW_TRACEBACK in line:
             is_inside = True
         elif is_inside and line and not line.startswith((" ", "\t")):
             last, is_inside = line, False
             yield last
+
+
+def _last_sentence(traceback: str) -> str:
+    """What stands after frames last: of a server's error all lines, of Java's the innermost cause."""
+    sentence: list[str] = []
+    follows_frame = False
+    for line in traceback.strip().splitlines():
+        is_frame = line.startswith((" ", "\t"))
+        if not is_frame:
+            sentence = [line] if follows_frame else [*sentence, line]
+        follows_frame = is_frame
+    return " ".join(sentence)
 
 
 def _record(line: str) -> dict[str, str] | None:
