@@ -189,6 +189,17 @@ def test_columns_without_end_take_no_memory_without_end(tmp_path: Path) -> None:
         list(chunks_of(tmp_path, b",".join(b"c%d" % number for number in range(6_000)), "csv"))
 
 
+def test_two_columns_of_one_name_are_refused_before_one_of_them_is_lost(tmp_path: Path) -> None:
+    twice = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["id", "id"])
+    for kind, content in {"csv": b"id,x,id\n1,2,3\n", "parquet": parquet(twice)}.items():
+        with pytest.raises(
+            SourceError, match=f"rows.{kind} cannot be read: it has more than one column with the name `id`"
+        ):
+            list(chunks_of(tmp_path, content, kind))
+    (chunk,) = chunks_of(tmp_path, b"id,,\n1,,\n", "csv")
+    assert chunk.rows == 1
+
+
 def repeated(value: str, rows: int) -> pa.DictionaryArray:
     return pa.DictionaryArray.from_arrays(pa.array([0] * rows, pa.int32()), pa.array([value]))
 

@@ -219,6 +219,14 @@ def test_texts_in_sqlite_compare_by_letters() -> None:
     assert piece.end > datetime(2026, 11, 16, 23, 59, tzinfo=UTC)
 
 
+def test_an_offset_in_sqlite_is_letters_too() -> None:
+    """The row `2026-11-17 01:00` stands before `2026-11-17 02:00+05:00`, which is 21:00 UTC of the day before."""
+    (below,) = read("SELECT * FROM flights WHERE ts < '2026-11-17 02:00+05:00'", "sqlite")["flights"].ranges
+    assert below.end > datetime(2026, 11, 17, 1, tzinfo=UTC)
+    (above,) = read("SELECT * FROM flights WHERE ts > '2026-11-15T22:00-05:00'", "sqlite")["flights"].ranges
+    assert above.start <= datetime(2026, 11, 15, 23, tzinfo=UTC)
+
+
 def test_a_time_that_is_cast_may_be_rounded_up_to_the_next_day() -> None:
     (piece,) = read("SELECT * FROM flights WHERE CAST(ts AS DATE) = '2026-11-16'", "mysql")["flights"].ranges
     assert piece.start <= datetime(2026, 11, 15, tzinfo=UTC)

@@ -21,6 +21,7 @@ from ingestion.sources.files.formats.records import (
     buffered,
     chunked,
     read_line,
+    refuse_repeated_names,
     text_of,
     unreadable,
 )
@@ -129,6 +130,7 @@ def _header(lines: _Lines) -> list[str]:
         raise ValueError(f"its header has {len(names):,} columns; {MAX_COLUMNS:,} are the most")
     for name in names:
         name.encode()
+    refuse_repeated_names(names)
     return names
 
 

@@ -15,7 +15,12 @@ import pyarrow.parquet as pq
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk, UnreadableRow
 from ingestion.sources.files.formats.arrow_types import schema_of
-from ingestion.sources.files.formats.records import MAX_CHUNK_BYTES, MAX_CHUNK_CELLS, MAX_COLUMNS
+from ingestion.sources.files.formats.records import (
+    MAX_CHUNK_BYTES,
+    MAX_CHUNK_CELLS,
+    MAX_COLUMNS,
+    refuse_repeated_names,
+)
 
 MAX_NESTED_VALUES = 50_000_000
 """Of one nested column in one row group: how many of them are one row is only known once it is read."""
@@ -46,6 +51,7 @@ def _open(file: Any) -> pq.ParquetFile:
                     f"`{column.path}` has {values:,} values in one row group; {MAX_NESTED_VALUES:,} are the most, so "
                     "write smaller row groups"
                 )
+    refuse_repeated_names(metadata.schema.to_arrow_schema().names)
     file.seek(0)
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
     return pq.ParquetFile(file, metadata=metadata, read_dictionary=texts)

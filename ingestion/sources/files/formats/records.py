@@ -6,6 +6,7 @@ What is too long for a record, or is none, becomes an UnreadableRow: it stands i
 from __future__ import annotations
 
 import io
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -45,6 +46,13 @@ def buffered(file: Any) -> io.BufferedReader:
     if reader.peek(3)[:3] == _BYTE_ORDER_MARK:
         reader.read(3)
     return reader
+
+
+def refuse_repeated_names(names: Iterable[str]) -> None:
+    """Of two columns of one name the values of one would be lost. Columns without a name are passed over."""
+    repeated = [name for name, times in Counter(names).items() if name and times > 1]
+    if repeated:
+        raise ValueError(f"it has more than one column with the name `{repeated[0]}`: rename all but one of them")
 
 
 def text_of(line: bytes) -> str:
