@@ -21,7 +21,6 @@ from lakehub.kernel.partitions.form import EPOCHS, PartitionForm
 
 _MAX_EAST_OFFSET, _MAX_WEST_OFFSET = timedelta(hours=14), timedelta(hours=12)
 """How far zones lie ahead of UTC, and behind it."""
-_OFFSET = re.compile(r"[+-]\d\d:?\d\d$")
 _INSTANT = timedelta(microseconds=1)
 _CANONICAL = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII)
 _ROUNDING = frozenset({"mysql", "tsql"})
@@ -337,9 +336,6 @@ def _as_text(moment: _Moment, constant: exp.Expr) -> _Moment:
     text = constant.unnest().name if isinstance(constant.unnest(), exp.Literal) else "0000-00-00 "
     if len(text) > len("2026-11-16"):  # `2026-11-16` and `2026-11-16 05:00` stand before `2026-11-16 05:00:00`
         moment = replace(moment, latest=moment.latest + _INSTANT)
-    if _OFFSET.search(text):  # the letters are those of its own zone's clock
-        day = _UNIT_WIDTHS["day"]
-        moment = replace(moment, earliest=moment.earliest - day, latest=moment.latest + day)
     if text[10:11] == "T":
         return replace(moment, latest=moment.latest + _UNIT_WIDTHS["day"])
     return replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"]) if text[10:11] == " " else moment
