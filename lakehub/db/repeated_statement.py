@@ -50,7 +50,7 @@ def _cursor(database: BaseDatabaseWrapper) -> CursorWrapper:
     database.ensure_connection()
     with database.wrap_database_errors:
         cursor = PlanKeepingCursor(database.connection)
-    return database._prepare_cursor(cursor)  # type: ignore[attr-defined,no-any-return]  # as Django's `chunked_cursor` does
+    return database._prepare_cursor(cursor)  # type: ignore[attr-defined,no-any-return]  # Django does so for cursors of its own too
 
 
 def rows_in_one(

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-
-from hypothesis import given
-from hypothesis import strategies as st
+from datetime import timedelta
+from itertools import product
 
 from incidents.gate import load_state
 from lakehub.kernel.outcome import Outcome
@@ -13,47 +11,42 @@ from quality.domain.verdicts.unit_verdict import UnitFacts, Waiver, judge
 from tests.factories import DAY, HOUR, NOW, day
 
 OVER = day("2026-11-16")
-instants = st.none() | st.sampled_from([NOW + number * HOUR for number in (-48, -5, -1, 0, 3)])
-
-
-@given(
-    passed=instants,
-    first=instants,
-    last=instants,
-    touched=instants,
-    retest_due=instants,
-    sustain=st.sampled_from([None, HOUR, 2 * DAY]),
-    cadence=st.sampled_from([None, timedelta(), HOUR, DAY]),
-    outcome=st.sampled_from(["", *Outcome]),
-    waiver=st.sampled_from(["", *Waiver]),
+LONG_AGO, AGO, LATER = NOW - 2 * DAY, NOW - HOUR, NOW + 3 * HOUR
+EVERY_ROW = product(
+    (None, LONG_AGO, AGO),
+    (None, LONG_AGO),
+    (None, AGO),
+    (None, AGO),
+    (None, AGO, LATER),
+    (None, HOUR, 9 * DAY),
+    (None, timedelta(), HOUR, DAY),
+    (None, *Outcome),
+    (None, *Waiver),
 )
-def test_a_row_is_judged_as_its_facts_are(
-    passed: datetime | None,
-    first: datetime | None,
-    last: datetime | None,
-    touched: datetime | None,
-    retest_due: datetime | None,
-    sustain: timedelta | None,
-    cadence: timedelta | None,
-    outcome: str,
-    waiver: str,
-) -> None:
-    cells = [OVER.start, OVER.end, None, NOW, passed, first, last, sustain, str(outcome), passed, touched, retest_due]
-    state = load_state._judge_row([*cells, str(waiver), None, 7, NOW], cadence, NOW).state
-    facts = UnitFacts(
-        passed,
-        first,
-        last,
-        sustain or timedelta(),
-        Outcome(outcome) if outcome else None,
-        passed,
-        cadence,
-        touched,
-        retest_due,
-        waiver=Waiver(waiver) if waiver else None,
-    )
-    judgement = judge(facts, now=NOW)
-    assert (state.data, state.verdict, state.incident, state.eta) == (OVER, judgement.verdict, 7, NOW)
-    assert state.reason == ("changed" if touched and judgement.reason == "passing" else judgement.reason)
-    assert (state.is_failing, state.has_verdict) == (first is not None and not waiver, bool(passed or first))
-    assert state.changed_at == touched
+
+
+def test_a_row_is_judged_as_its_facts_are() -> None:
+    for passed, first, last, touched, retest_due, sustain, cadence, outcome, waiver in EVERY_ROW:
+        cells = [OVER.start, OVER.end, None, NOW, passed, first, last, sustain, outcome or "", passed]
+        row = [*cells, touched, retest_due, waiver or "", None, 7, NOW]
+        state = load_state._judge_row(row, cadence, NOW).state
+        judgement = judge(
+            UnitFacts(
+                passed,
+                first,
+                last,
+                sustain or timedelta(),
+                outcome,
+                passed,
+                cadence,
+                touched,
+                retest_due,
+                waiver=waiver,
+            ),
+            now=NOW,
+        )
+        is_changed = touched is not None and judgement.reason == "passing"
+        assert (state.data, state.verdict, state.incident, state.eta) == (OVER, judgement.verdict, 7, NOW), row
+        assert state.reason == ("changed" if is_changed else judgement.reason), row
+        assert (state.is_failing, state.has_verdict) == (first is not None and not waiver, bool(passed or first)), row
+        assert state.changed_at == touched, row
