@@ -29,7 +29,7 @@ from incidents.gate.copies import RequestedRange, partitions_seen_at
 from incidents.models import IncidentState, UserReport
 from lakehub.catalog.models import DatasetCopy
 from lakehub.db.prepared_query import PreparedQuery, instant_parameter, number_parameter
-from lakehub.kernel.interval import BEGINNING, EVERYTHING, Interval
+from lakehub.kernel.interval import BEGINNING, Interval
 from lakehub.kernel.outcome import Outcome, Verdict
 from lakehub.kernel.partitions import Grain
 from quality.domain.generation.definitions import runs_in
@@ -304,7 +304,7 @@ def _runs_in(flattened: str, data_center: str) -> bool:
 
 
 def _gating_test(test: _GatingTestRow, copy: DatasetCopy, units: Sequence[_JudgedUnit]) -> GatingTest:
-    whole = next((unit for unit in units if unit.state.data == EVERYTHING), None)
+    whole = next((unit for unit in units if unit.state.data.is_everything), None)
     if test.category == Category.FRESHNESS:
         unit, complete_to = (whole.state, whole.complete_to) if whole else (None, None)
         return FreshnessTest(test.title, test.due_after, unit, complete_to)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from operator import attrgetter
 
 BEGINNING = datetime(1900, 1, 1, tzinfo=UTC)
 """Stands for minus infinity; late enough that every time zone and database can hold it."""
@@ -76,17 +77,23 @@ def earlier(instant: datetime, by: timedelta) -> datetime:
     return BEGINNING if by >= instant - BEGINNING else instant - by
 
 
+_ENDS = attrgetter("start", "end")
+
+
 def union(intervals: Iterable[Interval]) -> tuple[Interval, ...]:
     """The same instants as disjoint, sorted intervals with a gap between each two."""
-    merged: list[Interval] = []
-    in_order = sorted(intervals)
+    in_order = sorted(intervals, key=_ENDS)
     if len(in_order) < 2:
         return tuple(in_order)
-    for interval in in_order:
-        if merged and interval.start <= merged[-1].end:
-            merged[-1] = Interval(merged[-1].start, max(merged[-1].end, interval.end))
+    merged: list[Interval] = []
+    piece, end = in_order[0], in_order[0].end
+    for interval in in_order[1:]:
+        if interval.start <= end:
+            end = max(end, interval.end)
         else:
-            merged.append(interval)
+            merged.append(piece if piece.end == end else Interval(piece.start, end))
+            piece, end = interval, interval.end
+    merged.append(piece if piece.end == end else Interval(piece.start, end))
     return tuple(merged)
 
 
