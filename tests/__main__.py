@@ -19,13 +19,15 @@ from xml.etree import ElementTree
 
 from lakehub.setup.machine import slowness
 
-SUITES = ("unit", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
-PROCESSES = {"unit": 2, "web": 2}
+SUITES = ("unit", "unit/quality", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
+"""Where a folder of a suite stands as well, it is run apart. The pure tests are in two halves: processes that xdist shares them out to
+would each read all of them first, which takes as long as to run them."""
+PROCESSES = {"web": 2}
 """How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
-WITHOUT = {"unit": ("django", "schemathesis")}
+WITHOUT = {"unit": ("django", "schemathesis", "xdist")}
 """Plug-ins that a suite can do without: the pure one has no Django to set up, and takes a third less time for it."""
 STAGES = (
-    (("unit",),),
+    (("unit",), ("unit/quality",)),
     (("contracts", "golden", "docs", "architecture", "services"), ("spark", "e2e")),
     (("web",),),
 )
@@ -54,7 +56,8 @@ def main(wanted: list[str]) -> int:
     if unknown:
         print(f"There is no suite {', '.join(unknown)}. There are: {', '.join(SUITES)}.", file=sys.stderr)
         return 2
-    suites = [suite for suite in SUITES if suite in (wanted or SUITES) and any((FOLDER / suite).rglob("test_*.py"))]
+    suites = [suite for suite in SUITES if not wanted or {suite, _whole(suite)} & set(wanted)]
+    suites = [suite for suite in suites if any((FOLDER / suite).rglob("test_*.py"))]
     print(f"Deadlines are those of a quiet machine x {slowness():.2f} (LAKEHUB_SLOWNESS)", flush=True)
     began = time.monotonic()
     with servers() if "services" in suites else nullcontext():
@@ -109,8 +112,9 @@ def run(suite: str, *, shown: bool = True) -> Run:
         command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
         if suite in PROCESSES:
             command += ["-n", str(PROCESSES[suite])]
-        command += [f"-pno:{plugin}" for plugin in WITHOUT.get(suite, ())]
-        if suite == "unit":
+        command += [f"--ignore={FOLDER / part}" for part in SUITES if _whole(part) == suite != part]
+        command += [f"-pno:{plugin}" for plugin in WITHOUT.get(_whole(suite), ())]
+        if _whole(suite) == "unit":
             # A thread for each of thousands of tests takes longer than many of them.
             command += ["-o", "timeout_method=signal"]
         output = None if shown else subprocess.PIPE
@@ -124,6 +128,11 @@ def run(suite: str, *, shown: bool = True) -> Run:
     if not shown:
         print(f"\n── {suite}, beside the others ──\n{done.stdout}", flush=True)
     return Run(suite, seconds, passed, failed or int(exit_code not in (0, NOTHING_COLLECTED)), skipped, exit_code)
+
+
+def _whole(suite: str) -> str:
+    """The suite of which it may be a part."""
+    return suite.partition("/")[0]
 
 
 def environment() -> dict[str, str]:
