@@ -6,6 +6,8 @@ import io
 import json
 import random
 import struct
+import subprocess
+import sys
 import tracemalloc
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,6 +23,8 @@ from ingestion.sources import SOURCES, Chunk, SourceConfig, SourceError
 from ingestion.sources.files.formats import delimited, json_lines
 from ingestion.sources.files.formats.records import MAX_CHUNK_BYTES, MAX_COLUMNS, MAX_RECORD_BYTES
 from ingestion.spark.loading.fitting import FitResult, FitRules, fit_rows
+from lakehub.setup.locations import PACKAGES
+from tests.polling import scaled
 
 MEBIBYTE = 2**20
 
@@ -318,6 +322,34 @@ def test_whatever_a_file_holds_it_is_read_or_refused_by_name(tmp_path: Path, end
             results = fitted(tmp_path, body, ending)
             read += any(result.rows.num_rows or result.rejected for result in results)
     assert read > 5
+
+
+READS = """
+import sys
+from ingestion.sources.files.formats.parquet import ParquetFormat
+for path in sys.argv[1:]:
+    with open(path, "rb") as file:
+        try:
+            ParquetFormat().schema(file)
+        except (OSError, ValueError):
+            pass
+print("read")
+"""
+
+
+def test_damaged_statistics_end_no_process(tmp_path: Path) -> None:
+    """Of a column whose level histograms are damaged, PyArrow ends the whole process when it is asked for its numbers."""
+    rows = pa.table({"id": [1, 2, 3] * 50, "name": ["a", None, "c" * 40] * 50})
+    paths = []
+    for seed in (125, 233):
+        chance, whole = random.Random(seed), bytearray(parquet(rows))
+        for _ in range(chance.choice([1, 2, 10])):
+            whole[chance.randrange(len(whole))] = chance.randrange(256)
+        paths.append(tmp_path / f"{seed}.parquet")
+        paths[-1].write_bytes(whole)
+    command = [sys.executable, "-c", READS, *map(str, paths)]
+    ended = subprocess.run(command, cwd=PACKAGES, capture_output=True, text=True, timeout=scaled(60), check=False)
+    assert ended.stdout == "read\n", ended.stderr[-500:]
 
 
 def test_a_chunk_is_bounded_by_its_bytes(tmp_path: Path) -> None:

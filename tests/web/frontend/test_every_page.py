@@ -73,7 +73,7 @@ MOST_QUERIES = {
     "/datasets/flights/tests/{test}": 25,
     "/incidents": 14,
     "/incidents/{incident}": 30,
-    "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 18,
+    "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 16,
     "/gate/policies": 9,
     "/audit": 6,
     "/tokens": 7,

@@ -43,10 +43,12 @@ def _open(file: Any) -> pq.ParquetFile:
     columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
     if len(columns) > MAX_COLUMNS:
         raise ValueError(f"it has {len(columns):,} columns; {MAX_COLUMNS:,} are the most")
-    for group in range(metadata.num_row_groups):
-        for place, column in enumerate(columns):
+    # Only where it must be: of a column whose statistics are damaged, to ask for its numbers ends the process.
+    nested = [(place, column) for place, column in enumerate(columns) if column.max_repetition_level]
+    for group in range(metadata.num_row_groups if nested else 0):
+        for place, column in nested:
             values = metadata.row_group(group).column(place).num_values
-            if column.max_repetition_level and values > MAX_NESTED_VALUES:
+            if values > MAX_NESTED_VALUES:
                 raise ValueError(
                     f"`{column.path}` has {values:,} values in one row group; {MAX_NESTED_VALUES:,} are the most, so "
                     "write smaller row groups"
