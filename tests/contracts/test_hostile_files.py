@@ -338,7 +338,7 @@ print("read")
 
 
 def test_damaged_statistics_end_no_process(tmp_path: Path) -> None:
-    """Of a column whose level histograms are damaged, PyArrow ends the whole process when it is asked for its numbers."""
+    """Of a column whose level histograms are damaged, the library ends the whole process when it is asked for its numbers."""
     rows = pa.table({"id": [1, 2, 3] * 50, "name": ["a", None, "c" * 40] * 50})
     paths = []
     for seed in (125, 233):
