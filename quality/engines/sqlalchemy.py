@@ -115,7 +115,7 @@ def _run_user_query(
 
 def _unfit_answer(backend: DatabaseBackend, statement: Statement) -> Failed | None:
     """By its types, where the database says them before it computes anything: a text may have a gigabyte, all of which would be in
-    the memory of this process before it is refused. MySQL and MariaDB have a limit of their own, `max_allowed_packet`."""
+    the memory of this process before it is refused. MySQL and MariaDB bound what they send at once themselves."""
     if backend.connection.dialect.driver != "psycopg":
         return None
     kinds = backend.kinds(Statement(statement.text, {**statement.parameters, _ROW_LIMIT: 0}))
