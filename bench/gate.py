@@ -27,7 +27,7 @@ from typing import Any
 
 from bench.harness import ChildFailed, Report, run
 from bench.schedule import instance
-from bench.serving.load import Load
+from bench.serving.load import Load, Turn
 from bench.serving.server import free_address, wait_until_ready
 
 MAX_RATE, SHARE_OF_CLOSED_LOOP = 200, 0.5
@@ -43,10 +43,11 @@ class Size:
     turns: int
     """Of each address, in the closed loop."""
     turn_s: float
-    open_s: float
+    open_turns: int
+    open_turn_s: float
 
 
-FULL, QUICK = Size(2_000, 100_000, 12, 3.0, 96.0), Size(200, 5_000, 6, 1.0, 18.0)
+FULL, QUICK = Size(2_000, 100_000, 60, 0.5, 24, 2.0), Size(200, 5_000, 24, 0.25, 6, 1.2)
 
 
 def main() -> int:
@@ -139,33 +140,36 @@ def _check(address: tuple[str, int], questions: Sequence[str]) -> None:
     assert verdicts == {"pass", "fail"}, verdicts
 
 
-def _run_load(load: Load) -> dict[str, Any]:
-    """Sent by a process of its own."""
+def _run_load(load: Load) -> dict[str, list[Turn]]:
+    """The turns by address. Sent by a process of its own."""
     done = subprocess.run(
         [sys.executable, "-m", "bench.serving.load"],
         input=json.dumps(vars(load)),
         capture_output=True,
         text=True,
-        timeout=load.seconds + 60,
+        timeout=len(load.requests) * load.turns * load.turn_s + 60,
         check=False,
     )
     if done.returncode:
         raise ChildFailed(done.stderr[-2000:])
-    load_result: dict[str, Any] = json.loads(done.stdout)
-    if set(load_result["statuses"]) != {"200"}:
-        raise ChildFailed(f"Not every question was answered: {load_result['statuses']}")
-    return load_result
+    turns: dict[str, list[Turn]] = {where: [] for where in load.requests}
+    for turn in map(_turn, json.loads(done.stdout)):
+        if set(turn.statuses) != {"200"}:
+            raise ChildFailed(f"Not every question was answered: {turn.statuses}")
+        turns[turn.of].append(turn)
+    return turns
+
+
+def _turn(fields: dict[str, Any]) -> Turn:
+    return Turn(**fields)
 
 
 def _closed_loop(report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size) -> float:
     """How many questions the gate answers a second."""
-    rates: dict[str, list[float]] = {where: [] for where in questions}
-    for texts in questions.values():  # each process builds its caches
-        _run_load(Load(address, texts[:200], 1.0, report.arguments.connections))
-    for _ in range(size.turns):
-        for where, texts in questions.items():
-            load_result = _run_load(Load(address, texts, size.turn_s, report.arguments.connections))
-            rates[where].append(len(load_result["latencies"]) / load_result["seconds"])
+    connections = report.arguments.connections
+    _run_load(Load(address, questions, turns=3, turn_s=0.3, connections=connections))  # each process builds its caches
+    turns = _run_load(Load(address, questions, size.turns, size.turn_s, connections))
+    rates = {where: [len(turn.latencies) / turn.seconds for turn in own] for where, own in turns.items()}
     median = {where: statistics.median(turn_rates) for where, turn_rates in rates.items()}
     share = {where: _median_ratio(rates[GATE], turn_rates) for where, turn_rates in rates.items()}
     names = {GATE: "the gate", PLAIN: "a Django view", API: "a view of the API"}
@@ -174,7 +178,9 @@ def _closed_loop(report: Report, address: tuple[str, int], questions: dict[str, 
         for where in (PLAIN, API, GATE)
     ]
     report.table(
-        f"Closed loop, {report.arguments.connections} connections", ["", "answers/s", "best turn", "gate's share"], rows
+        f"Closed loop, {connections} connections, medians of {size.turns} turns",
+        ["", "answers/s", "best turn", "gate's share"],
+        rows,
     )
     for where, name in ((GATE, "gate"), (PLAIN, "django"), (API, "api")):
         report.figure(f"{name}_per_s", median[where])
@@ -196,13 +202,13 @@ def _open_loop(
     report: Report, address: tuple[str, int], questions: dict[str, list[str]], size: Size, *, rate: int
 ) -> None:
     """The gate and the plain view in turns, so that a hiccup of the machine is nobody's; of each turn its own quantiles."""
-    turns: dict[str, list[list[float]]] = {GATE: [], PLAIN: []}
-    seconds = size.open_s / (2 * size.turns)
-    for _ in range(size.turns):
-        for where, cuts in turns.items():
-            load_result = _run_load(Load(address, questions[where], seconds, 32, rate))
-            latencies = [1000 * latency for latency in load_result["latencies"]]
-            cuts.append(statistics.quantiles(latencies, n=100, method="inclusive"))
+    compared = {where: questions[where] for where in (GATE, PLAIN)}
+    turns = {
+        where: [_quantiles(turn) for turn in own]
+        for where, own in _run_load(
+            Load(address, compared, size.open_turns, size.open_turn_s, connections=32, rate=rate)
+        ).items()
+    }
     medians = {
         where: {f"p{place}": statistics.median(turn[place - 1] for turn in cuts) for place in (50, 90, 99)}
         for where, cuts in turns.items()
@@ -216,7 +222,7 @@ def _open_loop(
         for name, ratio in ratios.items()
     ]
     report.table(
-        f"Open loop, {rate} questions a second from the intended send, medians of {size.turns} turns of {seconds:.1f} s, ms",
+        f"Open loop, {rate} questions a second from the intended send, medians of {size.open_turns} turns of {size.open_turn_s} s, ms",
         ["", "a Django view", "the gate", "gate over view"],
         rows,
     )
@@ -225,6 +231,11 @@ def _open_loop(
         for quantile, value in medians[where].items():
             report.figure(f"open_{name}_{quantile}_ms", value)
     report.at_most("p99 of the gate over that of the view at the same rate", ratios["p99"], 3, unit="x")
+
+
+def _quantiles(turn: Turn) -> list[float]:
+    """In milliseconds, from the 1st to the 99th."""
+    return statistics.quantiles([1000 * latency for latency in turn.latencies], n=100, method="inclusive")
 
 
 if __name__ == "__main__":

@@ -270,6 +270,8 @@ LAKEHUB_TASK_ON_COMMIT = "quality.tasks.claim_changes"
 
 LAKEHUB_WAKEUPS = tuple(f"{app}.wakeups.WAKEUPS" for app in ("ingestion", "quality", "incidents", "lakehub.accounts"))
 """Which tasks the pacemaker sends, and when."""
-LAKEHUB_ON_CLOCK_SET_BACK = tuple(f"{app}.clock_set_back.put_right" for app in ("ingestion", "quality", "incidents"))
+LAKEHUB_ON_CLOCK_SET_BACK = tuple(
+    f"{app}.clock_set_back.put_right" for app in ("lakehub.accounts", "ingestion", "quality", "incidents")
+)
 
 LOGGING = logs.logging_config()

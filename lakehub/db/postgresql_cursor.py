@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
-from psycopg import Cursor
+from psycopg import Connection, Cursor
 from psycopg._queries import PostgresQuery
+from psycopg.adapt import AdaptersMap
 from psycopg.types.datetime import TimestamptzLoader
+
+_adapters: WeakKeyDictionary[Connection[Any], AdaptersMap] = WeakKeyDictionary()
+"""Made once for each connection: it takes as long as a tenth of a query."""
 
 
 class PlanKeepingCursor(Cursor[Any]):
@@ -14,8 +19,11 @@ class PlanKeepingCursor(Cursor[Any]):
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
-        # Django's gives each instant its zone in Python; its sessions are in UTC already.
-        self.adapters.register_loader("timestamptz", TimestamptzLoader)
+        if connection not in _adapters:
+            # Django's gives each instant its zone in Python; its sessions are in UTC already.
+            self.adapters.register_loader("timestamptz", TimestamptzLoader)
+            _adapters[connection] = self.adapters
+        self._adapters = _adapters[connection]
 
     def _convert_query(self, query: Any, params: Any = None) -> PostgresQuery:
         # Where Django looks for what it logs; psycopg leaves it empty for what is prepared.

@@ -10,6 +10,7 @@ from incidents.models import Incident, Message, MessageState
 from ingestion.models import Commit, CopyLease, JobKind, JobRun, JobState
 from ingestion.runs import feed_schedule
 from ingestion.runs.leases import LEASE_DURATION
+from lakehub.accounts.models import BrowserSession, PasswordResetRequest, SignInTries
 from lakehub.clock.models import LatestInstant
 from lakehub.clock.set_back import note_time
 from lakehub.kernel.interval import EVERYTHING
@@ -67,6 +68,16 @@ def test_a_feed_goes_on() -> None:
     note_time(now=NOW)
     assert feed_schedule.next_request_at(now=NOW) == NOW + MINUTE
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + MINUTE)] == [JobKind.INCREMENTAL]
+
+
+def test_whoever_waits_to_sign_in_waits_as_long_as_was_meant_and_no_session_lasts_longer() -> None:
+    SignInTries.objects.create(key="k", failures=9, last_at=AHEAD, locked_until=AHEAD + MINUTE)
+    BrowserSession.objects.create(digest="d", begun_at=AHEAD, last_seen_at=AHEAD, data="")
+    PasswordResetRequest.objects.create(email="ann@example.org", at=AHEAD, claimed_at=AHEAD)
+    note_time(now=NOW)
+    tries, session, reset = SignInTries.objects.get(), BrowserSession.objects.get(), PasswordResetRequest.objects.get()
+    assert (tries.last_at, tries.locked_until) == (NOW, NOW + MINUTE)
+    assert (session.begun_at, session.last_seen_at, reset.at, reset.claimed_at) == (NOW, NOW, NOW, NOW)
 
 
 def test_no_commit_is_later_than_now() -> None:

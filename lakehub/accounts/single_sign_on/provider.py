@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from time import monotonic
 from typing import Any
@@ -23,8 +25,15 @@ from joserfc.errors import InvalidKeyIdError, JoseError
 from joserfc.jwk import KeySet
 
 MAX_ANSWER_BYTES = 1024 * 1024
+_PIECE_BYTES = 64 * 1024
 TIMEOUT_S = (5, 10)
 """To connect, and between two reads."""
+ANSWERS_WITHIN_S = 20
+"""All of an answer."""
+WAIT_S = 1
+"""For somebody else of this process who asks the provider already: it may be silent, and each who waits holds a thread of the web."""
+ASKED_AGAIN_AFTER_S = 10
+"""A provider that did not answer is not asked for so long."""
 KEPT_S = 3600
 """How long a description and its keys are kept."""
 MIN_KEYS_AGE_S = 60
@@ -63,13 +72,22 @@ class BoundedSession(OAuth2Session):  # type: ignore[misc]  # publishes no types
         options |= {"timeout": TIMEOUT_S, "allow_redirects": False, "stream": True}
         response: requests.Response = super().request(method, url, **options)
         with response:
-            body = response.raw.read(MAX_ANSWER_BYTES + 1, decode_content=True)
-        if len(body) > MAX_ANSWER_BYTES:
-            raise ProviderError(f"{url} answers with more than {MAX_ANSWER_BYTES} bytes.")
+            body = _bounded_body(url, response)
         if response.is_redirect:
             raise ProviderError(f"{url} redirects, which is not followed.")
         response._content = body
         return response
+
+
+def _bounded_body(url: str, response: requests.Response) -> bytes:
+    body, until = bytearray(), monotonic() + ANSWERS_WITHIN_S
+    while piece := response.raw.read1(_PIECE_BYTES, decode_content=True):
+        body += piece
+        if len(body) > MAX_ANSWER_BYTES:
+            raise ProviderError(f"{url} answers with more than {MAX_ANSWER_BYTES} bytes.")
+        if monotonic() > until:
+            raise ProviderError(f"{url} has not answered whole within {ANSWERS_WITHIN_S} seconds.")
+    return bytes(body)
 
 
 def check_address(url: str) -> None:
@@ -167,12 +185,13 @@ class _Known:
         self._description: Description | None = None
         self._keys: KeySet | None = None
         self._description_at = self._keys_at = 0.0
+        self._failed_at: float | None = None
 
     def description(self) -> Description:
-        with self._lock:
+        with self._asking():
             if self._description is None or monotonic() - self._description_at > KEPT_S:
                 issuer = settings.LAKEHUB_OIDC_ISSUER
-                document = _read_json(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
+                document = self._read(f"{issuer.rstrip('/')}/.well-known/openid-configuration")
                 if document.get("issuer") != issuer:
                     raise ProviderError(
                         f"The provider calls itself {str(document.get('issuer'))[:200]!r}, not {issuer!r}."
@@ -182,11 +201,32 @@ class _Known:
 
     def keys(self, *, newer: bool = False) -> KeySet:
         uri = self.description().jwks_uri
-        with self._lock:
+        with self._asking():
             age = monotonic() - self._keys_at
             if self._keys is None or age > KEPT_S or (newer and age > MIN_KEYS_AGE_S):
-                self._keys, self._keys_at = KeySet.import_key_set(_read_json(uri)), monotonic()  # type: ignore[arg-type]
+                self._keys, self._keys_at = KeySet.import_key_set(self._read(uri)), monotonic()  # type: ignore[arg-type]
             return self._keys
+
+    @contextmanager
+    def _asking(self) -> Iterator[None]:
+        if not self._lock.acquire(timeout=WAIT_S):
+            raise ProviderError("The provider is being asked already, and has not answered yet.")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+    def _read(self, url: str) -> dict[str, Any]:
+        """Raises ProviderError, also where the provider was silent just now."""
+        if self._failed_at is not None and monotonic() - self._failed_at < ASKED_AGAIN_AFTER_S:
+            raise ProviderError(f"The provider did not answer; it is asked again after {ASKED_AGAIN_AFTER_S} seconds.")
+        try:
+            document = _read_json(url)
+        except ProviderError:
+            self._failed_at = monotonic()
+            raise
+        self._failed_at = None
+        return document
 
 
 _KNOWN = _Known()

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import base64
+import itertools
+import socket
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from datetime import timedelta
 from hashlib import sha256
 from time import time
@@ -20,7 +24,9 @@ from lakehub import environment
 from lakehub.accounts.models import AuditEntry, BrowserSession, Consumer, ExternalIdentity, Membership, Role, User
 from lakehub.accounts.sign_in import second_step
 from lakehub.accounts.single_sign_on import provider
+from lakehub.accounts.single_sign_on.provider import ProviderError
 from tests import factories as make
+from tests.polling import scaled
 from tests.scripted_issuer import CLIENT_ID, CLIENT_SECRET, ScriptedIssuer, scripted_issuer
 
 pytestmark = pytest.mark.django_db
@@ -388,6 +394,49 @@ def test_a_provider_that_is_away_is_no_error_of_ours(client: Client, settings: S
     provider.forget()
     assert client.get(START).status_code == 502
     assert client.get("/signed-out").status_code == 200
+
+
+def test_a_provider_that_is_silent_holds_one_thread_and_is_asked_again_after_a_while(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(provider, "WAIT_S", 0.05)
+    clock = itertools.count(0, 0.001)
+    monkeypatch.setattr(provider, "monotonic", lambda: next(clock))
+    with socket.create_server(("127.0.0.1", 0)) as silent, ThreadPoolExecutor() as threads:
+        settings.LAKEHUB_OIDC_ISSUER = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        provider.forget()
+        first = threads.submit(provider.description)
+        asked, _ = silent.accept()
+        with pytest.raises(ProviderError, match="is being asked already"):
+            provider.description()
+        asked.close()
+        with pytest.raises(ProviderError, match="cannot be read"):
+            first.result(scaled(10))
+        with pytest.raises(ProviderError, match="asked again after 10 seconds"):
+            provider.description()
+        clock = itertools.count(provider.ASKED_AGAIN_AFTER_S + 1, 0.001)
+        again = threads.submit(provider.description)
+        silent.accept()[0].close()
+        with pytest.raises(ProviderError, match="cannot be read"):
+            again.result(scaled(10))
+    provider.forget()
+
+
+def test_a_provider_that_answers_by_the_byte_is_left(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(provider, "ANSWERS_WITHIN_S", 0.05)
+    with socket.create_server(("127.0.0.1", 0)) as slow, ThreadPoolExecutor() as threads:
+        settings.LAKEHUB_OIDC_ISSUER = f"http://127.0.0.1:{slow.getsockname()[1]}"
+        provider.forget()
+        asking = threads.submit(provider.description)
+        asked, _ = slow.accept()
+        asked.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n")
+        while not asking.done():
+            with suppress(OSError):
+                asked.sendall(b" ")
+        with pytest.raises(ProviderError, match="has not answered whole"):
+            asking.result()
+        asked.close()
+    provider.forget()
 
 
 @pytest.mark.parametrize(
