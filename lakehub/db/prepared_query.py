@@ -86,7 +86,7 @@ class _Statement:
     def rows(self, values: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[tuple[Any, ...]]:
         bound = {name: _bound_value(parameter, values, database) for name, parameter in self._parameters.items()}
         db_rows = self._read_rows(run_repeated(self._sql, bound, database))
-        return [self._converted(row) for row in db_rows]
+        return [self._converted(row) for row in db_rows] if self._converters else [tuple(row) for row in db_rows]
 
     def object_of(self, row: tuple[Any, ...]) -> Any:
         assert self._shape is not None, "A query of `values_list` has no objects: use `rows`."
@@ -129,9 +129,11 @@ def _parameter_name(place: int, parameter: Any) -> str:
 
 
 def _bound_value(parameter: Any, values: Mapping[str, Any], database: BaseDatabaseWrapper) -> Any:
-    if isinstance(parameter, Parameter):
-        return parameter.output_field.get_db_prep_value(values[parameter.name], database)
-    return parameter
+    if not isinstance(parameter, Parameter):
+        return parameter
+    value = values[parameter.name]
+    # Numbers and texts are the same for every database.
+    return value if type(value) in (int, str) else parameter.output_field.get_db_prep_value(value, database)
 
 
 _Convert = Callable[[Any], Any]
