@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -24,6 +24,9 @@ _MAX_CLOCK_CHANGE = timedelta(hours=3)
 _MAX_LOOKAHEAD = timedelta(days=366 * 5)
 """A calendar that names no time in so long names none."""
 _MINUTE = timedelta(minutes=1)
+MAX_CALENDAR_CHARACTERS = 200
+MAX_HOLIDAYS_CHARACTERS = 4_000
+"""More than 300 dates; each fire is looked for in each country."""
 _REFERENCE_TIME = datetime(2024, 1, 1)  # noqa: DTZ001 - on the wall
 
 
@@ -67,12 +70,14 @@ class ProductionCalendar:
         """Fires between two times of the wall clock."""
         from cronsim import CronSim
 
-        off = holidays_of(self.holidays)
+        off, line = holidays_of(self.holidays), self.calendar or _EVERY_QUARTER_HOUR
         # Naive times: what the library makes of changes of the clocks is meant for jobs, which never run twice.
-        for wall in CronSim(self.calendar or _EVERY_QUARTER_HOUR, start - _MINUTE):
-            if wall > end:
-                return
-            if not any(wall.date() in days for days in off):
+        fires = CronSim(line, start - _MINUTE)
+        while (wall := next(fires, None)) is not None and wall <= end:
+            if any(wall.date() in days for days in off):
+                # On with the next day: none of the times of this one counts, and there may be 1,440.
+                fires = CronSim(line, datetime.combine(wall, time.max))
+            else:
                 yield from self._instants(wall)
 
     def _instants(self, wall: datetime) -> Iterator[datetime]:
@@ -88,6 +93,8 @@ def parse_calendar(calendar: str, holidays: str, zone: ZoneInfo) -> ProductionCa
     """The calendar that these texts say. Raises BadCalendar."""
     from cronsim import CronSim, CronSimError
 
+    _check_length("calendar", calendar, MAX_CALENDAR_CHARACTERS)
+    _check_length("holidays", holidays, MAX_HOLIDAYS_CHARACTERS)
     calendar, holidays = " ".join(calendar.split()), holidays.strip()
     if calendar and len(calendar.split()) != 5:
         raise BadCalendar(
@@ -108,6 +115,11 @@ def parse_calendar(calendar: str, holidays: str, zone: ZoneInfo) -> ProductionCa
             f"calendar={calendar!r} without the holidays of {holidays} never comes: no data would ever be late.",
         )
     return production_calendar
+
+
+def _check_length(field: str, text: str, most: int) -> None:
+    if len(text) > most:
+        raise BadCalendar(field, f"{field} has {len(text):,} characters; {most:,} are the most.")
 
 
 def calendar_of_overrides(overrides: Mapping[str, object], zone: ZoneInfo) -> ProductionCalendar | None:

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,3 +139,32 @@ def test_the_next_time_is_after_the_instant_and_no_holiday() -> None:
 def test_what_cannot_be_read_says_what_would_do(calendar: str, holidays: str, message: str) -> None:
     with pytest.raises(BadCalendar, match=message):
         parse_calendar(calendar, holidays, NEW_YORK)
+
+
+def test_a_calendar_and_its_holidays_are_bounded_before_they_are_read() -> None:
+    for calendar, holidays, field in (
+        (",".join(["*/1"] * 200_000) + " * * * *", "", "calendar"),
+        ("", ", ".join(["US"] * 2_000), "holidays"),
+        ("0 6 * * *", ", ".join(f"2024-01-{day:02d}" for day in range(1, 32)) * 20, "holidays"),
+    ):
+        with pytest.raises(BadCalendar, match="are the most") as refused:
+            parse_calendar(calendar, holidays, NEW_YORK)
+        assert refused.value.field == field
+
+
+def test_a_holiday_is_left_out_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not minute by minute: 300 of them took seconds, each time the calendar was read."""
+    days = [date(2024, 1, 1) + timedelta(days=number) for number in range(300)]
+    fires = 0
+
+    class Counted(CronSim):
+        def __next__(self) -> datetime:
+            nonlocal fires
+            fires += 1
+            return super().__next__()
+
+    monkeypatch.setattr("cronsim.CronSim", Counted)
+    every_minute = parse_calendar("* * * * *", ", ".join(map(str, days)), NEW_YORK)
+    assert fires == 301
+    first = next(every_minute.times_within(Interval(datetime(2024, 1, 1, tzinfo=NEW_YORK), CHANGES[0])))
+    assert first == datetime(2024, 10, 27, tzinfo=NEW_YORK)

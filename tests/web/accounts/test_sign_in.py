@@ -110,6 +110,17 @@ def test_one_address_cannot_try_many_names() -> None:
     assert locked_for(SignInAttempt("another", INES.address)) == MINUTE
 
 
+def test_a_network_of_ipv6_is_one_address() -> None:
+    """Whoever has one has all of its addresses to choose from."""
+    kinds = (SignInAttempt, throttle.CodeAttempt, throttle.MailAttempt)
+    for number in range(FREE_FAILURES["address"]):
+        throttle.register_attempt(kinds[number % 3](f"user{number}", f"2001:db8:0:7::{number:x}"), now=NOW)
+    for attempt in (throttle.ProviderAttempt("2001:db8:0:7:ffff::1"), SignInAttempt("another", "2001:db8:0:7::ffff")):
+        with pytest.raises(SignInLocked):
+            throttle.register_attempt(attempt, now=NOW)
+    throttle.register_attempt(SignInAttempt("another", "2001:db8:0:8::1"), now=NOW)
+
+
 def test_one_name_cannot_be_tried_from_many_addresses() -> None:
     for number in range(FREE_FAILURES["name"]):
         fail(SignInAttempt("ines", f"192.0.2.{number}"), times=1)
