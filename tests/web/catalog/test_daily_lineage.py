@@ -316,6 +316,25 @@ def test_lineage_that_cannot_be_read_is_told_and_tried_again_and_the_tables_are_
     assert (again.error, again.attempt) == ("", 2)
 
 
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", b"[" * 100_000),
+        ("a.jsonl", b'{"a":' * 100_000),
+        ("a.yaml", b"[" * 20_000),
+        ("a.yml", b"- &a [x, x]\n- &b [*a, *a]\n- job: *b\n"),
+        ("a.json", b"\xff\xfe"),
+        ("a.json", b'"'),
+    ],
+)
+def test_a_file_that_nobody_means_well_is_named(folder: Path, name: str, text: bytes) -> None:
+    """The folder is written by pipelines."""
+    (folder / name).write_bytes(text)
+    day = look(folder)
+    assert day is not None
+    assert f"{folder / name} cannot be read: " in day.error
+
+
 def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.LAKEHUB_LINEAGE, settings.LAKEHUB_LINEAGE_URI = "file", folder.as_uri()
     monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
