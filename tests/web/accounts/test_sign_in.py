@@ -71,6 +71,16 @@ def test_the_console_says_to_others_that_it_is_not_theirs(client: Client) -> Non
     assert client.get("/console/", follow=True).status_code == 403
 
 
+@pytest.mark.parametrize("next_url", ["nan", "account", "admin:index", "a.b", "javascript:alert(1)", "//evil.example"])
+def test_a_word_is_no_place_to_go_on_at(client: Client, ines: AbstractBaseUser, next_url: str) -> None:
+    answer = client.post("/sign-in", {"username": "ines", "password": factories.PASSWORD, "next": next_url})
+    assert (answer.status_code, "evil" in answer.headers["Location"]) == (302, False)
+    assert client.post("/datasets/none/follow", {"next": next_url}).status_code == 404
+    flights = factories.dataset("flights")
+    answer = client.post(f"/datasets/{flights.name}/follow", {"next": next_url})
+    assert answer.headers["Location"] == "/datasets/flights"
+
+
 def test_the_right_password_in_time_is_no_failure(client: Client, ines: AbstractBaseUser) -> None:
     for _ in range(4):
         post(client, "wrong")
