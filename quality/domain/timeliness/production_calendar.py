@@ -23,10 +23,10 @@ _EVERY_QUARTER_HOUR = "*/15 * * * *"
 _MAX_CLOCK_CHANGE = timedelta(hours=3)
 _MAX_LOOKAHEAD = timedelta(days=366 * 5)
 """A calendar that names no time in so long names none."""
-_MINUTE = timedelta(minutes=1)
+_DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
 MAX_CALENDAR_CHARACTERS = 200
-MAX_HOLIDAYS_CHARACTERS = 4_000
-"""More than 300 dates; each fire is looked for in each country."""
+MAX_HOLIDAYS_CHARACTERS = 10_000
+"""More than 800 dates; each fire is looked for in each country."""
 _REFERENCE_TIME = datetime(2024, 1, 1)  # noqa: DTZ001 - on the wall
 
 
@@ -70,15 +70,19 @@ class ProductionCalendar:
         """Fires between two times of the wall clock."""
         from cronsim import CronSim
 
-        off, line = holidays_of(self.holidays), self.calendar or _EVERY_QUARTER_HOUR
-        # Naive times: what the library makes of changes of the clocks is meant for jobs, which never run twice.
-        fires = CronSim(line, start - _MINUTE)
-        while (wall := next(fires, None)) is not None and wall <= end:
-            if any(wall.date() in days for days in off):
-                # On with the next day: none of the times of this one counts, and there may be 1,440.
-                fires = CronSim(line, datetime.combine(wall, time.max))
-            else:
+        off, begin = holidays_of(self.holidays), start
+        while True:
+            # Naive times: what the library makes of changes of the clocks is meant for jobs, which never run twice.
+            for wall in CronSim(self.calendar or _EVERY_QUARTER_HOUR, begin - _MINUTE):
+                if wall > end:
+                    return
+                if any(wall.date() in days for days in off):
+                    # On to the next day: minute by minute, years of holidays would take minutes.
+                    begin = datetime.combine(wall.date() + _DAY, time())
+                    break
                 yield from self._instants(wall)
+            else:
+                return
 
     def _instants(self, wall: datetime) -> Iterator[datetime]:
         """When the clock on the wall shows `wall`: once, twice, or never."""
@@ -136,7 +140,7 @@ def holidays_text(value: object) -> str:
 @lru_cache(maxsize=256)
 def holidays_of(text: str) -> tuple[Collection[date], ...]:
     """The days that a text names. Raises BadCalendar with the nearest country or region."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
+    words = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     dates = frozenset(_dates(words))
     countries = [_country_holidays(word) for word in words if not word[0].isdigit()]
     return (dates, *countries)
