@@ -70,6 +70,7 @@ def parse_local_time(text: str, to_aware: Callable[[datetime], datetime]) -> dat
 
 
 def next_url_of(request: HttpRequest) -> str:
-    """Where the form wants to go on, if that is a place of ours."""
+    """Where the form wants to go on, if that is a place of ours. It has a slash: Django takes another word for the name of a page."""
     next_url = request.POST.get("next", "")
-    return next_url if url_has_allowed_host_and_scheme(next_url, allowed_hosts={request.get_host()}) else ""
+    is_ours = url_has_allowed_host_and_scheme(next_url, allowed_hosts={request.get_host()})
+    return next_url if is_ours and next_url.startswith("/") else ""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, ClassVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework.request import Request
@@ -24,6 +24,7 @@ from lakehub import wiring
 from lakehub.accounts.models import Token
 from lakehub.catalog.request_times import parse_range
 from lakehub.kernel.errors import Refused
+from lakehub.kernel.partitions.zones import UnknownZone, zone_named
 from quality.generation.business_metrics import metric_named
 from quality.models import Metric
 
@@ -133,8 +134,8 @@ def _live_inputs(metric: Metric) -> list[str]:
 
 def _zone(name: str) -> ZoneInfo | None:
     try:
-        return ZoneInfo(name) if name else None
-    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return zone_named(name) if name else None
+    except UnknownZone:
         raise Refused.for_fields({"timezone": f"There is no time zone `{name}`: write it as Europe/Lisbon."}) from None
 
 

@@ -14,7 +14,7 @@ from django.shortcuts import redirect
 from django.urls import reverse
 
 from lakehub import wiring
-from lakehub.accounts.admin_mixins import AuditedAdminMixin, ReadOnlyAdminMixin
+from lakehub.accounts.admin_mixins import AuditedAdminMixin, ReadOnlyAdminMixin, RecentSignInAdminMixin
 from lakehub.accounts.models import AuditEntry, Consumer, Membership, SignInTries, Team, Token, User
 from lakehub.accounts.permissions import is_operator
 from lakehub.accounts.sign_in import second_step, sessions
@@ -40,8 +40,17 @@ admin.site.unregister(Group)
 
 
 @admin.register(Group)
-class PermissionGroupAdmin(AuditedAdminMixin, GroupAdmin):
-    """Sets of permissions for the console."""
+class PermissionGroupAdmin(RecentSignInAdminMixin, AuditedAdminMixin, GroupAdmin):
+    """Sets of permissions for the console, made by superusers: whoever could would give themselves all of them."""
+
+    def has_add_permission(self, request: HttpRequest) -> bool:
+        return is_operator(request.user)
+
+    def has_change_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return is_operator(request.user)
+
+    def has_delete_permission(self, request: HttpRequest, obj: Group | None = None) -> bool:
+        return is_operator(request.user)
 
 
 class MembershipInline(admin.TabularInline[Membership, Team]):
@@ -51,9 +60,20 @@ class MembershipInline(admin.TabularInline[Membership, Team]):
 
 
 @admin.register(User)
-class PersonAdmin(AuditedAdminMixin, UserAdmin[User]):
+class PersonAdmin(RecentSignInAdminMixin, AuditedAdminMixin, UserAdmin[User]):
+    """Who may enter the console, and do what there, is for superusers to say: others do not change those who do."""
+
     fieldsets = (*(UserAdmin.fieldsets or ()), ("Display", {"fields": ("timezone",)}))
     actions = ("end_sessions", "remove_second_step")
+
+    def has_change_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return _may_touch(request, obj) and super().has_change_permission(request, obj)
+
+    def has_delete_permission(self, request: HttpRequest, obj: User | None = None) -> bool:
+        return _may_touch(request, obj) and super().has_delete_permission(request, obj)
+
+    def get_readonly_fields(self, request: HttpRequest, obj: User | None = None) -> tuple[str, ...]:
+        return () if is_operator(request.user) else ("is_staff", "is_superuser", "groups", "user_permissions")
 
     def save_model(self, request: HttpRequest, obj: User, form: Any, change: bool) -> None:
         """Whoever is deactivated is signed out everywhere, also should they be let in again."""
@@ -81,6 +101,10 @@ class PersonAdmin(AuditedAdminMixin, UserAdmin[User]):
 
     def has_run_the_instance_permission(self, request: HttpRequest) -> bool:
         return is_operator(request.user)
+
+
+def _may_touch(request: HttpRequest, person: User | None) -> bool:
+    return person is None or is_operator(request.user) or not (person.is_staff or person.is_superuser)
 
 
 def _end_sessions(request: HttpRequest, person: User) -> int:

@@ -21,8 +21,11 @@ def client_address(request: HttpRequest) -> str:
 
 
 def client_network(request: HttpRequest) -> str:
+    return network_of(client_address(request))
+
+
+def network_of(address: str) -> str:
     """The address as far as one client can be told from another: of IPv6 the first 64 bits."""
-    address = client_address(request)
     try:
         parsed = ip_address(address)
     except ValueError:  # a proxy may write a port, or `unknown`

@@ -53,7 +53,7 @@ _MYSQL_OPTIONS = {"charset": ENCODING, "connect_timeout": CONNECT_TIMEOUT, "ssl_
 
 
 def _libpq_arguments(timeouts: Timeouts, options: Mapping[str, object]) -> dict[str, Any]:
-    """With nothing of this account's own: no password file and no Kerberos ticket."""
+    """With nothing of this account's own: no password file, no certificate, no Kerberos ticket."""
     return {
         "connect_timeout": timeouts.connect_s,
         "tcp_user_timeout": timeouts.silence_s * 1000,
@@ -61,7 +61,7 @@ def _libpq_arguments(timeouts: Timeouts, options: Mapping[str, object]) -> dict[
         "keepalives_idle": 10,
         "keepalives_interval": 5,
         "keepalives_count": 3,
-        "passfile": "/dev/null/none",  # can never be there
+        **dict.fromkeys(("passfile", "sslcert", "sslkey"), "/dev/null/none"),  # can never be there
         "gssencmode": "disable",
         "application_name": "lakehub",
         **options,

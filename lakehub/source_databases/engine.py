@@ -25,7 +25,7 @@ _opening: ContextVar[ConnectionStop | None] = ContextVar("opening", default=None
 
 
 class CannotOpen(RuntimeError):
-    """The database was not reached. In words for people; without the password, as far as the driver does not say it."""
+    """The database was not reached. In words for people, without the password, whatever the server says."""
 
 
 class SilentDatabase(CannotOpen):
@@ -52,7 +52,7 @@ def open_database(url: str, timeouts: Timeouts = DEFAULT_TIMEOUTS) -> Iterator[S
     target, engine = read_url(url), _engine(url, timeouts)
     stop = ConnectionStop(timeouts, _query_killer(engine, target, timeouts))
     with _interruptible(stop):
-        connection = _connect(engine, stop, _time_to_connect(target, timeouts))
+        connection = _connect(engine, target, stop, _time_to_connect(target, timeouts))
         try:
             yield SourceConnection(connection, stop)
         finally:
@@ -78,16 +78,15 @@ def _interruptible(stop: ConnectionStop) -> Iterator[None]:
         stop.end()
 
 
-def _connect(engine: sa.Engine, stop: ConnectionStop, limit: timedelta) -> sa.Connection:
+def _connect(engine: sa.Engine, target: DatabaseUrl, stop: ConnectionStop, limit: timedelta) -> sa.Connection:
     token = _opening.set(stop)
     try:
         with _bounded(stop, limit):
             return engine.connect()
     except SQLAlchemyError as problem:
-        cause = getattr(problem, "orig", None) or problem
-        raise CannotOpen(f"{cause}") from problem
+        raise CannotOpen(_without_password(getattr(problem, "orig", None) or problem, target)) from problem
     except OSError as problem:
-        raise CannotOpen(f"{problem}") from problem
+        raise CannotOpen(_without_password(problem, target)) from problem
     except (ValueError, TypeError, LookupError, AttributeError) as problem:
         # What drivers raise for a value that they do not understand; it may hold the value.
         raise CannotOpen(
@@ -95,6 +94,12 @@ def _connect(engine: sa.Engine, stop: ConnectionStop, limit: timedelta) -> sa.Co
         ) from None
     finally:
         _opening.reset(token)
+
+
+def _without_password(problem: BaseException, target: DatabaseUrl) -> str:
+    """A server may repeat what it was told."""
+    password = target.address.password
+    return str(problem).replace(password, "***") if password else str(problem)
 
 
 @contextmanager
@@ -118,9 +123,12 @@ def _time_to_connect(target: DatabaseUrl, timeouts: Timeouts) -> timedelta:
 def _engine(url: str, timeouts: Timeouts) -> sa.Engine:
     target = read_url(url)
     try:
-        engine = sa.create_engine(
-            target.address, poolclass=sa.NullPool, connect_args=target.driver.arguments(timeouts, target.options)
-        )
+        arguments = target.driver.arguments(timeouts, target.options)
+        if target.driver.backend == "postgresql" and not target.address.password:
+            arguments |= {
+                "password": ""
+            }  # else libpq sends that of PGPASSWORD, which is not meant for whoever asks for one
+        engine = sa.create_engine(target.address, poolclass=sa.NullPool, connect_args=arguments)
     except (NoSuchModuleError, ImportError) as missing:
         raise CannotOpen(
             f"This kind of database has no driver here: {missing}. Install the one that docs/engines.md names for it, and "

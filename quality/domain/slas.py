@@ -7,8 +7,9 @@ from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from fractions import Fraction
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
+from lakehub.kernel.partitions.zones import UnknownZone, zone_named
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.language.parameters import MIN_RUN_INTERVAL
 from quality.domain.language.parser import parse_literal
@@ -128,8 +129,8 @@ def event_time_zone(overrides: Mapping[str, Any]) -> ZoneInfo | None:
     """None: the overrides name none. Raises BadOverride."""
     given = overrides.get(EVENT_TIME_ZONE)
     try:
-        return ZoneInfo(str(given)) if given else None
-    except (ZoneInfoNotFoundError, ValueError, OSError) as problem:
+        return zone_named(str(given)) if given else None
+    except UnknownZone as problem:
         raise BadOverride(
             f"{EVENT_TIME_ZONE}={given!r} is not a time zone: write one such as UTC or Europe/Berlin."
         ) from problem

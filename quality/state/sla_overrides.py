@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from datetime import UTC
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
+from lakehub.kernel.partitions.zones import UnknownZone, zone_named
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.slas import (
     SCHEMA_POLICIES,
@@ -47,6 +48,6 @@ def _problems(overrides: Mapping[str, object], tier: int, zone: str) -> Iterator
 
 def _zone(name: str) -> ZoneInfo:
     try:
-        return ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
+        return zone_named(name)
+    except UnknownZone:
         return ZoneInfo(str(UTC))

@@ -2,16 +2,24 @@
 
 from __future__ import annotations
 
+import shutil
+import socket
+import ssl
+import struct
+import subprocess
 from datetime import timedelta
 from pathlib import Path
+from threading import Thread
+from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from lakehub.source_databases.drivers import DRIVERS
-from lakehub.source_databases.engine import open_database
+from lakehub.source_databases.engine import CannotOpen, open_database
 from lakehub.source_databases.timeouts import Timeouts
 from lakehub.source_databases.urls import UnusableUrl, read_url
+from tests.polling import scaled
 
 PG, MY = "postgresql+psycopg://u:p@db.example.org/x", "mysql+pymysql://u:p@db.example.org/x"
 
@@ -122,3 +130,69 @@ def test_a_database_file_is_opened_as_it_is_named_and_read_only(tmp_path: Path) 
             assert Path(opened).samefile(read_url(url).file)
             with pytest.raises(sa.exc.OperationalError, match="readonly"):
                 source.connection.exec_driver_sql("INSERT INTO flights VALUES (1)")
+
+
+class CuriousServer(Thread):
+    """Speaks PostgreSQL as far as to ask for a password, and repeats it; over TLS it asks who the client is."""
+
+    def __init__(self, tls: ssl.SSLContext | None = None) -> None:
+        super().__init__(daemon=True)
+        self._tls, self._listening = tls, socket.create_server(("127.0.0.1", 0))
+        self.address = f"127.0.0.1:{self._listening.getsockname()[1]}"
+        self.password: bytes | None = None
+        self.certificate: Any = None
+        self.start()
+
+    def run(self) -> None:
+        with self._listening, self._listening.accept()[0] as client:
+            client.recv(8)  # may we speak TLS?
+            client.sendall(b"S" if self._tls else b"N")
+            if self._tls:
+                with self._tls.wrap_socket(client, server_side=True) as encrypted:
+                    self.certificate = encrypted.getpeercert()
+                return
+            client.recv(1000)
+            client.sendall(b"R" + struct.pack("!ii", 8, 3))
+            self.password = client.recv(1000)[5:-1]
+            message = b"SFATAL\0C28P01\0Mthe password was " + self.password + b"\0\0"
+            client.sendall(b"E" + struct.pack("!i", len(message) + 4) + message)
+
+
+def refusal(url: str) -> str:
+    with pytest.raises(CannotOpen) as refused, open_database(url):
+        pass
+    return str(refused.value)
+
+
+@pytest.mark.parametrize("password", ["hunter2", "hunter/2", "hunter%2F2", "hunter2#", "hunter2?x"])
+def test_a_server_that_repeats_the_password_is_not_quoted_with_it(password: str) -> None:
+    server = CuriousServer()
+    assert "the password was ***" in refusal(f"postgresql+psycopg://u:{password}@{server.address}/db")
+    assert b"hunter" in (server.password or b"")
+
+
+def test_the_password_of_the_environment_is_told_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever makes a connection names the server."""
+    monkeypatch.setenv("PGPASSWORD", "of the operator")
+    server = CuriousServer()
+    assert "no password supplied" in refusal(f"postgresql+psycopg://u@{server.address}/db")
+    server.join(scaled(10))
+    assert server.password in (None, b"")
+
+
+@pytest.mark.skipif(not shutil.which("openssl"), reason="openssl makes the certificate")
+def test_the_certificate_of_the_account_is_shown_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    own = tmp_path / ".postgresql"
+    own.mkdir()
+    certificate, key = str(own / "postgresql.crt"), str(own / "postgresql.key")
+    made = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=operator", "-days", "2"]
+    subprocess.run([*made, "-keyout", key, "-out", certificate], check=True, capture_output=True)
+    monkeypatch.setenv("HOME", str(tmp_path))
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    tls.load_cert_chain(certificate, key)
+    tls.load_verify_locations(certificate)
+    tls.maximum_version, tls.verify_mode = ssl.TLSVersion.TLSv1_2, ssl.CERT_OPTIONAL
+    server = CuriousServer(tls)
+    refusal(f"postgresql+psycopg://u:p@{server.address}/db?sslmode=require")
+    server.join(scaled(10))
+    assert not server.certificate

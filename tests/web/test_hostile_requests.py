@@ -40,7 +40,7 @@ TEXTS = (
     "", " ", "'", '"', "''--", "\\", "%", "%s%n", "{{7*7}}", "${7*7}", "${env:HOME}", "<script>alert(1)</script>", "../../etc/passwd",
     "/", "//", "..", "\r\nX-Evil: 1", "\u202e\u0000", "\u0000", "\ud800", "😀" * 300, "a" * 70_000, "((((" * 500, "[" * 3000, "ﷺ" * 50,
     "null", "true", "[]", "{}", "dataset:", "dataset:\u0000", ":" * 99, ",", ",,,,", "*", "-", "a,b,c", "http://169.254.169.254/",
-    "sqlite:////etc/passwd", "Europe/../../etc/passwd", "UTC\n", "this", "rows(this) > 0", "SELECT 1; DROP TABLE x", "^(a+)+$",
+    "sqlite:////etc/passwd", "Europe/../../etc/passwd", "UTC\n", "Europe", "[" * 100_000, "this", "rows(this) > 0", "SELECT 1; DROP TABLE x", "^(a+)+$",
 )  # fmt: skip
 TYPES: tuple[Any, ...] = (
     None, True, False, 0, -1, 2**63, 10**309, -0.0, 1e308, [], {}, [[]], [None], {"": {}}, [0] * 3000, ["a"] * 3000, {"a": {"b": [1]}},
@@ -59,7 +59,11 @@ def test_no_request_is_answered_with_an_error_of_ours(
             names[method, address] = _parameters(world, method, address, asked_names)
         caller = world.callers[chance.choice(ASKING)]
         path, body = _path(address, world, chance), _body(method, address, world, chance)
-        query = _query(names[method, address], chance)
+        if method == "POST" and isinstance(body, Mapping) and not address.startswith("api/"):
+            body = {**body, **_fields(names[method, address], chance)}
+            query = ""
+        else:
+            query = _query(names[method, address], chance)
         with undone():
             answer = _ask(caller, method, path + query, body)
         what = f"{method} /{path}{query} by {caller.name} with {body!r}"
@@ -93,16 +97,22 @@ def world(django_db_setup: None, django_db_blocker: DjangoDbBlocker) -> Iterator
 
 
 def _parameters(world: World, method: str, address: str, seen: set[str]) -> list[str]:
-    """What it asks its address for, and what a well-meant request has there."""
+    """What it asks its address or its form for, and what a well-meant request has there."""
     line = line_for(method, address)
     assert line is not None
     seen.clear()
-    if method == "GET":
+    if method == "GET" or not address.startswith("api/"):
+        body = None if method == "GET" else filled(line.body, world)
         with undone():
             _ask(
-                world.callers["superuser"], method, place(address, world) + (f"?{line.asks}" if line.asks else ""), None
+                world.callers["superuser"], method, place(address, world) + (f"?{line.asks}" if line.asks else ""), body
             )
     return sorted(seen | {part.partition("=")[0] for part in line.asks.split("&") if part})
+
+
+def _fields(names: list[str], chance: random.Random) -> dict[str, str]:
+    """Of a form's fields those that a well-meant request leaves out too."""
+    return {name: _text(chance) for name in names if chance.random() < 0.15 and name != "csrfmiddlewaretoken"}
 
 
 def _query(parameters: list[str], chance: random.Random) -> str:

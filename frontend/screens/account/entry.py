@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest, HttpResponse, HttpResponseRedirect
 from django.shortcuts import redirect
 
 from lakehub.accounts.models import User
@@ -36,6 +36,6 @@ def _begin(request: HttpRequest, person: User, next_url: str, factor: str, *, wi
     by_first_password = factor == BY_PASSWORD and passwords.first_password_until(person) is not None
     sessions.begin_session(request, person, second_step=with_code, first_password=by_first_password)
     logger.info("%s signed in by %s", person.get_username(), f"{factor} and a code" if with_code else factor)
-    response = redirect(next_url)
+    response = HttpResponseRedirect(next_url)  # `redirect` would take a word for the name of a page
     known_browsers.remember_browser(request, response, person.get_username())
     return response

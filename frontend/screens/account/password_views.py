@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from django.contrib import messages
 from django.contrib.auth import update_session_auth_hash
 from django.contrib.auth.decorators import login_not_required
@@ -12,31 +14,50 @@ from django.views.decorators.debug import sensitive_post_parameters
 
 from frontend.ui.form_actions import actor_of
 from lakehub import wiring
-from lakehub.accounts.sign_in import passwords
+from lakehub.accounts.models import User
+from lakehub.accounts.sign_in import known_browsers, passwords, throttle
 from lakehub.accounts.sign_in.forms import seconds_until, wait_in_words
 from lakehub.accounts.sign_in.sessions import FIRST_PASSWORD_KEY
 from lakehub.accounts.sign_in.throttle import SignInLocked
 from lakehub.http.client_address import client_address
 
+CHANGE_TEMPLATE = "screens/account/templates/password.html"
 _MAX_EMAIL_LENGTH = 254
 
 
 @sensitive_post_parameters()
 def change_password(request: HttpRequest) -> HttpResponse:
     """One's own, with the old one; other browsers are signed out by it."""
-    person = actor_of(request)
-    form = PasswordChangeForm(person, request.POST if request.method == "POST" else None)
-    if request.method == "POST" and form.is_valid():
-        password, now = form.cleaned_data["new_password1"], wiring.clock.now()
-        passwords.change_password(
-            person, password, action="change password", now=now, session_key=request.session.session_key
-        )
-        update_session_auth_hash(request, person)
-        request.session.pop(FIRST_PASSWORD_KEY, None)
-        messages.info(request, "Your password is changed. Other browsers are signed out.")
-        return redirect("account")
-    status = 422 if form.errors else 200
-    return render(request, "screens/account/templates/password.html", {"form": form}, status=status)
+    person, now = actor_of(request), wiring.clock.now()
+    if request.method != "POST":
+        return render(request, CHANGE_TEMPLATE, {"form": PasswordChangeForm(person)})
+    try:
+        form = _counted_form(request, person, now)
+    except SignInLocked as locked:
+        wait_s = seconds_until(locked.until, now=now)
+        error = f"Too many attempts have failed. Try again in {wait_in_words(wait_s)}."
+        response = render(request, CHANGE_TEMPLATE, {"form": PasswordChangeForm(person), "error": error}, status=429)
+        response.headers["Retry-After"] = str(wait_s)
+        return response
+    if form.errors:
+        return render(request, CHANGE_TEMPLATE, {"form": form}, status=422)
+    password, session_key = form.cleaned_data["new_password1"], request.session.session_key
+    passwords.change_password(person, password, action="change password", now=now, session_key=session_key)
+    update_session_auth_hash(request, person)
+    request.session.pop(FIRST_PASSWORD_KEY, None)
+    messages.info(request, "Your password is changed. Other browsers are signed out.")
+    return redirect("account")
+
+
+def _counted_form(request: HttpRequest, person: User, now: datetime) -> PasswordChangeForm:
+    """Looked at. The old password is counted as at signing in: whoever has a session only may guess here too. Raises SignInLocked."""
+    name = person.get_username()
+    attempt = throttle.SignInAttempt(name, client_address(request), known_browsers.known_browser(request, name))
+    throttle.register_attempt(attempt, now=now)
+    form = PasswordChangeForm(person, request.POST)
+    if "old_password" not in form.errors:
+        throttle.clear_failures(attempt)
+    return form
 
 
 @login_not_required

@@ -5,16 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import wraps
 from typing import Any
-from urllib.parse import urlencode
 
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.urls import reverse
 
-from lakehub.accounts.sign_in.sessions import signed_in_recently
+from lakehub.accounts.sign_in.sessions import sign_in_again_url, signed_in_recently
 
-AGAIN = "again"
-"""In the query of the sign-in page: it is shown to somebody who is signed in."""
 _View = Callable[..., HttpResponse]
 
 
@@ -26,7 +23,7 @@ def needs_recent_sign_in(*, then: str) -> Callable[[_View], _View]:
         def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
             if signed_in_recently(request.session):
                 return view(request, *args, **kwargs)
-            return redirect(f"{reverse('sign-in')}?{urlencode({AGAIN: 1, 'next': reverse(then)})}")
+            return redirect(sign_in_again_url(reverse(then)))
 
         return guarded
 

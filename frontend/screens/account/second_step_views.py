@@ -18,7 +18,7 @@ from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.sign_in import second_step
 from lakehub.accounts.sign_in.forms import seconds_until, wait_in_words
-from lakehub.accounts.sign_in.sessions import SECOND_STEP_KEY
+from lakehub.accounts.sign_in.sessions import SECOND_STEP_KEY, signed_in_recently
 from lakehub.accounts.sign_in.throttle import SignInLocked
 from lakehub.http.client_address import client_address
 from lakehub.kernel.errors import Conflict, Refused
@@ -42,6 +42,7 @@ def begin(request: HttpRequest) -> HttpResponse:
 
 @require_POST
 @sensitive_post_parameters()
+@needs_recent_sign_in(then="second-step")
 def confirm(request: HttpRequest) -> HttpResponse:
     def use(person: User, code: str, address: str) -> list[str]:
         key = request.session.session_key
@@ -94,7 +95,8 @@ def _with_code(request: HttpRequest, use: Callable[[User, str, str], list[str]])
 
 def _page(request: HttpRequest, *, codes: list[str] | None = None, error: str = "", status: int = 200) -> HttpResponse:
     person = actor_of(request)
-    uri = second_step.pending_uri(person)
+    # Whoever knows the secret before it counts has the person's codes, or keeps the person out.
+    uri = second_step.pending_uri(person) if signed_in_recently(request.session) else ""
     context = {
         "is_enrolled": second_step.is_enrolled(person),
         "is_required": second_step.is_required(person),

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
 
@@ -31,6 +31,7 @@ from lakehub.catalog.storages import Storage
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.partitions.form import split_columns
+from lakehub.kernel.partitions.zones import UnknownZone, zone_named
 from quality.domain.slas import TIERS
 
 TEXT_FIELDS = (
@@ -198,8 +199,8 @@ def partition_note(form: OnboardingForm, table: TableMetadata, source: Storage) 
 
 def _zone_of(form: OnboardingForm) -> ZoneInfo | None:
     try:
-        return ZoneInfo(form.values["partition_tz"] or "UTC")
-    except (ZoneInfoNotFoundError, ValueError):
+        return zone_named(form.values["partition_tz"] or "UTC")
+    except UnknownZone:
         return None
 
 

@@ -15,8 +15,9 @@ from django.core.exceptions import ValidationError
 from zxcvbn import zxcvbn
 
 MIN_LENGTH = 12
-_LOOKED_AT = 72
-"""Characters that zxcvbn looks at: it takes longer with the square of them."""
+_LOOKED_AT = 32
+"""Characters that zxcvbn looks at: it takes longer with the square of them, and for each way to read signs and digits as letters, of
+which there are hundreds."""
 _LEAST_SCORE = 3
 """Of 0 to 4: 10^8 guesses or more, which is safe where each guess is slow."""
 _LEAST_NAME_LENGTH = 3

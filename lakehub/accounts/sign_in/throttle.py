@@ -16,11 +16,12 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from lakehub.accounts.models import SignInTries
+from lakehub.http.client_address import network_of
 from lakehub.kernel.backoff import Backoff
 
 FREE_FAILURES = {"name and address": 5, "name and browser": 5, "address": 20, "name": 50, "code": 5, "mail": 3}
 """So many failures cost nothing: of one name from one address, or with a browser that it has signed in with before; of all
-names from one address; of one name from anywhere; of one name's codes; and so many mails to one address."""
+names from one address; of one name from anywhere; of one name's codes; and so many mails to one address. Of IPv6 a network of 64 bits is one address."""
 _FORGIVEN = ("name and address", "name and browser", "code")
 """What a success takes back as a whole."""
 LOCK_BACKOFF = Backoff(base=timedelta(minutes=1), cap=timedelta(hours=1), jitter_share=0)
@@ -66,11 +67,12 @@ class SignInAttempt:
         addresses would keep the person out.
         """
         name = self.name.strip().lower()
-        parts: dict[str, tuple[str, ...]] = {"address": (self.address,)}
+        network = network_of(self.address)
+        parts: dict[str, tuple[str, ...]] = {"address": (network,)}
         if self.browser:
             parts["name and browser"] = (name, self.browser)
         else:
-            parts |= {"name and address": (name, self.address), "name": (name,)}
+            parts |= {"name and address": (name, network), "name": (name,)}
         return _digests(parts)
 
 
@@ -84,7 +86,7 @@ class CodeAttempt:
 
     @property
     def keys(self) -> dict[str, str]:
-        return _digests({"code": (self.name.strip().lower(),), "address": (self.address,)})
+        return _digests({"code": (self.name.strip().lower(),), "address": (network_of(self.address),)})
 
 
 @dataclass(frozen=True)
@@ -97,7 +99,7 @@ class MailAttempt:
 
     @property
     def keys(self) -> dict[str, str]:
-        return _digests({"mail": (self.email.strip().lower(),), "address": (self.address,)})
+        return _digests({"mail": (self.email.strip().lower(),), "address": (network_of(self.address),)})
 
 
 @dataclass(frozen=True)
@@ -109,7 +111,7 @@ class ProviderAttempt:
 
     @property
     def keys(self) -> dict[str, str]:
-        return _digests({"address": (self.address,)})
+        return _digests({"address": (network_of(self.address),)})
 
 
 def register_attempt(attempt: Attempt, *, now: datetime) -> None:

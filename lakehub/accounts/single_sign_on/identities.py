@@ -59,7 +59,8 @@ def _link_by_mail(claims: Mapping[str, Any], *, now: datetime) -> User | None:
     ):
         return None
     people = User.objects.filter(email__iexact=email).exclude(external_identities__issuer=claims["iss"])[:2]
-    if len(people) != 1 or people[0].is_superuser:
+    # PostgreSQL takes a dotless i for an i, which are two domains: both ways to fold letters must agree.
+    if len(people) != 1 or people[0].email.lower() != email.lower() or people[0].is_superuser:
         return None
     _link(people[0], claims, now=now)
     return people[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import ClassVar
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from django.core.validators import MaxValueValidator
 from django.db import models
@@ -15,6 +15,7 @@ from lakehub.catalog.models.places import Connection
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain, partition_name
 from lakehub.kernel.partitions.form import TIME_IN_UTC, PartitionForm, partition_form
+from lakehub.kernel.partitions.zones import UnknownZone, zone_named
 
 TIERS = range(6)
 
@@ -92,8 +93,8 @@ class Dataset(models.Model):
         """Of event times that are written without a zone: the override's, else what the form of the partitions says of such times."""
         default = str(UTC) if self.partition_form == TIME_IN_UTC else self.partition_tz
         try:
-            return ZoneInfo(str(self.overrides.get("event_time_zone") or default))
-        except (ZoneInfoNotFoundError, ValueError, OSError):
+            return zone_named(str(self.overrides.get("event_time_zone") or default))
+        except UnknownZone:
             return ZoneInfo(default)
 
     @property

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+from zoneinfo import ZoneInfo
 
 from lakehub.catalog.datasets.copies import CopySource, check_distinct_tables, check_separate_lakes
 from lakehub.catalog.metadata import (
@@ -26,6 +26,7 @@ from lakehub.catalog.validation import (
 from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.partitions.form import partition_form, split_columns
+from lakehub.kernel.partitions.zones import UnknownZone, zone_named
 from lakehub.kernel.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -172,10 +173,11 @@ def check_partition(
     columns = split_columns(application.partition_column)
     columns_exist = _check_columns_exist(problems, "partition_column", columns, table)
     try:
-        zone = ZoneInfo(application.partition_tz)
-    except (ZoneInfoNotFoundError, ValueError):
+        zone = zone_named(application.partition_tz)
+    except UnknownZone:
         problems.add(
-            "partition_tz", f"There is no time zone `{application.partition_tz}`: use a name such as America/New_York."
+            "partition_tz",
+            f"There is no time zone `{application.partition_tz[:100]}`: use a name such as America/New_York.",
         )
         return ""
     if application.grain not in list(Grain) or application.grain == Grain.NONE or not columns or not columns_exist:
@@ -194,9 +196,9 @@ def proposals_for(
             application.table,
             partition=not application.partition_column,
             event_time=not application.event_time,
-            zone=ZoneInfo(application.partition_tz),
+            zone=zone_named(application.partition_tz),
         )
-    except (MetadataUnavailable, ZoneInfoNotFoundError, ValueError):
+    except (MetadataUnavailable, ValueError):
         return ()
 
 
@@ -226,11 +228,11 @@ def _proposal_text(application: OnboardingRequest, connection: Connection, table
     """What the data says; nothing where it says no time, or cannot be read."""
     names = split_columns(application.partition_column)
     try:
-        zone = ZoneInfo(application.partition_tz)
+        zone = zone_named(application.partition_tz)
         if any(name not in table.names for name in names):
             return ""
         newest = connection.storage.newest_values(application.table, names, proposal.SAMPLE_VALUES)
-    except (ZoneInfoNotFoundError, ValueError, MetadataUnavailable):
+    except (ValueError, MetadataUnavailable):
         return ""
     proposed = proposal.propose_partition(table, application.partition_column, newest.values, zone)
     if proposed is None:

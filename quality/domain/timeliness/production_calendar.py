@@ -24,6 +24,9 @@ _MAX_CLOCK_CHANGE = timedelta(hours=3)
 _MAX_LOOKAHEAD = timedelta(days=366 * 5)
 """A calendar that names no time in so long names none."""
 _DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
+MAX_CALENDAR_CHARACTERS = 200
+MAX_HOLIDAYS_CHARACTERS = 10_000
+"""More than 800 dates; each fire is looked for in each country."""
 _REFERENCE_TIME = datetime(2024, 1, 1)  # noqa: DTZ001 - on the wall
 
 
@@ -94,6 +97,8 @@ def parse_calendar(calendar: str, holidays: str, zone: ZoneInfo) -> ProductionCa
     """The calendar that these texts say. Raises BadCalendar."""
     from cronsim import CronSim, CronSimError
 
+    _check_length("calendar", calendar, MAX_CALENDAR_CHARACTERS)
+    _check_length("holidays", holidays, MAX_HOLIDAYS_CHARACTERS)
     calendar, holidays = " ".join(calendar.split()), holidays.strip()
     if calendar and len(calendar.split()) != 5:
         raise BadCalendar(
@@ -116,6 +121,11 @@ def parse_calendar(calendar: str, holidays: str, zone: ZoneInfo) -> ProductionCa
     return production_calendar
 
 
+def _check_length(field: str, text: str, most: int) -> None:
+    if len(text) > most:
+        raise BadCalendar(field, f"{field} has {len(text):,} characters; {most:,} are the most.")
+
+
 def calendar_of_overrides(overrides: Mapping[str, object], zone: ZoneInfo) -> ProductionCalendar | None:
     """What a dataset says of when it is produced; None: always. Raises BadCalendar."""
     calendar, holidays = (holidays_text(overrides.get(name, "")) for name in CALENDAR_OVERRIDES)
@@ -130,7 +140,7 @@ def holidays_text(value: object) -> str:
 @lru_cache(maxsize=256)
 def holidays_of(text: str) -> tuple[Collection[date], ...]:
     """The days that a text names. Raises BadCalendar with the nearest country or region."""
-    words = [word.strip() for word in text.split(",") if word.strip()]
+    words = list(dict.fromkeys(word.strip() for word in text.split(",") if word.strip()))
     dates = frozenset(_dates(words))
     countries = [_country_holidays(word) for word in words if not word[0].isdigit()]
     return (dates, *countries)

@@ -141,6 +141,17 @@ def test_what_cannot_be_read_says_what_would_do(calendar: str, holidays: str, me
         parse_calendar(calendar, holidays, NEW_YORK)
 
 
+def test_a_calendar_and_its_holidays_are_bounded_before_they_are_read() -> None:
+    for calendar, holidays, field in (
+        (",".join(["*/1"] * 200_000) + " * * * *", "", "calendar"),
+        ("", ", ".join(["US"] * 3_000), "holidays"),
+        ("0 6 * * *", ", ".join(f"2024-01-{day:02d}" for day in range(1, 32)) * 40, "holidays"),
+    ):
+        with pytest.raises(BadCalendar, match="are the most") as refused:
+            parse_calendar(calendar, holidays, NEW_YORK)
+        assert refused.value.field == field
+
+
 def test_years_of_holidays_are_passed_over_by_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
     """Some kilobytes of dates held a web thread for seconds, minute by minute."""
     fires = 0

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import pytest
 from django.contrib import admin
+from django.contrib.auth.models import Group, Permission
 from django.test import Client, RequestFactory
 
 from lakehub import clock
 from lakehub.accounts.admin_mixins import AuditedAdminMixin
-from lakehub.accounts.models import AuditEntry, SignInTries, Team, Token
+from lakehub.accounts.models import AuditEntry, SignInTries, Team, Token, User
 from lakehub.accounts.tokens import api_tokens
 from tests import factories as make
 
@@ -66,3 +67,44 @@ def test_tokens_have_no_form_there_and_can_be_revoked(root: Client) -> None:
     assert Token.objects.get().revoked_at is not None
     assert api_tokens.authenticate(text, now=clock.now()) is None
     assert told()[-1] == ("root", "revoke token", f"token:{token.prefix}")
+
+
+NEW = {"password1": "vapour-lintel-osprey", "password2": "vapour-lintel-osprey", "usable_password": "true"}
+EVERYTHING = {"is_active": "on", "is_staff": "on", "is_superuser": "on", "timezone": "UTC"}
+JOINED = {"date_joined_0": "2026-01-01", "date_joined_1": "00:00:00"}
+
+
+def test_who_changes_people_makes_nobody_one_of_the_staff_or_a_superuser() -> None:
+    boss, omar = make.user("boss", is_staff=True, is_superuser=True), make.user("omar")
+    clerk = make.staff("add_user", "change_user", "view_user", "delete_user")
+    themself = User.objects.get(is_staff=True, is_superuser=False)
+    for person in (boss, omar, themself):
+        where, posted = f"/console/accounts/user/{person.pk}", EVERYTHING | JOINED | {"username": f"new-{person.pk}"}
+        clerk.post(f"{where}/change/", posted | {"user_permissions": [Permission.objects.all()[0].pk]})
+        clerk.post(f"{where}/password/", NEW)
+    for person in (boss, themself):
+        clerk.post(f"/console/accounts/user/{person.pk}/delete/", {"post": "yes"})
+        person.refresh_from_db()
+        assert person.check_password(make.PASSWORD)
+        assert not person.username.startswith("new-")
+    chosen = {"action": "delete_selected", "_selected_action": [boss.pk, themself.pk], "post": "yes"}
+    clerk.post("/console/accounts/user/", chosen)
+    assert not User.objects.get(pk=themself.pk).is_superuser
+    omar.refresh_from_db()
+    assert (omar.username, omar.check_password(NEW["password1"])) == (f"new-{omar.pk}", True), (
+        "others are theirs to change"
+    )
+    assert (omar.is_staff, omar.is_superuser, omar.user_permissions.count()) == (False, False, 0)
+
+
+def test_groups_of_permissions_are_for_superusers(root: Client) -> None:
+    group, permission = Group.objects.create(name="clerks"), Permission.objects.get(codename="change_user")
+    clerk = make.staff("add_group", "change_group", "view_group", "delete_group")
+    posted = {"name": "clerks", "permissions": [permission.pk]}
+    assert clerk.post(f"/console/auth/group/{group.pk}/change/", posted).status_code == 403
+    assert clerk.post(f"/console/auth/group/{group.pk}/delete/", {"post": "yes"}).status_code == 403
+    assert clerk.post("/console/auth/group/add/", posted | {"name": "more"}).status_code == 403
+    assert list(Group.objects.all()) == [group]
+    assert not group.permissions.exists()
+    root.post(f"/console/auth/group/{group.pk}/change/", posted)
+    assert list(group.permissions.all()) == [permission]

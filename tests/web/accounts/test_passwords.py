@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import timedelta
 from smtplib import SMTPServerDisconnected
+from typing import Any
 
 import pytest
 from django.contrib.auth.password_validation import validate_password
@@ -14,11 +15,12 @@ from django.core.exceptions import ValidationError
 from django.http import HttpResponse
 from django.test import Client
 from pytest_django import Settings
+from zxcvbn import zxcvbn
 
 from lakehub import clock
 from lakehub.accounts import tasks, teams
 from lakehub.accounts.models import AuditEntry, BrowserSession, PasswordResetRequest, User
-from lakehub.accounts.sign_in import passwords
+from lakehub.accounts.sign_in import password_rules, passwords
 from tests import factories as make
 
 pytestmark = pytest.mark.django_db
@@ -76,6 +78,35 @@ def test_a_change_needs_the_old_one_and_ends_other_sessions(client: Client, ines
     assert client.get("/account").status_code == 200
     assert other.get("/account").status_code == 302
     assert "change password" in AuditEntry.objects.values_list("action", flat=True)
+
+
+def test_the_old_one_is_guessed_no_faster_than_at_signing_in(client: Client, ines: User) -> None:
+    """A stolen session is not a password."""
+    client.force_login(ines)
+    asked = {"old_password": make.PASSWORD, "new_password1": NEW, "new_password2": "another"}
+    for _ in range(6):
+        assert client.post("/account/password", asked).status_code == 422, "the old one was right: that is no failure"
+    for number in range(5):
+        assert client.post("/account/password", asked | {"old_password": f"guess{number}"}).status_code == 422
+    answer = client.post("/account/password", asked | {"new_password2": NEW})
+    assert answer.status_code == 429
+    assert int(answer.headers["Retry-After"]) in range(1, 61)
+    assert "Too many attempts have failed" in answer.content.decode()
+    ines.refresh_from_db()
+    assert ines.check_password(make.PASSWORD)
+
+
+def test_a_password_of_signs_is_not_read_in_every_way_for_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    """69 characters that may each be a letter took eight seconds: hundreds of readings, each by the square of the characters."""
+    lengths = []
+
+    def estimate(password: str, user_inputs: list[str]) -> Any:
+        lengths.append(len(password))
+        return zxcvbn(password, user_inputs)
+
+    monkeypatch.setattr(password_rules, "zxcvbn", estimate)
+    validate_password("4@8({[<369&#!1/|0$5+7%2" * 3)
+    assert lengths == [32]
 
 
 def ask(client: Client, email: str = "ines.duarte@example.org") -> str:

@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from lakehub import clock
-from lakehub.accounts.models import AuditEntry, RecoveryCode, Role, SecondStep, User
+from lakehub.accounts.models import AuditEntry, BrowserSession, RecoveryCode, Role, SecondStep, User
 from lakehub.accounts.sign_in import second_step
 from lakehub.accounts.tokens import api_tokens
 from lakehub.clock.models import ClockShift
@@ -84,6 +84,19 @@ def test_enrolment_on_the_page(client: Client, ines: User, at: list[datetime]) -
     assert "otpauth" not in later
     assert client.post("/account/second-step/begin", follow=True).status_code == 200
     assert SecondStep.objects.get().confirmed_at is not None, "a new secret takes the old one's place by removal only"
+
+
+def test_a_secret_that_waits_is_shown_and_confirmed_in_a_recent_session_only(
+    client: Client, ines: User, at: list[datetime]
+) -> None:
+    """Else whoever finds the browser open makes the person's codes, or keeps them out."""
+    with_password(client)
+    assert "otpauth" in client.post("/account/second-step/begin", follow=True).content.decode()
+    BrowserSession.objects.update(begun_at=timezone.now() - timedelta(minutes=15))
+    assert "otpauth" not in client.get("/account/second-step").content.decode()
+    answer = client.post("/account/second-step/confirm", {"code": code(ines, at[0])})
+    assert answer.headers["Location"] == "/sign-in?again=1&next=%2Faccount%2Fsecond-step"
+    assert not second_step.is_enrolled(ines)
 
 
 def test_the_secret_is_encrypted_and_recovery_codes_are_hashed(ines: User, at: list[datetime]) -> None:

@@ -7,6 +7,7 @@ from datetime import timedelta
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 from django.conf import settings as django_settings
@@ -15,7 +16,7 @@ from django.utils import timezone
 from pytest_django import Settings
 
 from lakehub.accounts import tasks
-from lakehub.accounts.models import AuditEntry, BrowserSession, User
+from lakehub.accounts.models import AuditEntry, BrowserSession, SecondStep, User
 from lakehub.accounts.sign_in.browser_names import browser_name
 from lakehub.accounts.sign_in.sessions import MAX_SESSIONS
 from tests import factories as make
@@ -95,6 +96,28 @@ def test_a_session_that_is_not_recent_ends_no_other_and_sets_up_no_second_step(i
         assert (answer.status_code, "Sign in again" in answer.json()["error"]["message"]) == (403, True)
     assert is_in(there)
     assert "otpauth" not in here.get("/account/second-step").content.decode()
+
+
+def test_a_session_that_is_not_recent_changes_in_the_console_nothing_about_getting_in(ines: User) -> None:
+    """A password of one's own is set there without the old one, and a second step is removed without a code."""
+    SecondStep.objects.create(user=ines, secret="s", confirmed_at=timezone.now())
+    here = Client()
+    here.force_login(ines)
+    move_back(here, begun_at=timedelta(minutes=15))
+    new = {"password1": "vapour-lintel-osprey", "password2": "vapour-lintel-osprey", "usable_password": "true"}
+    people, own = "/console/accounts/user/", f"/console/accounts/user/{ines.pk}/"
+    for address, posted in {
+        f"{own}password/": new,
+        f"{own}change/": {"username": "ines", "email": "thief@example.org"},
+        f"{people}add/": new | {"username": "thief"},
+        people: {"action": "remove_second_step", "_selected_action": [ines.pk]},
+        "/console/auth/group/add/": {"name": "thieves"},
+    }.items():
+        assert here.post(address, posted).headers["Location"] == f"/sign-in?{urlencode({'again': 1, 'next': address})}"
+    ines.refresh_from_db()
+    assert (ines.check_password(make.PASSWORD), ines.email) == (True, "")
+    assert SecondStep.objects.exists()
+    assert User.objects.count() == 1
 
 
 def test_signing_in_again_makes_it_recent(ines: User) -> None:

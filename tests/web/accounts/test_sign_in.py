@@ -71,6 +71,16 @@ def test_the_console_says_to_others_that_it_is_not_theirs(client: Client) -> Non
     assert client.get("/console/", follow=True).status_code == 403
 
 
+@pytest.mark.parametrize("next_url", ["nan", "account", "admin:index", "a.b", "javascript:alert(1)", "//evil.example"])
+def test_a_word_is_no_place_to_go_on_at(client: Client, ines: AbstractBaseUser, next_url: str) -> None:
+    answer = client.post("/sign-in", {"username": "ines", "password": factories.PASSWORD, "next": next_url})
+    assert (answer.status_code, "evil" in answer.headers["Location"]) == (302, False)
+    assert client.post("/datasets/none/follow", {"next": next_url}).status_code == 404
+    flights = factories.dataset("flights")
+    answer = client.post(f"/datasets/{flights.name}/follow", {"next": next_url})
+    assert answer.headers["Location"] == "/datasets/flights"
+
+
 def test_the_right_password_in_time_is_no_failure(client: Client, ines: AbstractBaseUser) -> None:
     for _ in range(4):
         post(client, "wrong")
@@ -108,6 +118,17 @@ def test_one_address_cannot_try_many_names() -> None:
     for number in range(FREE_FAILURES["address"]):
         fail(SignInAttempt(f"user{number}", INES.address), times=1)
     assert locked_for(SignInAttempt("another", INES.address)) == MINUTE
+
+
+def test_a_network_of_ipv6_is_one_address() -> None:
+    """Whoever has one has all of its addresses to choose from."""
+    kinds = (SignInAttempt, throttle.CodeAttempt, throttle.MailAttempt)
+    for number in range(FREE_FAILURES["address"]):
+        throttle.register_attempt(kinds[number % 3](f"user{number}", f"2001:db8:0:7::{number:x}"), now=NOW)
+    for attempt in (throttle.ProviderAttempt("2001:db8:0:7:ffff::1"), SignInAttempt("another", "2001:db8:0:7::ffff")):
+        with pytest.raises(SignInLocked):
+            throttle.register_attempt(attempt, now=NOW)
+    throttle.register_attempt(SignInAttempt("another", "2001:db8:0:8::1"), now=NOW)
 
 
 def test_one_name_cannot_be_tried_from_many_addresses() -> None:

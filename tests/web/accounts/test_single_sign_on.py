@@ -283,6 +283,7 @@ def test_a_name_makes_nobody_anybody(client: Client, issuer: ScriptedIssuer, nam
         (True, {"email": "ines@example.org"}, False),
         (True, {"email": "twice@example.org", "email_verified": True}, False),
         (True, {"email": "boss@example.org", "email_verified": True}, False),
+        (True, {"email": "ınes@example.org", "email_verified": True}, False),
         (True, {"email": "", "email_verified": True}, False),
         (True, {"email": ["ines@example.org"], "email_verified": True}, False),
     ],

@@ -316,11 +316,23 @@ def test_lineage_that_cannot_be_read_is_told_and_tried_again_and_the_tables_are_
     assert (again.error, again.attempt) == ("", 2)
 
 
-def test_an_event_that_is_nested_without_end_is_told(folder: Path) -> None:
-    (folder / "load.json").write_text("[" * 100_000)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("a.json", b"[" * 100_000),
+        ("a.jsonl", b'{"a":' * 100_000),
+        ("a.yaml", b"[" * 20_000),
+        ("a.yml", b"- &a [x, x]\n- &b [*a, *a]\n- job: *b\n"),
+        ("a.json", b"\xff\xfe"),
+        ("a.json", b'"'),
+    ],
+)
+def test_a_file_that_nobody_means_well_is_named(folder: Path, name: str, text: bytes) -> None:
+    """The folder is written by pipelines."""
+    (folder / name).write_bytes(text)
     day = look(folder)
     assert day is not None
-    assert "load.json cannot be read" in day.error
+    assert f"{folder / name} cannot be read: " in day.error
 
 
 def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:

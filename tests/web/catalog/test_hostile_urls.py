@@ -107,7 +107,7 @@ def given(monkeypatch: pytest.MonkeyPatch) -> set[str]:
 OUR_ARGUMENTS = {
     "host", "port", "user", "password", "passwd", "db", "database", "dbname", "client_flag", "context",
     "connect_timeout", "read_timeout", "write_timeout", "local_infile", "ssl", "charset",
-    "tcp_user_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "passfile", "gssencmode",
+    "tcp_user_timeout", "keepalives", "keepalives_idle", "keepalives_interval", "keepalives_count", "passfile", "sslcert", "sslkey", "gssencmode",
     "application_name", "channel_binding", "client_encoding", "options", "sslmode", "sslrootcert", "target_session_attrs",
 }  # fmt: skip
 

@@ -60,8 +60,10 @@ def test_an_event_time_zone_that_there_is_not_is_refused(ops: None) -> None:
     assert "event_time_zone='../Mars' is not a time zone: write one such as UTC" in refused.value.fields["overrides"]
 
 
-def test_a_zone_that_there_is_not_is_told_by_its_own_field(ops: None) -> None:
-    wrong = replace(WATCHED, overrides={"sustain": "45m"}, partition_column="day", grain="day", partition_tz="Mars")
+@pytest.mark.parametrize("zone", ["Mars", "Europe", "America/Indiana", "../Mars", "a" * 300, ""])
+def test_a_zone_that_there_is_not_is_told_by_its_own_field(ops: None, zone: str) -> None:
+    """Some are folders of zones, and some no file can have for a name."""
+    wrong = replace(WATCHED, overrides={"sustain": "45m"}, partition_column="day", grain="day", partition_tz=zone)
     with pytest.raises(Refused) as refused:
         onboard_dataset(wrong, actor="ann", now=NOW)
     assert refused.value.fields.keys() == {"partition_tz"}
