@@ -11,6 +11,7 @@ from django.contrib import messages
 from django.core.paginator import Paginator
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.urls import reverse
 from django.utils.timezone import make_aware
 from django.views.decorators.http import require_POST, require_safe
 
@@ -93,6 +94,8 @@ def token_list(request: HttpRequest) -> HttpResponse:
     require_in_some_team(user, "issue")
     if request.method != "POST":
         return _token_page(request, TokenForm())
+    if not sessions.signed_in_recently(request.session):
+        return redirect(sessions.sign_in_again_url(reverse("token-list")))
     values = {name: request.POST.get(name, "").strip() for name in ("name", "team", "consumer", "days", "data_center")}
     draft = TokenForm(values, tuple(request.POST.getlist("scopes")))
     team = Team.objects.filter(name=values["team"]).first()
@@ -159,6 +162,9 @@ def _token_page(request: HttpRequest, draft: TokenForm, *, token_text: str = "",
         "scopes": api_tokens.SCOPES,
         "centers": DataCenter.objects.values_list("name", flat=True),
         "longest": api_tokens.max_lifetime().days,
+        "sign_in_again": ""
+        if sessions.signed_in_recently(request.session)
+        else sessions.sign_in_again_url(reverse("token-list")),
         "now": now,
     }
     return render(request, "screens/account/templates/tokens.html", context, status=422 if draft.errors else status)

@@ -31,7 +31,7 @@ class SessionList(APIView):
     @extend_schema(operation_id="sessions_end_others", responses=EndedSessionsSerializer)
     def delete(self, request: Request) -> Response:
         """Signs out all your browsers but this one. Needs a sign-in of the last 15 minutes."""
-        _require_recent_sign_in(request)
+        require_recent_sign_in(request)
         person, keep = cast("User", request.user), request.session.session_key
         ended = sessions.end_sessions(person, actor=person.get_username(), now=wiring.clock.now(), keep=keep)
         return Response({"ended": ended})
@@ -43,7 +43,7 @@ class SessionDetail(APIView):
     @extend_schema(responses={204: None})
     def delete(self, request: Request, number: int) -> Response:
         """Signs out one of your browsers. Needs a sign-in of the last 15 minutes."""
-        _require_recent_sign_in(request)
+        require_recent_sign_in(request)
         sessions.end_session(cast("User", request.user), number, now=wiring.clock.now())
         return Response(status=status.HTTP_204_NO_CONTENT)
 
@@ -55,12 +55,12 @@ class PersonSessions(APIView):
     def delete(self, request: Request, username: str) -> Response:
         """Signs somebody out everywhere. Needs a superuser who has signed in within the last 15 minutes."""
         require_operator(request)
-        _require_recent_sign_in(request)
+        require_recent_sign_in(request)
         person, actor = teams.person_named(username), request.user.get_username()
         return Response({"ended": sessions.end_sessions(person, actor=actor, now=wiring.clock.now())})
 
 
-def _require_recent_sign_in(request: Request) -> None:
+def require_recent_sign_in(request: Request) -> None:
     """Raises PermissionDenied."""
     if not sessions.signed_in_recently(request.session):
         raise PermissionDenied(sessions.NOT_RECENT)

@@ -17,6 +17,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lakehub import wiring
+from lakehub.accounts.api.sessions import require_recent_sign_in
 from lakehub.accounts.audit import audit_log, csv_export
 from lakehub.accounts.models import AuditEntry, Team, Token, User
 from lakehub.accounts.permissions import field_of_body, require, require_in_named_team, require_in_some_team
@@ -56,7 +57,8 @@ class TokenList(ListAPIView[Token]):
 
     @extend_schema(request=TokenRequestSerializer, responses={201: IssuedTokenSerializer})
     def post(self, request: Request) -> Response:
-        """Makes a token and shows its text, this once. A token makes only tokens that can no more than itself."""
+        """Makes a token and shows its text, this once. A token makes only tokens that can no more than itself; a browser needs a
+        sign-in of the last 15 minutes."""
         team = Team.objects.filter(name=field_of_body(request, "team")).first()
         require_in_named_team(request.user, "issue", team)
         serializer = TokenRequestSerializer(data=request.data)
@@ -65,6 +67,8 @@ class TokenList(ListAPIView[Token]):
         ends = now + timedelta(days=values["days"])
         if isinstance(request.auth, Token):
             api_tokens.require_within_maker(values["scopes"], ends, maker=request.auth)
+        else:
+            require_recent_sign_in(request)
         token, text = api_tokens.issue_token(
             name=values["name"],
             consumer=values["consumer"],

@@ -5,9 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 from django.test import Client
+from django.utils import timezone
+from django.utils.html import escape
 
 from lakehub.accounts.audit import audit_log
-from lakehub.accounts.models import Token
+from lakehub.accounts.models import BrowserSession, Token
+from lakehub.accounts.sign_in import sessions
 from tests import factories as make
 
 ASKED = {
@@ -37,6 +40,19 @@ def test_the_text_of_a_token_is_shown_once(page: Client) -> None:
     later = page.get("/tokens").content.decode()
     assert made.prefix in later
     assert f"{made.prefix}." not in later
+
+
+def test_a_token_is_made_in_a_recent_session_only(page: Client) -> None:
+    """It outlives the session that was stolen, or left open."""
+    BrowserSession.objects.update(begun_at=timezone.now() - sessions.RECENT)
+    again = "/sign-in?again=1&next=%2Ftokens"
+    html = page.get("/tokens").content.decode()
+    assert f'href="{escape(again)}"' in html
+    assert "Make the token" not in html
+    assert page.post("/tokens", ASKED).headers["Location"] == again
+    answer = page.post("/api/v1/tokens", ASKED | {"days": 9}, content_type="application/json")
+    assert (answer.status_code, "Sign in again" in answer.json()["error"]["message"]) == (403, True)
+    assert not Token.objects.exists()
 
 
 def test_what_cannot_be_used_is_said_at_its_field_and_stays_typed(page: Client) -> None:

@@ -76,7 +76,7 @@ MOST_QUERIES = {
     "/gate?dataset=flights&from=2026-11-14&to=2026-11-17": 16,
     "/gate/policies": 9,
     "/audit": 6,
-    "/tokens": 7,
+    "/tokens": 8,
     "/coverage": 38,
     "/coverage/unverified": 6,
     "/help/glossary": 3,
