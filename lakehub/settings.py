@@ -142,6 +142,7 @@ EMAIL_PORT = env.number("LAKEHUB_SMTP_PORT", 25)
 EMAIL_HOST_USER = env.text("LAKEHUB_SMTP_USER")
 EMAIL_HOST_PASSWORD = env.text("LAKEHUB_SMTP_PASSWORD")
 EMAIL_USE_TLS = env.flag("LAKEHUB_SMTP_TLS", False)
+EMAIL_TIMEOUT = 10  # seconds, for each answer of the mail server
 DEFAULT_FROM_EMAIL = env.text("LAKEHUB_MAIL_FROM", "lakehub@localhost")
 
 REST_FRAMEWORK = {

@@ -7,13 +7,12 @@ from datetime import datetime
 
 from django.conf import settings
 from django.core.exceptions import ValidationError
-from django.core.mail import EmailMessage, get_connection
+from django.core.mail import EmailMessage
 from django.core.validators import validate_email
 
 from incidents.channels import Channel, DeliveryError, Notification
 from lakehub.kernel.errors import Refused
 
-TIMEOUT = 10
 MAX_REFERENCES = 20
 
 
@@ -38,7 +37,6 @@ class Email(Channel):
             body=note.body,
             to=[part.strip() for part in address.split(",")],
             headers=thread_headers(note),
-            connection=get_connection(timeout=TIMEOUT),
         )
         try:
             message.send()

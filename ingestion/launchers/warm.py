@@ -1,6 +1,6 @@
 """Jobs in this process, one after the other, on one Spark session that is kept: seconds per job instead of a JVM's start.
 
-The session is renewed after some jobs, when its memory grows, and when a job could not be stopped.
+The session is renewed after some jobs, when its memory grows, when a job could not be stopped, and when a write failed but goes on.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
-from ingestion.spark.session import close_session, is_jvm_alive, jvm_pid, open_session
+from ingestion.spark.session import close_session, is_jvm_alive, jvm_pid, open_session, unusable_reason
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20
@@ -78,6 +78,8 @@ class WarmLauncher:
     def _renewal_reason(self, spark: SparkSession) -> str | None:
         if not is_jvm_alive(spark):
             return "its JVM has ended"
+        if (reason := unusable_reason(spark)) is not None:
+            return reason
         if self._jobs >= self._config.max_jobs:
             return f"it has run {self._jobs} jobs"
         spark.catalog.clearCache()

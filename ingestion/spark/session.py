@@ -22,6 +22,8 @@ from lakehub.scratch import add_owner, owned_folder, remove_folder
 
 logger = logging.getLogger(__name__)
 _scratch_by_jvm: dict[int, Path] = {}
+_unusable: dict[int, str] = {}
+"""By process id of the JVM, why."""
 HALT_AFTER_S = 5
 """A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
 _SIGKILL_EXIT_CODE = 137
@@ -185,6 +187,7 @@ def _end_jvm(gateway: Any) -> None:
     except subprocess.TimeoutExpired:
         gateway.proc.kill()
         gateway.proc.wait()
+    _unusable.pop(gateway.proc.pid, None)
     scratch = _scratch_by_jvm.pop(gateway.proc.pid, None)
     if scratch is not None:
         remove_folder(scratch)
@@ -195,6 +198,15 @@ def is_jvm_alive(spark: SparkSession) -> bool:
     """Under spark-submit the JVM is the parent, with which this process ends."""
     gateway: Any = spark.sparkContext._gateway
     return gateway is not None and (gateway.proc is None or gateway.proc.poll() is None)
+
+
+def set_unusable(spark: SparkSession, reason: str) -> None:
+    """No other job may run in this JVM: something in it goes on that nothing but its end stops."""
+    _unusable[jvm_pid(spark)] = reason
+
+
+def unusable_reason(spark: SparkSession) -> str | None:
+    return _unusable.get(jvm_pid(spark))
 
 
 def jvm_pid(spark: SparkSession) -> int:

@@ -36,7 +36,8 @@ MAX_RECEIVING = 400
 """Requests on their way at once, of one process."""
 _CHUNK = 64 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
-_LENGTH = re.compile(rb"\r\ncontent-length:[ \t]*([0-9]{1,18})[ \t]*(?=\r\n)", re.IGNORECASE)
+_LENGTHS = re.compile(rb"\r\ncontent-length[^:\r\n]*:([^\r\n]*)", re.IGNORECASE)
+_LENGTH = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
 _ENCODING = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
 
@@ -78,13 +79,17 @@ class Arrival:
 
 
 def _body_size(head: bytes) -> int:
-    """Of what gunicorn will refuse it is 0: a thread is told at once. Raises RequestRefused."""
+    """Raises RequestRefused, also for a length that gunicorn may read otherwise: its thread would wait for that body."""
     if len(head) > MAX_HEAD_BYTES:
         raise RequestRefused("431 Request Header Fields Too Large")
     if _ENCODING.search(head):
         raise RequestRefused("411 Length Required")
-    lengths = _LENGTH.findall(head)
-    size = int(lengths[0]) if len(lengths) == 1 else 0
+    lengths = [_LENGTH.fullmatch(text) for text in _LENGTHS.findall(head)]
+    if not lengths:
+        return 0
+    if len(lengths) > 1 or lengths[0] is None:
+        raise RequestRefused("400 Bad Request")
+    size = int(lengths[0][1])
     if size > MAX_BODY_BYTES:
         raise RequestRefused("413 Content Too Large")
     return size

@@ -105,10 +105,29 @@ def _run_user_query(
     if refusal := query_refusal(backend.connection):
         return error(refusal)
     try:
+        if unfit := _unfit_answer(backend, composed.statement):
+            return unfit
         return user_queries.single_number(backend.rows(composed.statement))
     except QueryRefused as refused:
         # What a database says of a value that does not fit shows the value.
         return error(UNFIT_VALUE_MESSAGE) if isinstance(refused.__cause__, DataError) else refused.failed
+
+
+def _unfit_answer(backend: DatabaseBackend, statement: Statement) -> Failed | None:
+    """By its types, where the database says them before it computes anything: a text may have a gigabyte, all of which would be in
+    the memory of this process before it is refused. MySQL and MariaDB bound what they send at once themselves."""
+    if backend.connection.dialect.driver != "psycopg":
+        return None
+    kinds = backend.kinds(Statement(statement.text, {**statement.parameters, _ROW_LIMIT: 0}))
+    if len(kinds) != 1:
+        return error(f"the query answers {len(kinds)} columns; one row with one number is wanted")
+    if kinds[0] in _NUMBERS:
+        return None
+    return error(f"the query answers a {'str' if kinds[0] in _TEXTS else kinds[0]}, which is no number")
+
+
+_NUMBERS = frozenset({"int2", "int4", "int8", "float4", "float8", "numeric"})
+_TEXTS = frozenset({"text", "varchar", "bpchar"})
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,10 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from resource import RLIMIT_FSIZE, prlimit
 from threading import Event, Thread
 
 import pytest
@@ -28,6 +29,8 @@ from tests.polling import scaled, wait_until
 from tests.spark.order_shop import Orders
 
 pytestmark = pytest.mark.spark
+LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT = 2_000, 4_000
+"""Bytes of what the table format writes of a commit of one row to a timeline, before the rows and after them."""
 
 
 @dataclass
@@ -223,6 +226,34 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with:
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)
+
+
+def test_the_next_write_goes_on_where_the_disk_was_full(run_with: Callable[[str], JobRun], orders: Orders) -> None:
+    """The table format would leave a file of its timeline cut off, or a heartbeat that goes on: nobody could write the table again."""
+    orders.fill(3)
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
+    for number, size in enumerate((LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT)):
+        orders.change(1, 9.0 + number, f"2026-11-16 09:0{number}:00")
+        with _files_of_at_most(size, launcher):
+            failed = launcher.run(orders.spec("incremental", f"full-{number}"), orders.secrets)
+        assert "File too large" in (failed.error or "")
+        report = launcher.run(orders.spec("incremental", f"next-{number}", lock_wait_s=scaled(20.0)), orders.secrets)
+        assert (report.status, report.error, report.counts.applied) == ("succeeded", None, 1)
+
+
+@contextmanager
+def _files_of_at_most(size: int, launcher: WarmLauncher) -> Iterator[None]:
+    """What the launcher's JVM writes, which it may be without after that."""
+    session = launcher._session
+    assert session is not None
+    process = jvm_pid(session)
+    soft, hard = prlimit(process, RLIMIT_FSIZE)
+    prlimit(process, RLIMIT_FSIZE, (size, hard))
+    yield
+    if launcher._session is session:
+        prlimit(process, RLIMIT_FSIZE, (soft, hard))
 
 
 def test_a_warm_session_is_renewed_when_it_is_worn(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from django.core.mail import get_connection
 from pytest_django import Settings
 
 from incidents.channels import CHANNELS, DeliveryError
@@ -34,6 +35,11 @@ def test_an_incident_is_one_thread(mailbox: Mailbox) -> None:
     assert second["In-Reply-To"] == second["References"] == first["Message-ID"]
     assert third["In-Reply-To"] == second["Message-ID"]
     assert third["References"].split() == [first["Message-ID"], second["Message-ID"]]
+
+
+def test_no_mail_waits_for_ever_for_a_server_that_goes_silent() -> None:
+    """Also one that is not a note: a link for a new password held a worker for an hour."""
+    assert get_connection("django.core.mail.backends.smtp.EmailBackend").timeout == 10
 
 
 def test_a_long_thread_names_its_first_and_its_latest(mailbox: Mailbox) -> None:

@@ -64,6 +64,10 @@ THERE = {
 @cache
 def described() -> dict[str, Any]:
     schema_json: dict[str, Any] = json.loads(json.dumps(SchemaGenerator().get_schema(request=None, public=True)))
+    for name, schema in schema_json["components"]["schemas"].items():
+        if "properties" in schema and not name.endswith("Request"):
+            # No answer has a field that is not described: it would be one that nobody meant to show.
+            schema.setdefault("additionalProperties", False)
     return schema_json
 
 

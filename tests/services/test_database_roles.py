@@ -200,6 +200,18 @@ def test_a_query_runs_with_a_role_that_reads_and_with_one_that_may_write_a_table
     )
 
 
+def test_a_text_of_any_length_is_not_even_computed(postgresql: Server) -> None:
+    """All of it would be in this process' memory before anybody could see that it is no number: here it cannot be computed."""
+    url = postgresql.role(postgresql.reading)
+    text = "CAST(1 / (id - id) AS VARCHAR)"
+    says = {text: "answers a str, which is no number", f"id, {text}": "answers 2 columns"}
+    for columns, why in says.items():
+        failed = _count(url, postgresql.schema, f"SELECT {columns} FROM this")
+        assert isinstance(failed, Failed)
+        assert why in failed.cause
+    assert _count(url, postgresql.schema, "SELECT sum(id) FROM this WHERE id < 0") is None
+
+
 @pytest.mark.parametrize(
     "hostile",
     [

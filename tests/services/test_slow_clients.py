@@ -25,6 +25,9 @@ ANSWER_WITHIN_S = 5
 HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 BODY_HEAD = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nusername="
 
+FORM = b"Content-Type: application/x-www-form-urlencoded\r\nCookie: csrftoken=" + b"c" * 32 + b"\r\n"
+"""Whoever gets this from a thread looks for the form's token in the body, and waits for it."""
+
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, int]]:
@@ -108,12 +111,14 @@ def test_requests_that_are_sent_without_waiting_are_answered_in_turn(server: tup
         (b"X-Long: " + b"x" * 70_000, b"431"),
         (b"Content-Length: 1\r\nContent-Length: 2", b"400"),
         (b"Content-Length: -1", b"400"),
+        (b"Content-Length: " + b"0" * 20 + b"9", b"400"),
+        (b"Content-Length:\r\n 9", b"400"),
     ],
-    ids=["chunked", "too large", "long headers", "two lengths", "no length"],
+    ids=["chunked", "too large", "long headers", "two lengths", "no length", "long length", "folded length"],
 )
 def test_what_cannot_be_received_is_refused_at_once(server: tuple[str, int], head: bytes, status: bytes) -> None:
     with socket.create_connection(server, timeout=30) as client:
-        client.sendall(b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\n" + head + b"\r\n\r\n")
+        client.sendall(b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\n" + FORM + head + b"\r\n\r\n")
         assert client.recv(4096).split()[1] == status
 
 

@@ -77,11 +77,14 @@ def incidents_are_the_defects(stage: Stage) -> Iterator[str]:
             yield f"{day} was {'never' if incidents else 'once'} wrong, and has {len(incidents)} incidents"
         # By the times that were noted: a clock that was a day back has made those before it a day older.
         for earlier, later in pairwise(incidents):
+            if later.pk in stage.judged_incidents:
+                continue
             if earlier.resolved_at is None or later.opened_at - earlier.resolved_at < REOPEN_WITHIN:
                 yield f"{day}: {later} was opened, where {earlier} was to be reopened"
         is_wrong = day in stage.source.defects
         if incidents and (incidents[-1].resolved_at is None) != is_wrong:
             yield f"{day} is {'wrong' if is_wrong else 'healed'}, and its incident {incidents[-1]} is {incidents[-1].state}"
+        stage.judged_incidents.update(incident.pk for incident in incidents)
 
 
 def every_message_arrived(stage: Stage) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """Requests that nobody means well: every address of pages and API, with hostile values in its path, query and body.
 
 Nothing is answered with 5xx, whatever a caller sends. `LAKEHUB_FUZZ_REQUESTS=100000 python -m pytest tests/web/test_hostile_requests.py`
-asks so often; the seed is new each day and is printed (`LAKEHUB_FUZZ_SEED` repeats it).
+asks so often; the seed is new each time and is printed (`LAKEHUB_FUZZ_SEED` repeats it).
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import json
 import os
 import random
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -22,9 +21,9 @@ from pytest_django.plugin import DjangoDbBlocker
 from tests import callers
 from tests.callers import CALLERS, Caller, World
 from tests.every_address import OURS, filled, place, undone
+from tests.fuzz_seed import REPEAT, SEED
 from tests.role_table import line_for
 
-SEED = int(os.environ.get("LAKEHUB_FUZZ_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 REQUESTS = int(os.environ.get("LAKEHUB_FUZZ_REQUESTS", "600"))
 ASKING = (*("superuser", "admin") * 6, *CALLERS)
 """Who may most, most often: what is refused at the door tries nothing."""
@@ -64,9 +63,9 @@ def test_no_request_is_answered_with_an_error_of_ours(
         with undone():
             answer = _ask(caller, method, path + query, body)
         what = f"{method} /{path}{query} by {caller.name} with {body!r}"
-        assert answer.status_code < 500, f"{answer.status_code}: {what[:3000]} (LAKEHUB_FUZZ_SEED={SEED})"
+        assert answer.status_code < 500, f"{answer.status_code}: {what[:3000]} ({REPEAT})"
     with capsys.disabled():
-        print(f" [{REQUESTS:,} hostile requests, seed {SEED}] ", end="")
+        print(f" [{REQUESTS:,} hostile requests, {REPEAT}] ", end="")
 
 
 @pytest.fixture

@@ -116,5 +116,5 @@ def chosen_suggestions(texts: list[str]) -> list[dict[str, Any]]:
             {"kind": str(rule["kind"]), "column": str(rule["column"]), "parameters": dict(rule["parameters"])}
             for rule in rules
         ]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise Refused("What was chosen cannot be read; nothing was set. Ask for the proposals again.") from None

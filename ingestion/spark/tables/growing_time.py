@@ -83,10 +83,10 @@ public class TimeGenerators {
 """
 
 
-def go_on_after_latest(spark: SparkSession, uri: str) -> None:
+def go_on_after_latest(spark: SparkSession, uri: str) -> str:
     """What this JVM writes to the table at `uri` from here on is later than all that is on its timeline, whatever the clock shows.
 
-    Asked before each commit, within the fence: the times that the JVM has given to other tables do not matter to this one.
+    The latest time that is on it now; empty where there is none. Asked before each commit, within the fence: the times that the JVM has given to other tables do not matter to this one.
     """
     java: Any = jvm(spark)
     if not java.java.lang.System.getProperty(_INSTALLED):
@@ -102,6 +102,7 @@ def go_on_after_latest(spark: SparkSession, uri: str) -> None:
     last_name = generator.getDeclaredField("LAST_INSTANT_TIME")
     last_name.setAccessible(True)
     last_name.get(None).set(latest or "0")
+    return latest
 
 
 def _install(java: Any) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
+from py4j.protocol import Py4JError
 from pyarrow import fs
 from pyspark.sql import DataFrame, SparkSession
 
@@ -15,6 +16,7 @@ from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
+from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.timeline import NotATable, Timeline, open_storage
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10
@@ -43,15 +45,20 @@ def write_commit(
     frame: DataFrame, table: TableSpec, operation: str, options: Mapping[str, str], marks: Mapping[str, str]
 ) -> None:
     """One commit. `commit_metadata` travel in its metadata; `options` are the index's, and what the caller needs besides."""
-    growing_time.go_on_after_latest(frame.sparkSession, table.uri)
-    cores = frame.sparkSession.sparkContext.defaultParallelism
+    spark = frame.sparkSession
+    latest = growing_time.go_on_after_latest(spark, table.uri)
+    cores = spark.sparkContext.defaultParallelism
     writer = (
         frame.write.format("hudi")
         .options(**table_options(table, parallelism=cores))
         .options(**options)
         .options(**marks)
     )
-    writer.option("hoodie.datasource.write.operation", operation).mode("append").save(table.uri)
+    try:
+        writer.option("hoodie.datasource.write.operation", operation).mode("append").save(table.uri)
+    except Py4JError:
+        clean_up_failed_write(spark, Timeline(table.uri), after=latest)
+        raise
 
 
 def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:

@@ -27,6 +27,8 @@ _COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
 _PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
 _TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]")
 _LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
+_FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
+"""Of the instants of a table, and of the table that it keeps about itself."""
 TABLE_SERVICES = ("CLUSTER", "COMPACT")
 """Operations that move rows but change none."""
 _MAX_READS = 4
@@ -121,9 +123,35 @@ class Timeline:
 
     def latest_time(self) -> str:
         """Of all instants, requested or completed, of writes and of services, of the table and of its metadata table; empty where there is none."""
-        folders = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
-        matches = (_TIMES.match(name) for folder in folders for name in self._list_names(folder))
+        matches = (_TIMES.match(name) for folder in _FOLDERS for name in self._list_names(folder))
         return max((max(match[1], match[2] or "") for match in matches if match), default="")
+
+    def torn_files(self, *, after: str) -> list[str]:
+        """Of instants later than `after`: the files, within the table, that end too early to be read.
+
+        Where a disk is full the table format gives a file its name although it could not write all of it. What is only planned may be empty.
+        """
+        return [
+            f"{folder}/{name}"
+            for folder in _FOLDERS
+            for name in self._list_names(folder)
+            if (match := _TIMES.match(name)) and match[1] > after and self._is_torn(f"{folder}/{name}", bool(match[2]))
+        ]
+
+    def _is_torn(self, name: str, is_completed: bool) -> bool:
+        content = self._read_bytes(name)
+        if not content:
+            return is_completed
+        try:
+            _read_avro_record(content)
+        except Exception:  # whatever a decoder raises for what is cut off
+            return True
+        return False
+
+    def remove_file(self, name: str) -> None:
+        """`name`: within the table."""
+        filesystem, path = self._storage
+        filesystem.delete_file(f"{path}/{name}")
 
     def checkpoint(self) -> Checkpoint | None:
         return latest_checkpoint(

@@ -106,6 +106,6 @@ def _read_events(file: Path) -> list[dict[str, Any]]:
         if file.suffix == ".jsonl":
             return [json.loads(line) for line in text.splitlines() if line.strip()]
         parsed = json.loads(text) if file.suffix == ".json" else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError) as problem:
+    except (ValueError, RecursionError, yaml.YAMLError) as problem:
         raise LineageUnavailable(f"{file} cannot be read: {problem}") from problem
     return parsed if isinstance(parsed, list) else [parsed]

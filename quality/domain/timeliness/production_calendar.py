@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from functools import lru_cache
 from zoneinfo import ZoneInfo
 
@@ -23,7 +23,7 @@ _EVERY_QUARTER_HOUR = "*/15 * * * *"
 _MAX_CLOCK_CHANGE = timedelta(hours=3)
 _MAX_LOOKAHEAD = timedelta(days=366 * 5)
 """A calendar that names no time in so long names none."""
-_MINUTE = timedelta(minutes=1)
+_DAY, _MINUTE = timedelta(days=1), timedelta(minutes=1)
 _REFERENCE_TIME = datetime(2024, 1, 1)  # noqa: DTZ001 - on the wall
 
 
@@ -67,13 +67,19 @@ class ProductionCalendar:
         """Fires between two times of the wall clock."""
         from cronsim import CronSim
 
-        off = holidays_of(self.holidays)
-        # Naive times: what the library makes of changes of the clocks is meant for jobs, which never run twice.
-        for wall in CronSim(self.calendar or _EVERY_QUARTER_HOUR, start - _MINUTE):
-            if wall > end:
-                return
-            if not any(wall.date() in days for days in off):
+        off, begin = holidays_of(self.holidays), start
+        while True:
+            # Naive times: what the library makes of changes of the clocks is meant for jobs, which never run twice.
+            for wall in CronSim(self.calendar or _EVERY_QUARTER_HOUR, begin - _MINUTE):
+                if wall > end:
+                    return
+                if any(wall.date() in days for days in off):
+                    # On to the next day: minute by minute, years of holidays would take minutes.
+                    begin = datetime.combine(wall.date() + _DAY, time())
+                    break
                 yield from self._instants(wall)
+            else:
+                return
 
     def _instants(self, wall: datetime) -> Iterator[datetime]:
         """When the clock on the wall shows `wall`: once, twice, or never."""

@@ -42,6 +42,13 @@ class DatabaseBackend:
         with self._refused(), self.connection.begin_nested():
             return self.connection.execute(bound_text(statement)).all()
 
+    def kinds(self, statement: Statement) -> list[str]:
+        """Of the columns of its answer, where the driver names them (psycopg), as in `int8`; empty words where it does not."""
+        with self._refused(), self.connection.begin_nested():
+            described = self.connection.execute(bound_text(statement)).cursor
+            columns = described.description if described is not None else ()
+            return [getattr(column, "type_display", "").partition("(")[0] for column in columns]
+
     def batches(self, statement: Statement) -> Iterator[Sequence[Row]]:
         """Streamed by a cursor of the server, where the database has one."""
         with self._refused(), self.connection.begin_nested():

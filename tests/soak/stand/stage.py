@@ -7,7 +7,7 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -46,6 +46,8 @@ class Stage:
     clock: Clock | None
     """Of the instance, where there is a compiler for it."""
     slowness: float
+    judged_incidents: set[int] = field(default_factory=set)
+    """Their times were right when they were new; a clock that is set back changes them later."""
 
     def wait_until(self, holds: Callable[[], bool], what: str, *, within_s: float = REST_WITHIN_S) -> None:
         """Raises NotInTime. `within_s`: on an idle machine."""

@@ -6,6 +6,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import pytest
+from cronsim import CronSim
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -138,3 +139,20 @@ def test_the_next_time_is_after_the_instant_and_no_holiday() -> None:
 def test_what_cannot_be_read_says_what_would_do(calendar: str, holidays: str, message: str) -> None:
     with pytest.raises(BadCalendar, match=message):
         parse_calendar(calendar, holidays, NEW_YORK)
+
+
+def test_years_of_holidays_are_passed_over_by_the_day(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Some kilobytes of dates held a web thread for seconds, minute by minute."""
+    fires = 0
+
+    class Counted(CronSim):
+        def __next__(self) -> datetime:
+            nonlocal fires
+            fires += 1
+            return super().__next__()
+
+    days = ", ".join((date(2024, 1, 2) + timedelta(days=number)).isoformat() for number in range(800))
+    monkeypatch.setattr("cronsim.CronSim", Counted)
+    produced = parse_calendar("* * * * *", days, ZoneInfo("Europe/Berlin"))
+    assert produced.next_after(datetime(2024, 1, 2, tzinfo=UTC)) == datetime(2026, 3, 11, 23, tzinfo=UTC)
+    assert fires < 2_000

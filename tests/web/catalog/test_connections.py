@@ -219,6 +219,16 @@ def test_an_unknown_plugin_and_a_driver_that_is_not_there_are_told() -> None:
         connect("mysql://u:hunter2@127.0.0.1/x")
 
 
+def test_what_somebody_changed_in_the_database_is_not_decrypted() -> None:
+    made = make.connection("ops", "postgresql+psycopg://u:hush@db.example.org/ops")
+    whole = encrypt_text(made.url)
+    for changed in (whole[:60] + ("A" if whole[60] != "A" else "B") + whole[61:], whole[:-24] + "=", "not encrypted"):
+        with own.cursor() as cursor:
+            cursor.execute("UPDATE catalog_connection SET url = %s", [changed])
+        with pytest.raises(ImproperlyConfigured, match=r"Connection\.url was encrypted with another key"):
+            Connection.objects.get()
+
+
 def test_without_a_key_nothing_is_encrypted(settings: Any) -> None:
     settings.LAKEHUB_ENCRYPTION_KEY = ""
     for use in (encrypt_text, keyed_digest):

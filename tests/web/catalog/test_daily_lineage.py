@@ -316,6 +316,13 @@ def test_lineage_that_cannot_be_read_is_told_and_tried_again_and_the_tables_are_
     assert (again.error, again.attempt) == ("", 2)
 
 
+def test_an_event_that_is_nested_without_end_is_told(folder: Path) -> None:
+    (folder / "load.json").write_text("[" * 100_000)
+    day = look(folder)
+    assert day is not None
+    assert "load.json cannot be read" in day.error
+
+
 def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.LAKEHUB_LINEAGE, settings.LAKEHUB_LINEAGE_URI = "file", folder.as_uri()
     monkeypatch.setattr("lakehub.clock.now", lambda: NOW)

@@ -1,6 +1,6 @@
 """URLs that nobody means well, by the API, the page and the command: refused in words or not reached, never an error of ours.
 
-`LAKEHUB_FUZZ_URLS=100000 python -m pytest tests/web/catalog/test_hostile_urls.py` tries so many; the seed is new each day and is
+`LAKEHUB_FUZZ_URLS=100000 python -m pytest tests/web/catalog/test_hostile_urls.py` tries so many; the seed is new each time and is
 printed (`LAKEHUB_FUZZ_SEED` repeats it). Nothing answers at any of them.
 """
 
@@ -10,7 +10,6 @@ import os
 import random
 from collections import Counter
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from io import StringIO
 from typing import Any
 
@@ -23,10 +22,10 @@ from lakehub.accounts.models import Role
 from lakehub.source_databases import engine
 from lakehub.source_databases.drivers import DRIVERS
 from tests import factories as make
+from tests.fuzz_seed import REPEAT, SEED
 
 pytestmark = pytest.mark.django_db
 
-SEED = int(os.environ.get("LAKEHUB_FUZZ_SEED") or datetime.now(UTC).strftime("%Y%m%d"))
 URLS = int(os.environ.get("LAKEHUB_FUZZ_URLS", "300"))
 SECRET = "hunter2hunter2"
 SCHEMES = (
@@ -122,12 +121,12 @@ def test_no_url_is_answered_with_an_error_of_ours(
     client.force_login(ada)
     client.raise_request_exception = False
     with capsys.disabled():
-        print(f" seed {SEED}, {URLS} URLs", end=" ")
+        print(f" {URLS} URLs, {REPEAT}", end=" ")
     answers = Counter[str]()
     for number in range(URLS):
         url = hostile_url(chance) if number % 3 else reachable_url(chance)
         way = chance.choice((by_api, by_page, by_command))
-        why = f"{way.__name__}({url!r}), seed {SEED}"
+        why = f"{way.__name__}({url!r}), {REPEAT}"
         status, answer_text = way(client, team.name, url, monkeypatch)
         answers[f"{way.__name__} {status}"] += 1
         assert status in (400, 422), why

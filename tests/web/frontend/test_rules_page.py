@@ -141,3 +141,11 @@ def test_a_viewer_sees_rules_and_no_control(guest: Client) -> None:
     assert guest.post("/datasets/flights/rules", {"kind": "nulls", "column": "origin"}).status_code == 403
     assert guest.post("/datasets/flights/rules/take", {"rule": []}).status_code == 403
     assert guest.post("/datasets/flights/rules/1/remove").status_code == 403
+
+
+@pytest.mark.parametrize("rule", ["[" * 3_000, "[" * 3_000 + "]" * 3_000, "{", "[]", '{"kind": "nulls"}', "9" * 5_000])
+def test_a_proposal_that_nobody_made_is_refused(page: Client, watched: Dataset, rule: str) -> None:
+    answer = page.post(f"{WHERE}/take", {"rule": rule}, follow=True)
+    assert answer.status_code == 200
+    assert "What was chosen cannot be read; nothing was set." in text_of(answer)
+    assert not ColumnRule.objects.exists()
