@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import random
+import re
 import struct
 import subprocess
 import sys
@@ -24,6 +25,8 @@ from ingestion.sources.files.formats import delimited, json_lines
 from ingestion.sources.files.formats.records import MAX_CHUNK_BYTES, MAX_COLUMNS, MAX_RECORD_BYTES
 from ingestion.spark.loading.fitting import FitResult, FitRules, fit_rows
 from lakehub.setup.locations import PACKAGES
+from tests.contracts import damaged_parquet
+from tests.fuzz_seed import REPEAT, SEED
 from tests.polling import scaled
 
 MEBIBYTE = 2**20
@@ -251,6 +254,42 @@ def test_nested_values_of_one_row_group_are_bounded(tmp_path: Path, monkeypatch:
         list(chunks_of(tmp_path, content, "parquet"))
 
 
+def test_nested_values_are_counted_in_the_pages_whatever_the_footer_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ingestion.sources.files.formats.parquet.MAX_NESTED_VALUES", 1_000)
+    # The field of the footer that says 100,000, and the same as long that says 10.
+    written, claimed = b"\x16\xc0\x9a\x0c", b"\x16\x94\x80\x00"
+    whole = parquet(pa.table({"tags": [[7] * 100_000]}))
+    pages, footer = whole[: -_footer_bytes(whole)], whole[-_footer_bytes(whole) :]
+    assert footer.count(written) == 1
+    with pytest.raises(
+        SourceError, match=r"`tags.list.element` has [\d,]+ values in one row group; 1,000 are the most"
+    ):
+        list(chunks_of(tmp_path, pages + footer.replace(written, claimed), "parquet"))
+
+
+def _footer_bytes(whole: bytes) -> int:
+    return int.from_bytes(whole[-8:-4], "little") + 8
+
+
+def test_texts_in_lists_and_structures_are_read_from_every_row_group(tmp_path: Path) -> None:
+    rows = [
+        {"tags": ["x", None, "yy"], "s": {"a": "u"}, "m": [("k", "v")]},
+        {"tags": None, "s": {"a": None}, "m": []},
+    ] * 30
+    kinds = [
+        ("tags", pa.list_(pa.string())),
+        ("s", pa.struct([("a", pa.string())])),
+        ("m", pa.map_(pa.string(), pa.string())),
+    ]
+    content = io.BytesIO()
+    pq.write_table(pa.Table.from_pylist(rows, pa.schema(kinds)), content, row_group_size=25)
+    chunks = list(chunks_of(tmp_path, content.getvalue(), "parquet"))
+    assert [chunk.rows for chunk in chunks] == [25, 25, 10]
+    assert [row for chunk in chunks for row in pa.table(chunk.columns).to_pylist()] == rows
+
+
 def test_nested_columns_are_as_they_were_written(tmp_path: Path) -> None:
     rows = [
         {"m": [("k", "v"), ("l", None)], "s": {"a": "x", "b": [{"c": "y"}]}, "t": "z", "b": b"\xff", "n": None},
@@ -350,6 +389,16 @@ def test_damaged_statistics_end_no_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", READS, *map(str, paths)]
     ended = subprocess.run(command, cwd=PACKAGES, capture_output=True, text=True, timeout=scaled(60), check=False)
     assert ended.stdout == "read\n", ended.stderr[-500:]
+
+
+def test_a_nested_file_with_a_changed_byte_anywhere_is_read_or_refused_by_name_and_ends_no_process(
+    tmp_path: Path,
+) -> None:
+    command = [sys.executable, "-m", damaged_parquet.__name__, str(tmp_path), str(SEED)]
+    ended = subprocess.run(command, cwd=PACKAGES, capture_output=True, text=True, timeout=scaled(120), check=False)
+    assert ended.returncode == 0, f"{REPEAT}: {ended.stdout}{ended.stderr[-500:]}"
+    counts = [int(number) for number in re.findall(r"(\d+) (?:read|refused)", ended.stdout)]
+    assert min(counts) > 100
 
 
 def test_a_chunk_is_bounded_by_its_bytes(tmp_path: Path) -> None:

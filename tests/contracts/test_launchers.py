@@ -7,9 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from resource import RLIMIT_FSIZE, prlimit
 from threading import Event, Thread
@@ -23,6 +23,7 @@ from ingestion.launchers.warm import WarmLauncher
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.secrets import offered_secrets, read_secrets
+from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.session import is_jvm_alive, jvm_pid
 from tests.polling import scaled, wait_until
 from tests.spark.order_shop import Orders
@@ -32,11 +33,67 @@ LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT = 2_000, 4_000
 """Bytes of what the table format writes of a commit of one row to a timeline, before the rows and after them."""
 
 
-@pytest.fixture(scope="module", params=list(LAUNCHERS))
-def launcher(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Launcher]:
-    made = LAUNCHERS.get(request.param)(LauncherConfig(tmp_path_factory.mktemp("jobs")))
-    yield made
-    made.close()
+@dataclass
+class JobRun:
+    """A job that a launcher has run, and what was seen of it meanwhile. It is run once for all tests that look at it: a JVM costs most."""
+
+    launcher: Launcher
+    folder: Path
+    orders: Orders
+    spec: JobSpec
+    report: JobReport | None = None
+    answers: list[JobProgress] = field(default_factory=list)
+    environments: dict[str, list[str]] = field(default_factory=dict)
+
+    def run(self) -> None:
+        ended = Event()
+        asking = Thread(target=self._look, args=(ended,))
+        asking.start()
+        try:
+            self.report = self.launcher.run(self.spec, self.orders.secrets)
+        finally:
+            ended.set()
+            asking.join()
+
+    def _look(self, ended: Event) -> None:
+        while not ended.wait(0.05):
+            progress = self.launcher.progress(self.spec.run_id)
+            if progress is not None:
+                self.answers.append(progress)
+            if not {"java", "python"} <= set(self.environments):
+                self.environments.update(_environments(self.folder))
+
+
+@pytest.fixture(scope="module")
+def run_with(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], JobRun]]:
+    """By the name of a launcher."""
+    runs: dict[str, JobRun] = {}
+
+    def run_once(name: str) -> JobRun:
+        if name not in runs:
+            folder = tmp_path_factory.mktemp(name)
+            orders = Orders(folder / "shop")
+            orders.fill(6)
+            launcher = LAUNCHERS.get(name)(LauncherConfig(folder / "jobs"))
+            runs[name] = JobRun(launcher, folder / "jobs", orders, orders.spec("bootstrap", "b"))
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setenv("LAKEHUB_ENCRYPTION_KEY", "the instance's own")
+                runs[name].run()
+        return runs[name]
+
+    yield run_once
+    for each in runs.values():
+        each.launcher.close()
+
+
+@pytest.fixture(params=list(LAUNCHERS))
+def job_run(request: pytest.FixtureRequest, run_with: Callable[[str], JobRun]) -> JobRun:
+    return run_with(request.param)
+
+
+@pytest.fixture
+def launcher(job_run: JobRun) -> Launcher:
+    return job_run.launcher
 
 
 @pytest.fixture
@@ -44,11 +101,23 @@ def orders(tmp_path: Path) -> Orders:
     return Orders(tmp_path)
 
 
-def test_a_job_is_run_and_reported(launcher: Launcher, orders: Orders) -> None:
-    orders.fill(6)
-    report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets)
+@pytest.fixture
+def submitted(run_with: Callable[[str], JobRun]) -> JobRun:
+    return run_with("spark_submit")
+
+
+def test_a_job_is_run_and_reported(job_run: JobRun) -> None:
+    report = job_run.report
+    assert report is not None
     assert (report.status, report.error) == ("succeeded", None)
     assert report.counts == RowCounts(read=6, applied=6)
+
+
+def test_a_job_says_how_far_it_is_while_it_runs(job_run: JobRun) -> None:
+    assert job_run.report is not None
+    assert {progress.phase for progress in job_run.answers} <= {"start", *job_run.report.phases}
+    assert (job_run.answers[-1].rows_read, job_run.answers[-1].rows_total) == (6, 6)
+    assert job_run.launcher.progress("another run") is None
 
 
 def test_a_job_that_fails_is_a_report_too(launcher: Launcher, orders: Orders) -> None:
@@ -68,34 +137,27 @@ def test_a_job_past_its_deadline_is_stopped_and_leaves_no_commit(launcher: Launc
     assert not orders.timeline.exists or not orders.timeline.commits()
 
 
-def test_secrets_are_not_on_the_disk(orders: Orders, tmp_path: Path) -> None:
-    launcher = LAUNCHERS.get("spark_submit")(LauncherConfig(tmp_path / "jobs"))
-    secret = {"SHOP_URL": "sqlite:////nowhere/hunter2.db"}
-    report = launcher.run(orders.spec("bootstrap", "b"), secret)
-    assert "There is no SQLite database at /nowhere/hunter2.db" in (report.error or "")
-    written = [path for path in (tmp_path / "jobs").rglob("spec.json") if "hunter2" in path.read_text()]
-    assert written == []
+def test_secrets_are_not_on_the_disk(submitted: JobRun) -> None:
+    assert submitted.report is not None
+    assert submitted.report.status == "succeeded"  # it was used
+    (secret,) = submitted.orders.secrets.values()
+    files = [path for path in submitted.folder.rglob("*") if path.is_file()]
+    assert {"spec.json", "report.json", "log.txt"} <= {path.name for path in files}
+    assert [path for path in files if secret.encode() in path.read_bytes()] == []
 
 
-def test_secrets_are_not_in_the_environment_of_a_submitted_job(
-    orders: Orders, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_secrets_are_not_in_the_environment_of_a_submitted_job(submitted: JobRun) -> None:
     """Of the JVM and of the Python that it starts, while they run; the secret is used all the same."""
-    monkeypatch.setenv("LAKEHUB_ENCRYPTION_KEY", "the instance's own")
-    orders.fill(6)
-    launcher = LAUNCHERS.get("spark_submit")(LauncherConfig(tmp_path / "jobs"))
-    reports: list[JobReport] = []
-    job = Thread(target=lambda: reports.append(launcher.run(orders.spec("bootstrap", "b"), orders.secrets)))
-    job.start()
-    seen: dict[str, list[str]] = {}
-    wait_until(lambda: seen.update(_environments(tmp_path / "jobs")) or {"java", "python"} <= set(seen))
-    job.join()
-    assert [report.status for report in reports] == ["succeeded"]
-    (name, value) = next(iter(orders.secrets.items()))
+    assert submitted.report is not None
+    assert submitted.report.status == "succeeded"
+    assert {"java", "python"} <= set(submitted.environments)
+    (name, value) = next(iter(submitted.orders.secrets.items()))
     signs = (value, f"{name}=", "the instance's own")
-    leaked = [text for texts in seen.values() for text in texts if any(sign in text for sign in signs)]
+    leaked = [
+        text for texts in submitted.environments.values() for text in texts if any(sign in text for sign in signs)
+    ]
     assert leaked == []
-    assert list((tmp_path / "jobs").rglob("secrets")) == []
+    assert list(submitted.folder.rglob("secrets")) == []
 
 
 def _environments(folder: Path) -> Iterator[tuple[str, list[str]]]:
@@ -153,17 +215,10 @@ def test_a_source_from_outside_the_tree_runs_from_the_zip(tmp_path: Path) -> Non
     assert (ended.stdout, ended.returncode) == ("2 False\n", 0), ended.stderr
 
 
-def test_a_warm_session_is_renewed_when_it_is_worn(orders: Orders, tmp_path: Path) -> None:
-    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs", max_jobs=1))
-    orders.source = replace(orders.source, object="oders")
-    assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "failed"
-    assert launcher._session is None
-
-
-def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(orders: Orders, tmp_path: Path) -> None:
-    orders.fill(3)
-    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs"))
-    assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
+def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with: Callable[[str], JobRun]) -> None:
+    run = run_with("warm")
+    launcher, orders = run.launcher, run.orders
+    assert isinstance(launcher, WarmLauncher)
     session = launcher._session
     assert session is not None
     os.kill(jvm_pid(session), signal.SIGKILL)
@@ -171,13 +226,13 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(orders: O
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)
-    launcher.close()
 
 
-def test_the_next_write_goes_on_where_the_disk_was_full(orders: Orders, tmp_path: Path) -> None:
+def test_the_next_write_goes_on_where_the_disk_was_full(run_with: Callable[[str], JobRun], orders: Orders) -> None:
     """The table format would leave a file of its timeline cut off, or a heartbeat that goes on: nobody could write the table again."""
     orders.fill(3)
-    launcher = WarmLauncher(LauncherConfig(tmp_path / "jobs"))
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
     assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "succeeded"
     for number, size in enumerate((LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT)):
         orders.change(1, 9.0 + number, f"2026-11-16 09:0{number}:00")
@@ -186,7 +241,6 @@ def test_the_next_write_goes_on_where_the_disk_was_full(orders: Orders, tmp_path
         assert "File too large" in (failed.error or "")
         report = launcher.run(orders.spec("incremental", f"next-{number}", lock_wait_s=scaled(20.0)), orders.secrets)
         assert (report.status, report.error, report.counts.applied) == ("succeeded", None, 1)
-    launcher.close()
 
 
 @contextmanager
@@ -202,26 +256,12 @@ def _files_of_at_most(size: int, launcher: WarmLauncher) -> Iterator[None]:
         prlimit(process, RLIMIT_FSIZE, (soft, hard))
 
 
-def test_a_job_says_how_far_it_is_while_it_runs(launcher: Launcher, orders: Orders) -> None:
-    orders.fill(6)
-    spec = orders.spec("bootstrap", "told")
-    answers: list[JobProgress] = []
-    ended = Event()
-
-    def ask() -> None:
-        while not ended.wait(0.05):
-            progress = launcher.progress(spec.run_id)
-            if progress is not None:
-                answers.append(progress)
-
-    asking = Thread(target=ask)
-    asking.start()
-    try:
-        report = launcher.run(spec, orders.secrets)
-    finally:
-        ended.set()
-        asking.join()
-    assert report.status == "succeeded"
-    assert {progress.phase for progress in answers} <= {"start", *report.phases}
-    assert (answers[-1].rows_read, answers[-1].rows_total) == (6, 6)
-    assert launcher.progress("another run") is None
+def test_a_warm_session_is_renewed_when_it_is_worn(
+    run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    monkeypatch.setattr(launcher, "_config", replace(launcher._config, max_jobs=launcher._jobs + 1))
+    orders.source = replace(orders.source, object="oders")
+    assert launcher.run(orders.spec("bootstrap", "b"), orders.secrets).status == "failed"
+    assert launcher._session is None

@@ -36,13 +36,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def _request(folder: Path, sql: str, seconds: float = 20, memory: int = MEMORY) -> dict[str, Any]:
+def _request(folder: Path, sql: str, seconds: float | None = None, memory: int = MEMORY) -> dict[str, Any]:
     given = {
         "reader": TABLE_FUNCTIONS["parquet"],
         "paths": [str(folder / "given.parquet")],
         "where": "\"day\" = 'a'",
     }
-    limits = {"memory": f"{memory}B", "memory_bytes": memory, "threads": 1, "seconds": seconds}
+    limits = {"memory": f"{memory}B", "memory_bytes": memory, "threads": 1, "seconds": seconds or scaled(20)}
     return {"sql": sql, "parameters": {}, "tables": {"this": given}, **limits}
 
 
@@ -123,7 +123,7 @@ def test_it_has_no_more_memory_than_it_may(folder: Path) -> None:
         "SELECT max(length(repeat(day, 2000000000))) FROM this",
         "SELECT length(list(a.id)::VARCHAR) FROM this a, this b",
     ):
-        failed = run_in_sandbox(_request(folder, sql, seconds=60))
+        failed = run_in_sandbox(_request(folder, sql, seconds=scaled(60)))
         assert isinstance(failed, Failed), sql
         assert "emory" in failed.cause
 

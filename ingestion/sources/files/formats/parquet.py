@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk, UnreadableRow
 from ingestion.sources.files.formats.arrow_types import schema_of
+from ingestion.sources.files.formats.parquet_pages import row_group_values
 from ingestion.sources.files.formats.records import (
     MAX_CHUNK_BYTES,
     MAX_CHUNK_CELLS,
@@ -32,31 +33,49 @@ class ParquetFormat:
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]:
         parquet = _open(file)
+        _refuse_too_many_values(file, parquet.metadata)
         width = max(1, len(parquet.schema_arrow.names))
-        for batch in parquet.iter_batches(batch_size=max(1, min(rows, MAX_CHUNK_CELLS // width))):
-            for piece in _pieces(batch):
-                yield _chunk_of(piece)
+        size = max(1, min(rows, MAX_CHUNK_CELLS // width))
+        for groups in _groups_to_read(parquet.metadata):
+            for batch in parquet.iter_batches(size, row_groups=groups):
+                for piece in _pieces(batch):
+                    yield _chunk_of(piece)
 
 
 def _open(file: Any) -> pq.ParquetFile:
     metadata = pq.read_metadata(file)
-    columns = [metadata.schema.column(place) for place in range(metadata.num_columns)]
+    columns = _columns(metadata)
     if len(columns) > MAX_COLUMNS:
         raise ValueError(f"it has {len(columns):,} columns; {MAX_COLUMNS:,} are the most")
-    # Only where it must be: of a column whose statistics are damaged, to ask for its numbers ends the process.
-    nested = [(place, column) for place, column in enumerate(columns) if column.max_repetition_level]
-    for group in range(metadata.num_row_groups if nested else 0):
-        for place, column in nested:
-            values = metadata.row_group(group).column(place).num_values
-            if values > MAX_NESTED_VALUES:
-                raise ValueError(
-                    f"`{column.path}` has {values:,} values in one row group; {MAX_NESTED_VALUES:,} are the most, so "
-                    "write smaller row groups"
-                )
-    refuse_repeated_names(metadata.schema.to_arrow_schema().names)
     file.seek(0)
     texts = [column.path for column in columns if column.physical_type == "BYTE_ARRAY"]
-    return pq.ParquetFile(file, metadata=metadata, read_dictionary=texts)
+    parquet = pq.ParquetFile(file, metadata=metadata, read_dictionary=texts)
+    refuse_repeated_names(parquet.schema_arrow.names)
+    return parquet
+
+
+def _columns(metadata: pq.FileMetaData) -> list[pq.ColumnSchema]:
+    return [metadata.schema.column(place) for place in range(metadata.num_columns)]
+
+
+def _refuse_too_many_values(file: Any, metadata: pq.FileMetaData) -> None:
+    nested = {place: column.path for place, column in enumerate(_columns(metadata)) if column.max_repetition_level}
+    if not nested:
+        return
+    for group in row_group_values(file, metadata.serialized_size, list(nested)):
+        for path, values in zip(nested.values(), group, strict=True):
+            if values > MAX_NESTED_VALUES:
+                raise ValueError(
+                    f"`{path}` has {values:,} values in one row group; {MAX_NESTED_VALUES:,} are the most, so "
+                    "write smaller row groups"
+                )
+
+
+def _groups_to_read(metadata: pq.FileMetaData) -> list[list[int]]:
+    """The row groups that are read as one. Each has dictionaries of its own, which cannot be joined within a list or a structure."""
+    groups = list(range(metadata.num_row_groups))
+    nested = any(column.path != column.name for column in _columns(metadata))
+    return [[group] for group in groups] if nested else [groups]
 
 
 def _pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
