@@ -13,6 +13,7 @@ from pathlib import Path
 
 from lakehub.demo.instance import free_address
 from lakehub.setup.artifacts import PROJECT_ROOT
+from tests.polling import wait_until
 
 _START_ATTEMPTS = 20
 _PID_FILES = {"postgresql": "postgresql/data/postmaster.pid", "redis": "redis/redis.pid"}
@@ -44,8 +45,10 @@ class Server:
         self._call("stop")
 
     def kill(self) -> None:
+        """It is gone then: one that is on its way out would be taken for one that runs."""
         pid = int((self.folder / _PID_FILES[self.kind]).read_text().split()[0])
         os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), otherwise=lambda: f"{self.kind}, {pid}, was killed")
 
     def _call(self, verb: str) -> subprocess.CompletedProcess[str]:
         variable = f"LAKEHUB_TEST_{self.kind.upper()}_PORT"

@@ -36,10 +36,14 @@ class ParquetFormat:
         _refuse_too_many_values(file, parquet.metadata)
         width = max(1, len(parquet.schema_arrow.names))
         size = max(1, min(rows, MAX_CHUNK_CELLS // width))
+        read = 0
         for groups in _groups_to_read(parquet.metadata):
             for batch in parquet.iter_batches(size, row_groups=groups):
+                read += batch.num_rows
                 for piece in _pieces(batch):
                     yield _chunk_of(piece)
+        if read != parquet.metadata.num_rows:
+            raise ValueError(f"it says that it has {parquet.metadata.num_rows:,} rows, and {read:,} can be read")
 
 
 def _open(file: Any) -> pq.ParquetFile:
