@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 from typing import Any
-from weakref import WeakKeyDictionary
 
-from psycopg import Connection, Cursor
+from django.db.backends.base.base import BaseDatabaseWrapper
+from psycopg import Cursor
 from psycopg._queries import PostgresQuery
-from psycopg.adapt import AdaptersMap
 from psycopg.types.datetime import TimestamptzLoader
 
-_adapters: WeakKeyDictionary[Connection[Any], AdaptersMap] = WeakKeyDictionary()
-"""Made once for each connection: it takes as long as a tenth of a query."""
+_KEPT = "_plan_keeping_cursor"
 
 
 class PlanKeepingCursor(Cursor[Any]):
@@ -19,13 +17,21 @@ class PlanKeepingCursor(Cursor[Any]):
 
     def __init__(self, connection: Any) -> None:
         super().__init__(connection)
-        if connection not in _adapters:
-            # Django's gives each instant its zone in Python; its sessions are in UTC already.
-            self.adapters.register_loader("timestamptz", TimestamptzLoader)
-            _adapters[connection] = self.adapters
-        self._adapters = _adapters[connection]
+        # Django's gives each instant its zone in Python; its sessions are in UTC already.
+        self.adapters.register_loader("timestamptz", TimestamptzLoader)
 
     def _convert_query(self, query: Any, params: Any = None) -> PostgresQuery:
         # Where Django looks for what it logs; psycopg leaves it empty for what is prepared.
         self._query = super()._convert_query(query, params)
         return self._query
+
+
+def cursor_of(database: BaseDatabaseWrapper) -> PlanKeepingCursor:
+    """The one of this connection, which is of one thread. To make one takes as long as a good part of a query."""
+    database.ensure_connection()
+    kept: PlanKeepingCursor | None = getattr(database, _KEPT, None)
+    if kept is None or kept.connection is not database.connection:
+        with database.wrap_database_errors:
+            kept = PlanKeepingCursor(database.connection)
+        setattr(database, _KEPT, kept)
+    return kept

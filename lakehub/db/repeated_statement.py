@@ -36,21 +36,18 @@ _EXACT_AS_JSON = (
 
 def run_repeated(sql: str, values: Mapping[str, Any], database: BaseDatabaseWrapper) -> list[tuple[Any, ...]]:
     """All rows. `sql` has its values as `%(name)s`. Raises as Django's cursors."""
-    with _cursor(database) as cursor:
-        cursor.execute(sql, values)
-        rows: list[tuple[Any, ...]] = cursor.fetchall()
+    if database.vendor == "postgresql":
+        from lakehub.db.postgresql_cursor import cursor_of
+
+        return _run(database._prepare_cursor(cursor_of(database)), sql, values)  # type: ignore[attr-defined]  # as Django does with its own
+    with database.cursor() as cursor:
+        return _run(cursor, sql, values)
+
+
+def _run(cursor: CursorWrapper, sql: str, values: Mapping[str, Any]) -> list[tuple[Any, ...]]:
+    cursor.execute(sql, values)
+    rows: list[tuple[Any, ...]] = cursor.fetchall()
     return rows
-
-
-def _cursor(database: BaseDatabaseWrapper) -> CursorWrapper:
-    if database.vendor != "postgresql":
-        return database.cursor()
-    from lakehub.db.postgresql_cursor import PlanKeepingCursor
-
-    database.ensure_connection()
-    with database.wrap_database_errors:
-        cursor = PlanKeepingCursor(database.connection)
-    return database._prepare_cursor(cursor)  # type: ignore[attr-defined,no-any-return]  # Django does so for cursors of its own too
 
 
 def rows_in_one(

@@ -58,3 +58,12 @@ def test_it_is_logged_and_its_errors_are_as_those_of_any_query(postgresql_url: s
         assert len(asked) == env.PREPARE_THRESHOLD + 2
         with pytest.raises(ProgrammingError, match="nothing_of_this_name"):
             run_repeated("SELECT 1 FROM nothing_of_this_name", {}, database)
+
+
+def test_it_goes_on_after_an_error_and_with_a_new_connection(postgresql_url: str) -> None:
+    with connected(postgresql_url) as database:
+        with pytest.raises(ProgrammingError):
+            run_repeated("SELECT 1 FROM nothing_of_this_name", {}, database)
+        assert run_repeated(SQL, {"number": 1, "at": NOW}, database) == [(2, NOW, "%")]
+        database.close()
+        assert run_repeated(SQL, {"number": 2, "at": NOW}, database) == [(3, NOW, "%")]
