@@ -13,7 +13,7 @@ from django.db.models import Exists, OuterRef, QuerySet
 
 from incidents.models import GateOverride, GatePolicy, Incident
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy
-from lakehub.db.prepared_query import Parameter, PreparedQuery, instant_parameter
+from lakehub.db.prepared_query import Parameter, PreparedQuery, instant_parameter, stored_object
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import BEGINNING, FOREVER, Interval
 from lakehub.kernel.suggest import did_you_mean
@@ -72,7 +72,6 @@ class RequestedRange:
         return self.known_copy.copy
 
 
-# `from_db` takes values in the order of the model's fields.
 _COPY_COLUMNS = ("pk", "monitored_from")
 _DATA_CENTER_COLUMNS = ("data_center__pk", "data_center__name")
 _DATASET_COLUMNS = ("pk", "name", "team_id", "tier", "ingested", "grain", "partition_tz", "overrides", "grace_until")  # fmt: skip
@@ -110,13 +109,13 @@ def _copies_query(count: int) -> PreparedQuery:
 
 
 def _known_copy(row: tuple[Any, ...]) -> KnownCopy:
-    pk, monitored_from, center, center_name, polled_at, reported, overridden, policed, *of_dataset = row
-    dataset = Dataset.from_db("default", ["id", *_DATASET_COLUMNS[1:]], of_dataset)
-    copy = DatasetCopy.from_db(
-        "default", ["id", "dataset_id", "data_center_id", "monitored_from"], [pk, dataset.pk, center, monitored_from]
+    pk, monitored_from, center, center_name, polled_at, reported, overridden, policed, dataset_pk, *of_dataset = row
+    dataset = stored_object(Dataset, id=dataset_pk, **dict(zip(_DATASET_COLUMNS[1:], of_dataset, strict=True)))
+    copy = stored_object(
+        DatasetCopy, id=pk, dataset_id=dataset_pk, data_center_id=center, monitored_from=monitored_from
     )
     copy.dataset = dataset
-    copy.data_center = DataCenter.from_db("default", ["id", "name"], [center, center_name])
+    copy.data_center = stored_object(DataCenter, id=center, name=center_name)
     copy.polled_at = polled_at  # type: ignore[attr-defined]  # carried along, see partitions_seen_at
     return KnownCopy(copy, bool(reported), bool(overridden), bool(policed))
 

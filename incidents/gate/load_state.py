@@ -210,8 +210,8 @@ def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> 
     latest_at, touched_at, retest_due_at, waiver, waived_at = more
     if passed and outcome == Outcome.PASS and cadence is None and not (first or touched_at or retest_due_at or waiver):
         # Nearly all are such, and `judge` says of them no matter when that they pass.
-        passing = UnitState(_cached_interval(start, end), Verdict.PASS, _PASSING, incident=incident, eta=eta)
-        return _JudgedUnit(passing, complete_to)
+        passing = _passing_unit(start, end)
+        return _JudgedUnit(passing if incident is None else passing._replace(incident=incident, eta=eta), complete_to)
     facts = UnitFacts(
         last_pass_at=passed,
         first_fail_at=first,
@@ -245,6 +245,11 @@ def _judge_row(row: Sequence[Any], cadence: timedelta | None, now: datetime) -> 
 
 _cached_interval = lru_cache(maxsize=4096)(Interval)
 """Partitions are the same for all tests of a dataset, and for the next question."""
+
+
+@lru_cache(maxsize=4096)
+def _passing_unit(start: datetime, end: datetime) -> UnitState:
+    return UnitState(_cached_interval(start, end), Verdict.PASS, _PASSING)
 
 
 # Reports

@@ -14,11 +14,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, TypeVar
 
 from django.db import DEFAULT_DB_ALIAS, connection, connections, models
 from django.db.backends.base.base import BaseDatabaseWrapper
 from django.db.models import Expression, Field, QuerySet
+from django.db.models.base import ModelState
 from django.db.models.query import ModelIterable, get_related_populators
 from django.db.models.sql.compiler import SQLCompiler
 
@@ -102,6 +103,19 @@ class _Statement:
             if value is not None:
                 cells[place] = convert(value)
         return tuple(cells)
+
+
+M = TypeVar("M", bound=models.Model)
+
+
+def stored_object(model: type[M], **values: Any) -> M:
+    """A row of the database with some of its fields; the others are read when they are asked for. As `Model.from_db`, in a tenth of its
+    time: no signal is sent."""
+    instance = model.__new__(model)
+    instance._state = ModelState()
+    instance._state.db, instance._state.adding = DEFAULT_DB_ALIAS, False
+    instance.__dict__.update(values)
+    return instance
 
 
 @dataclass(frozen=True)

@@ -21,12 +21,13 @@ class Interval:
     end: datetime
 
     def __post_init__(self) -> None:
-        for name, value in (("start", self.start), ("end", self.end)):
-            if value.tzinfo is None:
-                raise ValueError(
-                    f"The {name} of a range has no time zone: {value.isoformat()}. Add an offset, as in {value.isoformat()}Z."
-                )
-        if self.end <= self.start:
+        start, end = self.start, self.end
+        if start.tzinfo is None or end.tzinfo is None:
+            name, naive = ("start", start) if start.tzinfo is None else ("end", end)
+            raise ValueError(
+                f"The {name} of a range has no time zone: {naive.isoformat()}. Add an offset, as in {naive.isoformat()}Z."
+            )
+        if end <= start:
             raise ValueError(
                 f"The range ends at {self.end.isoformat()}, which is not after its start {self.start.isoformat()}. "
                 "Ranges are half-open, [start, end): give an end that is later."

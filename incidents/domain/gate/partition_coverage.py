@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime, timedelta
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from zoneinfo import ZoneInfo
 
 from lakehub.kernel.interval import BEGINNING, FOREVER, Interval, earlier, later, subtract
@@ -14,7 +14,7 @@ from lakehub.kernel.partitions import Grain, floor_to_bucket, partition_at
 
 @dataclass(frozen=True)
 class PartitionCoverage:
-    """`data_range` in whole partitions, and the partition boundaries that part it."""
+    """`data_range` in whole partitions, and the partition boundaries that part it. Most tests of a copy have the same."""
 
     data_range: Interval
     grain: Grain
@@ -23,18 +23,21 @@ class PartitionCoverage:
     monitored_from: datetime
     due_to: datetime
 
-    @property
+    @cached_property
     def unmonitored(self) -> Interval | None:
         return split_at(self.data_range, self.monitored_from)[0]
 
-    @property
+    @cached_property
     def due(self) -> tuple[Interval, ...]:
         start, end = max(self.data_range.start, self.monitored_from), min(self.data_range.end, self.due_to)
         return (Interval(start, end),) if start < end else ()
 
     def not_due(self, except_for: Iterable[Interval] = ()) -> tuple[Interval, ...]:
-        _, waiting = split_at(self.data_range, max(self.due_to, self.monitored_from))
-        return () if waiting is None else subtract((waiting,), except_for)
+        return () if self._waiting is None else subtract((self._waiting,), except_for)
+
+    @cached_property
+    def _waiting(self) -> Interval | None:
+        return split_at(self.data_range, max(self.due_to, self.monitored_from))[1]
 
     def due_at(self, data: Interval) -> datetime:
         """When the first partition of `data` must be whole."""
