@@ -3,10 +3,14 @@
 gunicorn hands a connection to a thread with its first byte: as many clients as there are threads, which send their headers or
 a body slowly, stop the server. Here the loop that waits for all connections receives each request; it has a time in
 which it must be there, whatever trickles in, and where too many are on their way the one that is longest on it is let go.
+
+Connections that are kept are shared out evenly: all processes wake for a new one, and the first would have it, which is mostly the one that is
+awake already. Few connections would all be of one process, which gives half the answers.
 """
 
 from __future__ import annotations
 
+import mmap
 import re
 import selectors
 import socket
@@ -34,6 +38,10 @@ MAX_BODY_BYTES = 2 * 1024 * 1024
 """More than any address takes: `DATA_UPLOAD_MAX_MEMORY_SIZE` and the form around it."""
 MAX_RECEIVING = 400
 """Requests on their way at once, of one process."""
+MAX_WORKERS = 64
+"""Of which it is known how many connections they have."""
+LET_OTHERS_S, LET_OTHERS_TIMES = 0.001, 10
+"""Whoever has more connections than another leaves a new one to it for so long, so many times, and goes on with the rest meanwhile."""
 _CHUNK = 64 * 1024
 _END_OF_HEAD = b"\r\n\r\n"
 _LENGTHS = re.compile(rb"\r\ncontent-length[^:\r\n]*:([^\r\n]*)", re.IGNORECASE)
@@ -95,11 +103,34 @@ def _body_size(head: bytes) -> int:
     return size
 
 
+_connections = memoryview(mmap.mmap(-1, 4 * MAX_WORKERS)).cast("I")
+"""One more than each process has; 0: nobody's place. Made before the processes are forked, so that they share it."""
+
+
+def forget_worker(worker: Any) -> None:
+    """It has ended."""
+    _connections[worker.age % MAX_WORKERS] = 0
+
+
 class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no types
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self._left_to_others = 0
         self._arrivals: dict[Any, Arrival] = {}
         """By connection, the one that is longest on its way first."""
+
+    def wait_for_and_dispatch_events(self, timeout: float) -> None:
+        _connections[self.age % MAX_WORKERS] = self.nr_conns + 1
+        super().wait_for_and_dispatch_events(timeout)
+
+    def accept(self, listener: Any) -> None:
+        has_more = any(0 < one_more <= self.nr_conns for one_more in _connections)
+        if has_more and self._left_to_others < LET_OTHERS_TIMES:
+            self._left_to_others += 1
+            time.sleep(LET_OTHERS_S)
+            return
+        self._left_to_others = 0
+        super().accept(listener)
 
     def enqueue_req(self, conn: Any) -> None:
         """Called in the loop for a new connection, and for each further request of one that was kept."""

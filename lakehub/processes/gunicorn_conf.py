@@ -9,6 +9,7 @@ from typing import Any
 from gunicorn import glogging
 
 from lakehub.logs import configure_logging
+from lakehub.processes.buffered_worker import forget_worker
 
 keepalive = 15
 """Seconds: who asks every few seconds keeps the connection."""
@@ -42,3 +43,7 @@ def post_worker_init(worker: Any) -> None:
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
     gc.freeze()
+
+
+def child_exit(_server: Any, worker: Any) -> None:
+    forget_worker(worker)

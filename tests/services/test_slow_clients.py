@@ -7,6 +7,7 @@ import os
 import socket
 import urllib.error
 import urllib.request
+from collections import Counter
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
@@ -16,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from lakehub.processes import buffered_worker
+from lakehub.processes.supervisor import process_tree
 from tests.polling import scaled
 from tests.services.test_processes import answers, up, wait_for
 
@@ -25,6 +27,7 @@ ANSWER_WITHIN_S = 5
 HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 BODY_HEAD = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nusername="
 
+KEPT = 12
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\nCookie: csrftoken=" + b"c" * 32 + b"\r\n"
 """Whoever gets this from a thread looks for the form's token in the body, and waits for it."""
 
@@ -158,3 +161,30 @@ def test_a_stop_does_not_wait_for_slow_clients(tmp_path: Path) -> None:
             os.kill(processes.pid, 15)
             processes.wait(scaled(9))
     assert "web stopped (rc=0)" in log.read_text()
+
+
+def test_kept_connections_are_shared_out_to_the_processes(tmp_path: Path) -> None:
+    """Else few of them are mostly of the one that is awake."""
+    with up(tmp_path, only=["web"], LAKEHUB_WEB_WORKERS="2") as (url, processes, log):
+        wait_for(lambda: answers(url, "/ready"), log)
+        host, _, port = url.removeprefix("http://").partition(":")
+        with ExitStack() as stack:
+            for _ in range(KEPT):
+                client = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
+                client.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+                assert client.recv(4096).startswith(b"HTTP/1.1 200")
+            shares = connections_by_process(processes.pid, int(port))
+    assert sum(shares.values()) >= KEPT
+    assert len(shares) == 2
+    assert min(shares.values()) > 1, shares
+
+
+def connections_by_process(supervisor: int, port: int) -> Counter[int]:
+    """How many are open on that port, by the process that has them."""
+    rows = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    sockets = {f"socket:[{row[9]}]" for row in rows if row[3] == "01" and row[1].endswith(f":{port:04X}")}
+    shares: Counter[int] = Counter()
+    for pid in process_tree.descendants(supervisor):
+        files = list(Path(f"/proc/{pid}/fd").iterdir())
+        shares[pid] = sum(os.readlink(file) in sockets for file in files if file.is_symlink())
+    return +shares

@@ -6,11 +6,14 @@ import gc
 import shlex
 import sys
 from collections.abc import Iterator
+from types import SimpleNamespace
 
 import pytest
 from gunicorn.app.wsgiapp import WSGIApplication
+from gunicorn.workers.gthread import ThreadWorker
 
-from lakehub.processes import gunicorn_conf
+from lakehub.processes import buffered_worker, gunicorn_conf
+from lakehub.processes.buffered_worker import LET_OTHERS_TIMES, BufferedWorker
 from lakehub.processes.commands import process_commands
 
 
@@ -43,3 +46,28 @@ def test_a_process_of_the_server_lets_others_compute_soon(as_before: None, monke
     assert known == ["/api/v1/gate"]
     assert sys.getswitchinterval() == pytest.approx(gunicorn_conf.SWITCH_S)
     assert gc.get_freeze_count() > 0
+
+
+def test_a_new_connection_is_left_to_a_process_that_has_fewer_but_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    places = [0] * buffered_worker.MAX_WORKERS
+    monkeypatch.setattr(buffered_worker, "_connections", places)
+    monkeypatch.setattr(buffered_worker, "LET_OTHERS_S", 0)
+    accepted: list[object] = []
+    monkeypatch.setattr(ThreadWorker, "accept", lambda self, listener: accepted.append(listener))
+    monkeypatch.setattr(ThreadWorker, "wait_for_and_dispatch_events", lambda self, timeout: None)
+    worker = BufferedWorker.__new__(BufferedWorker)
+    worker.age, worker.nr_conns, worker._left_to_others = 1, 3, 0
+    worker.wait_for_and_dispatch_events(1.0)
+
+    worker.accept("alone")
+    places[2] = 3 + 1
+    worker.accept("as many")
+    places[2] = 2 + 1
+    for _ in range(LET_OTHERS_TIMES):
+        worker.accept("more")
+    assert accepted == ["alone", "as many"]
+    worker.accept("nobody else has come")
+    assert accepted[2:] == ["nobody else has come"]
+    gunicorn_conf.child_exit(None, SimpleNamespace(age=2))
+    worker.accept("alone again")
+    assert accepted[3:] == ["alone again"]
