@@ -164,19 +164,22 @@ def test_a_stop_does_not_wait_for_slow_clients(tmp_path: Path) -> None:
 
 
 def test_kept_connections_are_shared_out_to_the_processes(tmp_path: Path) -> None:
-    """Else few of them are mostly of the one that is awake."""
+    """Else few of them are mostly of the one that is awake. The second process may come later than the first answer."""
     with up(tmp_path, only=["web"], LAKEHUB_WEB_WORKERS="2") as (url, processes, log):
         wait_for(lambda: answers(url, "/ready"), log)
         host, _, port = url.removeprefix("http://").partition(":")
-        with ExitStack() as stack:
-            for _ in range(KEPT):
-                client = stack.enter_context(socket.create_connection((host, int(port)), timeout=30))
-                client.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-                assert client.recv(4096).startswith(b"HTTP/1.1 200")
-            shares = connections_by_process(processes.pid, int(port))
-    assert sum(shares.values()) >= KEPT
-    assert len(shares) == 2
-    assert min(shares.values()) > 1, shares
+        wait_for(lambda: smaller_share((host, int(port)), processes.pid) >= KEPT // 3, log)
+
+
+def smaller_share(server: tuple[str, int], supervisor: int) -> int:
+    """Of connections that are opened and kept, those of the process that has fewer."""
+    with ExitStack() as stack:
+        for _ in range(KEPT):
+            client = stack.enter_context(socket.create_connection(server, timeout=30))
+            client.sendall(b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            assert client.recv(4096).startswith(b"HTTP/1.1 200")
+        shares = connections_by_process(supervisor, server[1])
+    return min(shares.values()) if len(shares) == 2 else 0
 
 
 def connections_by_process(supervisor: int, port: int) -> Counter[int]:
