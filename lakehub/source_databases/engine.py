@@ -125,9 +125,8 @@ def _engine(url: str, timeouts: Timeouts) -> sa.Engine:
     try:
         arguments = target.driver.arguments(timeouts, target.options)
         if target.driver.backend == "postgresql" and not target.address.password:
-            arguments |= {
-                "password": ""
-            }  # else libpq sends that of PGPASSWORD, which is not meant for whoever asks for one
+            # Else libpq sends that of PGPASSWORD, which is not meant for whoever asks for one.
+            arguments |= {"password": ""}
         engine = sa.create_engine(target.address, poolclass=sa.NullPool, connect_args=arguments)
     except (NoSuchModuleError, ImportError) as missing:
         raise CannotOpen(

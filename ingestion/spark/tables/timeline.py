@@ -175,9 +175,8 @@ class Timeline:
 
     def remove_heartbeat(self, instant: str) -> None:
         """So that the next cleaning rolls the write back. Only for one whose writer has certainly ended."""
-        filesystem, path = self._storage
         with suppress(FileNotFoundError):
-            filesystem.delete_file(f"{path}/.hoodie/.heartbeat/{instant}")
+            self.remove_file(f".hoodie/.heartbeat/{instant}")
 
     def legacy_instants(self) -> list[str]:
         """Instants as tables before version 8 keep them, beside the folder of the timeline."""
