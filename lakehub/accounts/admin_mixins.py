@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from django.db.models import Model, QuerySet
 from django.http import HttpRequest
-from django.http.response import HttpResponseBase
-from django.shortcuts import redirect
 from django.urls import URLPattern
 
 from lakehub import clock
 from lakehub.accounts.audit import audit_log
-from lakehub.accounts.sign_in import sessions
+from lakehub.accounts.recent_sign_in import needs_recent_sign_in
 
 
 class ReadOnlyAdminMixin:
@@ -43,18 +39,8 @@ class RecentSignInAdminMixin:
     def get_urls(self) -> list[URLPattern]:
         urls: list[URLPattern] = super().get_urls()  # type: ignore[misc]  # of the ModelAdmin behind it
         for pattern in urls:
-            pattern.callback = _needs_recent_sign_in(pattern.callback)
+            pattern.callback = needs_recent_sign_in()(pattern.callback)
         return urls
-
-
-def _needs_recent_sign_in(view: Callable[..., HttpResponseBase]) -> Callable[..., HttpResponseBase]:
-    @wraps(view)
-    def guarded(request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
-        if request.method == "POST" and not sessions.signed_in_recently(request.session):
-            return redirect(sessions.sign_in_again_url(request.get_full_path()))
-        return view(request, *args, **kwargs)
-
-    return guarded
 
 
 class AuditedAdminMixin:

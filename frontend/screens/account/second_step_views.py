@@ -12,13 +12,13 @@ from django.utils.safestring import SafeString, mark_safe
 from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST, require_safe
 
-from frontend.screens.account.recent_sign_in import needs_recent_sign_in
 from frontend.ui.form_actions import actor_of, errors_as_messages
 from lakehub import wiring
 from lakehub.accounts.models import User
+from lakehub.accounts.recent_sign_in import needs_recent_sign_in, signed_in_recently
 from lakehub.accounts.sign_in import second_step
 from lakehub.accounts.sign_in.forms import seconds_until, wait_in_words
-from lakehub.accounts.sign_in.sessions import SECOND_STEP_KEY, signed_in_recently
+from lakehub.accounts.sign_in.sessions import SECOND_STEP_KEY
 from lakehub.accounts.sign_in.throttle import SignInLocked
 from lakehub.http.client_address import client_address
 from lakehub.kernel.errors import Conflict, Refused

@@ -16,10 +16,10 @@ from django.views.decorators.debug import sensitive_post_parameters
 from django.views.decorators.http import require_POST
 
 from frontend.screens.account.entry import BY_PASSWORD, enter, enter_with_code
-from frontend.screens.account.recent_sign_in import needs_recent_sign_in
 from frontend.ui.form_actions import actor_of, errors_as_messages
 from lakehub import wiring
 from lakehub.accounts.models import User
+from lakehub.accounts.recent_sign_in import AGAIN, needs_recent_sign_in
 from lakehub.accounts.sign_in import passwords, pending, second_step, sessions
 from lakehub.accounts.sign_in.forms import SignInForm, seconds_until, wait_in_words
 from lakehub.accounts.sign_in.throttle import SignInLocked
@@ -38,7 +38,7 @@ class SignIn(LoginView):
 
     @property
     def redirect_authenticated_user(self) -> bool:  # type: ignore[override]  # a constant there
-        return sessions.AGAIN not in self.request.GET
+        return AGAIN not in self.request.GET
 
     def form_valid(self, form: AuthenticationForm) -> HttpResponse:
         person = form.get_user()

@@ -28,6 +28,7 @@ from lakehub.accounts.permissions import (
     require_in_some_team,
     teams_where,
 )
+from lakehub.accounts.recent_sign_in import needs_recent_sign_in, sign_in_again_url, signed_in_recently
 from lakehub.accounts.sign_in import second_step, sessions
 from lakehub.accounts.sign_in.session_store import key_digest
 from lakehub.accounts.tokens import api_tokens
@@ -88,14 +89,13 @@ def _session_rows(request: HttpRequest, person: User) -> list[SessionRow]:
     ]
 
 
+@needs_recent_sign_in(then="token-list")
 def token_list(request: HttpRequest) -> HttpResponse:
     """The list, with a form; what a POST has made is shown on the page that answers it, and never again."""
     user = actor_of(request)
     require_in_some_team(user, "issue")
     if request.method != "POST":
         return _token_page(request, TokenForm())
-    if not sessions.signed_in_recently(request.session):
-        return redirect(sessions.sign_in_again_url(reverse("token-list")))
     values = {name: request.POST.get(name, "").strip() for name in ("name", "team", "consumer", "days", "data_center")}
     draft = TokenForm(values, tuple(request.POST.getlist("scopes")))
     team = Team.objects.filter(name=values["team"]).first()
@@ -162,9 +162,7 @@ def _token_page(request: HttpRequest, draft: TokenForm, *, token_text: str = "",
         "scopes": api_tokens.SCOPES,
         "centers": DataCenter.objects.values_list("name", flat=True),
         "longest": api_tokens.max_lifetime().days,
-        "sign_in_again": ""
-        if sessions.signed_in_recently(request.session)
-        else sessions.sign_in_again_url(reverse("token-list")),
+        "sign_in_again": "" if signed_in_recently(request.session) else sign_in_again_url(reverse("token-list")),
         "now": now,
     }
     return render(request, "screens/account/templates/tokens.html", context, status=422 if draft.errors else status)

@@ -15,6 +15,7 @@ from lakehub import wiring
 from lakehub.accounts import teams
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require_operator
+from lakehub.accounts.recent_sign_in import NOT_RECENT, signed_in_recently
 from lakehub.accounts.serializers import EndedSessionsSerializer, SessionSerializer
 from lakehub.accounts.sign_in import sessions
 
@@ -62,5 +63,5 @@ class PersonSessions(APIView):
 
 def require_recent_sign_in(request: Request) -> None:
     """Raises PermissionDenied."""
-    if not sessions.signed_in_recently(request.session):
-        raise PermissionDenied(sessions.NOT_RECENT)
+    if not signed_in_recently(request.session):
+        raise PermissionDenied(NOT_RECENT)

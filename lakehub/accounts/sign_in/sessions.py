@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
-from urllib.parse import urlencode
+from datetime import datetime
 
 from django.contrib.auth import login
-from django.contrib.sessions.backends.base import SessionBase
 from django.db import transaction
 from django.db.models import QuerySet
 from django.http import HttpRequest
-from django.urls import reverse
 from django.utils import timezone
 
 from lakehub.accounts.audit import audit_log
@@ -24,11 +21,6 @@ MAX_SESSIONS = 20
 """Of one person: the one that was seen longest ago ends for the next."""
 SECOND_STEP_KEY = "second_step"
 """In a session: a code was asked for and was right, or was agreed on in it."""
-RECENT = timedelta(minutes=15)
-"""So long after signing in, what changes how somebody gets in is not asked about again."""
-NOT_RECENT = "You signed in more than 15 minutes ago. Sign in again to do that; nothing was changed."
-AGAIN = "again"
-"""In the query of the sign-in page: it is shown to somebody who is signed in."""
 FIRST_PASSWORD_KEY = "first_password"  # noqa: S105 - a key of sessions
 """In a session: it began with a password that was made for the person."""
 
@@ -50,17 +42,6 @@ def begin_session(request: HttpRequest, person: User, *, second_step: bool, firs
     surplus = list(newest[MAX_SESSIONS - 1 :])
     if surplus:
         BrowserSession.objects.filter(pk__in=surplus).delete()
-
-
-def signed_in_recently(session: SessionBase) -> bool:
-    """Whether this session was begun, and its person shown to be who they are, within RECENT."""
-    digest = key_digest(session.session_key or "")
-    return BrowserSession.objects.filter(digest=digest, begun_at__gt=timezone.now() - RECENT).exists()
-
-
-def sign_in_again_url(next_url: str) -> str:
-    """Where somebody signs in anew and goes on at a place of ours."""
-    return f"{reverse('sign-in')}?{urlencode({AGAIN: 1, 'next': next_url})}"
 
 
 def live_sessions(person: User) -> QuerySet[BrowserSession]:

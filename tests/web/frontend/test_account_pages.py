@@ -10,7 +10,7 @@ from django.utils.html import escape
 
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import BrowserSession, Token
-from lakehub.accounts.sign_in import sessions
+from lakehub.accounts.recent_sign_in import RECENT
 from tests import factories as make
 
 ASKED = {
@@ -44,7 +44,7 @@ def test_the_text_of_a_token_is_shown_once(page: Client) -> None:
 
 def test_a_token_is_made_in_a_recent_session_only(page: Client) -> None:
     """It outlives the session that was stolen, or left open."""
-    BrowserSession.objects.update(begun_at=timezone.now() - sessions.RECENT)
+    BrowserSession.objects.update(begun_at=timezone.now() - RECENT)
     again = "/sign-in?again=1&next=%2Ftokens"
     html = page.get("/tokens").content.decode()
     assert f'href="{escape(again)}"' in html
