@@ -38,9 +38,9 @@ def start_due_runs() -> None:
         run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
 
 
-@shared_task
+@shared_task(has_own_deadline=True)
 def run_job() -> None:
-    """Run what is due, one after the other, until nothing is."""
+    """Run what is due, one after the other, until nothing is. Each run ends by the `deadline_s` of its feed."""
     leases.release_leases_of_dead_processes(socket.gethostname())
     while run_worker.run_next(_worker()) is not None:
         # Before the next run begins: of a feed that is always at work no other moment is free.

@@ -16,6 +16,7 @@ from structlog.contextvars import bind_contextvars, unbind_contextvars
 
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.processes import file_broker
+from lakehub.processes.task_watchdog import watch_tasks
 from lakehub.scratch import owned_folder, sweep_scratch
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "lakehub.settings")
@@ -50,6 +51,11 @@ def _own_temporary_folder(**_: Any) -> None:
     with log_and_continue("Making a temporary folder of this worker's own"):
         # Where multiprocessing, and billiard with it, looks first; nothing public tells it.
         current_process()._config["tempdir"] = str(owned_folder("pool"))  # type: ignore[attr-defined]
+
+
+@signals.worker_init.connect
+def _watch_tasks(**_: Any) -> None:
+    watch_tasks()
 
 
 @signals.task_prerun.connect
