@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from urllib.parse import parse_qsl, unquote, urlsplit
 
+from lakehub.kernel.addresses import host_pattern
 from lakehub.kernel.suggest import did_you_mean
 
 
@@ -58,6 +59,19 @@ def choice(name: str, default: str, choices: tuple[str, ...]) -> str:
 
 def words(name: str, default: str = "") -> list[str]:
     return [word.strip() for word in os.environ.get(name, default).split(",") if word.strip()]
+
+
+def hosts(name: str) -> list[str]:
+    """Names, `*.` and a name, addresses and networks, as `is_listed_host` compares them."""
+    patterns = []
+    for word in words(name):
+        try:
+            patterns.append(host_pattern(word))
+        except ValueError:
+            raise InvalidSetting(
+                f"{name} says {word!r}: write a host without a port, such as db.example.com, *.example.com or 10.1.0.0/16."
+            ) from None
+    return patterns
 
 
 def issuer(name: str) -> str:

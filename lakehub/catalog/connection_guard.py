@@ -8,7 +8,8 @@ its database, all folders in its home, its staging, and the lakes of the data ce
 - a lake of Lakehub's own by a storage that reads lakes (`hudi`): tables there that others write are monitored so.
 
 A path is judged as the system follows it and as text, `..` cut away: drivers differ in that. It is judged when the connection
-is made; who may write below such a folder later may put a link there. A server's database is judged by its address, and by
+is made; who may write below such a folder later may put a link there. Servers: only at hosts of LAKEHUB_SOURCE_HOSTS, where the operator
+names any, judged as they are written. A server's database is judged by its address, and by
 what the server itself says when it is reached: a proxy or another name leads to the same one.
 """
 
@@ -26,6 +27,7 @@ from django.db import connection as own
 
 from lakehub.catalog.metadata.table_locations import server_addresses
 from lakehub.catalog.storages import DATABASE_IDENTITIES, LocalPath, Location, ServerDatabase, Storage
+from lakehub.kernel.addresses import is_listed_host
 from lakehub.kernel.errors import Refused
 
 logger = logging.getLogger(__name__)
@@ -51,6 +53,8 @@ def refuse_guarded_location(
     `by_operator`: said by somebody who can read this machine's files anyway. `lake_uris`: lakes of the data centers.
     """
     if isinstance(location, ServerDatabase):
+        if not by_operator:
+            _refuse_unlisted_host(location.host)
         for certificate in location.certificates:
             _refuse_guarded_certificate(certificate, by_operator=by_operator)
     elif isinstance(location, LocalPath):
@@ -68,6 +72,16 @@ def refuse_guarded_location(
     elif not by_operator:
         raise Refused.for_fields(
             {"url": f"{location.reason} The operator makes other connections, with `manage.py connect`."}
+        )
+
+
+def _refuse_unlisted_host(host: str) -> None:
+    if settings.LAKEHUB_SOURCE_HOSTS and not is_listed_host(host, settings.LAKEHUB_SOURCE_HOSTS):
+        raise Refused.for_fields(
+            {
+                "url": f"{host or 'A server without a host'} is not a host that databases may be at. The operator names such hosts in "
+                "LAKEHUB_SOURCE_HOSTS, or makes the connection with `manage.py connect`."
+            }
         )
 
 

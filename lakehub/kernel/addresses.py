@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ipaddress
+import re
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 
@@ -31,6 +33,34 @@ def host_of(url: str) -> str:
         return urlsplit(url).hostname or "an address that does not parse"
     except ValueError:
         return "an address that does not parse"
+
+
+_HOST_PATTERN = re.compile(r"(\*\.)?[a-z0-9_-]{1,63}(\.[a-z0-9_-]{1,63})*")
+
+
+def host_pattern(text: str) -> str:
+    """A network or an address as it is compared, or a name in small letters; `*.` before one stands for all names below it.
+
+    Raises ValueError. A number with dots is no name: a resolver takes it for an address.
+    """
+    pattern = text.lower().rstrip(".")
+    if re.search(r"[:/]|^[\d.]+$", pattern):
+        return str(ipaddress.ip_network(pattern))
+    if not _HOST_PATTERN.fullmatch(pattern):
+        raise ValueError(f"{text!r} is not a host")
+    return pattern
+
+
+def is_listed_host(host: str, patterns: Iterable[str]) -> bool:
+    """Whether a host, as a URL has it, is one of these (see `host_pattern`). A name is compared as a name: it is not resolved."""
+    name = host.lower().rstrip(".")
+    try:
+        address = ipaddress.ip_address(name)
+    except ValueError:
+        return any(name == pattern or (pattern[:2] == "*." and name.endswith(pattern[1:])) for pattern in patterns)
+    address = getattr(address, "ipv4_mapped", None) or address
+    networks = (ipaddress.ip_network(pattern) for pattern in patterns if "/" in pattern)
+    return any(address in network for network in networks)
 
 
 _NAT64 = ipaddress.ip_network("64:ff9b::/96")

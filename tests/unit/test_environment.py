@@ -19,6 +19,14 @@ def test_bad_values_are_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None
         env.database("postgres://u@h/x")
 
 
+def test_hosts_are_names_and_networks_without_ports(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LAKEHUB_X", "db.example.com, *.OPS.example.com ,10.1.0.0/16,192.0.2.7")
+    assert env.hosts("LAKEHUB_X") == ["db.example.com", "*.ops.example.com", "10.1.0.0/16", "192.0.2.7/32"]
+    monkeypatch.setenv("LAKEHUB_X", "db.example.com:5432")
+    with pytest.raises(env.InvalidSetting, match=r"LAKEHUB_X says 'db\.example\.com:5432': write a host without a port"):
+        env.hosts("LAKEHUB_X")
+
+
 def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     assert env.limits("LAKEHUB_X", "spark=1") == {"spark": 1}
     for text, problem in {

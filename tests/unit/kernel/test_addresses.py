@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lakehub.kernel.addresses import host_of, is_public_ip, redacted_url
+from lakehub.kernel.addresses import host_of, host_pattern, is_listed_host, is_public_ip, redacted_url
 
 
 @pytest.mark.parametrize(
@@ -65,3 +65,35 @@ def test_an_address_of_this_network_is_seen_through_every_wrapping(address: str)
 @pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822", "2002:5db8:d822::"])
 def test_an_address_of_the_internet_is_one(address: str) -> None:
     assert is_public_ip(address)
+
+
+LISTED = [
+    host_pattern(text) for text in ("DB.example.com.", "*.ops.example.com", "10.1.0.0/16", "192.0.2.7", "2001:db8::/32")
+]
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["db.example.com", "Db.Example.com.", "a.ops.example.com", "a.b.ops.example.com", "10.1.255.1", "192.0.2.7", "::ffff:10.1.0.1",
+     "2001:db8::1"],
+)  # fmt: skip
+def test_a_host_is_listed_by_name_below_a_name_by_address_or_network(host: str) -> None:
+    assert is_listed_host(host, LISTED)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["", ".", "example.com", "xdb.example.com", "db.example.com.evil.org", "ops.example.com", "evilops.example.com", "10.2.0.1",
+     "10.1", "167837697", "0x0a010001", "010.1.0.1", "192.0.2.70", "2001:db9::1", "db.example.com:5432"],
+)  # fmt: skip
+def test_another_host_is_not_listed_however_it_is_written(host: str) -> None:
+    assert not is_listed_host(host, LISTED)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "*", "*.", "a b", "db:5432", "10.1.0.1/16", "10.1", "http://db/", "*.*.x", "a..b", "[::1]", "ä.example.com"],
+)
+def test_what_is_no_host_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match=r".+"):
+        host_pattern(text)

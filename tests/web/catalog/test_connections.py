@@ -96,6 +96,18 @@ def test_a_second_name_of_lakehubs_own_file_is_no_source(settings: Any, tmp_path
         connect(f"sqlite:///{tmp_path / 'ops.db'}")
 
 
+def test_a_database_is_at_a_host_of_the_operators_list(settings: Any) -> None:
+    """Nothing answers at port 1: who is let through gets that far."""
+    settings.LAKEHUB_SOURCE_HOSTS = ["*.example.com", "127.0.0.0/8"]
+    for host in ("db.example.org", "169.254.169.254", "localhost", "127.1"):
+        with pytest.raises(Refused, match=rf"{host} is not a host that databases may be at.*LAKEHUB_SOURCE_HOSTS"):
+            connect(f"postgresql+psycopg://u@{host}:1/x")
+    with pytest.raises(Refused, match="refused"):
+        connect("postgresql+psycopg://u@127.0.0.1:1/x")
+    with pytest.raises(Refused, match="refused"):
+        connect("postgresql+psycopg://u@localhost:1/x", by_operator=True)
+
+
 @pytest.mark.parametrize("option", ["sslrootcert", "ssl_ca"])
 def test_a_certificate_is_read_from_the_systems_folders_or_the_operators(
     option: str, settings: Any, tmp_path: Path
