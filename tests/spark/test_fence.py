@@ -7,11 +7,14 @@ import re
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.tables.fence import TableFenced, hold_fence, lock_path
+from ingestion.spark.tables.timeline import DamagedTable
 from tests.spark.job_processes import start, wait_until
 from tests.spark.order_shop import Orders
 
@@ -47,6 +50,52 @@ def test_the_fence_lets_one_in_at_a_time(spark: SparkSession, orders: Orders) ->
         raise AssertionError("two are within the fence")
     with hold_fence(spark, orders.table.uri, wait_s=1):
         assert lock_path(orders.table.uri) is not None
+
+
+def test_what_a_writer_left_cut_off_when_it_was_killed_is_rolled_back(spark: SparkSession, orders: Orders) -> None:
+    """On a disk that was full: the table format gives a file its name although it could not write all of it."""
+    orders.fill(3)
+    orders.run(spark, "bootstrap", "b")
+    latest = orders.timeline.latest_time()
+    orders.sql(f"update orders set amount = 7, updated_at = '{LATER}'")
+    orders.run(spark, "incremental", "torn")
+    _cut_off_last_commit(orders)
+    with pytest.raises(DamagedTable):
+        orders.timeline.commits()
+    _leave_as_killed(orders, f"process 1 (Java)\nlatest {latest}\n")
+    report = orders.run(spark, "incremental", "next")
+    assert (report.status, report.error, report.counts.applied) == ("succeeded", None, 3)
+    assert len(orders.timeline.commits()) == 2
+    assert orders.rows(spark) == orders.source_rows()
+
+
+def test_what_is_damaged_since_is_named_and_never_removed(spark: SparkSession, orders: Orders) -> None:
+    orders.fill(3)
+    orders.run(spark, "bootstrap", "b")
+    file = _cut_off_last_commit(orders)
+    for owner in (
+        "",
+        "process 1 (Java)\n",
+        f"process 1 (Java)\nlatest {orders.timeline.latest_time()}\n",
+        "process 1 (Java)\nlatest 2",
+    ):
+        _leave_as_killed(orders, owner)
+        report = orders.run(spark, "incremental", "next")
+        assert f"{file.name} cannot be read" in (report.error or "")
+        assert file.exists()
+
+
+def _cut_off_last_commit(orders: Orders) -> Path:
+    timeline = Path(unquote(urlsplit(orders.table.uri).path)) / ".hoodie" / "timeline"
+    file = max(timeline.glob("*_*.*commit"))
+    file.write_bytes(file.read_bytes()[:300])
+    return file
+
+
+def _leave_as_killed(orders: Orders, owner: str) -> None:
+    path = lock_path(orders.table.uri)
+    assert path is not None
+    path.write_text(owner)
 
 
 def test_a_lake_that_is_no_file_system_has_no_lock_file() -> None:

@@ -23,7 +23,9 @@ def test_hosts_are_names_and_networks_without_ports(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("LAKEHUB_X", "db.example.com, *.OPS.example.com ,10.1.0.0/16,192.0.2.7")
     assert env.hosts("LAKEHUB_X") == ["db.example.com", "*.ops.example.com", "10.1.0.0/16", "192.0.2.7/32"]
     monkeypatch.setenv("LAKEHUB_X", "db.example.com:5432")
-    with pytest.raises(env.InvalidSetting, match=r"LAKEHUB_X says 'db\.example\.com:5432': write a host without a port"):
+    with pytest.raises(
+        env.InvalidSetting, match=r"LAKEHUB_X says 'db\.example\.com:5432': write a host without a port"
+    ):
         env.hosts("LAKEHUB_X")
 
 

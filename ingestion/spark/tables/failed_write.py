@@ -17,17 +17,19 @@ logger = logging.getLogger(__name__)
 
 
 def clean_up_failed_write(spark: SparkSession, timeline: Timeline, *, after: str) -> None:
-    """Called within the fence, so that what is newer than `after`, the latest time before the write, is that write's.
-
-    Torn files are removed: they were never whole, and without them the write is one that did not end, which the next writer rolls back.
-    """
+    """Called within the fence, so that what is newer than `after`, the latest time before the write, is that write's."""
     try:
-        for name in timeline.torn_files(after=after):
-            timeline.remove_file(name)
-            logger.error("The file %s/%s was cut off when its write failed: it is removed", timeline.uri, name)
+        remove_torn_files(timeline, after=after)
         alive = [instant for instant, beat in timeline.pending().items() if instant > after and beat]
     except OSError:
         logger.exception("What the failed write to %s has left cannot be looked at", timeline.uri)
         return
     if alive:
         set_unusable(spark, f"its write {alive[-1]} of {timeline.uri} failed, and has a heartbeat still")
+
+
+def remove_torn_files(timeline: Timeline, *, after: str) -> None:
+    """They were never whole, and without them the write is one that did not end, which the next writer rolls back. Raises OSError."""
+    for name in timeline.torn_files(after=after):
+        timeline.remove_file(name)
+        logger.error("The file %s/%s was cut off when its write failed: it is removed", timeline.uri, name)

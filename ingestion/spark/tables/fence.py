@@ -7,6 +7,7 @@ Lakes that are not files have the table's own lock, and the wait for pending wri
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -20,6 +21,7 @@ from pyarrow import fs
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import jvm
+from ingestion.spark.tables.failed_write import remove_torn_files
 from ingestion.spark.tables.hudi import HEARTBEAT_MS, TOLERABLE_MISSES
 from ingestion.spark.tables.timeline import Timeline, open_storage
 
@@ -27,6 +29,8 @@ HEARTBEAT_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * TOLERABLE_MISSES)
 DEATH_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * 2)
 """Instead of it where the fence has shown that the last writer of this machine ended: a heartbeat that goes on is of another machine."""
 _POLL_INTERVAL_S = 0.1
+_OWNER = re.compile(r"(process \d+ \(Java\))\n(?:latest (\d*)\n)?")
+"""What the lock file holds while somebody is within the fence: who, and the latest time of the table's timeline when they came in."""
 
 
 class TableFenced(RuntimeError):
@@ -42,12 +46,14 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None
         _wait_for_pending_writes(Timeline(uri), deadline)
         yield
         return
-    file, died = _acquire(spark, path, uri, deadline)
+    file = _acquire(spark, path, uri, deadline)
     try:
-        _wait_for_pending_writes(Timeline(uri), deadline, died=died)
-        if died:
-            _remove_stale_table_lock(uri, deadline)
-        _write_owner(spark, file)
+        # Who leaves in order takes its name out.
+        if last_owner := path.read_text():
+            _clean_up_after(last_owner, uri, deadline)
+        else:
+            _wait_for_pending_writes(Timeline(uri), deadline)
+        _write_owner(spark, file, latest=Timeline(uri).latest_time())
         yield
         file.setLength(0)
     finally:
@@ -63,25 +69,37 @@ def lock_path(uri: str) -> Path | None:
     return table.parent / ".lakehub" / f"{table.name}.writer.lock"
 
 
-def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> tuple[Any, bool]:
-    """The locked file, and whether the last one who held it died: who leaves in order takes its name out."""
+def _clean_up_after(last_owner: str, uri: str, deadline: float) -> None:
+    """The last one within the fence was killed there."""
+    timeline, owner = Timeline(uri), _OWNER.fullmatch(last_owner)
+    _wait_for_pending_writes(timeline, deadline, died=True)
+    if owner is not None and owner[2] is not None:
+        # On a disk that was full as well.
+        remove_torn_files(timeline, after=owner[2])
+        _wait_for_pending_writes(timeline, deadline, died=True)
+    _remove_stale_table_lock(uri, deadline)
+
+
+def _acquire(spark: SparkSession, path: Path, uri: str, deadline: float) -> Any:
+    """The locked file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
     while not _try_lock(file):
         if time.monotonic() >= deadline:
-            holder = path.read_text().strip() or "another writer"
+            owner = _OWNER.fullmatch(path.read_text())
+            holder = owner[1] if owner else "another writer"
             file.close()
             raise TableFenced(
                 f"{uri} is being written by {holder}, and was until the deadline. "
                 "Wait for it; or, where the job that started it is gone, end that process and run the job again: nothing is lost."
             )
         time.sleep(_POLL_INTERVAL_S)
-    return file, file.length() > 0
+    return file
 
 
-def _write_owner(spark: SparkSession, file: Any) -> None:
+def _write_owner(spark: SparkSession, file: Any, *, latest: str) -> None:
     file.setLength(0)
-    file.writeBytes(f"process {jvm(spark).java.lang.ProcessHandle.current().pid()} (Java)\n")
+    file.writeBytes(f"process {jvm(spark).java.lang.ProcessHandle.current().pid()} (Java)\nlatest {latest}\n")
 
 
 def _remove_stale_table_lock(uri: str, deadline: float) -> None:
