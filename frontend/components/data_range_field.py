@@ -7,7 +7,7 @@ from functools import partial
 from zoneinfo import ZoneInfo
 
 from lakehub.catalog.models import Dataset
-from lakehub.catalog.request_times import parse_instant
+from lakehub.http.instants import parse_instant
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain, partition_at

@@ -20,7 +20,8 @@ from lakehub import wiring
 from lakehub.accounts.permissions import field_of_body, require
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.request_permissions import require_on_named_dataset
-from lakehub.catalog.request_times import parse_instant, parse_range
+from lakehub.catalog.request_times import parse_range
+from lakehub.http.instants import parse_instant
 from lakehub.kernel.errors import Refused
 
 

@@ -13,7 +13,8 @@ from django.db.models import Q
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.models import TIERS
-from lakehub.catalog.request_times import parse_instant, parse_range
+from lakehub.catalog.request_times import parse_range
+from lakehub.http.instants import parse_instant
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.suggest import did_you_mean

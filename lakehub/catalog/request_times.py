@@ -1,31 +1,14 @@
-"""Instants as people and programs write them in a request: ISO 8601 with an offset, or a date in the dataset's zone."""
+"""Ranges as people and programs write them in an address: a date is one of the dataset's zone."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 from lakehub.catalog.models import Dataset
+from lakehub.http.instants import parse_instant
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.interval import BEGINNING, FOREVER, Interval
-
-_DATE = re.compile(r"\d{4}-\d{2}-\d{2}$")
-_LOST_PLUS = re.compile(r"(\d) (\d{2}:?\d{2})$")
-"""A `+` that was not percent-encoded arrives as a space."""
-
-
-def parse_instant(text: str, *, name: str, zone: ZoneInfo) -> datetime:
-    """No earlier than BEGINNING and no later than FOREVER, which mean the same. Raises Refused, which names the parameter `name`."""
-    try:
-        instant = datetime.fromisoformat(_LOST_PLUS.sub(r"\1+\2", text.strip()))
-        if _DATE.match(text.strip()):
-            instant = instant.replace(tzinfo=zone)
-        if instant.tzinfo is not None:
-            return min(max(instant.astimezone(UTC), BEGINNING), FOREVER)
-    except (ValueError, OverflowError):  # UTC does not reach beyond the years 1 to 9999
-        raise _refused(name, f"`{text}` is no time. Write 2026-11-16, or 2026-11-16T05:00:00Z.") from None
-    raise _refused(name, f"`{text}` has no offset, so it could be any zone's. Write {text.strip()}Z for UTC.")
+from lakehub.kernel.interval import Interval
 
 
 def parse_range(start: str, end: str, dataset: Dataset | None) -> Interval:

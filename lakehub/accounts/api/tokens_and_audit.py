@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
-from django.utils.dateparse import parse_datetime
 from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
@@ -28,6 +27,7 @@ from lakehub.accounts.serializers import (
     TokenSerializer,
 )
 from lakehub.accounts.tokens import api_tokens
+from lakehub.http.instants import parse_instant
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
@@ -133,15 +133,7 @@ def parse_audit_filter(parameters: Any) -> audit_log.AuditFilter:
 
 def _parse_instant(name: str, parameters: Any) -> datetime | None:
     text = parameters.get(name, "").strip()
-    if not text:
-        return None
-    try:
-        instant = parse_datetime(text.replace(" ", "+"))
-    except ValueError:
-        instant = None
-    if instant is None or instant.tzinfo is None:
-        raise Refused.for_fields({name: f"`{text}` is not a time with an offset: write 2026-11-17T15:30:00Z."})
-    return instant
+    return parse_instant(text, name=name, zone=UTC) if text else None
 
 
 def _require_team(team: Team | None, name: str) -> Team:
