@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from frontend.results.history_plot import Plot, Point
 from frontend.results.measurements import threshold_number, unit_of_threshold
 from frontend.ui import words
+from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.outcome import Outcome
@@ -71,12 +72,12 @@ class BacktestPanel:
 
 
 def backtest_panel(
-    dataset: Dataset, *, expression: str = "", test: str = "", person: str, now: datetime
+    dataset: Dataset, *, expression: str = "", test: str = "", person: User, now: datetime
 ) -> BacktestPanel:
     """Takes as long as the budget of a request."""
     try:
-        with single_backtest_of(person):
-            return _panel(dataset, expression=expression, test=test, now=now)
+        with single_backtest_of(person.get_username()):
+            return _panel(dataset, expression=expression, test=test, author=person, now=now)
     except Conflict as problem:
         return BacktestPanel(problem=str(problem))
 
@@ -95,10 +96,18 @@ def backtest_panels(dataset: Dataset, tests: list[str], *, person: str, now: dat
 
 
 def _panel(
-    dataset: Dataset, *, expression: str = "", test: str = "", budget: timedelta = REQUEST_BUDGET, now: datetime
+    dataset: Dataset,
+    *,
+    expression: str = "",
+    test: str = "",
+    author: User | None = None,
+    budget: timedelta = REQUEST_BUDGET,
+    now: datetime,
 ) -> BacktestPanel:
     try:
-        backtest = run_backtest(dataset, expression=expression, test=test, days=DEFAULT_DAYS, budget=budget, now=now)
+        backtest = run_backtest(
+            dataset, expression=expression, test=test, days=DEFAULT_DAYS, budget=budget, author=author, now=now
+        )
     except (Refused, NotFound, Conflict) as problem:
         return BacktestPanel(problem=str(problem).partition("\n")[0])
     return BacktestPanel(backtest, [CopyPanel(copy, _backtest_plot(copy)) for copy in backtest.copies])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from drf_spectacular.utils import extend_schema
 from rest_framework.request import Request
@@ -10,6 +10,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lakehub import wiring
+from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import live_dataset
 from quality.api.backtest_serializers import BacktestInputSerializer, BacktestSerializer
@@ -27,5 +28,7 @@ class BacktestRun(APIView):
         serializer = BacktestInputSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         with single_backtest_of(request.user.get_username()):
-            tried = run_backtest(dataset, **serializer.validated_data, now=wiring.clock.now())
+            tried = run_backtest(
+                dataset, **serializer.validated_data, author=cast("User", request.user), now=wiring.clock.now()
+            )
         return Response(BacktestSerializer(tried).data)

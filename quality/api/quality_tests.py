@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
@@ -14,6 +14,7 @@ from rest_framework.views import APIView
 
 from lakehub import wiring
 from lakehub.accounts.audit import audit_log
+from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import Refused
@@ -54,7 +55,9 @@ class QualityTestList(ListAPIView[QualityTest]):
         if request.query_params.get("check") == "1":
             return Response(_checked_expression(name, serializer.validated_data["expression"]))
         actor, now = request.user.get_username(), wiring.clock.now()
-        test = custom_tests.write_custom_test(dataset, **serializer.validated_data, actor=actor, now=now)
+        test = custom_tests.write_custom_test(
+            dataset, **serializer.validated_data, actor=actor, author=cast("User", request.user), now=now
+        )
         audit_log.record(actor, "write test", f"dataset:{name}", now=now, key=test.key)
         return Response(QualityTestSerializer(test).data, status.HTTP_201_CREATED)
 

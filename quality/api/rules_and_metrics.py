@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import ClassVar, cast
 
 from django.db.models import QuerySet
 from drf_spectacular.utils import OpenApiParameter, OpenApiResponse, extend_schema
@@ -13,7 +13,7 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 from lakehub import wiring
-from lakehub.accounts.models import Team
+from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.request_permissions import require_on_named_dataset
@@ -120,6 +120,7 @@ class MetricList(ListAPIView[Metric]):
             business_metrics.MetricInput(**validated_data),
             team=team,
             actor=request.user.get_username(),
+            author=cast("User", request.user),
             now=wiring.clock.now(),
         )
         return Response(MetricSerializer(row).data, status.HTTP_201_CREATED)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import Interval
@@ -13,6 +14,7 @@ from quality.domain.generation.definitions import DatasetFacts
 from quality.domain.language import Expression, ExpressionError, flattened, function_calls, parse, understand
 from quality.domain.language.type_checker import check_expression
 from quality.domain.slas import BadOverride
+from quality.generation.query_rights import check_queries
 from quality.models import QualityTest, QualityTestVersion, Unit
 from quality.state.dataset_facts import dataset_facts
 from quality.state.dataset_slas import production_calendar
@@ -59,7 +61,8 @@ class BacktestDraft:
         return Unit(pk=-number, test=test, copy=copy, start=partition.start, end=partition.end)
 
 
-def draft_of(dataset: Dataset, expression: str, key: str) -> BacktestDraft:
+def draft_of(dataset: Dataset, expression: str, key: str, *, author: User | None = None) -> BacktestDraft:
+    """`author`: whose rights the queries of an expression need. Raises Refused."""
     if bool(expression) == bool(key):
         raise Refused.for_fields({"expression": "Give an expression, or the key of a test: one of the two."})
     try:
@@ -73,6 +76,7 @@ def draft_of(dataset: Dataset, expression: str, key: str) -> BacktestDraft:
             )  # of an older version, or of a plug-in that is gone, it may say what nothing measures
             return BacktestDraft(dataset, facts, stored, version.sustain, version.due_after)
         understood = understand(expression, facts.scope)
+        check_queries(understood, dataset, author=author)
     except BadOverride as problem:
         raise Refused.for_fields({"overrides": str(problem)}) from problem
     except ExpressionError as problem:

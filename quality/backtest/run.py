@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from datetime import datetime, timedelta
 from itertools import islice
 
+from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.interval import EVERYTHING, Interval
@@ -53,16 +54,18 @@ def run_backtest(
     days: int = DEFAULT_DAYS,
     budget: timedelta | None = REQUEST_BUDGET,
     cancelled: Callable[[], bool] = lambda: False,
+    author: User | None = None,
     now: datetime,
 ) -> BacktestReport:
     """Tries a test of the dataset by its key, or an expression that is not stored yet, on its past partitions.
 
-    With a budget, that is in a request, it takes a slot of what it reads, as a claim of a worker does.
+    With a budget, that is in a request, it takes a slot of what it reads, as a claim of a worker does. `author`: whose rights
+    the queries of an expression need; none where the operator tries it.
     Raises Refused with what is wrong by field, NotFound, or Conflict where no slot is free.
     """
     if not 1 <= days <= MAX_DAYS:
         raise Refused.for_fields({"days": f"{days} days cannot be tried: give 1 to {MAX_DAYS}."})
-    draft = draft_of(dataset, expression, test)
+    draft = draft_of(dataset, expression, test, author=author)
     clock = _Deadline(budget, cancelled)
     copies = []
     for copy in _copies(dataset, draft, data_center):

@@ -11,13 +11,14 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 
 from lakehub.accounts.audit import audit_log
-from lakehub.accounts.models import SLUG, Team
+from lakehub.accounts.models import SLUG, Team, User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
 from quality.domain.generation.business_metrics import BadShare, parse_share
 from quality.domain.language import THIS
 from quality.domain.user_sql import BadQuery, parsed_query
+from quality.generation.query_rights import check_may_read
 from quality.generation.rules import regenerate
 from quality.models import Metric
 
@@ -38,14 +39,21 @@ class MetricInput:
 
 
 def set_metric(
-    dataset: Dataset, metric_input: MetricInput, *, team: Team | None = None, actor: str, now: datetime
+    dataset: Dataset,
+    metric_input: MetricInput,
+    *,
+    team: Team | None = None,
+    actor: str,
+    author: User | None = None,
+    now: datetime,
 ) -> Metric:
     """The metric of this name, new or changed; of the dataset's team unless another is named.
 
     Which datasets it reads is taken from its queries. Raises Refused with what is wrong by field, or Conflict where the
-    name is another dataset's metric already.
+    name is another dataset's metric already. `author`: whose rights it needs; none where the operator set it.
     """
     inputs = _referenced_datasets(dataset, metric_input)
+    check_may_read((read.name for read in inputs), dataset, author=author, field="sql")
     given = {field.name: getattr(metric_input, field.name) for field in fields(MetricInput) if field.name != "name"}
     with transaction.atomic():
         row, _ = Metric.objects.update_or_create(

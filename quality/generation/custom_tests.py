@@ -8,26 +8,40 @@ from datetime import datetime
 
 from django.db import transaction
 
+from lakehub.accounts.models import User
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
 from quality.checks import is_reserved_key
 from quality.checks.custom import CUSTOM
 from quality.domain.generation.definitions import DatasetFacts
-from quality.domain.language import ExpressionError
+from quality.domain.language import ExpressionError, understand
 from quality.domain.slas import BadOverride
 from quality.generation.definitions import save_definition
+from quality.generation.query_rights import check_queries
 from quality.models import QualityTest
 from quality.planning import retired_units
 from quality.state.dataset_facts import dataset_facts
 
 
 def write_custom_test(
-    dataset: Dataset, *, key: str, title: str, expression: str, actor: str, gating: bool = True, now: datetime
+    dataset: Dataset,
+    *,
+    key: str,
+    title: str,
+    expression: str,
+    actor: str,
+    author: User | None = None,
+    gating: bool = True,
+    now: datetime,
 ) -> QualityTest:
-    """A test that a person wrote, or a new version of it. Raises Refused with the place of what is wrong."""
+    """A test that a person wrote, or a new version of it. Raises Refused with the place of what is wrong.
+
+    `author`: whose rights its queries need; none where the operator wrote it.
+    """
     _check_key(dataset, key)
     try:
         facts = dataset_facts(dataset)
+        check_queries(understand(expression, facts.scope), dataset, author=author)
         definition = CUSTOM.definition_of(
             facts, key=key, title=title, expression=expression, because=f"written by {actor}", gating=gating
         )

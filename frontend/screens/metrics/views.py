@@ -99,7 +99,9 @@ def _save(request: HttpRequest, draft: MetricForm, metric: Metric | None = None)
                 f"There is a metric `{draft.values['name']}` already: change that one, or choose another name."
             )
         definition = metric_form.metric_definition(draft)
-        business_metrics.set_metric(dataset, definition, actor=actor.get_username(), now=wiring.clock.now())
+        business_metrics.set_metric(
+            dataset, definition, actor=actor.get_username(), author=actor, now=wiring.clock.now()
+        )
     except Refused as refused:
         return _form_page(request, replace(draft, errors=refused.fields or {"name": str(refused)}), metric)
     except NotFound as missing:

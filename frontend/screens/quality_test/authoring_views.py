@@ -86,8 +86,9 @@ def _submit(
         arguments = authoring_form.validated_arguments(draft)
         if test is None:
             authoring_form.require_free_key(dataset, draft.key)
-        actor, now = actor_of(request).get_username(), wiring.clock.now()
-        saved_test = write_custom_test(dataset, **arguments, actor=actor, now=now)  # type: ignore[arg-type]  # the serializer checked them
+        author, now = actor_of(request), wiring.clock.now()
+        actor = author.get_username()
+        saved_test = write_custom_test(dataset, **arguments, actor=actor, author=author, now=now)  # type: ignore[arg-type]  # the serializer checked them
     except Refused as refused:
         return _form_page(request, dataset, replace(draft, errors=refused.fields or {"title": str(refused)}), test)
     audit_log.record(actor, "write test", f"dataset:{dataset.name}", now=now, key=saved_test.key)
@@ -116,8 +117,7 @@ def _backtest(request: HttpRequest, dataset: Dataset, draft: QualityTestForm) ->
     """Where it was asked for."""
     if request.POST.get("act") != "backtest" or not draft.expression:
         return None
-    person = actor_of(request).get_username()
-    return backtest_panel(dataset, expression=draft.expression, person=person, now=wiring.clock.now())
+    return backtest_panel(dataset, expression=draft.expression, person=actor_of(request), now=wiring.clock.now())
 
 
 def _examples_for(dataset: Dataset) -> list[tuple[str, str]]:

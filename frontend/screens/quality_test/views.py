@@ -68,7 +68,7 @@ def quality_test_page(request: HttpRequest, name: str, key: str) -> HttpResponse
 
 
 def _backtest(request: HttpRequest, dataset: Dataset, key: str, now: datetime) -> BacktestPanel:
-    return backtest_panel(dataset, test=key, person=actor_of(request).get_username(), now=now)
+    return backtest_panel(dataset, test=key, person=actor_of(request), now=now)
 
 
 def results_csv(request: HttpRequest, name: str, key: str) -> StreamingHttpResponse:
