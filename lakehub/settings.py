@@ -159,6 +159,7 @@ REST_FRAMEWORK = {
     "DEFAULT_PAGINATION_CLASS": "lakehub.http.pagination.BoundedPagination",
     "PAGE_SIZE": 50,
     "EXCEPTION_HANDLER": "lakehub.http.error_responses.error_response",
+    "ALLOWED_VERSIONS": ["v1"],  # no other `?version=` gets into the header of the schema
 }
 SPECTACULAR_SETTINGS = {
     "TITLE": "Lakehub",

@@ -16,7 +16,7 @@ from incidents.gate.answer import CopyQuestion, ResolvedQuestion
 from lakehub.catalog.metadata import ColumnType
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound, Refused
-from lakehub.kernel.suggest import did_you_mean
+from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 
 MAX_QUESTIONS = 200
 
@@ -87,7 +87,9 @@ def _check_no_unknown_functions(functions: Collection[str]) -> None:
 def _check_all_known(missing: Collection[str]) -> None:
     if missing:
         live = list(Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True)[:1000])
-        hints = [f"`{name}`{did_you_mean(name, live)}" for name in sorted(missing)]
+        names = sorted(missing)
+        hints = [f"`{name}`{did_you_mean(name, live)}" for name in names[:MAX_HINTS]]
+        hints += [f"`{name}`" for name in names[MAX_HINTS:]]
         raise NotFound(
             f"The query reads what is no dataset here: {' '.join(hints)}. Nobody vouches for it: onboard it, or name it in "
             "`leave_out`."

@@ -149,6 +149,18 @@ def _column_names_field() -> serializers.ListField:
     return serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, default=list)
 
 
+MAX_OVERRIDES = 200
+
+
+class OverridesField(serializers.DictField):
+    """Each is understood by itself, so their number is bounded."""
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if isinstance(data, dict) and len(data) > MAX_OVERRIDES:
+            raise serializers.ValidationError(f"There are {len(data):,} overrides: at most {MAX_OVERRIDES} are taken.")
+        return dict(super().to_internal_value(data))
+
+
 class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     """What `POST /datasets` takes: the application for onboarding."""
 
@@ -169,13 +181,13 @@ class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     grain = serializers.CharField(max_length=10, default=Grain.NONE.value)
     partition_tz = serializers.CharField(max_length=64, default="UTC")
     event_time = serializers.CharField(max_length=100, default="", allow_blank=True)
-    upstream = UpstreamSerializer(many=True, default=list)
+    upstream = serializers.ListField(child=UpstreamSerializer(), max_length=100, default=list)
     ingested = serializers.BooleanField(default=True)
     every = SecondsField(default=timedelta(minutes=5))
     freshness_sla = SecondsField(default=None, allow_null=True)
     grace = SecondsField(default=timedelta())
     description = serializers.CharField(default="", allow_blank=True, max_length=4000)
-    overrides = serializers.DictField(default=dict)
+    overrides = OverridesField(default=dict)
 
     def to_request(self) -> OnboardingRequest:
         values = dict(self.validated_data)
@@ -278,7 +290,7 @@ class DatasetChangeSerializer(serializers.Serializer[Dataset]):
     freshness_sla = SecondsField(required=False, allow_null=True)
     grace_until = InstantField(required=False, allow_null=True)
     event_time = serializers.CharField(required=False, allow_blank=True, max_length=100)
-    overrides = serializers.DictField(required=False)
+    overrides = OverridesField(required=False)
     schema_changes = serializers.CharField(
         max_length=20,
         required=False,

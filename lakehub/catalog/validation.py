@@ -13,7 +13,7 @@ from lakehub.catalog.metadata import Drawn, KeyEvidence, MetadataUnavailable, No
 from lakehub.catalog.models import Connection, DataCenter, Dataset
 from lakehub.catalog.ports import overrides_check
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.suggest import did_you_mean
+from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
 
 NamedModel = TypeVar("NamedModel", Team, Connection, DataCenter, Dataset)
 
@@ -23,6 +23,7 @@ class Problems:
 
     def __init__(self) -> None:
         self._by_field: dict[str, list[str]] = {}
+        self.hints_left = MAX_HINTS
 
     def add(self, name: str, why: str) -> None:
         self._by_field.setdefault(name, []).append(why)
@@ -42,7 +43,8 @@ def find_by_name(problems: Problems, name: str, model: type[NamedModel], wanted_
     instance = live.filter(name=wanted_name).first()
     if instance is None:
         kind = str(model._meta.verbose_name)
-        near = did_you_mean(wanted_name, live.values_list("name", flat=True)[:1000])
+        near = did_you_mean(wanted_name, live.values_list("name", flat=True)[:1000]) if problems.hints_left > 0 else ""
+        problems.hints_left -= 1
         problems.add(name, f"There is no {kind} `{wanted_name}`.{near}")
     return instance
 

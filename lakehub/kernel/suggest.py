@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
+MAX_HINTS = 5
+"""Of many unknown words: each hint is a search through all names."""
+
 
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """` Did you mean `x`?`, or the choices where none is close; starts with a space, may be empty."""

@@ -80,7 +80,7 @@ def test_what_a_look_missed_is_not_printed(node: exp.Expr, dialect: str) -> None
     """Each tree was made by hand and is not looked at before it is printed; in a text, between quotes, it does no harm."""
     tree = exp.select(node.copy()).from_("this")
     with pytest.raises(BadQuery):
-        check_tree(tree, ["this"])
+        check_tree(tree, "duckdb", ["this"])
     with suppress(BadQuery):
         text = render_sql(tree, dialect, str)
         assert tables_by_parser(text, dialect) == {"this"}
@@ -115,3 +115,48 @@ def test_what_a_driver_would_take_for_a_parameter_is_refused(text: str) -> None:
     tree = check_select(f"SELECT count({text}) FROM this WHERE a > :start", "sqlite", ["this"])
     with pytest.raises(BadQuery, match="which the driver takes for a parameter"):
         render_sql(tree, "sqlite", lambda name: f":{name}", escape_persons_sql)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT (1).pg_sleep FROM this",
+        "SELECT (pid).pg_terminate_backend FROM this",
+        "SELECT ('search_path').current_setting FROM this",
+        "SELECT ((id)).abs FROM this",
+        "SELECT id.abs FROM this",
+        "SELECT (ARRAY[id])[1].abs FROM this",
+        "SELECT CAST(id AS int).abs FROM this",
+        "SELECT (SELECT 1).pg_sleep FROM this",
+        "SELECT count(*) FROM this WHERE ('x').current_setting = 'y'",
+        "SELECT STRUCT_EXTRACT(id, 'abs') FROM this, unnest(ARRAY[1]) AS id",
+        "SELECT count(x.pg_sleep) FROM unnest(ARRAY[1]) AS x(a), this",
+        "SELECT count(X.pg_sleep) FROM this, unnest(ARRAY[1]) AS x",
+        'SELECT count("X".pg_sleep) FROM this, unnest(ARRAY[1]) AS "X"',
+        "SELECT count(x.pg_sleep) FROM this, unnest(ARRAY[1]) WITH ORDINALITY AS x",
+        "SELECT count(unnest.pg_sleep) FROM this CROSS JOIN unnest(ARRAY[1])",
+        "SELECT count(x.pg_sleep) FROM (unnest(ARRAY[1])) AS x, this",
+    ],
+)
+@pytest.mark.parametrize("dialect", ["postgres", "redshift"])
+def test_a_dot_behind_a_value_calls_no_function(sql: str, dialect: str) -> None:
+    """On PostgreSQL `(value).name` is `name(value)`, of any function there is."""
+    with pytest.raises(BadQuery):
+        render_sql(check_select(sql, dialect, {"this"}), dialect, str)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT count(x.a) FROM unnest(ARRAY[1]) AS x(a), this",
+        "SELECT sum(x.x) FROM unnest(ARRAY[1]) AS x, this",
+        "SELECT count(This.id) FROM this",
+        "SELECT count(t.id) FROM this AS t JOIN this AS u ON t.id = u.id",
+        "WITH c AS (SELECT id FROM this) SELECT count(c.id) FROM c",
+        "SELECT max(s.n) FROM (SELECT count(*) AS n FROM this) AS s",
+        "SELECT count(v.b) FROM (VALUES (1, NULL)) AS v(a, b), this",
+        "SELECT count(*) FROM this WHERE EXISTS (SELECT 1 FROM this AS u WHERE u.id = this.id)",
+    ],
+)
+def test_a_dot_behind_a_table_names_its_column(sql: str) -> None:
+    assert render_sql(check_select(sql, "postgres", {"this"}), "postgres", str)

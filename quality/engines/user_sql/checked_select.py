@@ -23,11 +23,11 @@ THIS = "this"
 def check_select(sql: str, dialect: str, tables: Collection[str]) -> exp.Query:
     """The statement as a tree; `tables` are the names that it may read. Raises BadQuery."""
     statement = _single_select(sql, dialect)
-    check_tree(statement, tables)
+    check_tree(statement, dialect, tables)
     return statement
 
 
-def check_tree(statement: exp.Query, tables: Collection[str]) -> None:
+def check_tree(statement: exp.Query, dialect: str, tables: Collection[str]) -> None:
     """Raises BadQuery where it does more than compute something out of the tables."""
     for node in statement.walk():
         if isinstance(node, exp.Func):
@@ -39,6 +39,8 @@ def check_tree(statement: exp.Query, tables: Collection[str]) -> None:
         _check_place(node)
         check_words(node)
     _check_tables(statement, {name.lower() for name in tables})
+    if dialect in _CALLS_BY_DOT:
+        _check_dots(statement)
 
 
 def _check_place(node: exp.Expr) -> None:
@@ -49,6 +51,40 @@ def _check_place(node: exp.Expr) -> None:
         raise BadQuery(
             f"The function {_function_name(node.expression)} is called in a schema: call it by its name alone."
         )
+
+
+_CALLS_BY_DOT = ("postgres", "redshift")
+"""Dialects in which `(value).name` is `name(value)`, whatever function that is."""
+
+
+def _check_dots(statement: exp.Query) -> None:
+    """A dot stands behind the name of rows only: `this.name` calls no more than a function of whole rows, of which the database's
+    own compute. The name of an UNNEST stands for a value, so behind it there is its column."""
+    if dot := statement.find(exp.Dot):
+        raise BadQuery(
+            f"The query has `.{dot.expression.name}` behind a value, which would call a function: name a column."
+        )
+    values = {_unnest_name(unnest): _unnest_columns(unnest) for unnest in statement.find_all(exp.Unnest)}
+    rows = {table.alias_or_name.lower() for table in statement.find_all(exp.Table)} | {
+        nested.alias.lower()
+        for nested in statement.find_all(exp.Subquery, exp.Values)
+        if isinstance(nested, exp.Values) or isinstance(nested.this, exp.Query)
+    }
+    for column in statement.find_all(exp.Column):
+        name = column.table.lower()
+        if name and (column.name.lower() not in values[name] if name in values else name not in rows):
+            raise BadQuery(
+                f"The query has `{column.table}.{column.name}`, and `{column.table}` is no table with that column. An UNNEST says what "
+                "its column is called: UNNEST(...) AS x(a)."
+            )
+
+
+def _unnest_name(unnest: exp.Unnest) -> str:
+    return (unnest.alias or "unnest").lower()
+
+
+def _unnest_columns(unnest: exp.Unnest) -> set[str]:
+    return {name.lower() for name in unnest.alias_column_names or [_unnest_name(unnest)]}
 
 
 _parse_statements = lru_cache(maxsize=256)(parse_statements)

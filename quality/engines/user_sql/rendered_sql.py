@@ -51,7 +51,7 @@ def _stable_text(tree: exp.Expr, dialect: str) -> str:
             return text
         if table_names(again) != reads or cte_names(again) != defines:
             break
-        check_tree(again, reads.difference(defines))
+        check_tree(again, dialect, reads.difference(defines))
         tree = again
     raise BadQuery(
         f"The query cannot be written in the SQL of {dialect} without a change of what it says: write it more plainly."

@@ -61,7 +61,7 @@ def test_a_query_over_another_teams_rows_is_written_by_who_may_see_them(
         lambda: write(flights, expression, ann),
         lambda: run_backtest(flights, expression=expression, author=ann, now=NOW),
     ):
-        with pytest.raises(Refused, match="reads rows of salaries: .* viewer or owner or on call or admin of team hr"):
+        with pytest.raises(Refused, match=r"reads rows of salaries: .* viewer or owner or on call or admin of team hr"):
             attempt()
     make.member(ann, make.team("hr"), Role.VIEWER)
     write(flights, expression, ann)
