@@ -37,6 +37,7 @@ MIDDLEWARE = [
     "django.middleware.security.SecurityMiddleware",
     "lakehub.http.limits.address_limit.AddressLimitMiddleware",
     "lakehub.http.parsing.RejectNulMiddleware",
+    "lakehub.http.parsing.ConsoleFilterMiddleware",
     "whitenoise.middleware.WhiteNoiseMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

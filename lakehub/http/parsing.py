@@ -6,13 +6,17 @@ error. Here they are the caller's, by name.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from typing import IO, Any
 
+from django.db import DataError
 from django.http import HttpRequest, HttpResponse, HttpResponseBase, JsonResponse
 from rest_framework import status
 from rest_framework.exceptions import APIException, ParseError
 from rest_framework.parsers import JSONParser
+
+logger = logging.getLogger(__name__)
 
 _NUL_MESSAGE = "A NUL character (%00) is in {where}: take it out."
 
@@ -71,8 +75,29 @@ class RejectNulMiddleware:
         return None
 
 
+class ConsoleFilterMiddleware:
+    """The console narrows its lists by what the address says, which it hands to the database as it is: a time before the year 1,
+    or a number of a hundred digits, is the caller's error there."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        return self.get_response(request)
+
+    def process_exception(self, request: HttpRequest, problem: Exception) -> HttpResponse | None:
+        is_filter = request.method == "GET" and request.GET and request.path_info.startswith("/console/")
+        if not is_filter or not isinstance(problem, OverflowError | ValueError | DataError):
+            return None
+        logger.warning("The console cannot narrow a list by this address", exc_info=problem)
+        return _refusal(request, "A number or a time in the address is out of range: change it, or leave it out.")
+
+
 def _bad_request(request: HttpRequest, where: str) -> HttpResponse:
-    message = _NUL_MESSAGE.format(where=where)
+    return _refusal(request, _NUL_MESSAGE.format(where=where))
+
+
+def _refusal(request: HttpRequest, message: str) -> HttpResponse:
     if request.path_info.startswith("/api/"):
         return JsonResponse({"error": {"code": "invalid", "message": message}}, status=400)
     return HttpResponse(message, status=400, content_type="text/plain; charset=utf-8")

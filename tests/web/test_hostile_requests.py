@@ -10,6 +10,7 @@ import json
 import os
 import random
 from collections.abc import Iterator, Mapping
+from itertools import product
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -70,6 +71,33 @@ def test_no_request_is_answered_with_an_error_of_ours(
         assert answer.status_code < 500, f"{answer.status_code}: {what[:3000]} ({REPEAT})"
     with capsys.disabled():
         print(f" [{REQUESTS:,} hostile requests, {REPEAT}] ", end="")
+
+
+TIME_PARAMETERS = {"from", "to", "since", "until"}
+
+
+def test_no_time_in_an_address_is_too_early_or_too_late(world: World, db: None, asked_names: set[str]) -> None:
+    """Each parameter by itself: one that is refused hides what another does."""
+    superuser = world.callers["superuser"]
+    for address in [address for method, address in OURS if method == "GET"]:
+        names = _parameters(world, "GET", address, asked_names)
+        for name, text in product(TIME_PARAMETERS.intersection(names), INSTANTS):
+            where = f"{place(address, world)}?{urlencode({name: text})}"
+            with undone():
+                assert _ask(superuser, "GET", where, None).status_code < 500, where
+
+
+@pytest.mark.parametrize("name", ["at__gte", "at__year", "id__exact", "q", "p"])
+def test_what_the_console_cannot_narrow_by_is_the_callers_error(world: World, db: None, name: str) -> None:
+    superuser = world.callers["superuser"]
+    for text in (*INSTANTS, *NUMBERS):
+        where = f"console/accounts/auditentry/?{urlencode({name: text})}"
+        assert _ask(superuser, "GET", where, None).status_code < 500, where
+
+
+def test_the_schema_repeats_no_version_of_the_callers(world: World, db: None) -> None:
+    answer = world.callers["superuser"].client.get("/api/v1/schema", {"version": "\r\nX-Evil: 1"})
+    assert (answer.status_code, "Evil" in str(answer.headers)) == (200, False)
 
 
 @pytest.fixture
