@@ -149,7 +149,9 @@ class RandomQuery:
     ) -> tuple[str, list[str]]:
         from_, columns = self._from(ctes)
         is_asof = "ASOF" in from_
-        mode = self.random.choices(("plain", "grouped", "window"), (6, 2, 2))[0]
+        mode = self.random.choices(
+            ("plain", "grouped", "window"), (6, 2, 2 if "windows" in self.dialect.features else 0)
+        )[0]
         items, names = self._items(kinds, mode, columns)
         distinct = "DISTINCT " if self._chance(0.1) else ""
         if mode == "plain" and not distinct and not is_asof and is_ordered and self._chance(0.1, "DISTINCT ON"):
