@@ -102,7 +102,8 @@ def _table_shape(dataset: Dataset, dialect: str) -> TableShape:
     """
     unlike_times = _NUMBERS if dialect == "sqlite" else {*_NUMBERS, ColumnType.STRING}
     names = [column["name"].lower() for column in dataset.columns]
-    unlike = {column["name"].lower() for column in dataset.columns if column.get("type") in unlike_times}
+    types = {column["name"].lower(): column.get("type", "") for column in dataset.columns}
+    unlike = {name for name, kind in types.items() if kind in unlike_times}
     columns = frozenset(names) or None
     form, lake_column = dataset.source_form, dataset.lake_partition_column if dataset.ingested else ""
     ours = lake_column if lake_column != dataset.partition_column else ""
@@ -117,6 +118,8 @@ def _table_shape(dataset: Dataset, dialect: str) -> TableShape:
         columns | {ours.lower()} if columns and ours else columns,
         form,
         ours,
+        {ColumnType.STRING: False, **dict.fromkeys(_NUMBERS, True)}.get(types.get(partition.lower(), "")),
+        types.get(event_time.lower()) not in (ColumnType.TIMESTAMP, ColumnType.STRING),
     )
 
 

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -36,6 +37,20 @@ def _only_the_first(pieces: Any) -> Any:
 def _with_wins(*place: Any) -> Any:
     meaning = _meaning(*place)
     return sql_names._Meaning.WITH if meaning is sql_names._Meaning.EITHER else meaning
+
+
+_by_name, _by_form = sql_times._Bounds._by_name, sql_times._Bounds._by_form
+
+
+def _ends_early(self: Any, kind: Any, moment: Any, width: Any) -> Any:
+    if moment.is_name and moment.is_typed:
+        moment = replace(moment, latest=moment.earliest - 2 * sql_times._UNIT_WIDTHS["day"])
+    return _by_name(self, kind, moment, width)
+
+
+def _of_any_type(self: Any, kind: Any, left: Any, right: Any, form: Any) -> Any:
+    self._column = replace(self._column, has_numbers=not getattr(right.unnest(), "is_string", True))
+    return _by_form(self, kind, left, right, form)
 
 
 PLANTED: dict[str, tuple[type[Engine], dict[str, Any], tuple[str, ...]]] = {
@@ -72,6 +87,16 @@ PLANTED: dict[str, tuple[type[Engine], dict[str, Any], tuple[str, ...]]] = {
             )
         },
         ("{0} {op} CAST('{d}' AS TIMESTAMP)", "CAST({0} AS DATE) {op} '{d}'"),
+    ),
+    "a range ends before a date that is cast twice": (
+        Sqlite,
+        {"sql_times._Bounds._by_name": _ends_early},
+        ("{0} {op} date(date('{d}'))",),
+    ),
+    "SQLite compares every column by its type": (
+        Sqlite,
+        {"sql_times._Bounds._by_form": _of_any_type, "sql_reads.has_unary_plus": lambda *text: False},
+        ("+{0} {op} {n}", "+{0} {op} '{n}'"),
     ),
     "the ON of an outer join takes rows of both sides": (
         DuckDb,

@@ -39,7 +39,14 @@ class Server(Engine):
 
 class PostgreSql(Server):
     dialect = POSTGRES
-    types: ClassVar = {"day": "text", "time": "timestamp(3)", "text": "text", "int": "integer"}
+    types: ClassVar = {
+        "day": "text",
+        "time": "timestamp(3)",
+        "text": "text",
+        "int": "integer",
+        "digits": "text",
+        "number": "integer",
+    }
 
     def _connection(self, database: str) -> Any:
         url = sa.make_url(self.url)
@@ -59,7 +66,14 @@ class PostgreSql(Server):
 
 class MariaDb(Server):
     dialect = MARIADB
-    types: ClassVar = {"day": "VARCHAR(20)", "time": "DATETIME(3)", "text": "VARCHAR(20)", "int": "INTEGER"}
+    types: ClassVar = {
+        "day": "VARCHAR(20)",
+        "time": "DATETIME(3)",
+        "text": "VARCHAR(20)",
+        "int": "INTEGER",
+        "digits": "VARCHAR(20)",
+        "number": "INTEGER",
+    }
 
     def _connection(self, database: str) -> Any:
         url = sa.make_url(self.url)

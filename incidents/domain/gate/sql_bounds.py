@@ -34,6 +34,10 @@ class TableShape:
     """None: the partition column holds the names of partitions."""
     lake_column: str = ""
     """Of a table in the lake that Lakehub partitions itself, the column with the names of partitions."""
+    has_numbers: bool | None = None
+    """The partition column's type is of numbers, or of texts; None: neither, or not known."""
+    may_be_date: bool = False
+    """The event time may be a DATE, and have no time of day."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,8 @@ class QueryContext:
     shapes: Mapping[str, TableShape]
     clock: QueryClock
     dialect: str
+    has_unary_plus: bool = False
+    """The tree does not have it, and SQLite compares `+day` by what is stored."""
 
     @cached_property
     def spellings(self) -> Mapping[str, Collection[tuple[str, bool]]]:
@@ -79,7 +85,7 @@ class QueryContext:
 def table_ranges(table: exp.Table, shape: TableShape, context: QueryContext) -> tuple[Interval, ...]:
     """What the table's SELECT leaves of it; empty where the conditions contradict each other."""
     select = _plain_select(table)
-    if select is None or context.sets_variables:
+    if select is None or context.sets_variables or context.has_unary_plus:
         return (EVERYTHING,)
     conditions = list(_conditions(table, select, context.dialect))
     if not conditions:
@@ -99,7 +105,7 @@ def _columns(shape: TableShape) -> Iterator[TimeColumn]:
         if shape.lake_column:
             yield TimeColumn(shape.lake_column, shape.zone, shape.grain)
     if shape.event_time and shape.event_time.lower() != shape.partition_column.lower():
-        yield TimeColumn(shape.event_time, shape.zone)
+        yield TimeColumn(shape.event_time, shape.zone, may_be_date=shape.may_be_date)
 
 
 def _partition_column(shape: TableShape, form: PartitionForm | None) -> TimeColumn:
@@ -107,7 +113,8 @@ def _partition_column(shape: TableShape, form: PartitionForm | None) -> TimeColu
     name = shape.partition_column
     if form is not None and form.is_time:
         return TimeColumn(name, shape.zone)
-    return TimeColumn(name, shape.zone, shape.grain, None if form is None or form.is_named else form)
+    said = None if form is None or form.is_named else form
+    return TimeColumn(name, shape.zone, shape.grain, said, shape.has_numbers)
 
 
 def _whole_partitions(piece: Interval, shape: TableShape) -> Interval:

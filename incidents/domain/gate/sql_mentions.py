@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 
 import sqlglot
 from sqlglot import Token, TokenType, exp
@@ -54,6 +55,26 @@ def _may_name(token: Token, following: Token | None, dialect: Dialect) -> bool:
         return True
     is_called = following is not None and following.token_type is TokenType.L_PAREN
     return token.token_type in dialect.parser_class.ID_VAR_TOKENS and not is_called
+
+
+def has_unary_plus(sql: str, dialect: str) -> bool:
+    """A plus behind anything but what may be added to: the tree is the same without it."""
+    of_sqlglot = sqlglot_dialect(dialect)
+    tokens = sqlglot.tokenize(sql, read=of_sqlglot)
+    summands = _SUMMANDS | of_sqlglot.parser_class.TYPE_TOKENS
+    return any(
+        token.token_type is TokenType.PLUS
+        and before.token_type not in summands
+        and not before.token_type.name.endswith("STRING")
+        for before, token in pairwise(tokens)
+    )
+
+
+_SUMMANDS = frozenset({
+    TokenType.R_PAREN, TokenType.R_BRACKET, TokenType.R_BRACE, TokenType.NUMBER, TokenType.VAR, TokenType.IDENTIFIER, TokenType.END,
+    TokenType.CURRENT_DATE, TokenType.CURRENT_DATETIME, TokenType.CURRENT_TIME, TokenType.CURRENT_TIMESTAMP,
+})  # fmt: skip
+"""The ends of what a plus may add to."""
 
 
 # What is read in different ways

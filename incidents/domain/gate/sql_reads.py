@@ -14,7 +14,7 @@ from sqlglot.errors import SqlglotError
 
 from incidents.domain.gate.sql_bounds import QueryContext, TableShape, table_ranges
 from incidents.domain.gate.sql_functions import unknown_functions
-from incidents.domain.gate.sql_mentions import unaccounted_names
+from incidents.domain.gate.sql_mentions import has_unary_plus, unaccounted_names
 from incidents.domain.gate.sql_names import UnsupportedSql, named_tables
 from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.interval import EVERYTHING, Interval, union
@@ -56,6 +56,7 @@ class ParsedQuery:
     in_names: tuple[str, ...] = ()
     mentions: frozenset[str] = frozenset()
     functions: frozenset[str] = frozenset()
+    has_unary_plus: bool = False
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -95,7 +96,8 @@ def parse_query(sql: str, dialect: str) -> ParsedQuery:
         raise UnsupportedSql(f"The query cannot be understood as {dialect}: {problem}.") from None
     except (SqlglotError, *PARSER_ERRORS):
         raise UnsupportedSql(f"The tables of the query cannot be understood as {dialect}.") from None
-    query = ParsedQuery(tree, dialect, named.read, named.perhaps, named.in_names, mentions, functions)
+    plus = has_unary_plus(sql, dialect)
+    query = ParsedQuery(tree, dialect, named.read, named.perhaps, named.in_names, mentions, functions, plus)
     if not query.names and not query.perhaps:
         raise UnsupportedSql("The query reads no table.")
     if len(query.tables) + len(query.perhaps) > MAX_TABLES:
@@ -142,7 +144,7 @@ def tables_read(query: ParsedQuery, shapes: Mapping[str, TableShape], clock: Que
     may be read where it is a dataset.
     """
     tables = (*query.tables, *(table for table in query.perhaps if table.name.lower() in shapes))
-    context = QueryContext(query.tree, query.tables, shapes, clock, query.dialect)
+    context = QueryContext(query.tree, query.tables, shapes, clock, query.dialect, query.has_unary_plus)
     ranges_by_name: dict[str, list[tuple[Interval, ...]]] = {}
     for table in tables:
         ranges = table_ranges(table, shapes[table.name.lower()], context)

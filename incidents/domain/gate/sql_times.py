@@ -6,7 +6,6 @@ is taken from the end that leaves more.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -15,6 +14,15 @@ from zoneinfo import ZoneInfo
 
 from sqlglot import exp
 
+from incidents.domain.gate.sql_constants import (
+    are_of_one_kind,
+    interval_length,
+    is_count,
+    is_day,
+    is_plain_date,
+    is_text,
+    written_time,
+)
 from lakehub.kernel.interval import BEGINNING, EVERYTHING, FOREVER, Interval, union
 from lakehub.kernel.partitions import Grain, parse_partition_name, partition_at, partition_name
 from lakehub.kernel.partitions.form import EPOCHS, PartitionForm
@@ -22,9 +30,10 @@ from lakehub.kernel.partitions.form import EPOCHS, PartitionForm
 _MAX_EAST_OFFSET, _MAX_WEST_OFFSET = timedelta(hours=14), timedelta(hours=12)
 """How far zones lie ahead of UTC, and behind it."""
 _INSTANT = timedelta(microseconds=1)
-_CANONICAL = re.compile(r"\d{4}-\d\d-\d\d([ T]\d\d:\d\d(:\d\d(\.\d{1,6})?)?(Z|[+-]\d\d(:?\d\d)?)?)?", re.ASCII)
 _ROUNDING = frozenset({"mysql", "tsql"})
-"""Dialects in which a time that is cast may come out up to a second later."""
+"""Dialects in which a time that is cast may come out up to a second later, or earlier: MySQL rounds, MariaDB cuts."""
+_ROUNDING_TIMES = frozenset({"athena", "presto", "trino"})
+"""Dialects that round to milliseconds what is cast to a time, and a date not at all."""
 _COMPARED_ROUNDED = frozenset({"tsql"})
 """Dialects in which a text becomes a time of the column's own precision, to the nearest: SMALLDATETIME knows minutes."""
 _UNIT_WIDTHS = {
@@ -62,6 +71,10 @@ class TimeColumn:
     grain: Grain = Grain.NONE
     form: PartitionForm | None = None
     """How it says partitions, where it does not hold their names: by a pattern, or as a number."""
+    has_numbers: bool | None = None
+    """By its declared type; None: neither numbers nor texts, or not known."""
+    may_be_date: bool = False
+    """It may be a DATE: a text that it is compared with is cut off to one."""
 
     @property
     def names_partitions(self) -> bool:
@@ -77,6 +90,8 @@ class _Moment:
     is_name: bool = False
     is_typed: bool = False
     """A DATE or TIMESTAMP, and no text."""
+    is_day: bool = False
+    """Without a time of day: there is nothing that a cast to a date could cut off."""
 
 
 def column_bounds(
@@ -106,13 +121,16 @@ class _Bounds:
         return UNBOUNDED
 
     def _between(self, node: exp.Between) -> Ranges:
-        if node.args.get("symmetric"):
+        ends = node.args["low"], node.args["high"]
+        if node.args.get("symmetric") or not are_of_one_kind(ends):
             return UNBOUNDED
-        low = self._range(exp.GTE, node.this, node.args["low"])
-        return intersection(low, self._range(exp.LTE, node.this, node.args["high"]))
+        low, high = self._range(exp.GTE, node.this, ends[0]), self._range(exp.LTE, node.this, ends[1])
+        return UNBOUNDED if UNBOUNDED in (low, high) else intersection(low, high)
 
     def _one_of(self, node: exp.In) -> Ranges:
         if not node.expressions or node.args.get("query") or node.args.get("unnest") or node.args.get("field"):
+            return UNBOUNDED
+        if not are_of_one_kind(node.expressions):
             return UNBOUNDED
         return union(piece for constant in node.expressions for piece in self._range(exp.EQ, node.this, constant))
 
@@ -139,28 +157,52 @@ class _Bounds:
         moment = self._moment(right)
         if moment is None:
             return UNBOUNDED
-        if _is_text(right) and not self._is_own(left):  # what is compared with a date is cut off to one
-            moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"])
-        if self._dialect in _ROUNDING and not self._column.names_partitions and not self._is_own(left):
-            moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["second"])
-        moment = self._rounded(moment, right)
-        if self._dialect == "sqlite" and not moment.is_name:
-            moment = _as_text(moment, right)
-        if self._column.names_partitions:
-            if not (moment.is_name or moment.is_typed or is_time):
-                return UNBOUNDED  # texts compare letter by letter
-            return self._by_name(kind, moment, width)
-        return _interval(*_ends(kind, moment.earliest, moment.latest, width))
+        moment = self._widened(moment, left, right)
+        if not self._column.names_partitions:
+            return _interval(*_ends(kind, moment.earliest, moment.latest, width))
+        if not self._is_by_name(moment, is_time=is_time):
+            return UNBOUNDED
+        if self._column.grain is Grain.HOUR and moment.is_typed:  # the hour may be cut off to be compared with a date
+            width += _UNIT_WIDTHS["day"]
+        return self._by_name(kind, moment, width)
 
-    def _rounded(self, moment: _Moment, constant: exp.Expr) -> _Moment:
-        """As far as the constant may be rounded: 23:59:59.999 is midnight in a DATETIME of SQL Server."""
-        if moment.is_name or self._dialect not in _ROUNDING:
+    def _is_by_name(self, moment: _Moment, *, is_time: bool) -> bool:
+        """Otherwise texts compare letter by letter, or not as what they say: `2026` is a day of the Julian calendar to SQLite."""
+        if is_time or moment.is_typed:
+            return self._column.grain in (Grain.HOUR, Grain.DAY)
+        is_sure = (
+            self._dialect != "sqlite" or self._column.grain is not Grain.YEAR or self._column.has_numbers is not None
+        )
+        return moment.is_name and is_sure
+
+    # What a comparison makes of a constant
+
+    def _widened(self, moment: _Moment, left: exp.Expr, right: exp.Expr) -> _Moment:
+        is_own = self._is_own(left)
+        if is_text(right) and (
+            not is_own or self._column.may_be_date
+        ):  # what is compared with a date is cut off to one
+            moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"])
+        if not self._column.names_partitions and not is_own and self._may_round(left):
+            moment = replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["second"])
+        moment = self._rounded(moment)
+        return _as_text(moment, right) if self._dialect == "sqlite" and not moment.is_name else moment
+
+    def _may_round(self, left: exp.Expr) -> bool:
+        if self._dialect in _ROUNDING:
+            return True
+        casts = left.find_all(exp.Cast, exp.TryCast)
+        return self._dialect in _ROUNDING_TIMES and any(cast.to.this is not exp.DataType.Type.DATE for cast in casts)
+
+    def _rounded(self, moment: _Moment) -> _Moment:
+        """As far as the constant may be rounded, or cut: 23:59:59.999 is midnight in a DATETIME of SQL Server, and 23:59:59 to a
+        cast of MariaDB."""
+        if moment.is_name:
             return moment
         unit = _UNIT_WIDTHS["minute" if self._dialect in _COMPARED_ROUNDED else "second"]
-        if self._dialect not in _COMPARED_ROUNDED and isinstance(constant.unnest(), exp.Literal):
-            return moment
         over = (moment.latest - BEGINNING) % unit
-        return replace(moment, latest=moment.latest + (unit - over if over else timedelta()))
+        earliest = moment.earliest - (moment.earliest - BEGINNING) % unit
+        return replace(moment, earliest=earliest, latest=moment.latest + (unit - over if over else timedelta()))
 
     def _by_form(self, kind: type[exp.Expr], left: exp.Expr, right: exp.Expr, form: PartitionForm) -> Ranges:
         """The bare column, compared with a constant that is written just as its values are: texts compare letter by letter."""
@@ -168,8 +210,10 @@ class _Bounds:
         if not self._is_own(left.unnest()) or not isinstance(constant, exp.Literal):
             return UNBOUNDED
         is_number = not constant.is_string
+        if self._dialect == "sqlite" and self._column.has_numbers is not is_number:
+            return UNBOUNDED  # a number stands before every text, unless the column's type makes one of the other
         keeps_order = form.text in EPOCHS if is_number else form.is_ordered
-        keeps_order |= is_number and form.is_ordered and constant.this.isdecimal()
+        keeps_order |= is_number and form.is_ordered and is_count(constant.this)
         if kind not in (exp.EQ, exp.NullSafeEQ) and not keeps_order:
             return UNBOUNDED
         first = form.parse(constant.this)
@@ -184,7 +228,7 @@ class _Bounds:
         first = partition_at(moment.earliest, grain, zone)
         end = partition_at(moment.latest + width, grain, zone).end
         if kind is exp.LT and moment.is_name and not width:
-            return _interval(BEGINNING, first.start)
+            return _interval(BEGINNING, partition_at(moment.latest, grain, zone).start)
         if kind in (exp.LT, exp.LTE):
             return _interval(BEGINNING, end)
         if kind in (exp.GT, exp.GTE):
@@ -202,9 +246,9 @@ class _Bounds:
             return self._unwrapped(node.this)
         if self._is_cast_to_time(node):
             inside = self._unwrapped(node.this)
-            cut = self._day if node.to.this is exp.DataType.Type.DATE else timedelta()
+            cut = self._day if node.to.this is exp.DataType.Type.DATE else self._fraction
             return None if inside is None else (inside[0] + cut, True)
-        if _is_plain_date(node):
+        if is_plain_date(node):
             inside = self._unwrapped(node.this)
             return None if inside is None else (inside[0] + self._day, True)
         if isinstance(node, exp.TimestampTrunc | exp.DateTrunc) and not node.args.get("zone"):
@@ -223,16 +267,23 @@ class _Bounds:
         """What a cast to a date cuts off; the name of a day has nothing that could be."""
         return timedelta() if self._column.grain is Grain.DAY else _UNIT_WIDTHS["day"]
 
+    @property
+    def _fraction(self) -> timedelta:
+        """What a cast to a time cuts off."""
+        cuts = self._dialect in _ROUNDING | _ROUNDING_TIMES and not self._column.names_partitions
+        return _UNIT_WIDTHS["second"] if cuts else timedelta()
+
     # Constants
 
     def _moment(self, node: exp.Expr) -> _Moment | None:
         if isinstance(node, exp.Paren):
             return self._moment(node.this)
         if isinstance(node, exp.Literal) and node.is_string:
-            return self._written(node.this)
+            moment = self._written(node.this)
+            return None if moment is None else replace(moment, is_day=is_day(node))
         if self._is_cast_to_time(node):
             return self._typed(node.this, is_date=node.to.this is exp.DataType.Type.DATE)
-        if _is_plain_date(node):
+        if is_plain_date(node):
             return self._typed(node.this, is_date=True)
         if isinstance(node, exp.CurrentDate | exp.CurrentTimestamp | exp.CurrentDatetime) and not node.this:
             return self._now(is_date=isinstance(node, exp.CurrentDate))
@@ -245,8 +296,9 @@ class _Bounds:
         if moment is None:
             return None
         # A date may be a day before the time that it was cut from.
-        earliest = moment.earliest - (_UNIT_WIDTHS["day"] if is_date and not _is_day(node) else timedelta())
-        return _Moment(earliest, moment.latest, moment.is_name and is_date and self._column.grain is Grain.DAY, True)
+        earliest = moment.earliest - (_UNIT_WIDTHS["day"] if is_date and not moment.is_day else timedelta())
+        is_name = moment.is_name and is_date and self._column.grain is Grain.DAY
+        return _Moment(earliest, moment.latest, is_name, is_typed=True, is_day=is_date)
 
     def _written(self, text: str) -> _Moment | None:
         if self._column.names_partitions:
@@ -256,11 +308,9 @@ class _Bounds:
                 named = None
             if named is not None and text == partition_name(named, self._column.grain, self._column.zone):
                 return _Moment(named.start, named.start, is_name=True)
-        if _CANONICAL.fullmatch(text) is None:
-            return None  # `20261116` stands before all that 2026 has, where a column holds texts
         try:
-            at = datetime.fromisoformat(text)
-            return self._in_some_zone(at)
+            at = written_time(text, self._dialect)
+            return None if at is None else self._in_some_zone(at)
         except (ValueError, OverflowError):
             return None
 
@@ -294,7 +344,7 @@ class _Bounds:
         return _Moment(earliest, now + _UNIT_WIDTHS["day"] + _MAX_WEST_OFFSET, is_typed=True)
 
     def _moved(self, node: exp.Expr) -> _Moment | None:
-        moment, by = self._moment(node.this), _length(node.expression)
+        moment, by = self._moment(node.this), interval_length(node.expression)
         if moment is None or by is None or (isinstance(node.this, exp.Literal) and not moment.is_typed):
             return None
         sign = 1 if isinstance(node, exp.Add) else -1
@@ -339,45 +389,3 @@ def _as_text(moment: _Moment, constant: exp.Expr) -> _Moment:
     if text[10:11] == "T":
         return replace(moment, latest=moment.latest + _UNIT_WIDTHS["day"])
     return replace(moment, earliest=moment.earliest - _UNIT_WIDTHS["day"]) if text[10:11] == " " else moment
-
-
-def _is_text(node: exp.Expr) -> bool:
-    """Without a type of its own, and more than a day."""
-    return isinstance(node.unnest(), exp.Literal) and not _is_day(node.unnest())
-
-
-def _is_day(node: exp.Expr) -> bool:
-    return isinstance(node, exp.Literal) and len(node.this) == len("2026-11-16")
-
-
-def _is_plain_date(node: exp.Expr) -> TypeGuard[exp.Date | exp.TsOrDsToDate]:
-    """Of one argument: a second one is a zone, a way to read texts, or moves the day."""
-    parts = (part for part, value in node.args.items() if value not in (None, False, []))
-    return isinstance(node, exp.Date | exp.TsOrDsToDate) and set(parts) == {"this"}
-
-
-def _length(node: exp.Expr) -> tuple[timedelta, timedelta] | None:
-    """The shortest and the longest that an INTERVAL, or a number of days, may be."""
-    if isinstance(node, exp.Interval):
-        # Of `DAY TO SECOND` it depends on the database which of both is counted.
-        unit = node.unit.name.lower().removesuffix("s") if isinstance(node.unit, exp.Var) else ""
-        count = node.this
-        if (
-            isinstance(count, exp.Literal)
-            and count.this.isdecimal()
-            and len(count.this) < 6
-            and unit in _INTERVAL_LENGTHS
-        ):
-            least, most = _INTERVAL_LENGTHS[unit]
-            return int(count.this) * least, int(count.this) * most + timedelta(hours=1)
-    return None
-
-
-_INTERVAL_LENGTHS = {
-    "minute": (timedelta(minutes=1), timedelta(minutes=1)),
-    "hour": (timedelta(hours=1), timedelta(hours=1)),
-    "day": (timedelta(hours=23), timedelta(hours=25)),
-    "week": (timedelta(days=6, hours=23), timedelta(days=7, hours=1)),
-    "month": (timedelta(days=27, hours=23), timedelta(days=31, hours=1)),
-    "year": (timedelta(days=364, hours=23), timedelta(days=366, hours=1)),
-}

@@ -84,7 +84,14 @@ def _literal(value: object) -> str:
 
 class DuckDb(Engine):
     dialect = DUCKDB
-    types: ClassVar = {"day": "VARCHAR", "time": "TIMESTAMP", "text": "VARCHAR", "int": "INTEGER"}
+    types: ClassVar = {
+        "day": "VARCHAR",
+        "time": "TIMESTAMP",
+        "text": "VARCHAR",
+        "int": "INTEGER",
+        "digits": "VARCHAR",
+        "number": "INTEGER",
+    }
 
     def _databases(self) -> tuple[Any, Any]:
         both = duckdb.connect(":memory:"), duckdb.connect(":memory:")
@@ -108,7 +115,14 @@ _SQLITE_STEPS = 500
 
 class Sqlite(Engine):
     dialect = SQLITE
-    types: ClassVar = {"day": "TEXT", "time": "TIMESTAMP_TEXT", "text": "TEXT", "int": "INTEGER"}
+    types: ClassVar = {
+        "day": "TEXT",
+        "time": "TIMESTAMP_TEXT",
+        "text": "TEXT",
+        "int": "INTEGER",
+        "digits": "",
+        "number": "INTEGER",
+    }
 
     def _databases(self) -> tuple[Any, Any]:
         return tuple(sqlite3.connect(":memory:", isolation_level=None) for _ in range(2))  # type: ignore[return-value]

@@ -80,7 +80,7 @@ class RandomQuery:
 
     def _constant(self, kind: str) -> str:
         if kind in self.dialect.constants:
-            return self.random.choice(self.dialect.constants[kind]).format(d=self._day())
+            return _of_day(self.random.choice(self.dialect.constants[kind]), self._day())
         return str(self.random.randrange(5)) if kind == "int" else self.random.choice(("'AA'", "'flights'"))
 
     # Queries
@@ -149,7 +149,9 @@ class RandomQuery:
     ) -> tuple[str, list[str]]:
         from_, columns = self._from(ctes)
         is_asof = "ASOF" in from_
-        mode = self.random.choices(("plain", "grouped", "window"), (6, 2, 2))[0]
+        mode = self.random.choices(
+            ("plain", "grouped", "window"), (6, 2, 2 if "windows" in self.dialect.features else 0)
+        )[0]
         items, names = self._items(kinds, mode, columns)
         distinct = "DISTINCT " if self._chance(0.1) else ""
         if mode == "plain" and not distinct and not is_asof and is_ordered and self._chance(0.1, "DISTINCT ON"):
@@ -284,7 +286,21 @@ class RandomQuery:
 
     def _table(self, ctes: dict[str, tuple[Column, ...]], alias: str) -> Source:
         name = self.random.choice(
-            ("flights", "flights", "flights", "flights", "trips", "trips", "trips", "planes", "cities", *ctes, *ctes)
+            (
+                "flights",
+                "flights",
+                "flights",
+                "flights",
+                "trips",
+                "trips",
+                "trips",
+                "planes",
+                "cities",
+                "stays",
+                "nights",
+                *ctes,
+                *ctes,
+            )
         )
         columns = ctes.get(name) or tuple(Column(column, kind) for column, kind in COLUMNS.get(name, {}).items())
         written = name
@@ -320,7 +336,7 @@ class RandomQuery:
     ) -> str:
         if not columns:
             return "1 = 1"
-        times = [column for column in columns if column.kind in ("time", "day")]
+        times = [column for column in columns if column.kind in ("time", "day", "digits", "number")]
         parts = [self._clause(columns, ctes, outer) for _ in range(self.random.choice((0, 0, 1, 1, 2)))]
         if times and self._chance(0.95):
             time = self.random.choice(times)
@@ -340,7 +356,7 @@ class RandomQuery:
             ("{0} = {1}", "{0} BETWEEN {1} AND {2}", "{0} >= {1} AND {0} < {2}", "{0} IN ({1}, {2})", "{0} < {2}")
         )
         typed = self.random.choice(self.dialect.constants[column.kind])
-        return f"({form.format(written, typed.format(d=low), typed.format(d=high))})"
+        return f"({form.format(written, _of_day(typed, low), _of_day(typed, high))})"
 
     def _clause(self, columns: Sequence[Column], ctes: dict[str, tuple[Column, ...]], outer: Sequence[Column]) -> str:
         column = self.random.choice(columns)
@@ -395,7 +411,7 @@ class RandomQuery:
             return f"({odd.format(written)})"
         if shape < 0.6:
             form = self._form(self.dialect.wrapped[column.kind])
-            return form.format(written, op=self.random.choice(_COMPARISONS), d=self._day())
+            return _of_day(form, self._day(), written, op=self.random.choice(_COMPARISONS))
         sides = [written, self._constant(column.kind)]
         if self._chance(0.2):
             sides.reverse()
@@ -407,6 +423,11 @@ class RandomQuery:
             name = self.random.choice((name.upper(), f"`{name}`" if self.dialect.name == "mysql" else f'"{name}"'))
         share = 0.97 if column.is_shared else 0.5
         return f"{column.source}.{name}" if column.source and (is_qualified or self._chance(share)) else name
+
+
+def _of_day(form: str, day: str, *place: str, **parts: str) -> str:
+    """With the day as it is written, and as digits only."""
+    return form.format(*place, d=day, n=day.replace("-", ""), **parts)
 
 
 def _with_shared(columns: Sequence[Column]) -> list[Column]:

@@ -11,6 +11,7 @@ from zoneinfo import ZoneInfo
 from incidents.domain.gate.sql_bounds import TableShape
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.partitions import Grain
+from lakehub.kernel.partitions.form import partition_form
 
 COLUMNS: Mapping[str, Mapping[str, str]] = {
     "flights": {"flight_date": "day", "ts": "time", "carrier": "text", "id": "int"},
@@ -18,18 +19,26 @@ COLUMNS: Mapping[str, Mapping[str, str]] = {
     "planes": {"id": "int", "built": "text"},
     "cities": {"id": "int", "trips": "text", "name": "text"},
     "ids": {"id": "int"},
+    "stays": {"ds": "digits", "id": "int"},
+    "nights": {"ds": "number", "id": "int"},
 }
-"""By table, the columns and their kinds. `cities.trips` is called as a table is."""
+"""By table, the columns and their kinds. `cities.trips` is called as a table is; `digits` such as 20261103 have no type in SQLite."""
 _ZONE = ZoneInfo("UTC")
+_FORM = partition_form("ds", Grain.DAY, _ZONE, "%Y%m%d")
 SHAPES = {
     "flights": TableShape("flight_date", Grain.DAY, _ZONE, "ts", frozenset(COLUMNS["flights"])),
     "trips": TableShape("", Grain.NONE, _ZONE, "ts", frozenset(COLUMNS["trips"])),
     **{name: TableShape("", Grain.NONE, _ZONE, "", frozenset(COLUMNS[name])) for name in ("planes", "cities", "ids")},
+    "stays": TableShape("ds", Grain.DAY, _ZONE, "", frozenset(COLUMNS["stays"]), _FORM),
+    "nights": TableShape("ds", Grain.DAY, _ZONE, "", frozenset(COLUMNS["nights"]), _FORM, has_numbers=True),
 }
 FIRST_DAY = datetime(2026, 11, 1)
 DAYS = 8
 TEXTS = ("AA", "BB", "flights", "trips")
 _HOURS = (timedelta(), timedelta(hours=7), timedelta(hours=23, minutes=59, seconds=59, milliseconds=700))
+
+
+_TIMED = frozenset({"time", "digits", "number"})
 
 
 @dataclass(frozen=True)
@@ -45,12 +54,14 @@ def random_row(table: str, random: Random, *, as_text: bool) -> Row:
     at = None if random.random() < 0.05 else FIRST_DAY + timedelta(days=random.randrange(DAYS)) + random.choice(_HOURS)
     kinds = COLUMNS[table].values()
     written = None if at is None else at.isoformat(random.choice(" T"), "milliseconds") if as_text else at
-    return Row(tuple(_value(kind, at, written, random) for kind in kinds), at if "time" in kinds else None)
+    return Row(tuple(_value(kind, at, written, random) for kind in kinds), at if _TIMED.intersection(kinds) else None)
 
 
 def _value(kind: str, at: datetime | None, written: object, random: Random) -> object:
     if kind == "day":
         return None if at is None else f"{at:%Y-%m-%d}"
+    if kind in ("digits", "number"):
+        return None if at is None else int(f"{at:%Y%m%d}") if kind == "number" else f"{at:%Y%m%d}"
     if kind == "time":
         return written
     return None if random.random() < 0.1 else random.choice(TEXTS) if kind == "text" else random.randrange(5)
