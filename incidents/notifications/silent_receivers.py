@@ -63,3 +63,11 @@ class Turn:
     @property
     def has_time(self) -> bool:
         return self.spent_s < BUDGET_S
+
+    @contextmanager
+    def spending(self) -> Iterator[None]:
+        began = self.monotonic()
+        try:
+            yield
+        finally:
+            self.spent_s += self.monotonic() - began
