@@ -12,6 +12,7 @@ import django_stubs_ext
 from lakehub import environment as env
 from lakehub import instance, logs
 from lakehub.installed_apps import INSTALLED_APPS as INSTALLED_APPS
+from lakehub.processes.broker_options import transport_options
 from lakehub.setup import locations
 
 # Django's generic classes (ModelAdmin[Dataset]) can be written with their type at run time too.
@@ -198,14 +199,7 @@ CELERY_TASK_TIME_LIMIT = CELERY_TASK_SOFT_TIME_LIMIT + 60
 CELERY_BROKER_CONNECTION_RETRY_ON_STARTUP = True
 CELERY_TIMEZONE = "UTC"
 CELERY_WORKER_HIJACK_ROOT_LOGGER = False
-if _BROKER.startswith("filesystem"):
-    _FOLDER = instance.broker_folder(LAKEHUB_HOME)
-    CELERY_BROKER_TRANSPORT_OPTIONS = {
-        "data_folder_in": str(_FOLDER / "queue"),
-        "data_folder_out": str(_FOLDER / "queue"),
-        "control_folder": str(_FOLDER / "control"),
-        "store_processed": False,
-    }
+CELERY_BROKER_TRANSPORT_OPTIONS = transport_options(_BROKER, LAKEHUB_HOME)
 
 LAKEHUB_CLOCK = env.choice("LAKEHUB_CLOCK", "wall", ("wall", "shifted"))
 LAKEHUB_LAUNCHER = env.choice("LAKEHUB_LAUNCHER", "warm", ("warm", "spark_submit"))

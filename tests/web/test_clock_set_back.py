@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from django.db import OperationalError
 
 from incidents.models import Incident, Message, MessageState
 from ingestion.models import Commit, CopyLease, JobKind, JobRun, JobState
@@ -12,7 +13,7 @@ from ingestion.runs import feed_schedule
 from ingestion.runs.leases import LEASE_DURATION
 from lakehub.accounts.models import BrowserSession, PasswordResetRequest, SignInTries
 from lakehub.clock.models import LatestInstant
-from lakehub.clock.set_back import note_time
+from lakehub.clock.set_back import ClockWatch, note_time
 from lakehub.kernel.interval import EVERYTHING
 from quality.models import Unit
 from tests import factories as make
@@ -41,6 +42,81 @@ def test_a_clock_that_goes_on_changes_nothing() -> None:
 def test_it_is_noticed_once_and_by_how_much() -> None:
     assert note_time(now=NOW) == DAY
     assert note_time(now=NOW + timedelta(seconds=1)) == timedelta()
+
+
+def test_what_the_clock_was_expected_to_show_counts_where_the_note_is_older() -> None:
+    """The note is of before the jump forth, as one between two notes, or one that the database could not be told of."""
+    unit = make.unit(make.quality_test(make.dataset("flights")), due_at=AHEAD + DAY + HOUR, latest_at=AHEAD + DAY)
+    after = AHEAD + timedelta(seconds=40)
+    assert note_time(now=after, expected=after + DAY) == DAY
+    unit.refresh_from_db()
+    assert unit.due_at == after
+    assert LatestInstant.objects.get().at == after
+
+
+class Clocks:
+    """Of a machine whose time is set by hand; `watch` looks once a second."""
+
+    def __init__(self) -> None:
+        self.wall, self.uptime = AHEAD, 100.0
+        self.watch = ClockWatch(now=lambda: self.wall, monotonic=lambda: self.uptime)
+
+    def go_on(self, seconds: int, by: timedelta = timedelta()) -> timedelta:
+        """Set by so much, then on at its pace: by how much it was found to be set back."""
+        self.wall += by
+        found = timedelta()
+        for _ in range(seconds):
+            self.uptime += 1
+            self.wall += timedelta(seconds=1)
+            found += self.watch.look()
+        return found
+
+
+def test_a_jump_forth_is_noted_at_once() -> None:
+    clocks = Clocks()
+    clocks.go_on(5)
+    clocks.go_on(1, by=DAY)
+    assert LatestInstant.objects.get().at == clocks.wall
+
+
+@pytest.mark.parametrize("seconds", [1, 39, 59, 61, 150])
+@pytest.mark.parametrize("jump", [timedelta(seconds=30), 6 * HOUR], ids=["seconds", "hours"])
+def test_a_clock_that_was_ahead_for_a_short_time_is_noticed_once_and_by_how_much(seconds: int, jump: timedelta) -> None:
+    clocks = Clocks()
+    assert clocks.go_on(5) + clocks.go_on(seconds, by=jump) == timedelta()
+    assert clocks.go_on(1, by=-jump) == jump
+    assert clocks.go_on(90) == timedelta()
+
+
+def test_a_jump_in_small_steps_is_one_too() -> None:
+    clocks = Clocks()
+    clocks.go_on(5)
+    for _ in range(4):
+        clocks.go_on(1, by=timedelta(seconds=8))
+    for _ in range(4):
+        clocks.go_on(1, by=timedelta(seconds=-8))
+    assert clocks.go_on(90) == timedelta()
+    assert LatestInstant.objects.get().at <= clocks.wall
+
+
+def test_a_clock_that_is_adjusted_or_a_machine_that_slept_changes_nothing() -> None:
+    clocks = Clocks()
+    found = clocks.go_on(5) + clocks.go_on(30, by=timedelta(seconds=5)) + clocks.go_on(100, by=timedelta(seconds=-5))
+    assert found + clocks.go_on(100, by=DAY) == timedelta()
+
+
+def test_a_jump_that_the_database_could_not_be_told_of_is_put_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    clocks = Clocks()
+    clocks.go_on(5)
+    with monkeypatch.context() as away:
+        away.setattr(LatestInstant.objects, "select_for_update", _database_is_away)
+        with pytest.raises(OperationalError):
+            clocks.go_on(1, by=DAY)
+    assert clocks.go_on(1, by=-DAY) == DAY
+
+
+def _database_is_away() -> None:
+    raise OperationalError
 
 
 def test_units_that_ran_are_due_and_partitions_that_did_not_wait_for_their_time() -> None:

@@ -104,6 +104,21 @@ def test_what_becomes_due_is_sent_within_a_second(sender: World) -> None:
     assert sender.pass_seconds(1)["quality.tasks.run_due"] == 1
 
 
+@pytest.mark.parametrize("seconds", [1, 40])
+def test_a_clock_that_was_ahead_for_less_than_a_minute_is_put_right(sender: World, seconds: int) -> None:
+    test = make.quality_test(make.dataset("flights"), cadence=HOUR)
+    unit = make.unit(test, over=EVERYTHING, due_at=NOW + HOUR)
+    sender.pass_seconds(5)
+    sender.now += DAY
+    sender.pass_seconds(seconds)
+    Unit.objects.filter(pk=unit.pk).update(due_at=sender.now + HOUR, latest_at=sender.now, last_pass_at=sender.now)
+    sender.now -= DAY
+    assert sender.pass_seconds(2)["quality.tasks.run_due"] >= 1
+    unit.refresh_from_db()
+    assert unit.last_pass_at is not None
+    assert unit.last_pass_at <= sender.now
+
+
 @pytest.mark.parametrize("restart", [False, True], ids=["running", "restarted"])
 def test_after_a_clock_that_was_set_back_units_are_due_as_ever(sender: World, restart: bool) -> None:
     """The clock was a day ahead while a test ran: its cadence came round a day late, and its PASS hid all failures till then."""

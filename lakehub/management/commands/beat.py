@@ -14,7 +14,7 @@ from django.db import DatabaseError, connection
 from django.utils.module_loading import import_string
 
 from lakehub import wiring
-from lakehub.clock.set_back import NOTE_EVERY, note_time
+from lakehub.clock.set_back import ClockWatch
 from lakehub.db.change_mark import ChangeMark
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.processes.pacemaker import LOOK_EVERY, Pacemaker
@@ -48,23 +48,14 @@ class Beat:
     ) -> None:
         wakeups = list(chain.from_iterable(import_string(path) for path in settings.LAKEHUB_WAKEUPS))
         self._pacemaker = Pacemaker(wakeups, now=now, monotonic=monotonic, change_mark=ChangeMark(), send=send)
-        self._now, self._monotonic = now, monotonic
-        self._noted_at, self._shown = float("-inf"), datetime.min.replace(tzinfo=now().tzinfo)
+        self._clock_watch = ClockWatch(now=now, monotonic=monotonic)
 
     def look(self) -> list[str]:
         """The tasks that were sent. Raises DatabaseError and what the broker raises; the next look tries again."""
         try:
-            self._note_time()
+            if self._clock_watch.look():
+                self._pacemaker.ask_again()
             return self._pacemaker.look()
         except DatabaseError:
             connection.close()
             raise
-
-    def _note_time(self) -> None:
-        """Once a minute, and where the clock shows less than before."""
-        shown, at = self._now(), self._monotonic()
-        if shown < self._shown or at - self._noted_at >= NOTE_EVERY.total_seconds():
-            if note_time(now=shown):
-                self._pacemaker.ask_again()
-            self._noted_at = at
-        self._shown = shown

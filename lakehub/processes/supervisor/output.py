@@ -7,9 +7,12 @@ import os
 import sys
 from collections.abc import Iterable
 from datetime import datetime
+from typing import TextIO
 
 from honcho.colour import get_colours
 from honcho.printer import Message, Printer
+
+from lakehub.processes.supervisor.log_writer import LogWriter
 
 logger = logging.getLogger(__name__)
 
@@ -21,9 +24,9 @@ _CHUNK = 1 << 16
 class Output:
     """Writes the processes' lines with time and name in front; `raw`: as they are, where a program reads them."""
 
-    def __init__(self, names: Iterable[str], *, raw: bool = False) -> None:
-        self._raw = raw
-        self._printer = Printer(sys.stdout, prefix=not raw)
+    def __init__(self, names: Iterable[str], *, raw: bool = False, stream: TextIO | LogWriter | None = None) -> None:
+        self._raw, self._stream = raw, stream
+        self._printer = Printer(stream or sys.stdout, prefix=not raw)
         self._printer.width = max(map(len, ("system", *names)))
         self._colours = dict(zip(names, get_colours(), strict=False))
 
@@ -34,10 +37,30 @@ class Output:
 
     def say(self, text: str) -> None:
         """What the supervisor itself has to say."""
-        if self._raw:
+        if self._raw and self._stream is not None:
+            self._log(text, self._stream)
+        elif self._raw:
             logger.info(text)
         else:
             self.write("system", text.encode())
+
+    def tell_left_out(self, count: int) -> str:
+        """The line that says so, for a `LogWriter`."""
+        text = f"{count} lines of the log were left out here: the disk was full, or nobody read them"
+        return f"{_record_line(text)}\n" if self._raw else f"{datetime.now():%H:%M:%S} system | {text}\n"  # noqa: DTZ005
+
+    def _log(self, text: str, stream: TextIO | LogWriter) -> None:
+        # In turn with the processes' lines, and by a stream that never waits.
+        if logger.isEnabledFor(logging.INFO):
+            stream.write(f"{_record_line(text)}\n")
+            stream.flush()
+
+
+def _record_line(text: str) -> str:
+    from lakehub.logs import line_formatter, log_format  # where lines are raw only: it takes time to import
+
+    record = logger.makeRecord(logger.name, logging.INFO, __file__, 0, text, (), None)
+    return line_formatter(log_format()).format(record)
 
 
 class Lines:

@@ -23,6 +23,7 @@ from typing import Any, NoReturn
 
 from lakehub.processes.commands import process_commands, process_environment
 from lakehub.processes.supervisor import nursery
+from lakehub.processes.supervisor.log_writer import LogWriter
 from lakehub.processes.supervisor.output import Lines, Output
 from lakehub.processes.supervisor.process_tree import adopt_orphans, end_with_parent, kill_descendants
 from lakehub.setup.locations import working_folder
@@ -82,18 +83,22 @@ def supervise(
         os.close(keeps_alive)
         # Away from the terminal and from the guard's group: a signal to these is the guard's to hand on.
         os.setsid()
-        os._exit(_supervise(_Supervisor(commands, launch, Output(commands, raw=raw), is_alive), prepare))
+        output = Output(commands, raw=raw, stream=(writer := LogWriter(sys.stdout.fileno())))
+        writer.left_out = output.tell_left_out
+        os._exit(_supervise(_Supervisor(commands, launch, output, is_alive, writer), prepare, writer))
     os.close(is_alive)
     return _guard(child)
 
 
-def _supervise(supervisor: _Supervisor, prepare: Callable[[], None]) -> int:
+def _supervise(supervisor: _Supervisor, prepare: Callable[[], None], writer: LogWriter) -> int:
     try:
         prepare()
         return supervisor.run()
     except BaseException:
         traceback.print_exc()
         return 1
+    finally:
+        writer.close()
 
 
 def _guard(child: int) -> int:
@@ -114,7 +119,10 @@ def _guard(child: int) -> int:
 
 
 class _Supervisor:
-    def __init__(self, commands: Mapping[str, str], launch: Launch, output: Output, is_alive: int) -> None:
+    def __init__(
+        self, commands: Mapping[str, str], launch: Launch, output: Output, is_alive: int, writer: LogWriter
+    ) -> None:
+        self._writer = writer
         self._commands, self._launch, self._output = commands, launch, output
         self._names: dict[int, str] = {}
         """Of the processes that run."""
@@ -130,6 +138,7 @@ class _Supervisor:
         self._listen()
         for name, command in self._commands.items():
             self._start(name, command)
+        self._writer.start()
         while self._names and not self._is_overdue():
             timeout = None if self._kill_at is None else max(0.0, self._kill_at - time.monotonic())
             for key, _ in self._selector.select(timeout):

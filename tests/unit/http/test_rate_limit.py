@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+import errno
+import logging
+import math
 import multiprocessing
+import os
+import struct
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -54,6 +60,36 @@ def test_askers_do_not_share(tmp_path: Path) -> None:
     assert limiter.take(7, TEN, now=NOW) > 0
     assert limiter.take(8, TEN, now=NOW) == 0
     assert limiter.take(7, TEN, now=NOW + timedelta(seconds=0.1)) == 0
+
+
+def test_a_full_disk_lets_everybody_through_and_is_logged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    limiter = SharedLimiter(tmp_path / "rate")
+
+    def is_full(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with monkeypatch.context() as disk:
+        disk.setattr(os, "pwrite", is_full)
+        assert [limiter.take(7, TEN, now=NOW) for _ in range(9)] == [0] * 9
+    assert {record.levelno for record in caplog.records} == {logging.WARNING}
+    assert "No space left on device" in caplog.messages[0], "one kind of line, once a minute: `lakehub.logs.repeats`"
+    assert [limiter.take(7, TEN, now=NOW) for _ in range(5)] == [0] * 5
+    assert limiter.take(7, TEN, now=NOW) > 0, "it counts again"
+
+
+def test_a_folder_that_cannot_be_made_lets_everybody_through(tmp_path: Path) -> None:
+    (tmp_path / "home").write_text("a file")
+    assert SharedLimiter(tmp_path / "home" / "rate").take(7, TEN, now=NOW) == 0
+
+
+@pytest.mark.parametrize("stored", [math.nan, math.inf, -math.inf])
+def test_a_number_that_is_no_time_counts_as_nothing_taken(tmp_path: Path, stored: float) -> None:
+    (tmp_path / "rate").write_bytes(struct.pack("<d", stored))
+    limiter = SharedLimiter(tmp_path / "rate")
+    assert [limiter.take(0, TEN, now=NOW) for _ in range(5)] == [0] * 5
+    assert limiter.take(0, TEN, now=NOW) > 0
 
 
 def _takes(file: Path, times: int) -> int:
