@@ -220,6 +220,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self._receive(conn, arrival, conn.sock, is_new=bool(received))
 
     def _receive(self, conn: Any, arrival: Arrival, sock: socket.socket, *, is_new: bool = False) -> None:
+        if conn not in self._arrivals:
+            return  # let go by what came before in the same round of the loop
         try:
             chunk = sock.recv(_CHUNK)
         except BlockingIOError:
