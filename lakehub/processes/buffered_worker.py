@@ -4,6 +4,9 @@ gunicorn hands a connection to a thread with its first byte: as many clients as 
 a body slowly, stop the server. Here the loop that waits for all connections receives each request; it has a time in
 which it must be there, whatever trickles in, and where too many are on their way the one that is longest on it is let go.
 
+A thread keeps a connection until the client has taken the answer, but for the last part, which the kernel holds. So the loop also looks how
+much each client takes: whoever takes too little for too long is let go.
+
 Connections that are kept are shared out evenly: all processes wake for a new one, and the first would have it, which is mostly the one that is
 awake already. Few connections would all be of one process, which gives half the answers.
 """
@@ -18,9 +21,9 @@ import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from gunicorn import http
 from gunicorn.workers.gthread import ThreadWorker
@@ -33,6 +36,11 @@ STOP_TIMEOUT_S = 2.0
 """What is on its way when the worker stops."""
 SEND_TIMEOUT_S = 10
 """A thread waits so long for a client that takes nothing of its answer."""
+LEAST_RATE = 10_000
+"""Bytes per second: a sixth of half a megabit, as a browser loads six files at once. Who takes less uses up its SEND_TIMEOUT_S."""
+CROWDED_TIMEOUT_S, CROWDED_RATE = 3.0, 50_000
+"""The same while all threads wait for clients and somebody waits for a thread; the slowest is let go, one with each look."""
+LOOK_AT_ANSWERS_S = 1.0
 MAX_HEAD_BYTES = 64 * 1024
 MAX_BODY_BYTES = 2 * 1024 * 1024
 """More than any address takes: `DATA_UPLOAD_MAX_MEMORY_SIZE` and the form around it."""
@@ -103,6 +111,69 @@ def _body_size(head: bytes) -> int:
     return size
 
 
+class Progress(NamedTuple):
+    """Of a connection, since it was opened."""
+
+    taken: int
+    """Bytes that the other side has confirmed."""
+    waited_s: float
+    """The time in which there was something that it had not confirmed: what the server needs to make an answer is not in it."""
+    is_waiting: bool
+    """There is more than the other side may be sent now."""
+
+
+_TCP_INFO = struct.Struct("120xQ16xI20xQ")
+"""Linux: tcpi_bytes_acked, tcpi_notsent_bytes, tcpi_busy_time."""
+
+
+def progress(sock: socket.socket) -> Progress:
+    try:
+        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
+    except OSError:  # closed already, or a socket of this machine without TCP
+        return Progress(0, 0.0, False)
+    taken, unsent, busy_us = _TCP_INFO.unpack(info)
+    return Progress(taken, busy_us / 1e6, unsent > 0)
+
+
+@dataclass
+class Patience:
+    """Waiting uses it up, what is taken gives it back, and there is never more than at first: a fast start earns no slow end."""
+
+    most_s: float
+    rate: int
+    left_s: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.left_s = self.most_s
+
+    def spend(self, waited_s: float, taken: int) -> None:
+        self.left_s = min(self.most_s, self.left_s - waited_s + taken / self.rate)
+
+
+@dataclass
+class Answer:
+    """One that a thread makes or sends."""
+
+    seen: Progress
+    usual: Patience = field(default_factory=lambda: Patience(SEND_TIMEOUT_S, LEAST_RATE))
+    crowded: Patience = field(default_factory=lambda: Patience(CROWDED_TIMEOUT_S, CROWDED_RATE))
+
+    def look(self, now: Progress) -> None:
+        for patience in (self.usual, self.crowded):
+            patience.spend(now.waited_s - self.seen.waited_s, now.taken - self.seen.taken)
+        self.seen = now
+
+
+def too_slow(answers: dict[Any, Answer], threads: int) -> list[Any]:
+    """Of the connections, those that are let go."""
+    slow = [conn for conn, answer in answers.items() if answer.usual.left_s < 0]
+    waiting = [conn for conn, answer in answers.items() if answer.seen.is_waiting]
+    if slow or len(answers) <= threads or len(waiting) < threads:
+        return slow
+    slowest = min(waiting, key=lambda conn: answers[conn].crowded.left_s)
+    return [slowest] if answers[slowest].crowded.left_s < 0 else []
+
+
 _connections = memoryview(mmap.mmap(-1, 4 * MAX_WORKERS)).cast("I")
 """One more than each process has; 0: nobody's place. Made before the processes are forked, so that they share it."""
 
@@ -118,6 +189,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._left_to_others = 0
         self._arrivals: dict[Any, Arrival] = {}
         """By connection, the one that is longest on its way first."""
+        self._answers: dict[Any, Answer] = {}
+        self._looked_at_answers = 0.0
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
         _connections[self.age % MAX_WORKERS] = self.nr_conns + 1
@@ -147,6 +220,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self._receive(conn, arrival, conn.sock, is_new=bool(received))
 
     def _receive(self, conn: Any, arrival: Arrival, sock: socket.socket, *, is_new: bool = False) -> None:
+        if conn not in self._arrivals:
+            return  # let go by what came before in the same round of the loop
         try:
             chunk = sock.recv(_CHUNK)
         except BlockingIOError:
@@ -171,16 +246,32 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
         conn.parser.unreader.unread(bytes(arrival.received))
         conn.initialized = conn.data_ready = True
+        self._answers[conn] = Answer(progress(conn.sock))
         super().enqueue_req(conn)
 
+    def finish_request(self, conn: Any, fs: Any) -> None:
+        self._answers.pop(conn, None)
+        super().finish_request(conn, fs)
+
     def murder_pending(self) -> None:
-        """Called about once a second."""
+        """Called at least about once a second."""
         now = time.monotonic()
         longest = float("inf") if self.alive else now + STOP_TIMEOUT_S
         for conn, arrival in list(self._arrivals.items()):
             arrival.deadline = min(arrival.deadline, longest)
             if arrival.deadline <= now:
                 self._refuse(conn, "408 Request Timeout")
+        if now - self._looked_at_answers >= LOOK_AT_ANSWERS_S:
+            self._looked_at_answers = now
+            self._look_at_answers()
+
+    def _look_at_answers(self) -> None:
+        for conn, answer in self._answers.items():
+            answer.look(progress(conn.sock))
+        for conn in too_slow(self._answers, self.cfg.threads):
+            del self._answers[conn]
+            self.log.info("An answer to %s was broken off: too little of it was taken", conn.client)
+            _break_off(conn.sock)
 
     def _refuse(self, conn: Any, status: str) -> None:
         """A connection that was opened and never used is closed without a word."""
@@ -203,3 +294,10 @@ def _send(sock: socket.socket, text: bytes) -> None:
     """A few bytes that nobody waits for."""
     with suppress(OSError):
         sock.send(text)
+
+
+def _break_off(sock: socket.socket) -> None:
+    """Wakes the thread that sends, which closes it. What was not sent is thrown away: the kernel would hold it for a client that takes nothing."""
+    with suppress(OSError):
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        sock.shutdown(socket.SHUT_RDWR)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import socket
+import time
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -18,7 +19,7 @@ import pytest
 
 from lakehub.processes import buffered_worker
 from lakehub.processes.supervisor import process_tree
-from tests.polling import scaled
+from tests.polling import scaled, wait_until
 from tests.services.test_processes import answers, up, wait_for
 
 NORMAL = 20
@@ -26,6 +27,13 @@ ANSWER_WITHIN_S = 5
 """A thread that a slow client had would be free after 10 s at the earliest."""
 HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 BODY_HEAD = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nusername="
+
+THREADS = 4
+LARGE = b"GET /static/plotly/plotly.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+SIP, SIP_EVERY_S = 700, 0.5
+ANSWER_AMONG_SLOW_S = 20
+LET_GO_WITHIN_S = 20
+MODEST_SIP, MODEST_RATE = 64 * 1024, 250_000
 
 KEPT = 12
 FORM = b"Content-Type: application/x-www-form-urlencoded\r\nCookie: csrftoken=" + b"c" * 32 + b"\r\n"
@@ -151,6 +159,68 @@ def test_a_large_static_file_comes_whole(server: tuple[str, int]) -> None:
     connection.close()
     assert response.status == 200
     assert len(content) == int(response.headers["Content-Length"]) > 1_000_000
+
+
+def test_clients_that_take_little_of_an_answer_keep_nobody_from_one(server: tuple[str, int]) -> None:
+    """Twice as many as there are threads: each of them takes something before its time is up."""
+    with small_windows(server, 8) as clients, ThreadPoolExecutor(1) as pool:
+        wait_until(lambda: all(client.recv(SIP) for client in clients[:THREADS]))
+        asked = pool.submit(ask_patiently, server)
+        while not asked.done():
+            sip(clients)
+        assert asked.result() == 200
+
+
+def test_who_takes_too_little_of_an_answer_is_let_go_though_nobody_waits(server: tuple[str, int]) -> None:
+    with small_windows(server, 1) as clients:
+        wait_until(lambda: not sip(clients), within_s=LET_GO_WITHIN_S)
+
+
+def test_a_modest_line_gets_a_large_file_whole(server: tuple[str, int]) -> None:
+    """Slower than fits into the time that a client has which takes nothing."""
+    with small_windows(server, 1) as (client,):
+        started, size = time.monotonic(), 0
+        while chunk := client.recv(MODEST_SIP):
+            size += len(chunk)
+            time.sleep(max(0.0, size / MODEST_RATE - (time.monotonic() - started)))
+    assert size > 1_000_000
+    assert time.monotonic() - started > buffered_worker.SEND_TIMEOUT_S
+
+
+@contextmanager
+def small_windows(server: tuple[str, int], count: int) -> Iterator[list[socket.socket]]:
+    """Clients that ask for a large file and have room for little of it."""
+    with ExitStack() as stack:
+        clients = [stack.enter_context(socket.socket()) for _ in range(count)]
+        for client in clients:
+            client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            client.settimeout(30)
+            client.connect(server)
+            client.sendall(LARGE)
+        yield clients
+
+
+def sip(clients: list[socket.socket]) -> int:
+    """Each takes a little; how many still can."""
+    time.sleep(SIP_EVERY_S)
+    served = 0
+    for client in clients:
+        client.setblocking(False)
+        try:
+            served += bool(client.recv(SIP))
+        except BlockingIOError:
+            served += 1
+        except ConnectionResetError:
+            continue
+    return served
+
+
+def ask_patiently(server: tuple[str, int]) -> int:
+    """Later than otherwise: each thread had two clients that take little."""
+    with urllib.request.urlopen(
+        f"http://{server[0]}:{server[1]}/health", timeout=scaled(ANSWER_AMONG_SLOW_S)
+    ) as answer:
+        return int(answer.status)
 
 
 def test_a_stop_does_not_wait_for_slow_clients(tmp_path: Path) -> None:

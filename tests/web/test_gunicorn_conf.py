@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import selectors
 import shlex
+import socket
 import sys
 from collections.abc import Iterator
 from types import SimpleNamespace
@@ -13,7 +15,7 @@ from gunicorn.app.wsgiapp import WSGIApplication
 from gunicorn.workers.gthread import ThreadWorker
 
 from lakehub.processes import buffered_worker, gunicorn_conf
-from lakehub.processes.buffered_worker import LET_OTHERS_TIMES, BufferedWorker
+from lakehub.processes.buffered_worker import LET_OTHERS_TIMES, Arrival, BufferedWorker
 from lakehub.processes.commands import process_commands
 
 
@@ -71,3 +73,16 @@ def test_a_new_connection_is_left_to_a_process_that_has_fewer_but_not_for_ever(m
     gunicorn_conf.child_exit(None, SimpleNamespace(age=2))
     worker.accept("alone again")
     assert accepted[3:] == ["alone again"]
+
+
+def test_what_came_of_a_request_that_was_let_go_in_the_same_round_does_not_end_the_loop() -> None:
+    ours, theirs = socket.socketpair()
+    with theirs, selectors.DefaultSelector() as poller:
+        arrival = Arrival(0.0, bytearray())
+        worker = BufferedWorker.__new__(BufferedWorker)
+        worker.poller, worker.nr_conns, worker._arrivals = poller, 0, {}
+        ours.close()
+
+        worker._receive(object(), arrival, ours)
+
+    assert worker.nr_conns == 0
