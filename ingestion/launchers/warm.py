@@ -7,22 +7,28 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from threading import Event, Thread
 
+from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
 from ingestion.launchers import LauncherConfig
 from ingestion.spark.contract.progress import JobProgress
-from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
-from ingestion.spark.session import close_session, is_jvm_alive, jvm_pid, open_session, unusable_reason
+from ingestion.spark.session import (
+    close_session,
+    is_jvm_alive,
+    jvm_pid,
+    killed_after,
+    open_session,
+    unusable_reason,
+)
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20
@@ -39,8 +45,13 @@ class WarmLauncher:
 
     def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
         spark = self._open()
-        with _deadline(spark, spec):
-            report = execute(spec, spark=spark, secrets=secrets, on_start=self._remember)
+        try:
+            with killed_after(spark, spec.deadline_s + STOP_TIMEOUT_S), _cancelled_after_deadline(spark, spec):
+                report = execute(spec, spark=spark, secrets=secrets, on_start=self._remember)
+        except (Py4JError, OSError) as problem:
+            logger.exception("The JVM of the Spark session was lost around the job %s", spec.run_id)
+            error = f"The JVM was lost, or did not answer within the deadline of {spec.deadline_s:g} s: {problem}"
+            report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
         self._job = None
         self._jobs += 1
         self._renew_if_worn(spark)
@@ -82,7 +93,11 @@ class WarmLauncher:
             return reason
         if self._jobs >= self._config.max_jobs:
             return f"it has run {self._jobs} jobs"
-        spark.catalog.clearCache()
+        try:
+            with killed_after(spark, STOP_TIMEOUT_S):
+                spark.catalog.clearCache()
+        except (Py4JError, OSError):
+            return "its JVM does not answer"
         used = resident_mb(os.getpid()) + resident_mb(jvm_pid(spark))
         return f"it uses {used} MB" if used > self._config.max_mb else None
 
@@ -97,8 +112,8 @@ def resident_mb(process: int) -> int:
 
 
 @contextmanager
-def _deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
-    """All Spark work of the job is one group, which a thread watches until the job has ended."""
+def _cancelled_after_deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
+    """All Spark work of the job is one group, which a thread cancels past the deadline. That thread asks the JVM, so it is not the one that kills it."""
     spark.sparkContext.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
     ended = Event()
     watch = Thread(target=_cancel_after_deadline, args=(spark, spec, ended), daemon=True)
@@ -111,13 +126,11 @@ def _deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
 
 
 def _cancel_after_deadline(spark: SparkSession, spec: JobSpec, ended: Event) -> None:
-    """Past the deadline the group is cancelled, again and again: what is cancelled is only what runs at that moment. In the end the JVM is killed."""
-    process = jvm_pid(spark)
-    if ended.wait(spec.deadline_s):
-        return
-    last_word = time.monotonic() + STOP_TIMEOUT_S
-    while time.monotonic() < last_word:
-        spark.sparkContext.cancelJobGroup(spec.run_id)
-        if ended.wait(_CANCEL_INTERVAL_S):
-            return
-    os.kill(process, signal.SIGKILL)
+    """Again and again: what is cancelled is only what runs at that moment."""
+    wait = spec.deadline_s
+    while not ended.wait(wait):
+        try:
+            spark.sparkContext.cancelJobGroup(spec.run_id)
+        except (Py4JError, OSError):
+            return  # killed, or ended by itself
+        wait = _CANCEL_INTERVAL_S

@@ -51,7 +51,9 @@ def execute(
     except Exception as problem:
         # A bug, or the machine's fault: who asked for the job is told all the same.
         logger.exception("The job %s failed", spec.run_id)
-        report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
+        # A JVM that was killed at the deadline refuses whoever tidies up.
+        late = job.deadline_error() if isinstance(problem, ConnectionError) else None
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
     return replace(report, phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)})
 
 

@@ -8,7 +8,9 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +21,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.environment import jvm_environment
 from lakehub.scratch import add_owner, owned_folder, remove_folder
+from lakehub.source_databases.deadline import deadline
 
 logger = logging.getLogger(__name__)
 _scratch_by_jvm: dict[int, Path] = {}
@@ -26,6 +29,7 @@ _unusable: dict[int, str] = {}
 """By process id of the JVM, why."""
 HALT_AFTER_S = 5
 """A JVM whose Python has gone has this long to end by itself (it does, unless someone still holds its standard input)."""
+CLOSE_TIMEOUT_S = 60
 _SIGKILL_EXIT_CODE = 137
 
 
@@ -171,11 +175,30 @@ def close_session(spark: SparkSession) -> None:
     """End the session and its JVM, so that the next one starts with clean memory. The JVM may have died before."""
     gateway: Any = spark.sparkContext._gateway
     try:
-        spark.stop()
+        with killed_after(spark, CLOSE_TIMEOUT_S):
+            spark.stop()
     except (Py4JError, OSError):
         logger.info("The JVM of the Spark session has ended already", exc_info=True)
     if "PYSPARK_GATEWAY_PORT" not in os.environ:
         _end_jvm(gateway)
+
+
+@contextmanager
+def killed_after(spark: SparkSession, seconds: float) -> Iterator[None]:
+    """The JVM of this process is killed where the block has not ended in time, by a thread that asks it nothing: one that hangs does not answer."""
+    gateway: Any = spark.sparkContext._gateway
+    process: subprocess.Popen[bytes] | None = None if gateway is None else gateway.proc
+    if process is None:
+        yield  # it is the parent, or has been ended
+        return
+    with deadline(timedelta(seconds=seconds), process.kill) as is_late:
+        try:
+            yield
+        finally:
+            if is_late.is_set():
+                # A connection that broke is seen a moment before the end of the process.
+                with suppress(subprocess.TimeoutExpired):
+                    process.wait(HALT_AFTER_S)
 
 
 def _end_jvm(gateway: Any) -> None:
@@ -210,7 +233,15 @@ def unusable_reason(spark: SparkSession) -> str | None:
 
 
 def jvm_pid(spark: SparkSession) -> int:
-    """The process id of the JVM."""
+    """The process id of the JVM. One that this process has started is not asked: it may hang."""
+    gateway: Any = spark.sparkContext._gateway
+    if gateway is not None and gateway.proc is not None:
+        return int(gateway.proc.pid)  # Spark's scripts become the JVM, they do not start it
+    return ask_jvm_pid(spark)
+
+
+def ask_jvm_pid(spark: SparkSession) -> int:
+    """Raises where the JVM has ended."""
     return int(jvm(spark).java.lang.ProcessHandle.current().pid())
 
 

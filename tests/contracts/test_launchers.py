@@ -12,12 +12,12 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from resource import RLIMIT_FSIZE, prlimit
-from threading import Event, Thread
+from threading import Event, Thread, Timer
 
 import pytest
 
 from ingestion.domain.accounting import RowCounts
-from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
+from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig, warm
 from ingestion.launchers.spark_submit import build_code_zip
 from ingestion.launchers.warm import WarmLauncher
 from ingestion.spark.contract.progress import JobProgress
@@ -226,6 +226,66 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with:
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)
+
+
+def test_a_jvm_that_hangs_is_killed_after_the_deadline(
+    run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It answers nothing, so whoever asks it to stop waits with it."""
+    monkeypatch.setattr(warm, "STOP_TIMEOUT_S", 2)
+    orders.fill(3)
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    process = jvm_pid(launcher._open())
+
+    def stop_jvm() -> None:
+        wait_until(lambda: launcher._job is not None)
+        os.kill(process, signal.SIGSTOP)
+
+    hang = Thread(target=stop_jvm)
+    hang.start()
+    with _killed_in_the_end(lambda: process):
+        began = time.monotonic()
+        report = launcher.run(orders.spec("bootstrap", "b", deadline_s=1.0), orders.secrets)
+        took = time.monotonic() - began
+    hang.join()
+    assert (report.status, took < scaled(25)) == ("failed", True)
+    assert "deadline of 1 s" in (report.error or "")
+    assert not _is_running(process)
+    assert launcher.run(orders.spec("bootstrap", "c", lock_wait_s=scaled(20.0)), orders.secrets).status == "succeeded"
+
+
+def test_a_jvm_that_hangs_between_two_jobs_costs_one_job(
+    run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(warm, "STOP_TIMEOUT_S", 1)
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    process = jvm_pid(launcher._open())
+    os.kill(process, signal.SIGSTOP)
+    with _killed_in_the_end(lambda: process):
+        began = time.monotonic()
+        report = launcher.run(orders.spec("bootstrap", "b", deadline_s=1.0), orders.secrets)
+        took = time.monotonic() - began
+    assert (report.status, took < scaled(25)) == ("failed", True)
+    assert "deadline of 1 s" in (report.error or "")
+    assert launcher._session is None
+
+
+@contextmanager
+def _killed_in_the_end(process: Callable[[], int]) -> Iterator[None]:
+    """So that a test of what hangs fails rather than hangs."""
+    last_resort = Timer(scaled(30), lambda: os.kill(process(), signal.SIGKILL))
+    last_resort.start()
+    yield
+    last_resort.cancel()
+
+
+def _is_running(process: int) -> bool:
+    """What nobody has collected yet is not."""
+    with suppress(OSError):
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    return False
 
 
 def test_the_next_write_goes_on_where_the_disk_was_full(run_with: Callable[[str], JobRun], orders: Orders) -> None:

@@ -64,12 +64,12 @@ class Clocks:
     def go_on(self, seconds: int, by: timedelta = timedelta()) -> timedelta:
         """Set by so much, then on at its pace: by how much it was found to be set back."""
         self.wall += by
-        found = timedelta()
+        set_back = timedelta()
         for _ in range(seconds):
             self.uptime += 1
             self.wall += timedelta(seconds=1)
-            found += self.watch.look()
-        return found
+            set_back += self.watch.look()
+        return set_back
 
 
 def test_a_jump_forth_is_noted_at_once() -> None:
@@ -101,8 +101,8 @@ def test_a_jump_in_small_steps_is_one_too() -> None:
 
 def test_a_clock_that_is_adjusted_or_a_machine_that_slept_changes_nothing() -> None:
     clocks = Clocks()
-    found = clocks.go_on(5) + clocks.go_on(30, by=timedelta(seconds=5)) + clocks.go_on(100, by=timedelta(seconds=-5))
-    assert found + clocks.go_on(100, by=DAY) == timedelta()
+    set_back = clocks.go_on(5) + clocks.go_on(30, by=timedelta(seconds=5)) + clocks.go_on(100, by=timedelta(seconds=-5))
+    assert set_back + clocks.go_on(100, by=DAY) == timedelta()
 
 
 def test_a_jump_that_the_database_could_not_be_told_of_is_put_right(monkeypatch: pytest.MonkeyPatch) -> None:

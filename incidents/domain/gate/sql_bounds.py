@@ -113,8 +113,8 @@ def _partition_column(shape: TableShape, form: PartitionForm | None) -> TimeColu
     name = shape.partition_column
     if form is not None and form.is_time:
         return TimeColumn(name, shape.zone)
-    said = None if form is None or form.is_named else form
-    return TimeColumn(name, shape.zone, shape.grain, said, shape.has_numbers)
+    own_form = None if form is None or form.is_named else form
+    return TimeColumn(name, shape.zone, shape.grain, own_form, shape.has_numbers)
 
 
 def _whole_partitions(piece: Interval, shape: TableShape) -> Interval:

@@ -22,7 +22,7 @@ from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ingestion.spark.session import is_jvm_alive, jvm_pid, lost_tasks
+from ingestion.spark.session import ask_jvm_pid, is_jvm_alive, jvm_pid, lost_tasks
 from lakehub.source_databases.deadline import deadline
 from quality.engines.scans.parts import CannotRead
 from quality.engines.scans.scan import Limits
@@ -95,7 +95,7 @@ class _JvmWatch:
     def has_ended(self) -> bool:
         """A connection that broke is seen a moment before the end of the process."""
         with suppress(Py4JError, OSError):
-            jvm_pid(self._spark)
+            ask_jvm_pid(self._spark)
             return False
         self.wait_for_end()
         return not is_jvm_alive(self._spark)

@@ -90,7 +90,7 @@ def test_a_metric_likewise(flights: Dataset, ann: User) -> None:
 def test_every_door_asks(flights: Dataset, ann: User, client: Client) -> None:
     client.force_login(ann)
     expression, sql = OTHERS[0], f"{LETTER} salaries"
-    told = "The query reads rows of salaries"
+    refusal = "The query reads rows of salaries"
     metric = {"name": "spy", "dataset": "flights", "team": "flight-ops", "sql": sql, "low": 0}
     test = {"key": "spy", "title": "Spy", "expression": expression}
     for address, body in (
@@ -99,7 +99,7 @@ def test_every_door_asks(flights: Dataset, ann: User, client: Client) -> None:
         ("/api/v1/metrics", metric),
     ):
         answer: HttpResponseBase = client.post(address, json.dumps(body), content_type="application/json")
-        assert (answer.status_code, told in answer.content.decode()) == (422, True), address  # type: ignore[attr-defined]
+        assert (answer.status_code, refusal in answer.content.decode()) == (422, True), address  # type: ignore[attr-defined]
     pages: tuple[tuple[str, dict[str, Any]], ...] = (
         ("/datasets/flights/new-test", test),
         ("/datasets/flights/new-test", {**test, "act": "backtest"}),
@@ -107,7 +107,7 @@ def test_every_door_asks(flights: Dataset, ann: User, client: Client) -> None:
     )
     for address, body in pages:
         page = client.post(address, body)
-        assert told in page.content.decode(), address
+        assert refusal in page.content.decode(), address
 
 
 def test_a_token_sees_the_rows_of_its_team_only(flights: Dataset, ann: User) -> None:
