@@ -46,7 +46,7 @@ def request_run(
     if kind not in JobKind.values:
         raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
     _check_request(copy, kind, params or {})
-    if asked_by != SCHEDULE and kind in _KINDS_ON_A_TABLE and not has_table(copy):
+    if lacks_table(copy, kind, asked_by):
         kind, params = _bootstrap_instead(copy, kind), {}
     try:
         with transaction.atomic():
@@ -56,6 +56,11 @@ def request_run(
     except IntegrityError:
         raise Conflict(f"An incremental of {copy} waits or runs already; nothing was changed.") from None
     return run
+
+
+def lacks_table(copy: DatasetCopy, kind: str, asked_by: str) -> bool:
+    """Whether a person's job of this kind has nothing to work on. What the schedule asks for goes by the copy itself."""
+    return asked_by != SCHEDULE and kind in _KINDS_ON_A_TABLE and not has_table(copy)
 
 
 def _bootstrap_instead(copy: DatasetCopy, kind: str) -> JobKind:
@@ -207,8 +212,10 @@ def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, ji
         if state == JobState.SUCCEEDED:
             findings.clear_findings(run.copy, findings.JOB_FAILING, job=run.kind, now=now)
             if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
-                # Everything was read again: what was not accounted for before is gone.
+                # Everything was read again: what was not accounted for before, or could not be loaded, is gone.
                 findings.clear_findings(run.copy, findings.ROWS_UNACCOUNTED, now=now)
+                for kind in _KINDS_OF_LOADING:
+                    findings.clear_findings(run.copy, findings.JOB_FAILING, job=kind, now=now)
     run.refresh_from_db()
     return state
 

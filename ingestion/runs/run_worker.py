@@ -73,12 +73,18 @@ def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
 
 
 def _is_still_wanted(run: JobRun, worker: Worker) -> bool:
-    """The copy as it is now that nobody changes it: whoever held its lease may have moved or removed it."""
+    """The copy as it is now that nobody changes it: whoever held its lease may have moved or removed it, or dropped its table."""
     copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "data_center", "rebuild")
     run.copy = copies.get(pk=run.copy_id)
-    if run.copy.removed_at is None or run.kind == JobKind.DROP:
+    if run.kind == JobKind.DROP:
         return True
-    job_runs.cancel_claimed(run, worker.name, now=worker.clock(), why="the copy was removed before it began")
+    if run.copy.removed_at is not None:
+        why = "the copy was removed before it began"
+    elif job_runs.lacks_table(run.copy, run.kind, run.asked_by):
+        why = f"the copy's table was dropped before it began: bootstrap the copy, then ask for the {run.kind} again"
+    else:
+        return True
+    job_runs.cancel_claimed(run, worker.name, now=worker.clock(), why=why)
     run.refresh_from_db(fields=["state", "error"])
     return False
 

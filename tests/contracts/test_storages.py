@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import sqlite3
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -22,6 +23,7 @@ from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTab
 from lakehub.catalog.storages import STORAGES, LocalPath, Location, ServerDatabase, Storage, UncertainLocation
 from lakehub.catalog.storages.sql import looks
 from lakehub.kernel.errors import Refused
+from quality.engines.storage.plain_files import local_files
 from tests.hudi_tables import hudi_table
 
 ROWS = [
@@ -177,6 +179,21 @@ def test_a_list_of_times_is_no_time(tmp_path: Path) -> None:
     pq.write_table(pa.table({name: pa.array([None], kind) for name, kind in kinds.items()}), tmp_path / "lists.parquet")
     columns = STORAGES.get("files")(tmp_path.as_uri()).describe("lists.parquet").columns
     assert [column.type for column in columns] == [ColumnType.OTHER, ColumnType.OTHER, ColumnType.TIMESTAMP]
+
+
+@pytest.mark.timeout(60)
+def test_a_pipe_among_the_files_is_left_out(tmp_path: Path) -> None:
+    """Whoever opens it waits for somebody who writes to it."""
+    os.mkfifo(tmp_path / "a.csv")
+    storage = STORAGES.get("files")(tmp_path.as_uri())
+    with pytest.raises(MetadataUnavailable, match="matches 0 files") as caught:
+        storage.describe("*.csv")
+    assert not isinstance(caught.value, NoSuchTable)
+    (tmp_path / "b.csv").write_text("id\n1\n")
+    assert [column.name for column in storage.describe("*.csv").columns] == ["id"]
+    table = storage.table("*.csv")
+    assert isinstance(table, Files)
+    assert [path.name for path in local_files(table)] == ["b.csv"]
 
 
 def test_a_glob_cannot_leave_its_folder(tmp_path: Path) -> None:

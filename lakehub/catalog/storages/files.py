@@ -24,6 +24,7 @@ from lakehub.catalog.metadata import (
     duckdb_files,
 )
 from lakehub.catalog.metadata.damaged_files import explain_damage
+from lakehub.catalog.metadata.special_files import without_special_files
 from lakehub.catalog.metadata.table_locations import LocalTable
 from lakehub.catalog.metadata.tables import Files
 from lakehub.catalog.storages import LocalPath, Storage, local_path
@@ -98,12 +99,13 @@ class FilesStorage(Storage):
         if Path(table).is_absolute() or ".." in Path(table).parts:
             raise MetadataUnavailable(f"`{table}` leaves the folder {self._folder}: give a glob below it.")
         try:
-            files = sorted(self._folder.glob(table))
+            matches = sorted(self._folder.glob(table))
         except ValueError as error:
             raise MetadataUnavailable(f"`{table}` is no glob of files: {error}") from error
+        files = without_special_files(matches)
         endings = {file.suffix for file in files if file.is_file()}
         if len(endings) != 1 or not endings <= set(FILE_ENDINGS):
-            kind = MetadataUnavailable if files else NoSuchTable
+            kind = MetadataUnavailable if matches else NoSuchTable
             raise kind(
                 f"`{table}` matches {len(files)} files with the endings {sorted(endings)} in {self._folder}; "
                 f"give a glob for files of one of {', '.join(FILE_ENDINGS)}."

@@ -6,13 +6,14 @@ import glob
 import hashlib
 from pathlib import Path
 
+from lakehub.catalog.metadata.special_files import without_special_files
 from lakehub.catalog.metadata.tables import Files
 from quality.engines.storage.hudi_snapshot import local_path
 
 
 def local_files(files: Files) -> list[Path]:
     """The files of a glob on this machine."""
-    return [Path(path) for path in sorted(glob.glob(local_path(files.glob), recursive=True))]
+    return without_special_files(map(Path, sorted(glob.glob(local_path(files.glob), recursive=True))))
 
 
 def files_version(files: Files) -> str:

@@ -159,6 +159,26 @@ def test_a_run_that_goes_on_failing_is_given_up_with_a_finding_that_success_clea
     assert finding.cleared_at == NOW + given.DAY
 
 
+def test_a_job_that_was_asked_for_behind_a_drop_is_cancelled(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED)
+    drop, delete = ask(copy, "drop"), ask(copy, "delete", keys=[["1"]])
+    for _ in (drop, delete):
+        run_worker.run_next(worker_at(NOW, launcher))
+    delete.refresh_from_db()
+    assert delete.state == JobState.CANCELLED
+    assert "table was dropped before it began: bootstrap the copy, then ask for the delete again" in delete.error
+    assert [spec.kind for spec, _ in launcher.asked] == ["drop"]
+
+
+def test_a_bootstrap_shows_that_loading_works_again(copy: DatasetCopy, launcher: FakeLauncher) -> None:
+    finding = given_up(copy, "incremental", launcher)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED)
+    job_runs.request_run(copy, "bootstrap", asked_by="ana", now=NOW + given.DAY)
+    run_worker.run_next(worker_at(NOW + given.DAY, launcher))
+    finding.refresh_from_db()
+    assert finding.cleared_at == NOW + given.DAY
+
+
 def test_the_lines_of_a_run_carry_its_ids(copy: DatasetCopy, launcher: FakeLauncher) -> None:
     run = ask(copy)
     launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=FAILED, error="no table\n`flights`")
