@@ -68,6 +68,12 @@ class QueryContext:
         return any(not isinstance(node.parent, exp.Struct) for node in self.tree.find_all(exp.PropertyEQ))
 
     @cached_property
+    def draws_rows(self) -> bool:
+        """A sample depends on the order in which rows come, and that on all rows of all tables: of how to join them a database
+        decides by how many there are."""
+        return self.tree.find(exp.TableSample) is not None
+
+    @cached_property
     def named_values(self) -> Collection[str]:
         """What a WITH calls a value, in small letters."""
         return {
@@ -85,7 +91,7 @@ class QueryContext:
 def table_ranges(table: exp.Table, shape: TableShape, context: QueryContext) -> tuple[Interval, ...]:
     """What the table's SELECT leaves of it; empty where the conditions contradict each other."""
     select = _plain_select(table)
-    if select is None or context.sets_variables or context.has_unary_plus:
+    if select is None or context.sets_variables or context.draws_rows or context.has_unary_plus:
         return (EVERYTHING,)
     conditions = list(_conditions(table, select, context.dialect))
     if not conditions:

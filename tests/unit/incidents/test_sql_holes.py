@@ -56,6 +56,7 @@ WHOLE = {
     "POSITIONAL": ("duckdb", f"SELECT * FROM planes p POSITIONAL JOIN flights f WHERE f.{DAY}"),
     "TABLESAMPLE": ("duckdb", f"SELECT * FROM flights TABLESAMPLE reservoir(3 ROWS) WHERE {DAY}"),
     "USING SAMPLE": ("duckdb", f"SELECT * FROM flights WHERE {DAY} USING SAMPLE 3"),
+    "USING SAMPLE around a SELECT": ("duckdb", f"SELECT * FROM (SELECT id FROM flights WHERE {DAY}) f RIGHT JOIN planes USING (id) USING SAMPLE 3"),
     "another's TABLESAMPLE": ("postgres", f"SELECT * FROM flights f, planes TABLESAMPLE system (1) WHERE f.{DAY}"),
     "CONNECT BY": ("oracle", f"SELECT * FROM flights WHERE {DAY} START WITH id = 1 CONNECT BY PRIOR id = id + 1"),
     "ANY JOIN": ("clickhouse", f"SELECT * FROM planes p ANY LEFT JOIN flights f ON f.id = p.id WHERE f.{DAY}"),
