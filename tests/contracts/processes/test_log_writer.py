@@ -1,15 +1,19 @@
 from __future__ import annotations
 
+import array
 import errno
+import fcntl
 import os
 import signal
 import subprocess
 import sys
+import termios
 import time
 
 import pytest
 
 from lakehub.processes.supervisor.log_writer import LogWriter
+from tests.polling import scaled, wait_until
 
 SUPERVISED = """
 import sys
@@ -75,14 +79,21 @@ def test_a_reader_that_is_stuck_holds_nobody_up() -> None:
     began = time.monotonic()
     _say(writer, *["x" * 1000] * 2000)
     writer.close(0.2)
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < scaled(5)
+
+
+def _bytes_that_nobody_reads(process: subprocess.Popen[bytes]) -> int:
+    assert process.stdout is not None
+    count = array.array("i", [0])
+    fcntl.ioctl(process.stdout.fileno(), termios.FIONREAD, count)
+    return count[0]
 
 
 def test_a_supervisor_whose_log_nobody_reads_ends_when_it_is_asked() -> None:
     with subprocess.Popen([sys.executable, "-c", SUPERVISED], stdout=subprocess.PIPE) as up:
         try:
-            time.sleep(3)
+            wait_until(lambda: _bytes_that_nobody_reads(up) > 60_000)
             up.send_signal(signal.SIGTERM)
-            assert up.wait(20) == 128 + signal.SIGTERM
+            assert up.wait(scaled(20)) == 128 + signal.SIGTERM
         finally:
             up.kill()

@@ -8,7 +8,7 @@ from threading import Event
 import pytest
 
 from lakehub.processes.task_watchdog import TaskWatchdog
-from lakehub.setup.machine import slowness
+from lakehub.setup.machine import scaled, slowness
 
 WORKER = """
 import os
@@ -64,5 +64,5 @@ def test_what_has_ended_is_forgotten() -> None:
     watchdog.begin("1", "first")
     watchdog.finish("1")
     watchdog.begin("2", "second")
-    assert overdue.wait(10)
+    assert overdue.wait(scaled(10))
     assert seen == ["second"]
