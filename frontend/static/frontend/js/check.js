@@ -1,9 +1,9 @@
 // A text that is checked while it is typed: <form data-check="address"> sends itself there 300 ms after the last key, and
-// the answer replaces the element that the text names in aria-describedby. Without script there is a button for it.
+// the answer replaces the element that the text names first in aria-describedby. Without script there is a button for it.
 (() => {
   const form = document.querySelector("form[data-check]");
   const text = form?.querySelector("[data-check-text]");
-  const place = text && document.getElementById(text.getAttribute("aria-describedby"));
+  const place = text && document.getElementById(text.getAttribute("aria-describedby").split(" ")[0]);
   if (!place) return;
   let waiting = 0;
   let asking = null;
