@@ -11,7 +11,6 @@ from incidents.alerts import generate
 from incidents.lifecycle import backfills, intake, resolution, retention, snoozes
 from incidents.notifications import reminders, sender
 from incidents.notifications.periodic import digests, letters, unverified_mail, weekly_report
-from incidents.notifications.silent_receivers import only_sender
 from incidents.record.evidence import keep_evidence_of_open_incidents
 from lakehub import wiring
 from lakehub.kernel.error_isolation import log_and_continue
@@ -46,18 +45,15 @@ def generate_alerts() -> None:
 def send_due() -> None:
     """Snoozes end, producers are reminded; what is due goes out, is held or dropped; what was collected goes as digests."""
     now = wiring.clock.now()
-    with only_sender() as is_alone:
-        if not is_alone:
-            return
-        for part in (
-            snoozes.end_due_snoozes,
-            reminders.send_due_reminders,
-            sender.send_due_messages,
-            digests.write_due_digests,
-            digests.send_due_digests,
-        ):
-            with log_and_continue(part.__module__):
-                part(now=now)
+    for part in (
+        snoozes.end_due_snoozes,
+        reminders.send_due_reminders,
+        sender.send_due_messages,
+        digests.write_due_digests,
+        digests.send_due_digests,
+    ):
+        with log_and_continue(part.__module__):
+            part(now=now)
 
 
 @shared_task
@@ -67,9 +63,7 @@ def send_weekly_reports() -> None:
     if settings.LAKEHUB_WEEKLY_REPORT:
         weekly_report.write_due_reports(now=now)
     unverified_mail.write_due_letters(now=now)
-    with only_sender() as is_alone:
-        if is_alone:  # else they go out a minute later
-            letters.send_due_letters(now=now)
+    letters.send_due_letters(now=now)
 
 
 @shared_task

@@ -27,7 +27,6 @@ from incidents.domain.alerting.suppression import (
 from incidents.models import NOT_LEASED, Delivery, Message, MessageState, Span
 from incidents.notifications.outbox import UNSENT_STATES
 from incidents.notifications.send_conditions import CollectForDigest, Decision, WaitForMessage, decide, thread_of
-from incidents.notifications.silent_receivers import Turn
 from incidents.record import transitions
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
@@ -46,29 +45,28 @@ MAX_ATTEMPTS = 10
 TEST_OCCASION = "test"
 
 
-def send_due_messages(*, now: datetime, limit: int = 50, turn: Turn | None = None) -> int:
-    """Handles up to `limit` messages that are due, fewer where receivers are slow; how many it handled."""
-    turn = turn or Turn()
+def send_due_messages(*, now: datetime, limit: int = 50) -> int:
+    """Handles up to `limit` messages that are due; how many it handled."""
     numbers = list(_due_messages(now).order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
-    return sum(_process_message(number, turn, now=now) for number in numbers if turn.has_time)
+    return sum(_process_message(number, now=now) for number in numbers)
 
 
 def _due_messages(now: datetime) -> QuerySet[Message]:
     return Message.objects.filter(NOT_LEASED, state__in=UNSENT_STATES, due_at__lte=now)
 
 
-def _process_message(number: int, turn: Turn, *, now: datetime) -> bool:
+def _process_message(number: int, *, now: datetime) -> bool:
     if _due_messages(now).filter(pk=number).update(leased_until=Now() + LEASE) != 1:
         return False
     message = Message.objects.select_related("incident__dataset__team", "held_by", "route__team").get(pk=number)
-    _carry_out(decide(message, now=now), message, turn, now)
+    _carry_out(decide(message, now=now), message, now)
     return True
 
 
-def _carry_out(decision: Decision, message: Message, turn: Turn, now: datetime) -> None:
+def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
     match decision:
         case SendNow():
-            _send(message, turn, now)
+            _send(message, now)
         case CollectForDigest(at, why):
             _update_and_release(message, state=MessageState.COLLECTED, why=why[:200], due_at=at, digest=None)
         case WaitForMessage(first):
@@ -88,25 +86,13 @@ def _carry_out(decision: Decision, message: Message, turn: Turn, now: datetime) 
 # Sending
 
 
-def _send(message: Message, turn: Turn, now: datetime) -> None:
-    receiver = (message.channel, message.shown_address)
-    if (until := turn.pauses.until(receiver, now)) is not None:
-        error = message.error or f"put off: {message.shown_address} gave no answer"
-        _update_and_release(message, due_at=until, error=error)
-        return
+def _send(message: Message, now: datetime) -> None:
     reach("incidents.before_message")
-    team, note, began = message.incident.dataset.team, _notification(message), turn.monotonic()
-    failure: Exception | None = None
+    team = message.incident.dataset.team
     try:
-        deliver(note, message.channel, message.address, team=team, now=now, message=message)
+        deliver(_notification(message), message.channel, message.address, team=team, now=now, message=message)
     except Exception as error:  # whatever a channel raises must not hold up the messages behind this one
-        failure = error
-    took_s = turn.monotonic() - began
-    turn.spent_s += took_s
-    is_silent = isinstance(failure, DeliveryError) and not failure.status and not failure.is_permanent
-    turn.pauses.note(receiver, now=now, took_s=took_s, failed=is_silent)
-    if failure is not None:
-        _record_failure(message, failure, now)
+        _record_failure(message, error, now)
         return
     _update_and_release(message, state=MessageState.SENT, sent_at=now, attempt=message.attempt + 1, error="", why="")
 
