@@ -61,7 +61,7 @@ PLANTED: dict[str, tuple[type[Engine], dict[str, Any], tuple[str, ...]]] = {
     ),
     "a sample is taken behind the WHERE": (
         DuckDb,
-        {"sql_bounds._has_only": lambda node, parts: True},
+        {"sql_bounds._has_only": lambda node, parts: True, "sql_bounds.QueryContext.draws_rows": False},
         ("USING SAMPLE", "{0} TABLESAMPLE reservoir(3 ROWS) REPEATABLE (7)"),
     ),
     "IN reads no table": (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Collection, Mapping
 from typing import Any, ClassVar
@@ -82,6 +83,10 @@ def _literal(value: object) -> str:
     return str(value) if isinstance(value, int) else f"'{value}'"
 
 
+_DUCKDB_S = 10.0
+"""After which a query is given up: some recursions over joins take hours."""
+
+
 class DuckDb(Engine):
     dialect = DUCKDB
     types: ClassVar = {
@@ -100,13 +105,26 @@ class DuckDb(Engine):
         return both
 
     def _rows_of(self, database: Any, sql: str) -> list[Any]:
+        alarm = threading.Timer(_DUCKDB_S, database.interrupt)
+        alarm.start()
         try:
             rows: list[Any] = database.execute(sql).fetchall()
-        except (duckdb.ConversionException, duckdb.InvalidInputException, duckdb.OutOfRangeException) as problem:
+        except _BAD_VALUES as problem:
             raise BadValue(str(problem)) from None
         except duckdb.Error as problem:
             raise DoesNotRun(str(problem)) from None
+        finally:
+            alarm.cancel()
+            alarm.join()
         return rows
+
+
+_BAD_VALUES = (
+    duckdb.ConversionException,
+    duckdb.InvalidInputException,
+    duckdb.OutOfRangeException,
+    duckdb.InterruptException,
+)
 
 
 _SQLITE_STEPS = 500
