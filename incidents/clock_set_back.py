@@ -17,7 +17,7 @@ def put_right(*, now: datetime, back: timedelta) -> None:
     the wrong time waits for as long as was meant; what a person set to an hour stays."""
     wrongly_written = Message.objects.filter(created_at__gt=now)
     shift(wrongly_written, "due_at", now=now, back=back)
-    was_looked_at = Q(state=MessageState.HELD) | Q(state=MessageState.PENDING, attempt__gt=0)
+    was_looked_at = Q(state=MessageState.HELD) | (Q(state=MessageState.PENDING) & (Q(attempt__gt=0) | ~Q(error="")))
     bring_back(Message.objects.filter(was_looked_at), "due_at", now=now)
     shift(UserReport.objects.filter(incident__opened_at__gt=now), "remind_at", now=now, back=back)
     bring_back(Digest.objects.filter(state=DigestState.PENDING), "due_at", now=now)

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from datetime import timedelta
+from threading import Lock
 
 from celery import shared_task
 from django.conf import settings
@@ -17,6 +20,18 @@ from lakehub.kernel.error_isolation import log_and_continue
 
 MAX_ROUNDS = 20
 """Of one call; the next one, a second later, goes on with a flood."""
+_sending = Lock()
+
+
+@contextmanager
+def only_sender() -> Iterator[bool]:
+    """Whether nobody else in this process sends; never waits, so that the other threads are free to make incidents."""
+    is_alone = _sending.acquire(blocking=False)
+    try:
+        yield is_alone
+    finally:
+        if is_alone:
+            _sending.release()
 
 
 @shared_task
@@ -45,15 +60,18 @@ def generate_alerts() -> None:
 def send_due() -> None:
     """Snoozes end, producers are reminded; what is due goes out, is held or dropped; what was collected goes as digests."""
     now = wiring.clock.now()
-    for part in (
-        snoozes.end_due_snoozes,
-        reminders.send_due_reminders,
-        sender.send_due_messages,
-        digests.write_due_digests,
-        digests.send_due_digests,
-    ):
-        with log_and_continue(part.__module__):
-            part(now=now)
+    with only_sender() as is_alone:
+        if not is_alone:
+            return
+        for part in (
+            snoozes.end_due_snoozes,
+            reminders.send_due_reminders,
+            sender.send_due_messages,
+            digests.write_due_digests,
+            digests.send_due_digests,
+        ):
+            with log_and_continue(part.__module__):
+                part(now=now)
 
 
 @shared_task
@@ -63,7 +81,9 @@ def send_weekly_reports() -> None:
     if settings.LAKEHUB_WEEKLY_REPORT:
         weekly_report.write_due_reports(now=now)
     unverified_mail.write_due_letters(now=now)
-    letters.send_due_letters(now=now)
+    with only_sender() as is_alone:
+        if is_alone:  # else they go out a minute later
+            letters.send_due_letters(now=now)
 
 
 @shared_task

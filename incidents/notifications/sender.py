@@ -32,6 +32,7 @@ from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.failpoint import reach
+from lakehub.kernel.pauses import Pauses, Turn
 from quality.models import Lane
 from quality.state import waivers
 
@@ -42,31 +43,38 @@ RECHECK_AFTER = timedelta(seconds=30)
 """At a message that is held; a change of freshness makes it due at once."""
 RETRIES = Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=30))
 MAX_ATTEMPTS = 10
+TURN_S = 20.0
+"""Of one call, spent on receivers; the next one goes on with the rest."""
+_PAUSES = Pauses(Backoff(base=timedelta(seconds=10), cap=timedelta(minutes=5)), slow_after_s=3.0)
+"""Receivers that give no answer: their other messages are put off together, so that those of others go out."""
 TEST_OCCASION = "test"
 
 
-def send_due_messages(*, now: datetime, limit: int = 50) -> int:
-    """Handles up to `limit` messages that are due; how many it handled."""
+def send_due_messages(*, now: datetime, limit: int = 50, turn: Turn | None = None, pauses: Pauses = _PAUSES) -> int:
+    """Handles up to `limit` messages that are due, fewer where receivers are slow; how many it handled."""
+    turn = turn or Turn(TURN_S, time.monotonic)
     numbers = list(_due_messages(now).order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
-    return sum(_process_message(number, now=now) for number in numbers)
+    return sum(_process_message(number, turn, pauses, now=now) for number in numbers if turn.has_time)
 
 
 def _due_messages(now: datetime) -> QuerySet[Message]:
     return Message.objects.filter(NOT_LEASED, state__in=UNSENT_STATES, due_at__lte=now)
 
 
-def _process_message(number: int, *, now: datetime) -> bool:
+def _process_message(number: int, turn: Turn, pauses: Pauses, *, now: datetime) -> bool:
     if _due_messages(now).filter(pk=number).update(leased_until=Now() + LEASE) != 1:
         return False
     message = Message.objects.select_related("incident__dataset__team", "held_by", "route__team").get(pk=number)
-    _carry_out(decide(message, now=now), message, now)
+    decision = decide(message, now=now)
+    if isinstance(decision, SendNow):
+        _send_in_turn(message, turn, pauses, now)
+    else:
+        _wait_or_drop(decision, message, now)
     return True
 
 
-def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
+def _wait_or_drop(decision: Decision, message: Message, now: datetime) -> None:
     match decision:
-        case SendNow():
-            _send(message, now)
         case CollectForDigest(at, why):
             _update_and_release(message, state=MessageState.COLLECTED, why=why[:200], due_at=at, digest=None)
         case WaitForMessage(first):
@@ -86,15 +94,34 @@ def _carry_out(decision: Decision, message: Message, now: datetime) -> None:
 # Sending
 
 
-def _send(message: Message, now: datetime) -> None:
+def _send_in_turn(message: Message, turn: Turn, pauses: Pauses, now: datetime) -> None:
+    receiver = (message.channel, _host(message.address))
+    if (until := pauses.until(receiver, now)) is not None:
+        why = f"put off: {message.shown_address} gave no answer"
+        _update_and_release(message, due_at=until, error=message.error or why)
+        return
+    with turn.spending() as passed_s:
+        error = _send(message, now)
+        is_silent = isinstance(error, DeliveryError) and not error.status and not error.is_permanent
+        pauses.note(receiver, now=now, took_s=passed_s(), is_silent=is_silent)
+
+
+def _host(address: str) -> str:
+    """Of a URL. All other addresses of a channel have one server, which is silent for all or for none."""
+    return address.partition("://")[2].partition("/")[0]
+
+
+def _send(message: Message, now: datetime) -> Exception | None:
+    """What went wrong: whatever a channel raises must not hold up the messages behind this one."""
     reach("incidents.before_message")
     team = message.incident.dataset.team
     try:
         deliver(_notification(message), message.channel, message.address, team=team, now=now, message=message)
-    except Exception as error:  # whatever a channel raises must not hold up the messages behind this one
+    except Exception as error:
         _record_failure(message, error, now)
-        return
+        return error
     _update_and_release(message, state=MessageState.SENT, sent_at=now, attempt=message.attempt + 1, error="", why="")
+    return None
 
 
 def _notification(message: Message) -> Notification:

@@ -7,6 +7,7 @@ killed before it sends loses nothing; killed between sending and noting it, the 
 from __future__ import annotations
 
 import logging
+import time
 from datetime import datetime, timedelta
 
 from django.db import transaction
@@ -16,11 +17,12 @@ from django.db.models.functions import Now
 from incidents.channels import DeliveryError, Notification
 from incidents.models import NOT_LEASED, Digest, DigestState, Incident, Message, MessageState, Route
 from incidents.notifications.periodic.digest_text import digest_body, digest_subject
-from incidents.notifications.sender import deliver
+from incidents.notifications.sender import TURN_S, deliver
 from incidents.record import transitions
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.failpoint import reach
+from lakehub.kernel.pauses import Turn
 
 logger = logging.getLogger(__name__)
 
@@ -76,7 +78,12 @@ def _write_digest(number: int, *, now: datetime) -> int:
 def send_due_digests(*, now: datetime, limit: int = 20) -> int:
     """Sends the digests that are due. The number that went out."""
     numbers = list(_due_digests(now).order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
-    return sum(_send_digest(number, now=now) for number in numbers)
+    turn, sent = Turn(TURN_S, time.monotonic), 0
+    for number in numbers:
+        if turn.has_time:
+            with turn.spending():
+                sent += _send_digest(number, now=now)
+    return sent
 
 
 def _due_digests(now: datetime) -> QuerySet[Digest]:

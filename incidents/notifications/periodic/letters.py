@@ -7,6 +7,7 @@ same Message-ID.
 from __future__ import annotations
 
 import logging
+import time
 from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
@@ -14,9 +15,10 @@ from django.db.models.functions import Now
 
 from incidents.channels import DeliveryError, Notification
 from incidents.models import NOT_LEASED, MessageState, UnverifiedMail, WeeklyReportMail
-from incidents.notifications.sender import deliver
+from incidents.notifications.sender import TURN_S, deliver
 from lakehub.kernel.backoff import Backoff
 from lakehub.kernel.errors import Refused
+from lakehub.kernel.pauses import Turn
 
 logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=60)
@@ -30,10 +32,13 @@ _LETTERS: tuple[tuple[str, type[WeeklyReportMail] | type[UnverifiedMail]], ...] 
 
 def send_due_letters(*, now: datetime, limit: int = 20) -> int:
     """Sends the letters that are due, at most `limit` of each kind. The number that went out."""
-    sent = 0
+    turn, sent = Turn(TURN_S, time.monotonic), 0
     for occasion, model in _LETTERS:
         numbers = list(_due_letters(model, now).order_by("due_at", "pk").values_list("pk", flat=True)[:limit])
-        sent += sum(_send_letter(model, occasion, number, now=now) for number in numbers)
+        for number in numbers:
+            if turn.has_time:
+                with turn.spending():
+                    sent += _send_letter(model, occasion, number, now=now)
     return sent
 
 
