@@ -30,9 +30,8 @@ from incidents.notifications.send_conditions import CollectForDigest, Decision, 
 from incidents.record import transitions
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
-from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.backoff import Backoff, Pauses, Turn
 from lakehub.kernel.failpoint import reach
-from lakehub.kernel.pauses import Pauses, Turn
 from quality.models import Lane
 from quality.state import waivers
 

@@ -19,10 +19,9 @@ from incidents.models import NOT_LEASED, Digest, DigestState, Incident, Message,
 from incidents.notifications.periodic.digest_text import digest_body, digest_subject
 from incidents.notifications.sender import TURN_S, deliver
 from incidents.record import transitions
-from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.backoff import Backoff, Turn
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.failpoint import reach
-from lakehub.kernel.pauses import Turn
 
 logger = logging.getLogger(__name__)
 

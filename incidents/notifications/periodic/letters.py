@@ -16,9 +16,8 @@ from django.db.models.functions import Now
 from incidents.channels import DeliveryError, Notification
 from incidents.models import NOT_LEASED, MessageState, UnverifiedMail, WeeklyReportMail
 from incidents.notifications.sender import TURN_S, deliver
-from lakehub.kernel.backoff import Backoff
+from lakehub.kernel.backoff import Backoff, Turn
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.pauses import Turn
 
 logger = logging.getLogger(__name__)
 LEASE = timedelta(seconds=60)

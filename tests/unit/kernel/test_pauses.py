@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 
-from lakehub.kernel.backoff import Backoff
-from lakehub.kernel.pauses import Pauses, Turn
+from lakehub.kernel.backoff import Backoff, Pauses, Turn
 
 NOW = datetime(2026, 11, 17, tzinfo=UTC)
 

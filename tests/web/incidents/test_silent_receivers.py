@@ -14,8 +14,7 @@ from incidents.models import Message, MessageState
 from incidents.notifications import sender
 from incidents.notifications.sender import TURN_S, send_due_messages
 from incidents.tasks import only_sender
-from lakehub.kernel.backoff import Backoff
-from lakehub.kernel.pauses import Pauses, Turn
+from lakehub.kernel.backoff import Backoff, Pauses, Turn
 from tests import factories
 from tests.factories import NOW
 
