@@ -7,6 +7,9 @@ which it must be there, whatever trickles in, and where too many are on their wa
 A thread keeps a connection until the client has taken the answer, but for the last part, which the kernel holds. So the loop also looks how
 much each client takes: whoever takes too little for too long is let go.
 
+The last word of an answer must not be lost, so a connection is closed when the client has closed its end, or some time later. gunicorn waits for
+that in the loop; here the loop goes on. Where there are as many connections as may be, kept ones make room for new ones.
+
 Connections that are kept are shared out evenly: all processes wake for a new one, and the first would have it, which is mostly the one that is
 awake already. Few connections would all be of one process, which gives half the answers.
 """
@@ -34,6 +37,8 @@ BODY_TIMEOUT_S = 30.0
 """From the end of the headers to the end of the body."""
 STOP_TIMEOUT_S = 2.0
 """What is on its way when the worker stops."""
+LEAVE_TIMEOUT_S = 2.0
+"""From the last word to a client to the end of its connection."""
 SEND_TIMEOUT_S = 10
 """A thread waits so long for a client that takes nothing of its answer."""
 LEAST_RATE = 10_000
@@ -190,6 +195,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._arrivals: dict[Any, Arrival] = {}
         """By connection, the one that is longest on its way first."""
         self._answers: dict[Any, Answer] = {}
+        self._leaving: dict[Any, float] = {}
+        """By connection, when it is closed at the latest; the first of them first."""
         self._looked_at_answers = 0.0
 
     def wait_for_and_dispatch_events(self, timeout: float) -> None:
@@ -241,7 +248,8 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self._refuse(conn, str(refused))
 
     def _hand_over(self, conn: Any, arrival: Arrival) -> None:
-        self._leave(conn)
+        del self._arrivals[conn]
+        self.poller.unregister(conn.sock)
         if conn.parser is None:
             conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
         conn.parser.unreader.unread(bytes(arrival.received))
@@ -251,11 +259,56 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         self._answers.pop(conn, None)
-        super().finish_request(conn, fs)
+        if fs.cancelled() or (fs.exception() is None and not fs.result()):
+            self._say_goodbye(conn)
+        else:
+            super().finish_request(conn, fs)
+
+    def _say_goodbye(self, conn: Any) -> None:
+        if conn.sock.fileno() < 0:  # a thread closed it in the middle of an answer that failed
+            self.nr_conns -= 1
+            return
+        self._leaving[conn] = time.monotonic() + LEAVE_TIMEOUT_S
+        conn.sock.setblocking(False)
+        self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._see_off, conn))
+        try:
+            conn.sock.shutdown(socket.SHUT_WR)
+        except OSError:  # the client has gone already
+            self._close_leaving(conn)
+
+    def _see_off(self, conn: Any, sock: socket.socket) -> None:
+        """What the client still sends is read: a close with something unread would take back what it has not read yet."""
+        try:
+            has_more = bool(sock.recv(_CHUNK))
+        except BlockingIOError:
+            return
+        except OSError:
+            has_more = False
+        if not has_more:
+            self._close_leaving(conn)
+
+    def _close_leaving(self, conn: Any) -> None:
+        del self._leaving[conn]
+        self._close(conn)
+
+    def _make_room(self) -> None:
+        """Called between the rounds of the loop, of which each takes in one connection at most."""
+        if self.nr_conns < self.worker_connections:
+            return
+        if self._leaving:
+            self._close_leaving(next(iter(self._leaving)))
+        elif self.keepalived_conns:
+            conn = self.keepalived_conns.popleft()
+            self._close(conn)
 
     def murder_pending(self) -> None:
-        """Called at least about once a second."""
+        """Called after each round of the loop, at least about once a second."""
         now = time.monotonic()
+        for conn, deadline in list(self._leaving.items()):
+            if deadline > now:
+                break
+            self._close_leaving(conn)
+        self._make_room()
         longest = float("inf") if self.alive else now + STOP_TIMEOUT_S
         for conn, arrival in list(self._arrivals.items()):
             arrival.deadline = min(arrival.deadline, longest)
@@ -281,13 +334,14 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._forget(conn)
 
     def _forget(self, conn: Any) -> None:
-        self._leave(conn)
+        del self._arrivals[conn]
+        self._close(conn)
+
+    def _close(self, conn: Any) -> None:
+        """One that the loop looks at."""
+        self.poller.unregister(conn.sock)
         self.nr_conns -= 1
         conn.close()
-
-    def _leave(self, conn: Any) -> None:
-        del self._arrivals[conn]
-        self.poller.unregister(conn.sock)
 
 
 def _send(sock: socket.socket, text: bytes) -> None:

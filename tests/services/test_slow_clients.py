@@ -241,6 +241,25 @@ def test_kept_connections_are_shared_out_to_the_processes(tmp_path: Path) -> Non
         wait_for(lambda: smaller_share((host, int(port)), processes.pid) >= KEPT // 3, log)
 
 
+def test_who_does_not_close_its_end_holds_up_nobody(server: tuple[str, int]) -> None:
+    """gunicorn waits two seconds for each, in the loop that all connections need."""
+    last = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
+    with slow_clients(server, NORMAL, last):
+        assert ask(server) == 200
+
+
+def test_kept_connections_make_room_for_new_ones(tmp_path: Path) -> None:
+    few = {"GUNICORN_CMD_ARGS": f"--worker-connections {KEPT}"}
+    with up(tmp_path, only=["web"], LAKEHUB_WEB_WORKERS="1", **few) as (url, _, log):
+        wait_for(lambda: answers(url, "/ready"), log)
+        host, _, port = url.removeprefix("http://").partition(":")
+        server = (host, int(port))
+        with slow_clients(server, 3 * KEPT, b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n") as kept:
+            assert ask(server) == 200
+            assert kept[-1].recv(4096).startswith(b"HTTP/1.1 200")
+            assert [first.recv(4096)[:12] for first in kept[:2]] == [b"HTTP/1.1 200"] * 2, "closed when answered"
+
+
 def smaller_share(server: tuple[str, int], supervisor: int) -> int:
     """Of connections that are opened and kept, those of the process that has fewer."""
     with ExitStack() as stack:
