@@ -45,7 +45,7 @@ def test_what_does_not_fit_is_left_out_and_counted_in_its_place() -> None:
     _say(writer, "one", "two", "three", "4")
     writer.start()
     assert os.read(receiver, 8) == b"one\ntwo\n"
-    time.sleep(0.2)
+    wait_until(lambda: writer._lost == 2)
     _say(writer, "five")
     writer.close()
     assert os.read(receiver, 100) == b"2 lines were left out\nfive\n"
@@ -65,7 +65,7 @@ def test_a_full_disk_ends_nothing_and_what_it_took_is_counted(monkeypatch: pytes
     monkeypatch.setattr("lakehub.processes.supervisor.log_writer.os.write", limited)
     _say(writer, "one", "two", "three")
     writer.start()
-    time.sleep(0.2)
+    wait_until(lambda: writer._lost == 2)
     free[0] = 1000
     _say(writer, "four")
     writer.close()
