@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 
 from incidents.domain.gate.sql_bounds import TableShape
 from incidents.domain.gate.sql_names import UnsupportedSql
-from incidents.domain.gate.sql_reads import TableReads, parse_query, tables_read
+from incidents.domain.gate.sql_reads import TableReads, parse_query, row_functions, tables_read
 from incidents.domain.gate.sql_times import QueryClock
 from incidents.gate import copies
 from incidents.gate.answer import CopyQuestion, ResolvedQuestion
@@ -49,13 +49,17 @@ def questions_of_query(
     except UnsupportedSql as problem:
         raise Refused.for_fields({"sql": str(problem)}) from None
     names, called = {name.lower() for name in query.names}, query.functions
-    skipped = {name.lower() for name in leave_out} & (names | called | query.possible_names)
+    lowered = {name.lower() for name in leave_out}
+    skipped = lowered & (names | called | query.possible_names)
     _check_no_unknown_functions(called - skipped)
     asked_names = (names | _live_datasets(query.possible_names - names)) - skipped
     known_copies = copies.find_copies(asked_names, consumer, now=now)
     _check_all_known(asked_names - set(known_copies))
     remaining_query = query.without(skipped)
     shapes = {row.name: _table_shape(row, dialect) for row in Dataset.objects.filter(name__in=known_copies)}
+    row_calls = row_functions(query, shapes, skipped)
+    _check_no_row_functions(row_calls - lowered)
+    skipped |= lowered & row_calls
     reads = tables_read(remaining_query, shapes, QueryClock(now, zone)) if shapes else []
     questions = []
     for table_reads in reads:
@@ -81,6 +85,17 @@ def _check_no_unknown_functions(functions: Collection[str]) -> None:
         named = " ".join(f"`{name[:60]}`" for name in sorted(functions)[:10])
         raise Refused.for_fields(
             {"sql": f"The query calls what may read any table: {named}. Nobody vouches for it: name it in `leave_out`."}
+        )
+
+
+def _check_no_row_functions(names: Collection[str]) -> None:
+    if names:
+        named = " ".join(f"`.{name[:60]}`" for name in sorted(names)[:10])
+        raise Refused.for_fields(
+            {
+                "sql": f"The query has {named} behind a name that is not known to have such a column: in this SQL that calls a function, "
+                "which may read any table. Write columns without the name of their table, or name it in `leave_out`."
+            }
         )
 
 

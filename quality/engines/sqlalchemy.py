@@ -29,9 +29,10 @@ from quality.engines.sql.measure_sql import RowSelection, Statement
 from quality.engines.sql.partition_filter import partition_where
 from quality.engines.sql.scan_reader import ReadableTable, ScanReader
 from quality.engines.user_sql import user_queries
-from quality.engines.user_sql.checked_select import parameters_used
+from quality.engines.user_sql.checked_select import CALLS_BY_DOT, parameters_used
 from quality.engines.user_sql.child_process import UNFIT_VALUE_MESSAGE
-from quality.engines.user_sql.rendered_sql import rename_tables, render_sql, split_ctes
+from quality.engines.user_sql.own_functions import own_function_refusal, possible_row_calls
+from quality.engines.user_sql.rendered_sql import join_ctes, rename_tables, render_sql, split_ctes
 from quality.engines.user_sql.sqlite_queries import run_over_sqlite
 
 
@@ -104,6 +105,8 @@ def _run_user_query(
         )
     if refusal := query_refusal(backend.connection):
         return error(refusal)
+    if refusal := own_function_refusal(backend.connection, composed.statement.text, composed.row_calls):
+        return error(refusal)
     try:
         if unfit := _unfit_answer(backend, composed.statement):
             return unfit
@@ -132,11 +135,13 @@ _TEXTS = frozenset({"text", "varchar", "bpchar"})
 
 @dataclass(frozen=True)
 class _Composed:
-    """A person's query behind the tables that it reads; `defined_names` are those that the statement defines."""
+    """A person's query behind the tables that it reads; `defined_names` are those that the statement defines, `row_calls` those
+    behind a dot that may be functions."""
 
     statement: Statement
     tables: list[str]
     defined_names: tuple[str, ...]
+    row_calls: frozenset[str]
 
 
 def _compose(
@@ -166,14 +171,10 @@ def _statement_with_tables(
     read = {table.name.lower() for table in statement.find_all(exp.Table)}
     given = user_queries.bound_parameters(measure)
     parameters = {name: given[name] for name in parameters_used(statement)} | dict(tables["this"].parameters)
+    dialect, printed = database_dialects.sqlglot_dialect(backend.connection), list[exp.Expr]()
 
     def text(tree: exp.Expr) -> str:
-        return render_sql(
-            tree,
-            database_dialects.sqlglot_dialect(backend.connection),
-            lambda name: f":{name}",
-            database_dialects.escape_persons_sql,
-        )
+        return render_sql(tree, dialect, lambda name: f":{name}", database_dialects.escape_persons_sql, printed.append)
 
     body, own, recursive = split_ctes(rename_tables(statement, names))
     ctes = [
@@ -182,10 +183,17 @@ def _statement_with_tables(
     ctes += [text(cte) for cte in own]
     beginning = f"WITH {'RECURSIVE ' if recursive else ''}{', '.join(ctes)} " if ctes else ""
     query = f"{beginning}SELECT * FROM ({text(body)}) AS answered LIMIT :{_ROW_LIMIT}"  # noqa: S608  # checked, bound
+    row_calls = frozenset[str]()
+    if dialect in CALLS_BY_DOT:
+        # Of what is printed: some functions are printed as a dot.
+        *own_printed, body_printed = printed
+        whole = join_ctes(body_printed, own_printed, recursive=recursive)
+        columns = {names[name.lower()]: frozenset(rows.columns) for name, rows in tables.items()}
+        row_calls = frozenset(possible_row_calls(whole, columns))
     # A parameter makes drivers that know the extended protocol use it: then the server takes one statement only.
     composed = Statement(query, parameters | {_ROW_LIMIT: 2})
     defined_names = (*names.values(), *(cte.alias for cte in own), "answered")
-    return _Composed(composed, [rows.table.text for rows in tables.values()], defined_names)
+    return _Composed(composed, [rows.table.text for rows in tables.values()], defined_names, row_calls)
 
 
 _ROW_LIMIT = "lakehub_row_limit"

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from datetime import timedelta
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 from django.test import Client
+from sqlglot import exp
 
 from lakehub.accounts.models import Role
 from lakehub.catalog.metadata.roles import DatabaseRole, role_warning
@@ -224,7 +225,13 @@ def test_a_second_statement_is_refused_by_the_server(
 ) -> None:
     """Whatever became of the text before, and whatever the role may do."""
     text = hostile.format(schema=server.schema)
-    monkeypatch.setattr("quality.engines.sqlalchemy.render_sql", lambda *_: text)
+
+    def hostile_sql(tree: exp.Expr, *more: Any) -> str:
+        *_, note = more
+        note(tree)
+        return text
+
+    monkeypatch.setattr("quality.engines.sqlalchemy.render_sql", hostile_sql)
     owner = (
         [f"ALTER TABLE {server.schema}.victim OWNER TO {{role}}"]
         if server.name == "postgresql"

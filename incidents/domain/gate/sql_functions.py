@@ -8,6 +8,8 @@ from collections.abc import Iterator
 
 from sqlglot import exp
 
+from quality.domain.sql_text.row_names import HasColumn, RowNames
+
 _PARSED_NAMES = """
 Abs Acos Acosh AddMonths And AnyValue ApproxDistinct ApproxPercentileAccumulate ApproxPercentileCombine
 ApproxPercentileEstimate ApproxQuantile ApproxQuantiles ApproxTopK ApproxTopKAccumulate ApproxTopKCombine
@@ -148,6 +150,29 @@ def unknown_functions(tree: exp.Expr) -> Iterator[str]:
             yield "operator" if isinstance(node, exp.Operator) else "transform"
         elif isinstance(node, exp.Func) and not reads_no_table(node):
             yield _name(node)
+
+
+_CALLS_BY_DOT = frozenset({"postgres", "redshift"})
+"""Dialects in which `x.name` is `name(x)` where x has no such column."""
+
+
+def unknown_row_functions(tree: exp.Expr, dialect: str, has_column: HasColumn) -> Iterator[str]:
+    """The names, in small letters, behind a dot that are not known to be columns, nor to be functions that read no table."""
+    if dialect not in _CALLS_BY_DOT:
+        return
+    names = RowNames(tree, has_column)
+    for column in names.possible_calls():
+        # Redshift reads the inside of a value so, behind the name of a column.
+        is_path = dialect == "redshift" and not names.sources_of(column)
+        if not is_path and not _is_known_name(column.name):
+            yield column.name.lower()
+    for dot in tree.find_all(exp.Dot) if dialect == "postgres" else ():
+        if isinstance(dot.expression, exp.Identifier) and not _is_known_name(dot.name):
+            yield dot.name.lower()
+
+
+def _is_known_name(name: str) -> bool:
+    return reads_no_table(exp.Anonymous(this=name))
 
 
 def reads_no_table(call: exp.Func) -> bool:

@@ -13,7 +13,7 @@ from sqlglot import exp
 from sqlglot.errors import SqlglotError
 
 from incidents.domain.gate.sql_bounds import QueryContext, TableShape, table_ranges
-from incidents.domain.gate.sql_functions import unknown_functions
+from incidents.domain.gate.sql_functions import unknown_functions, unknown_row_functions
 from incidents.domain.gate.sql_mentions import has_unary_plus, unaccounted_names
 from incidents.domain.gate.sql_names import UnsupportedSql, named_tables
 from incidents.domain.gate.sql_times import QueryClock
@@ -135,6 +135,27 @@ def _query_and_target(statement: exp.Expr) -> tuple[exp.Expr, exp.Expr]:
             )
     return statement.expression.copy(), statement.this
 
+
+def row_functions(query: ParsedQuery, shapes: Mapping[str, TableShape], left_out: Collection[str]) -> frozenset[str]:
+    """The names, in small letters, behind a dot that may call a function of which nobody knows what it reads. Of a table that is
+    left out, in small letters, whoever leaves it out knows the columns.
+    """
+
+    def has_column(table: exp.Table, name: exp.Identifier) -> bool | None:
+        key = table.name.lower()
+        is_table = any(read is table for read in query.tables)
+        if not is_table and (key not in shapes or not any(read is table for read in query.perhaps)):
+            return None
+        columns = (shapes[key].columns if key in shapes else None) or frozenset()
+        has = key in left_out or name.this.lower() in columns | _SYSTEM_COLUMNS
+        # What may be a WITH instead has the column where both have it.
+        return has if is_table or not has else None
+
+    return frozenset(unknown_row_functions(query.tree, query.dialect, has_column))
+
+
+_SYSTEM_COLUMNS = frozenset({"ctid", "tableoid", "xmin", "xmax", "cmin", "cmax"})
+"""Of every table of PostgreSQL."""
 
 # What bounds each table
 

@@ -39,7 +39,7 @@ def check_tree(statement: exp.Query, dialect: str, tables: Collection[str]) -> N
         _check_place(node)
         check_words(node)
     _check_tables(statement, {name.lower() for name in tables})
-    if dialect in _CALLS_BY_DOT:
+    if dialect in CALLS_BY_DOT:
         _check_dots(statement)
 
 
@@ -53,13 +53,13 @@ def _check_place(node: exp.Expr) -> None:
         )
 
 
-_CALLS_BY_DOT = ("postgres", "redshift")
+CALLS_BY_DOT = ("postgres", "redshift")
 """Dialects in which `(value).name` is `name(value)`, whatever function that is."""
 
 
 def _check_dots(statement: exp.Query) -> None:
     """A dot stands behind the name of rows only: `this.name` calls no more than a function of whole rows, of which the database's
-    own compute. The name of an UNNEST stands for a value, so behind it there is its column."""
+    own compute; `own_functions` asks for others. The name of an UNNEST stands for a value, so behind it there is its column."""
     if dot := statement.find(exp.Dot):
         raise BadQuery(
             f"The query has `.{dot.expression.name}` behind a value, which would call a function: name a column."

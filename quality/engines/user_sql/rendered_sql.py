@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from uuid import uuid4
 
 from sqlglot import exp
@@ -17,10 +17,15 @@ _ROUNDS = 3
 
 
 def render_sql(
-    statement: exp.Expr, dialect: str, parameter: Callable[[str], str], escaped: Callable[[str], str] = str
+    statement: exp.Expr,
+    dialect: str,
+    parameter: Callable[[str], str],
+    escaped: Callable[[str], str] = str,
+    note: Callable[[exp.Expr], object] = id,
 ) -> str:
     """A query, or what WITH defines, in SQL without comments, with parameters in the engine's own form; `escaped` is done to
-    all else. Raises BadQuery where the SQL would not be read as what was checked.
+    all else. `note` is shown the tree that the SQL is read as, with columns in the place of parameters. Raises BadQuery where
+    the SQL would not be read as what was checked.
     """
     mark = f"lakehub_{uuid4().hex}_"
     marked = _with_marked_parameters(statement, mark)
@@ -29,7 +34,8 @@ def render_sql(
         if isinstance(marked, exp.CTE)
         else marked
     )
-    text = _stable_text(whole, dialect)
+    text, tree = _stable_text(whole, dialect)
+    note(tree.args["with_"].expressions[0] if isinstance(marked, exp.CTE) else tree)
     if isinstance(marked, exp.CTE):
         text = text.removeprefix("WITH ").removesuffix(" SELECT 1")
     return re.sub(rf"{mark}(\w+)", lambda match: parameter(match.group(1)), escaped(text), flags=re.IGNORECASE)
@@ -42,13 +48,13 @@ def _with_marked_parameters(statement: exp.Expr, mark: str) -> exp.Expr:
     return tree
 
 
-def _stable_text(tree: exp.Expr, dialect: str) -> str:
-    """A text that is parsed as a tree that was checked and is printed as this text."""
+def _stable_text(tree: exp.Expr, dialect: str) -> tuple[str, exp.Query]:
+    """A text, and the tree as which it is parsed, which was checked and is printed as this text."""
     reads, defines = table_names(tree), cte_names(tree)
     for _ in range(_ROUNDS):
         text, again = _printed(tree, dialect)
         if again == tree:
-            return text
+            return text, again
         if table_names(again) != reads or cte_names(again) != defines:
             break
         check_tree(again, dialect, reads.difference(defines))
@@ -75,6 +81,14 @@ def split_ctes(statement: exp.Query) -> tuple[exp.Query, list[exp.Expr], bool]:
     with_ = tree.args.get("with_")
     tree.set("with_", None)
     return tree, list(with_.expressions) if with_ else [], bool(with_ and with_.recursive)
+
+
+def join_ctes(body: exp.Expr, ctes: Sequence[exp.Expr], *, recursive: bool) -> exp.Expr:
+    """The query with what its WITH defines, as `split_ctes` took it apart."""
+    tree = body.copy()
+    if ctes:
+        tree.set("with_", exp.With(expressions=[cte.copy() for cte in ctes], recursive=recursive))
+    return tree
 
 
 def rename_tables(statement: exp.Query, names: dict[str, str]) -> exp.Query:

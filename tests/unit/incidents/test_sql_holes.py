@@ -9,7 +9,7 @@ import pytest
 
 from incidents.domain.gate.sql_bounds import TableShape
 from incidents.domain.gate.sql_names import UnsupportedSql
-from incidents.domain.gate.sql_reads import TableReads, parse_query, tables_read
+from incidents.domain.gate.sql_reads import TableReads, parse_query, row_functions, tables_read
 from incidents.domain.gate.sql_times import QueryClock
 from lakehub.kernel.partitions import Grain, partition_at, partition_name
 
@@ -284,3 +284,79 @@ def test_what_a_table_has_beside_it_mentions_the_table() -> None:
     query = parse_query("SELECT id FROM lake.flights.snapshots", "spark")
     assert query.names == ("snapshots",)
     assert query.mentions >= {"flights"}
+
+
+# Functions behind a dot
+
+ROW_FUNCTIONS = {
+    "of a table": ("SELECT max(flights.evil) FROM flights", {"evil"}),
+    "of an alias": ('SELECT max(f."evil") FROM flights AS f', {"evil"}),
+    "of a table of a schema": ("SELECT public.flights.evil FROM public.flights", {"evil"}),
+    "of another table that has none": ("SELECT p.carrier FROM planes p JOIN flights f ON p.id = f.id", {"carrier"}),
+    "of a query": ("SELECT s.evil FROM (SELECT * FROM flights) AS s", {"evil"}),
+    "of a query with other columns": ("SELECT s.ts FROM (SELECT id, carrier AS c FROM flights) AS s", {"ts"}),
+    "of a WITH": ("WITH w AS (SELECT id FROM flights) SELECT w.ts FROM w", {"ts"}),
+    "of a WITH that hands on": ("WITH a AS (SELECT id FROM flights), b AS (SELECT * FROM a) SELECT b.id, b.ts FROM b", {"ts"}),
+    "of columns that were renamed": ("SELECT f.id FROM flights AS f(a, b)", {"id"}),
+    "of a WITH that was renamed": ("WITH w(a) AS (SELECT id FROM flights) SELECT w.id, w.a FROM w", {"id"}),
+    "of a join in brackets": ("SELECT j.evil, j.built FROM (flights f JOIN planes p ON f.id = p.id) AS j", {"evil"}),
+    "of a recursion": ("WITH RECURSIVE w AS (SELECT id FROM flights UNION SELECT w.evil FROM w) SELECT w.id FROM w", {"evil"}),
+    "within": ("SELECT 1 FROM planes p WHERE EXISTS (SELECT 1 FROM flights f WHERE f.id = p.evil)", {"evil"}),
+    "in ON": ("SELECT 1 FROM planes p JOIN flights f ON f.evil = p.id", {"evil"}),
+    "of one of two that are called so": ("SELECT 1 FROM planes x WHERE EXISTS (SELECT x.built FROM flights x)", {"built"}),
+    "of values": ("SELECT v.evil, v.column1 FROM (VALUES (1)) AS v, flights", {"evil"}),
+    "of the rows of a function": ("SELECT g.evil, g.g FROM generate_series(1, 2) AS g, flights", {"evil"}),
+    "of a LATERAL": ("SELECT l.evil, l.q FROM flights f, LATERAL (SELECT f.id AS q) AS l", {"evil"}),
+    "of what is called nothing": ("SELECT nosuch.evil FROM flights", {"evil"}),
+    "of a value": ("SELECT (id).evil FROM flights", {"evil"}),
+    "of a column that is called so in other capitals": ('SELECT w.id FROM (SELECT id AS "ID" FROM flights) AS w', {"id"}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("sql", "calls"), ROW_FUNCTIONS.values(), ids=ROW_FUNCTIONS)
+def test_a_name_behind_a_dot_that_is_no_known_column_counts_as_a_function(sql: str, calls: set[str]) -> None:
+    assert row_functions(parse_query(sql, "postgres"), SHAPES, ()) == calls
+    assert row_functions(parse_query(sql, "duckdb"), SHAPES, ()) == set()
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "SELECT f.id, F.TS, f.ctid, flights2.carrier FROM flights f, flights AS flights2",
+        "SELECT public.flights.id FROM public.flights",
+        "WITH w AS (SELECT f.*, p.built AS made FROM flights f JOIN planes p USING (id)) SELECT w.made, w.ts FROM w",
+        "WITH flights AS (SELECT flights.id AS n FROM flights) SELECT flights.n FROM flights",
+        "WITH RECURSIVE w AS (SELECT id, 1 AS n FROM flights UNION ALL SELECT id, w.n + 1 FROM w) SELECT w.id, w.n FROM w",
+        "SELECT s.flight_date, s.count FROM (SELECT flight_date::date, count(*) FROM flights GROUP BY 1) AS s",
+        "SELECT s.id FROM ((SELECT id FROM flights) UNION (SELECT id FROM planes)) AS s",
+        "SELECT f.id, p.built FROM (flights f JOIN planes p ON f.id = p.id)",
+        "SELECT count(f.*) FROM flights f",
+        "SELECT d.day FROM generate_series(1, 2) AS d(day), flights",
+        "SELECT u.a, u.b FROM flights, unnest(ARRAY[1]) WITH ORDINALITY AS u(a, b)",
+        "SELECT j.a FROM flights, LATERAL (VALUES (1)) AS j(a)",
+        "SELECT 1 FROM planes p WHERE p.id IN (SELECT f.id FROM flights f WHERE f.id = p.id ORDER BY f.ts)",
+    ],
+)
+def test_a_known_column_behind_a_dot_calls_nothing(sql: str) -> None:
+    for dialect in ("postgres", "redshift"):
+        assert row_functions(parse_query(sql, dialect), SHAPES, ()) == set()
+
+
+def test_a_value_of_redshift_has_an_inside() -> None:
+    query = parse_query("SELECT carrier.name, f.carrier.name, f.evil FROM flights f", "redshift")
+    assert row_functions(query, SHAPES, ()) == {"evil"}
+
+
+def test_who_leaves_a_table_out_knows_its_columns() -> None:
+    query = parse_query("SELECT o.amount, f.evil FROM orders o JOIN flights f ON o.id = f.id", "postgres")
+    assert row_functions(query, SHAPES, {"orders"}) == {"evil"}
+    assert row_functions(query, {}, {"orders"}) == {"evil", "id"}
+
+
+def test_queries_that_hand_on_each_others_columns_are_looked_at_once() -> None:
+    """Each WITH reads the one before twice: by all ways there are 2^40."""
+    chain = "".join(f", w{n} AS (SELECT a.* FROM w{n - 1} a, w{n - 1} b)" for n in range(1, 41))
+    query = parse_query(
+        f"WITH w0 AS (SELECT id FROM flights){chain} SELECT w40.evil, w15.evil, w15.id FROM w40, w15", "postgres"
+    )
+    assert row_functions(query, SHAPES, ()) == {"evil"}

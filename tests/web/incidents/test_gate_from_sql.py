@@ -73,6 +73,19 @@ def test_a_query_is_blocked_by_what_it_reads(stage: FailingDataset) -> None:
     assert GateQuestion.objects.count() == 2
 
 
+def test_a_name_behind_a_dot_that_is_no_column_is_refused_unless_it_is_left_out(stage: FailingDataset) -> None:
+    """On PostgreSQL it calls a function of whoever owns the database."""
+    stage.dataset.columns = [{"name": "flight_date", "type": "string"}]
+    stage.dataset.save()
+    sql = BAD.replace("*", "max(f.evil), max(f.flight_date)").replace("flights", "flights AS f")
+    why = str(ask(sql, 422, dialect="postgres"))
+    assert "The query has `.evil` behind a name that is not known to have such a column" in why
+    assert "Write columns without the name of their table, or name it in `leave_out`." in why
+    reply = ask(sql, dialect="postgres", leave_out=["Evil", "flight_date"])
+    assert (reply["verdict"], reply["left_out"]) == ("fail", ["evil"])
+    assert ask(sql.replace("f.evil", "evil"), dialect="postgres")["verdict"] == "fail"
+
+
 @pytest.mark.parametrize(
     ("kind", "dialect", "bounded"),
     [("timestamp", "duckdb", True), ("string", "duckdb", False), ("string", "sqlite", True)],
