@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import Any
 
 from py4j.protocol import Py4JError
-from pyspark import SparkConf, SparkContext
-from pyspark.java_gateway import launch_gateway
+from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingestion.spark.environment import jvm_environment
+from ingestion.spark.jvm_process import HELPERLESS, JvmStart
 from lakehub.scratch import add_owner, owned_folder, remove_folder
 from lakehub.source_databases.deadline import deadline
 
@@ -42,7 +41,7 @@ class HudiJarNotFound(RuntimeError):
 
 
 def open_session(name: str = "lakehub", *, master: str | None = None, memory: str | None = None) -> SparkSession:
-    """The running session, or a new one. Under spark-submit, master and jars are its own."""
+    """The running session, or a new one. Under spark-submit, master and jars are its own. Raises JvmNotStarted, JavaNotFound, HudiJarNotFound, SecretForSpark."""
     _close_ended_session()
     running = SparkSession.getActiveSession()
     if running is not None:
@@ -54,14 +53,20 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
     builder = SparkSession.builder.appName(name)
     for key, value in settings.items():
         builder = builder.config(key, value)
-    if not submitted:
-        os.environ["JAVA_HOME"] = java_home(os.environ)
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        _launch_jvm(settings, scratch)
-    spark: SparkSession = builder.getOrCreate()
-    spark.sparkContext.setLogLevel("ERROR")
-    if not submitted:
+    if submitted:
+        return _with_quiet_log(builder.getOrCreate())
+    os.environ["JAVA_HOME"] = java_home(os.environ)
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    start = JvmStart(None if SparkContext._gateway is None else SparkContext._gateway.proc)
+    with start.in_time():
+        _launch_jvm(start, settings, scratch)
+        spark = _with_quiet_log(builder.getOrCreate())
         halt_jvm_with_parent(spark)
+    return spark
+
+
+def _with_quiet_log(spark: SparkSession) -> SparkSession:
+    spark.sparkContext.setLogLevel("ERROR")
     return spark
 
 
@@ -78,25 +83,12 @@ def _close_ended_session() -> None:
         _end_jvm(gateway)
 
 
-class _PopenOptions(dict[str, Any]):
-    """PySpark puts all of this process's environment into these; what a JVM may not know is taken out of it."""
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        super().__setitem__(name, jvm_environment(value) | _own_variables(value) if name == "env" else value)
-
-
-def _own_variables(environ: Mapping[str, str]) -> dict[str, str]:
-    """By which the JVM tells PySpark where it listens."""
-    return {name: value for name, value in environ.items() if name.startswith("_PYSPARK_DRIVER_")}
-
-
-def _launch_jvm(settings: Mapping[str, str], scratch: Path | None) -> None:
+def _launch_jvm(start: JvmStart, settings: Mapping[str, str], scratch: Path | None) -> None:
     """The JVM of this process, where it has none. Its folder stays while it runs, whatever becomes of this process. Raises SecretForSpark."""
     if scratch is None:
         return
-    conf = SparkConf(loadDefaults=False).setAll(list(settings.items()))
     try:
-        gateway: Any = launch_gateway(conf, _PopenOptions())  # type: ignore[no-untyped-call]
+        gateway = start.launch(settings)
     except BaseException:
         remove_folder(scratch)
         raise
@@ -256,10 +248,11 @@ _NO_UI = {
 
 
 def scratch_settings(folder: Path | None) -> dict[str, str]:
-    """A JVM's temporary files are in a folder of its own: it copies 80 MB of jars there, and one that is killed leaves them behind."""
-    return (
-        {} if folder is None else {"spark.driver.defaultJavaOptions": f'-Djava.io.tmpdir="{folder}" -XX:-UsePerfData'}
-    )
+    """A JVM's temporary files are in a folder of its own: it copies 80 MB of jars there, and one that is killed leaves them behind, but no process."""
+    if folder is None:
+        return {}
+    options = [f'-Djava.io.tmpdir="{folder}"', "-XX:-UsePerfData", *HELPERLESS]
+    return {"spark.driver.defaultJavaOptions": " ".join(options)}
 
 
 def submit_settings(master: str, memory: str, jar: str) -> dict[str, str]:
