@@ -9,6 +9,7 @@ from typing import Protocol, cast
 
 from django.conf import settings
 
+from lakehub.catalog.lineage.missing_tables import SourceTurn
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.registry import Registry
 
@@ -63,3 +64,8 @@ def rows_in_lake(uri: str) -> int:
 def input_gate() -> InputGate:
     """The gate that jobs ask, as the settings bind it."""
     return cast("InputGate", Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.InputGate"))
+
+
+def source_turn() -> SourceTurn:
+    """What a look at a table of a connection waits for, so that slow sources never have all workers."""
+    return cast("SourceTurn", Registry[object]("port", settings.LAKEHUB_PORTS).get("ingestion.SourceTurn"))

@@ -14,7 +14,7 @@ from django.conf import settings
 
 from ingestion.lake import commits
 from ingestion.launchers.configured import configured_launcher, launcher_folder
-from ingestion.ports import input_gate
+from ingestion.ports import input_gate, source_turn
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
@@ -59,13 +59,15 @@ def record_lake_commits() -> None:
 
 @shared_task
 def check_lineage() -> None:
-    """Once a day: the newest lineage, and a look at the tables of all datasets."""
-    daily.run_daily_check(
-        lineage_source(),
-        name=settings.LAKEHUB_LINEAGE,
-        offboard_after=missing_tables.offboarding_delay(),
-        now=wiring.clock.now(),
-    )
+    """Once a day: the newest lineage."""
+    if (source := lineage_source()) is not None:
+        daily.run_daily_lineage(source, name=settings.LAKEHUB_LINEAGE, now=wiring.clock.now())
+
+
+@shared_task
+def check_tables() -> None:
+    """Once a day: a look at the tables of all datasets. A worker's, as sources may be silent, and jobs have one process."""
+    daily.run_daily_tables(source_turn(), offboard_after=missing_tables.offboarding_delay(), now=wiring.clock.now())
 
 
 @shared_task

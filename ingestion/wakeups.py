@@ -34,5 +34,6 @@ WAKEUPS = (
         at_most_every=timedelta(seconds=10),
     ),
     Wakeup("ingestion.tasks.check_lineage", timedelta(minutes=1)),
+    Wakeup("ingestion.tasks.check_tables", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.prune_history", timedelta(hours=1)),
 )

@@ -109,6 +109,17 @@ def roles_by_group(name: str, roles: tuple[str, ...]) -> dict[str, list[tuple[st
 
 PREPARE_THRESHOLD = 5
 """After so many times on one connection a statement is prepared, where it has its values beside the text."""
+_TIMEOUTS = {
+    "connect_timeout": 5,
+    "tcp_user_timeout": 30_000,
+    "keepalives": 1,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+}
+"""Of PostgreSQL, in libpq's words: seconds until a server has let us in, milliseconds until it has confirmed what was sent, and
+seconds after which one that says nothing is asked whether it is still there. Without them nobody leaves a server that is silent for
+minutes, and one whose machine is gone ever."""
 _DATABASE_ENGINES = {"sqlite": "django.db.backends.sqlite3", "postgresql": "django.db.backends.postgresql"}
 
 
@@ -116,6 +127,7 @@ def database(url: str) -> dict[str, object]:
     """A Django database from `sqlite:///path` or `postgresql://user:password@host:port/name?sslmode=...`.
 
     With `prepare_threshold=none` PostgreSQL keeps no plan of what Lakehub asks it again and again, for a pooler that cannot do that.
+    A PostgreSQL that is silent is left after a few seconds; libpq's own words in the URL, such as `connect_timeout`, come before these.
     """
     parts = urlsplit(url)
     if parts.scheme not in _DATABASE_ENGINES:
@@ -141,7 +153,7 @@ def database(url: str) -> dict[str, object]:
         "HOST": parts.hostname or "",
         "PORT": str(parts.port or ""),
         "CONN_MAX_AGE": 60,
-        "OPTIONS": _with_prepare_threshold(dict(parse_qsl(parts.query))),
+        "OPTIONS": {**_TIMEOUTS, **_with_prepare_threshold(dict(parse_qsl(parts.query)))},
     }
 
 

@@ -28,7 +28,10 @@ def alive(request: HttpRequest) -> JsonResponse:
 
 @login_not_required
 def ready(request: HttpRequest) -> JsonResponse:
-    """200 where the database answers; 503 with the reason where it does not."""
+    """200 where the database answers; 503 with the reason where it does not, also where it has gone silent."""
+    if connection.vendor == "postgresql" and not connection.in_atomic_block:
+        # Only the way in has a time-out: on a connection that is kept, a server that hangs would be waited for.
+        connection.close()
     try:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")

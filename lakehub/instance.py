@@ -20,6 +20,7 @@ DEFAULT_BROKER = "filesystem://"
 ENCRYPTION_KEY = "LAKEHUB_ENCRYPTION_KEY"
 KEY_FILES = {"LAKEHUB_SECRET_KEY": "secret_key", ENCRYPTION_KEY: "encryption_key"}
 """The file of each key that is not given as a variable."""
+_SQLITE_HEADER = b"SQLite format 3\0"
 
 
 class UnusableInstance(RuntimeError):
@@ -32,7 +33,7 @@ def prepare_instance(environ: Mapping[str, str] = os.environ, *, will_migrate: b
     What is there stays as it is, but others can no longer read it. From here on this process and its children make files
     by LAKEHUB_UMASK. The encryption key is made for a new database only: an SQLite file that is not there yet, or a
     database of a server without Lakehub's tables, and there only by who makes these next (`will_migrate`).
-    Raises UnusableInstance, and InvalidSetting for a LAKEHUB_DATABASE_URL or LAKEHUB_UMASK that cannot be used.
+    Raises UnusableInstance, also for an SQLite file that cannot be one, and InvalidSetting for a LAKEHUB_DATABASE_URL or LAKEHUB_UMASK that cannot be used.
     """
     os.umask(_umask(environ))
     home = home_folder(environ)
@@ -42,6 +43,7 @@ def prepare_instance(environ: Mapping[str, str] = os.environ, *, will_migrate: b
     for folder in folders:
         _make_folder(folder)
     _close_to_others(home)
+    _check_database_file(home, environ)
     for variable in KEY_FILES:
         if not read_key(variable, home, environ):
             if variable == ENCRYPTION_KEY:
@@ -54,22 +56,24 @@ def read_key(variable: str, home: Path, environ: Mapping[str, str] = os.environ)
     """The value of `variable`, else what its file holds, else nothing: `prepare_instance` was not called for this folder yet.
 
     Whoever uses a key refuses an empty one: Django its SECRET_KEY, `lakehub.db.encrypted_fields` the other.
-    Raises UnusableInstance for a file that cannot be read or is empty.
+    Raises UnusableInstance for a file that cannot be read, is empty or holds no text.
     """
     given, file = environ.get(variable), home / KEY_FILES[variable]
     if given:
         return given
     try:
-        key = file.read_text().strip()
+        content = file.read_bytes()
     except FileNotFoundError:
         return ""
     except OSError as problem:
         raise UnusableInstance(
             f"The key {file} cannot be read: {problem.strerror}. Let this user read it, or set {variable}."
         ) from problem
-    if not key:
+    key = content.decode(errors="replace").strip()
+    # A disk that lost what was written gives zeros, which would be a key that everybody knows.
+    if not key or not (key.isascii() and key.isprintable()):
         raise UnusableInstance(
-            f"The key {file} is empty. Restore it from a backup, or set {variable}; "
+            f"The key {file} is {'damaged: it holds no text' if key else 'empty'}. Restore it from a backup, or set {variable}; "
             "a new one cannot read what was encrypted with the old one."
         )
     return key
@@ -113,9 +117,43 @@ def _close_to_others(home: Path) -> None:
                 path.chmod(stat.S_IMODE(status.st_mode) & ~0o077)
 
 
+def _check_database_file(home: Path, environ: Mapping[str, str]) -> None:
+    """What SQLite would say of it later names no file. Its first bytes only: to look at all of it takes long.
+
+    For a process that has not opened the database yet: closing the file gives up the locks that SQLite has on it.
+    """
+    url = _database_url(home, environ)
+    if not url.startswith("sqlite"):
+        return
+    file, why = Path(str(database(url)["NAME"])), ""
+    try:
+        if file.exists() and not file.is_file():
+            why = "is not a file"
+        elif file.is_file():
+            with file.open("rb") as opened:
+                is_sqlite = opened.read(len(_SQLITE_HEADER)) in (_SQLITE_HEADER, b"")
+            if not is_sqlite:
+                why = "is not an SQLite database, or is damaged"
+            elif not os.access(file, os.W_OK):
+                why = "cannot be written to by this user"
+        elif not file.parent.is_dir():
+            why = "cannot be made, as its folder is missing"
+    except OSError as problem:
+        why = f"cannot be read: {problem.strerror}"
+    if why:
+        raise UnusableInstance(
+            f"The database {file} {why}. Restore it from a backup, let this user read and write it, or name another one in "
+            "LAKEHUB_DATABASE_URL."
+        )
+
+
+def _database_url(home: Path, environ: Mapping[str, str]) -> str:
+    return environ.get("LAKEHUB_DATABASE_URL", f"sqlite:///{home / 'lakehub.db'}")
+
+
 def _refuse_used_database(home: Path, environ: Mapping[str, str], will_migrate: bool) -> None:
     """Raises UnusableInstance where the database was, or may have been, encrypted with a key that is not here."""
-    url = environ.get("LAKEHUB_DATABASE_URL", f"sqlite:///{home / 'lakehub.db'}")
+    url = _database_url(home, environ)
     file, why = Path(str(database(url)["NAME"])), ""
     if not url.startswith("sqlite"):
         why = _why_server_is_used(url) if will_migrate else "where `lakehub migrate` of a new database makes it"

@@ -182,6 +182,13 @@ SPECTACULAR_SETTINGS = {
     },
 }
 
+LAKEHUB_LINEAGE_SOURCES = {
+    "file": "lakehub.catalog.lineage.events:EventFolderSource",
+    "spark": "ingestion.spark_lineage:SparkLineageSource",
+}
+LAKEHUB_LINEAGE = env.choice("LAKEHUB_LINEAGE", "", ("", *LAKEHUB_LINEAGE_SOURCES))
+LAKEHUB_LINEAGE_URI = env.text("LAKEHUB_LINEAGE_URI")
+
 _BROKER = env.text("LAKEHUB_BROKER_URL", instance.DEFAULT_BROKER)
 CELERY_BROKER_URL = _BROKER
 CELERY_TASK_IGNORE_RESULT = True
@@ -190,7 +197,8 @@ CELERY_WORKER_PREFETCH_MULTIPLIER = 1
 CELERY_TASK_DEFAULT_QUEUE = "default"
 CELERY_TASK_ROUTES = {
     "ingestion.tasks.run_job": {"queue": "spark"},
-    "ingestion.tasks.check_lineage": {"queue": "spark"},
+    # A job reads it, in the one process that has a Spark session; files are read by any worker.
+    "ingestion.tasks.check_lineage": {"queue": "spark" if LAKEHUB_LINEAGE == "spark" else CELERY_TASK_DEFAULT_QUEUE},
     "incidents.tasks.*": {"queue": "incidents"},  # a lane of their own: no source that is slow keeps a message waiting
 }
 LAKEHUB_TASK_MINUTES = env.number("LAKEHUB_TASK_MINUTES", 60, least=1)
@@ -216,12 +224,6 @@ LAKEHUB_ENGINE_LIMITS = env.limits("LAKEHUB_ENGINE_LIMITS", "spark=1,sqlalchemy=
 LAKEHUB_CONNECTION_TRIALS = env.number("LAKEHUB_CONNECTION_TRIALS", 2, least=1)
 LAKEHUB_SLOW_SOURCES = env.number("LAKEHUB_SLOW_SOURCES", max(1, env.number("LAKEHUB_WORKERS", 2) // 2), least=1)
 LAKEHUB_CONNECTION_LIMIT = env.number("LAKEHUB_CONNECTION_LIMIT", 2, least=1)
-LAKEHUB_LINEAGE_SOURCES = {
-    "file": "lakehub.catalog.lineage.events:EventFolderSource",
-    "spark": "ingestion.spark_lineage:SparkLineageSource",
-}
-LAKEHUB_LINEAGE = env.choice("LAKEHUB_LINEAGE", "", ("", *LAKEHUB_LINEAGE_SOURCES))
-LAKEHUB_LINEAGE_URI = env.text("LAKEHUB_LINEAGE_URI")
 LAKEHUB_OFFBOARD_AFTER_DAYS = env.number("LAKEHUB_OFFBOARD_AFTER_DAYS", 14)
 LAKEHUB_WEEKLY_REPORT = env.flag("LAKEHUB_WEEKLY_REPORT", True)
 LAKEHUB_REUSE_RESULTS = env.flag("LAKEHUB_REUSE_RESULTS", True)
@@ -237,6 +239,7 @@ LAKEHUB_PORTS = {
     "accounts.DataCenters": "lakehub.catalog.data_centers:data_center_names",
     "ingestion.InputGate": "incidents.gate.input_gate:input_gate",
     "ingestion.RowsInLake": "quality.measuring.lake_rows:rows_in_lake",
+    "ingestion.SourceTurn": "quality.measuring.slow_sources:connection_turn",
     "catalog.SchemaChangeObserver": "ingestion.lake.schema_changes:raise_schema_changed",
     "catalog.OverridesCheck": "quality.state.sla_overrides:override_problems",
     "catalog.RunningJobs": "ingestion.runs.job_runs:running_jobs_held_off",

@@ -204,7 +204,7 @@ class LineageDayList(ListAPIView[LineageDay]):
 
     scopes = SCOPES
     serializer_class = LineageDaySerializer
-    queryset = LineageDay.objects.order_by("-day")
+    queryset = LineageDay.objects.order_by("-day", "source")
 
 
 class DatasetDetail(APIView):

@@ -242,7 +242,7 @@ class OnboardingLineSerializer(serializers.Serializer[OnboardingLine]):
 
 
 class LineageDaySerializer(serializers.Serializer[LineageDay]):
-    """The look at lineage and tables of one day: what it changed, by kind."""
+    """A look of one day, at the lineage `read_from` a source or, where that is empty, at the tables: what it changed, by kind."""
 
     day = serializers.DateField()
     read_from = serializers.CharField(source="source")

@@ -13,17 +13,17 @@ from lakehub.catalog.metadata import Drawn, KeyEvidence, MetadataUnavailable, No
 from lakehub.catalog.models import Connection, DataCenter, Dataset
 from lakehub.catalog.ports import overrides_check
 from lakehub.kernel.errors import Refused
-from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
+from lakehub.kernel.suggest import HintBudget, did_you_mean
 
 NamedModel = TypeVar("NamedModel", Team, Connection, DataCenter, Dataset)
 
 
 class Problems:
-    """What is wrong, by field."""
+    """What is wrong, by field. `hints`: for unknown names, where others of the same request share it."""
 
-    def __init__(self) -> None:
+    def __init__(self, hints: HintBudget | None = None) -> None:
         self._by_field: dict[str, list[str]] = {}
-        self.hints_left = MAX_HINTS
+        self.hints = hints or HintBudget()
 
     def add(self, name: str, why: str) -> None:
         self._by_field.setdefault(name, []).append(why)
@@ -38,13 +38,12 @@ class Problems:
 
 
 def find_by_name(problems: Problems, name: str, model: type[NamedModel], wanted_name: str) -> NamedModel | None:
-    """The object with this name, or a problem with the nearest name."""
+    """The object with this name, or a problem with the nearest name while `problems` have hints left."""
     live = model._default_manager.filter(offboarded_at=None) if model is Dataset else model._default_manager.all()
     instance = live.filter(name=wanted_name).first()
     if instance is None:
         kind = str(model._meta.verbose_name)
-        near = did_you_mean(wanted_name, live.values_list("name", flat=True)[:1000]) if problems.hints_left > 0 else ""
-        problems.hints_left -= 1
+        near = did_you_mean(wanted_name, live.values_list("name", flat=True)[:1000]) if problems.hints.take() else ""
         problems.add(name, f"There is no {kind} `{wanted_name}`.{near}")
     return instance
 

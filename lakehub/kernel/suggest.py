@@ -9,6 +9,18 @@ MAX_HINTS = 5
 """Of many unknown words: each hint is a search through all names."""
 
 
+class HintBudget:
+    """How many more unknown words get a hint: one budget for all that a request asks for."""
+
+    def __init__(self, most: int = MAX_HINTS) -> None:
+        self._left = most
+
+    def take(self) -> bool:
+        """Whether this word gets one."""
+        self._left -= 1
+        return self._left >= 0
+
+
 def did_you_mean(word: str, choices: Iterable[str]) -> str:
     """` Did you mean `x`?`, or the choices where none is close; starts with a space, may be empty."""
     names = sorted(set(choices))

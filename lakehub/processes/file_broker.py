@@ -3,11 +3,17 @@
 Kombu's file system transport opens a message's file before it has written it, so a worker that is quick reads an empty
 one and dies. Here a message appears under its name when it is whole, and is taken by one rename. The same for the table
 that says which queues an exchange feeds.
+
+A power cut or a full disk may still leave a file empty or cut off. Such a message is removed, as it only wakes a worker for what is
+found in the database anyway; such a table is written anew.
 """
 
 from __future__ import annotations
 
+import logging
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from queue import Empty
@@ -20,6 +26,10 @@ from kombu.utils.json import dumps, loads
 
 from lakehub.processes.folder_watch import POLLING_S, FolderWatch
 
+logger = logging.getLogger(__name__)
+
+_DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
+"""What reading raises of a file that is not what was written."""
 MAX_WAIT_S = 5.0
 """Then the folder is looked into, whatever the kernel has told."""
 
@@ -42,7 +52,16 @@ class Channel(filesystem.Channel):
                 taken.unlink()
             except FileNotFoundError:
                 continue  # another worker was faster, or the folder was removed
-            return loads(bytes_to_str(payload))
+            except PermissionError as problem:
+                _remove_damaged(folder / name, taken, problem)
+                continue
+            try:
+                message = loads(bytes_to_str(payload))
+                self.Message(message, channel=self)  # has all that whoever takes it will ask of it
+            except _DAMAGED as problem:
+                _remove_damaged(folder / name, taken, problem)
+                continue
+            return message
         raise Empty
 
     def _size(self, queue: str) -> int:
@@ -53,24 +72,53 @@ class Channel(filesystem.Channel):
         return int(super()._purge(queue))  # type: ignore[no-untyped-call]  # kombu's has no types
 
     def get_table(self, exchange: str) -> Any:
-        """Where somebody has removed the folder, with what this process has bound: its messages would go nowhere for ever."""
-        table = super().get_table(exchange)  # type: ignore[no-untyped-call]  # kombu's has no types
+        """Where somebody has removed the folder, or damaged the file, with what this process has bound: its messages would go
+        nowhere for ever."""
+        try:
+            table = super().get_table(exchange)  # type: ignore[no-untyped-call]  # kombu's has no types
+        except _DAMAGED:
+            with self._locked(exchange):
+                table = self._sound_table(exchange)
         if table:
             return table
-        bound = self.state.exchanges.get(exchange, {}).get("table", ())
+        bound = self._bound_here(exchange)
         for binding in bound:
             self._queue_bind(exchange, *binding)
         return super().get_table(exchange) if bound else table  # type: ignore[no-untyped-call]
 
     def _queue_bind(self, exchange: str, routing_key: str, pattern: str, queue: str) -> None:
-        file = self._exchange_file(exchange)
-        bound = filesystem.exchange_queue_t(routing_key or "", pattern or "", queue or "")
+        bound = _binding(routing_key, pattern, queue)
+        with self._locked(exchange) as file:
+            table = self._sound_table(exchange)
+            if bound not in table:
+                _write_atomically(file, dumps([bound, *table]))
+
+    def _delete(self, queue: str, exchange: str, *arguments: Any, **keywords: Any) -> None:
+        self.get_table(exchange)  # kombu's own reading of it does not get over damage
+        super()._delete(queue, exchange, *arguments, **keywords)  # type: ignore[no-untyped-call]  # kombu's has no types
+
+    @contextmanager
+    def _locked(self, exchange: str) -> Iterator[Path]:
+        """The file of the exchange, which nobody else writes meanwhile."""
+        file: Path = self._exchange_file(exchange)
         _make_folder(file.parent)
         with file.with_suffix(".lock").open("w") as guard:
             filesystem.lock(guard, filesystem.LOCK_EX)
-            table = super().get_table(exchange)  # type: ignore[no-untyped-call]  # kombu's has no types
-            if bound not in table:
-                _write_atomically(file, dumps([bound, *table]))
+            yield file
+
+    def _sound_table(self, exchange: str) -> Any:
+        """For whoever has the lock. A file that is damaged is written anew, with what this process has bound."""
+        try:
+            return super().get_table(exchange)  # type: ignore[no-untyped-call]  # kombu's has no types
+        except _DAMAGED as problem:
+            file = self._exchange_file(exchange)
+            logger.warning("%s is damaged (%s): it is written anew", file, problem)
+            table = [_binding(*binding) for binding in self._bound_here(exchange)]
+            _write_atomically(file, dumps(table))
+            return table
+
+    def _bound_here(self, exchange: str) -> Any:
+        return self.state.exchanges.get(exchange, {}).get("table", ())
 
 
 class Transport(filesystem.Transport):
@@ -139,6 +187,18 @@ class Transport(filesystem.Transport):
 def register_transport() -> None:
     """Make `filesystem://` mean this transport, in this process."""
     TRANSPORT_ALIASES["filesystem"] = f"{__name__}:Transport"
+
+
+def _binding(routing_key: str, pattern: str, queue: str) -> Any:
+    return filesystem.exchange_queue_t(routing_key or "", pattern or "", queue or "")
+
+
+def _remove_damaged(file: Path, taken: Path, problem: Exception) -> None:
+    """`file`: its name in the queue."""
+    logger.warning(
+        "The message %s cannot be read (%s): it is removed. What it was sent for is asked for again", file, problem
+    )
+    taken.unlink(missing_ok=True)
 
 
 def _file_names(folder: Path) -> list[str]:

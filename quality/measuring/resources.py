@@ -7,6 +7,7 @@ from math import inf
 
 from django.conf import settings
 
+from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.models import DatasetCopy
 from quality.domain.evaluation.evaluate import asks_of_expression
 from quality.domain.language import Expression
@@ -54,6 +55,10 @@ def _resources(expression: Expression, places: TableBindings) -> Iterator[str]:
 
 def resource_of_table(place: TableBinding, asked_for: str | None = None) -> str:
     """What reading there takes, by the engine that is asked for or by the usual one. Raises CannotRead where none reads it."""
-    engine = engine_for(place.target, asked_for)
-    by_connection = place.connection and ENGINES.get(engine).limited_by_connection
-    return f"{engine}:{place.connection}" if by_connection else engine
+    return resource_of_connection(place.connection, place.target, asked_for)
+
+
+def resource_of_connection(connection: str, table: StoredTable, asked_for: str | None = None) -> str:
+    """The same of a table of the connection of that name; empty: it lies in the lake. Raises CannotRead where no engine reads it."""
+    engine = engine_for(table, asked_for)
+    return f"{engine}:{connection}" if connection and ENGINES.get(engine).limited_by_connection else engine

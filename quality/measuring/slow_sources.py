@@ -15,16 +15,19 @@ from datetime import timedelta
 from functools import partial
 from uuid import uuid4
 
-from django.db import Error, connection, transaction
+from django.db import Error, transaction
+from django.db import connection as own_database
 
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.metadata import MetadataUnavailable, StorageUnreachable
+from lakehub.catalog.models import Connection, DatasetCopy
 from lakehub.db.lease_renewal import keep_renewed
+from lakehub.kernel.registry import UnknownPlugin
 from lakehub.source_databases.deadline import deadline
 from lakehub.source_databases.interruption import Interruption, interruptible
 from quality.domain.language import THIS, Name
 from quality.engines.scans.parts import CannotRead
 from quality.measuring import concurrency
-from quality.measuring.resources import resource_of_table
+from quality.measuring.resources import resource_of_connection, resource_of_table
 from quality.measuring.table_bindings import TableBindings
 from quality.models import SLOW_SOURCES, ConcurrencySlot, SlowSource
 
@@ -62,7 +65,24 @@ def watched(resources: Collection[str], token: str) -> Iterator[None]:
 @contextmanager
 def source_turn(copy: DatasetCopy) -> Iterator[None]:
     """Around a look at the copy's own table that no claim is made for. Raises SourceDeferred, before or after it began."""
-    resource, token = _resource_of(copy), uuid4().hex
+    with _turn(_resource_of(copy)):
+        yield
+
+
+@contextmanager
+def connection_turn(connection: Connection, table: str) -> Iterator[None]:
+    """The same around a look at a table of a connection, onboarded or not. Raises StorageUnreachable where it is deferred."""
+    try:
+        with _turn(_resource_of_connection(connection, table)):
+            yield
+    except SourceDeferred as deferred:
+        raise StorageUnreachable(f"{connection} was not looked at: {deferred}") from deferred
+
+
+@contextmanager
+def _turn(resource: str) -> Iterator[None]:
+    """Raises SourceDeferred, before or after the block began."""
+    token = uuid4().hex
     if ":" not in resource:
         yield
         return
@@ -85,6 +105,13 @@ def _resource_of(copy: DatasetCopy) -> str:
         return ""  # whoever reads it will say so
 
 
+def _resource_of_connection(connection: Connection, table: str) -> str:
+    try:
+        return resource_of_connection(connection.name, connection.storage.table(table))
+    except (CannotRead, MetadataUnavailable, UnknownPlugin):
+        return ""  # whoever reads it will say so
+
+
 class _Watch:
     """Looks from another thread, once a second, when the block has become slow."""
 
@@ -102,7 +129,7 @@ class _Watch:
                 logger.warning("Whether a slow source may be waited for is not known; it is asked again", exc_info=True)
                 return
             finally:
-                connection.close()
+                own_database.close()
         if not self._may_go_on:
             self._interruption.interrupt(_REASON)
 

@@ -12,7 +12,7 @@ from queue import Empty
 from threading import Event
 
 import pytest
-from kombu import Consumer, Message, Queue
+from kombu import Consumer, Exchange, Message, Queue
 from kombu.asynchronous import Hub
 from kombu.connection import Connection
 from kombu.simple import SimpleQueue
@@ -121,6 +121,88 @@ def test_a_message_that_does_not_fit_leaves_nothing_behind(
         assert list((tmp_path / "queue").iterdir()) == []
         queue.put({"number": 2})
         assert next_in(queue) == 2
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"\0" * 512,
+        b'{"body": "eyJudW1iZXIiOiAx',
+        b"null",
+        b'{"properties": {}}',
+        b'{"body": "a", "properties": {"body_encoding": "base64", "delivery_tag": "1"}}',
+        b"\xff\xfe",
+        b"[" * 100_000,
+    ],
+    ids=["empty", "zeros", "cut off", "null", "no tag", "no base64", "no text", "endless"],
+)
+def test_a_damaged_message_is_removed_with_a_line_of_the_log_and_the_next_one_is_taken(
+    content: bytes, connection: Connection, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a power cut or a full disk leaves it. A worker that reads one must not end."""
+    with connection.SimpleQueue("default") as queue:
+        queue.put({"number": 1})
+        damaged = tmp_path / "queue" / f"{1:020}_damaged.default.msg"  # the oldest
+        damaged.write_bytes(content)
+        assert next_in(queue) == 1
+        assert list((tmp_path / "queue").iterdir()) == []
+        with pytest.raises(Empty):
+            queue.get(block=False)
+    assert [str(damaged) in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_message_that_another_user_wrote_is_removed(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """By `sudo manage.py ...`: files are their owner's alone."""
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    with connection.SimpleQueue("default") as queue:
+        queue.put({"number": 1})
+        monkeypatch.setattr(Path, "read_bytes", refuse)
+        with pytest.raises(Empty):
+            queue.get(block=False)
+        monkeypatch.undo()
+    assert list((tmp_path / "queue").iterdir()) == []
+    assert "Permission denied" in caplog.text
+
+
+@pytest.mark.parametrize("content", [b"", b"\0" * 64, b'[["default", "", "def', b"[1]", b"\xff"])
+@pytest.mark.parametrize("bound_before", [True, False])
+def test_a_damaged_table_of_an_exchange_is_written_anew_and_messages_arrive(
+    content: bytes,
+    bound_before: bool,
+    connection: Connection,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """`bound_before`: by a process that is at work as the file is damaged; else by one that is started after that."""
+    table = tmp_path / "control" / "default.exchange"
+    with connection.clone() as there, there.SimpleQueue("default") as reader:
+        sender = connection.SimpleQueue("default") if bound_before else None
+        assert table.exists()
+        table.write_bytes(content)
+        queue = sender or connection.SimpleQueue("default")
+        queue.put({"number": 1})
+        assert next_in(reader) == 1
+        queue.put({"number": 2})
+        assert next_in(reader) == 2
+        queue.close()
+    assert [str(table) in record.getMessage() for record in caplog.records] == [True]
+
+
+def test_a_queue_is_deleted_though_the_table_of_its_exchange_is_damaged(connection: Connection, tmp_path: Path) -> None:
+    table = tmp_path / "control" / "default.exchange"
+    with connection.channel() as channel:
+        queue = Queue("default", Exchange("default"), channel=channel)
+        queue.declare()
+        assert "default" in table.read_text()
+        table.write_bytes(b"")
+        queue.delete()
+    assert table.read_text() == "[]"
 
 
 def test_a_reader_that_waits_is_woken_by_a_message_and_looks_at_nothing_meanwhile(

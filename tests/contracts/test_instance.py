@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import sqlite3
 import stat
+from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import nullcontext
+from contextlib import closing, nullcontext
 from pathlib import Path
 from unittest.mock import MagicMock
 
@@ -168,4 +171,68 @@ def test_a_home_that_cannot_be_made_is_named_with_the_remedy(tmp_path: Path) -> 
 def test_a_key_that_cannot_be_read_is_named_with_the_remedy(tmp_path: Path) -> None:
     (tmp_path / "secret_key").mkdir()
     with pytest.raises(UnusableInstance, match=r"secret_key cannot be read: .*, or set LAKEHUB_SECRET_KEY"):
+        prepare_instance(environ(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe", b"\0" * 65, "Schlüssel".encode()], ids=["no text", "zeros", "no ASCII"]
+)
+@pytest.mark.parametrize("file_name", ["encryption_key", "secret_key"])
+def test_a_key_that_is_damaged_is_named_with_the_remedy(content: bytes, file_name: str, tmp_path: Path) -> None:
+    prepare_instance(environ(tmp_path))
+    (tmp_path / file_name).write_bytes(content)
+    with pytest.raises(UnusableInstance, match=rf"{tmp_path / file_name} is damaged: it holds no text\. Restore it"):
+        prepare_instance(environ(tmp_path))
+    assert (tmp_path / file_name).read_bytes() == content
+
+
+def _no_database(file: Path) -> None:
+    file.write_bytes(b"\x8f" * 4096)
+
+
+def _folder(file: Path) -> None:
+    file.mkdir()
+
+
+def _no_folder(file: Path) -> None:
+    file.parent.rmdir()
+
+
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (_no_database, "is not an SQLite database, or is damaged"),
+        (_folder, "is not a file"),
+        (_no_folder, "cannot be made, as its folder is missing"),
+    ],
+)
+def test_a_database_file_that_cannot_be_used_is_named_with_the_remedy(
+    spoil: Callable[[Path], None], why: str, tmp_path: Path
+) -> None:
+    file = tmp_path / "place" / "lakehub.db"
+    file.parent.mkdir()
+    spoil(file)
+    given = environ(tmp_path / "home", LAKEHUB_DATABASE_URL=f"sqlite:///{file}")
+    with pytest.raises(UnusableInstance, match=rf"{file} {why}\. .* LAKEHUB_DATABASE_URL"):
+        prepare_instance(given)
+
+
+def test_a_database_that_may_not_be_read_is_named_with_the_remedy(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    prepare_instance(environ(tmp_path))
+    file = tmp_path / "lakehub.db"
+    with closing(sqlite3.connect(file)) as made:
+        made.execute("CREATE TABLE some (id INTEGER)")
+    prepare_instance(environ(tmp_path))
+    # Whoever runs the tests as root may read and write all files.
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(UnusableInstance, match=f"{file} cannot be written to by this user"):
+        prepare_instance(environ(tmp_path))
+
+    def refuse(path: Path, *_: object, **__: object) -> None:
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    with pytest.raises(UnusableInstance, match=f"{file} cannot be read: Permission denied"):
         prepare_instance(environ(tmp_path))

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator
 from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
 from django.db import ConnectionHandler
+from django.test import Client
 
-from lakehub import environment
+from lakehub import environment, health
 from lakehub.catalog import connection_guard
 from lakehub.catalog.connection_guard import own_database_check
 from lakehub.catalog.storages.sql import SqlStorage
 from lakehub.kernel.errors import Refused
+from tests.polling import scaled
 from tests.tcp_forwarder import TcpForwarder
 
 pytestmark = pytest.mark.django_db
@@ -70,3 +73,22 @@ def test_another_database_of_its_server_is_a_source(own: sa.URL, forwarder: TcpF
     storage = SqlStorage(f"postgresql+psycopg://{own.username}@127.0.0.1:{forwarder.port}/template1")
     own_database_check()(storage, storage.location())
     assert forwarder.accepted
+
+
+def test_ready_says_that_a_server_has_gone_silent_also_on_a_connection_that_is_kept(
+    own: sa.URL, forwarder: TcpForwarder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = str(own.set(host="127.0.0.1", port=forwarder.port))
+    kept = ConnectionHandler({"default": environment.database(url)})["default"]
+    monkeypatch.setattr(health, "connection", kept)
+    try:
+        assert Client().get("/ready").status_code == 200
+        forwarder.be_silent()
+        began = time.monotonic()
+        answer = Client().get("/ready")
+        assert (answer.status_code, answer.json()["database"]) == (503, "OperationalError")
+        assert time.monotonic() - began < scaled(30)
+        forwarder.speak_again()
+        assert Client().get("/ready").status_code == 200
+    finally:
+        kept.close()

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Any, cast
+
 import pytest
+from psycopg.conninfo import make_conninfo
 
 from lakehub import environment as env
 
@@ -45,10 +48,31 @@ def test_limits_are_read_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
         env.number("LAKEHUB_X", 2, least=1)
 
 
+def options(query: str) -> dict[str, Any]:
+    return cast("dict[str, Any]", env.database(f"postgresql://u@h/x{query}")["OPTIONS"])
+
+
+def test_a_postgresql_that_is_silent_is_left_in_seconds() -> None:
+    assert 2 <= options("")["connect_timeout"] <= 10
+    assert 0 < options("")["tcp_user_timeout"] <= 60_000
+    assert options("")["keepalives"] == 1
+    assert options("?connect_timeout=20&keepalives=0").items() >= {"connect_timeout": "20", "keepalives": "0"}.items()
+    assert libpq_takes(options("?sslmode=require"))
+
+
+def libpq_takes(database_options: dict[str, Any]) -> bool:
+    """A word that it does not know would keep Lakehub from starting."""
+    words = {name: value for name, value in database_options.items() if name != "prepare_threshold"}  # psycopg's own
+    return bool(make_conninfo("", **words))
+
+
 def test_a_database_url_is_taken_apart() -> None:
     database = env.database("postgresql://u:p%40ss@db:5433/lakehub?sslmode=require")
     assert (database["USER"], database["PASSWORD"], database["HOST"], database["PORT"]) == ("u", "p@ss", "db", "5433")
-    assert database["OPTIONS"] == {"sslmode": "require", "prepare_threshold": env.PREPARE_THRESHOLD}
+    assert (
+        options("?sslmode=require").items()
+        >= {"sslmode": "require", "prepare_threshold": env.PREPARE_THRESHOLD}.items()
+    )
     assert env.database("sqlite:////data/lakehub.db")["NAME"] == "/data/lakehub.db"
 
 
@@ -58,6 +82,6 @@ def test_how_often_a_statement_comes_before_it_is_prepared() -> None:
         "?prepare_threshold=1": 1,
         "?prepare_threshold=none": None,
     }.items():
-        assert env.database(f"postgresql://u@h/x{query}")["OPTIONS"] == {"prepare_threshold": threshold}
+        assert options(query)["prepare_threshold"] == threshold
     with pytest.raises(env.InvalidSetting, match="write `none` or after how many times"):
         env.database("postgresql://u@h/x?prepare_threshold=never")

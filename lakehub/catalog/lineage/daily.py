@@ -1,4 +1,8 @@
-"""Once a day, however often it is woken up: the newest lineage is read, and the tables of all datasets are looked at."""
+"""Once a day, however often it is woken up: the newest lineage is read, and the tables of all datasets are looked at.
+
+Two looks with a claim each, as they run in different processes: Spark's reads lineage where a job of it does that, and must never
+wait for a source that is silent.
+"""
 
 from __future__ import annotations
 
@@ -20,23 +24,25 @@ from lakehub.kernel.backoff import Backoff
 logger = logging.getLogger(__name__)
 LEASE_DURATION = timedelta(seconds=60)
 MAX_ATTEMPTS = 6
+TABLES = ""
+"""The source of a day at which the tables were looked at."""
 RETRY_BACKOFF = Backoff(base=timedelta(minutes=5), cap=timedelta(hours=4))
 
 
-def run_daily_check(
-    source: Callable[[], LineageSource] | None, *, name: str, offboard_after: timedelta | None, now: datetime
+def run_daily_lineage(source: Callable[[], LineageSource], *, name: str, now: datetime) -> LineageDay | None:
+    """Reads the lineage of the source called `name`. None: nothing is due, or another worker is at it."""
+    return _run_claimed(lambda: _take_in(source, name=name, accept_loss=False, now=now), source=name, now=now)
+
+
+def run_daily_tables(
+    turn: missing_tables.SourceTurn, *, offboard_after: timedelta | None, now: datetime
 ) -> LineageDay | None:
-    """None: nothing is due, or another worker is at it. `source` None: no lineage, only the look at the tables."""
-    day = _claim_day(now)
-    if day is None:
-        return None
-    with keep_renewed(partial(_extend_lease, day), every=LEASE_DURATION / 4):
-        report, error = run_check(source, name=name, offboard_after=offboard_after, now=now)
-    failed = bool(error) and day.attempt < MAX_ATTEMPTS
-    ended = {"due_at": now + RETRY_BACKOFF.delay(day.attempt - 1, 0.0)} if failed else {"ended_at": now}
-    LineageDay.objects.filter(pk=day.pk).update(source=name, report=report, error=error, leased_until=None, **ended)
-    day.refresh_from_db()
-    return day
+    """Looks at the tables of all datasets, each in its `turn`. None: nothing is due, or another worker is at it."""
+
+    def look() -> tuple[dict[str, Any], str]:
+        return asdict(missing_tables.check_tables(offboard_after=offboard_after, turn=turn, now=now)), ""
+
+    return _run_claimed(look, source=TABLES, now=now)
 
 
 def run_check(
@@ -47,21 +53,39 @@ def run_check(
     accept_loss: bool = False,
     now: datetime,
 ) -> tuple[dict[str, Any], str]:
-    """What changed, and what went wrong with lineage: that costs the look at the tables nothing."""
-    report: dict[str, Any] = {}
-    error = ""
-    if source is not None:
-        try:
-            reading = source().read(now=now)
-            report |= edges.replace_lineage(reading, source=name, accept_loss=accept_loss, now=now)
-        except Exception as problem:
-            logger.exception("Lineage was not taken in from %s", name)
-            error = f"{type(problem).__name__}: {problem}"
+    """Both looks now: what changed, and what went wrong with lineage, which costs the look at the tables nothing."""
+    report, error = _take_in(source, name=name, accept_loss=accept_loss, now=now) if source is not None else ({}, "")
     return report | asdict(missing_tables.check_tables(offboard_after=offboard_after, now=now)), error
 
 
-def _claim_day(now: datetime) -> LineageDay | None:
-    day, _ = LineageDay.objects.get_or_create(day=now.date(), defaults={"due_at": now})
+def _take_in(
+    source: Callable[[], LineageSource], *, name: str, accept_loss: bool, now: datetime
+) -> tuple[dict[str, Any], str]:
+    """What changed, and what went wrong."""
+    try:
+        reading = source().read(now=now)
+        return dict(edges.replace_lineage(reading, source=name, accept_loss=accept_loss, now=now)), ""
+    except Exception as problem:
+        logger.exception("Lineage was not taken in from %s", name)
+        return {}, f"{type(problem).__name__}: {problem}"
+
+
+def _run_claimed(work: Callable[[], tuple[dict[str, Any], str]], *, source: str, now: datetime) -> LineageDay | None:
+    """What went wrong is tried again, a few times."""
+    day = _claim_day(source, now)
+    if day is None:
+        return None
+    with keep_renewed(partial(_extend_lease, day), every=LEASE_DURATION / 4):
+        report, error = work()
+    failed = bool(error) and day.attempt < MAX_ATTEMPTS
+    ended = {"due_at": now + RETRY_BACKOFF.delay(day.attempt - 1, 0.0)} if failed else {"ended_at": now}
+    LineageDay.objects.filter(pk=day.pk).update(report=report, error=error, leased_until=None, **ended)
+    day.refresh_from_db()
+    return day
+
+
+def _claim_day(source: str, now: datetime) -> LineageDay | None:
+    day, _ = LineageDay.objects.get_or_create(day=now.date(), source=source, defaults={"due_at": now})
     free = Q(leased_until=None) | Q(leased_until__lt=Now())
     waiting = LineageDay.objects.filter(free, pk=day.pk, ended_at=None, due_at__lte=now)
     if not waiting.update(leased_until=Now() + LEASE_DURATION, attempt=F("attempt") + 1):

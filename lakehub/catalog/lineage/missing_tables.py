@@ -1,14 +1,18 @@
 """Looks at the tables of all datasets: columns that changed are taken in, a table that is gone is noted, and off-boarded
-when it stays gone. A storage that is out of reach says nothing about its tables, and one that lost many at once rather looks
-like an empty mount, another schema or a grant that went than like tables that were dropped: nobody is off-boarded then.
+when it stays gone. A storage that is out of reach says nothing about its tables, and is asked once a look; one that lost many at
+once rather looks like an empty mount, another schema or a grant that went than like tables that were dropped: nobody is
+off-boarded then.
 """
 
 from __future__ import annotations
 
 import logging
+import time
 from collections import defaultdict
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Protocol
 
 from django.conf import settings
 from django.db.models import F, Q
@@ -16,8 +20,8 @@ from django.db.models.functions import Coalesce
 
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog.datasets import changes, offboarding
-from lakehub.catalog.datasets.copies import source_tables
-from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable, TableMetadata
+from lakehub.catalog.datasets.copies import CopySource, source_tables
+from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable, StorageUnreachable, TableMetadata
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.kernel.errors import Conflict
@@ -29,6 +33,14 @@ MIN_MISSING_CHECKS = 3
 MAX_OFFBOARDED = 3
 MAX_OFFBOARDED_SHARE = 0.2
 """More than a few, and more than this share of a connection's datasets, do not go in one look."""
+MAX_WAIT = timedelta(minutes=20)
+"""For all storages of one look that are out of reach. A network that is gone holds a worker no longer."""
+
+
+class SourceTurn(Protocol):
+    """Around one look at a table of a connection. Raises MetadataUnavailable where it has to wait for its turn."""
+
+    def __call__(self, connection: Connection, table: str) -> AbstractContextManager[None]: ...
 
 
 def offboarding_delay() -> timedelta | None:
@@ -51,29 +63,58 @@ class TableCheckReport:
     """The connections of which too many would have been off-boarded at once."""
 
 
-def check_tables(*, offboard_after: timedelta | None, now: datetime) -> TableCheckReport:
-    """`offboard_after`: how long a table must be gone; None: nothing is off-boarded.
+class _Reader:
+    """Describes tables, each in its turn, and asks no storage twice that was out of reach the first time."""
+
+    def __init__(self, turn: SourceTurn) -> None:
+        self._turn = turn
+        self._out_of_reach: dict[int, str] = {}
+        self._waited_s = 0.0
+
+    def describe(self, source: CopySource) -> TableMetadata:
+        """Raises MetadataUnavailable."""
+        connection = source.connection
+        if why := self._out_of_reach.get(connection.pk):
+            raise StorageUnreachable(why)
+        if self._waited_s > MAX_WAIT.total_seconds():
+            raise StorageUnreachable(f"{connection} was not looked at: others that are out of reach took too long.")
+        began = time.monotonic()
+        try:
+            with self._turn(connection, source.table):
+                return connection.storage.describe(source.table)
+        except StorageUnreachable as problem:
+            self._waited_s += time.monotonic() - began
+            self._out_of_reach[connection.pk] = str(problem)
+            raise
+
+
+def _at_once(connection: Connection, table: str) -> AbstractContextManager[None]:
+    return nullcontext()
+
+
+def check_tables(*, offboard_after: timedelta | None, turn: SourceTurn = _at_once, now: datetime) -> TableCheckReport:
+    """`offboard_after`: how long a table must be gone; None: nothing is off-boarded. `turn`: around each look; as it is, at once.
 
     What a changelog or a pipeline feeds has no source table that could be gone, so no report names it.
     """
-    looked = TableCheckReport()
+    looked, reader = TableCheckReport(), _Reader(turn)
     live = Dataset.objects.filter(offboarded_at=None, feed__connection__isnull=False)
     for dataset in live.select_related("feed__connection").order_by("name"):
         with log_and_continue(f"Looking at the table of {dataset}"):
-            _check_table(dataset, looked, now=now)
+            _check_table(dataset, looked, reader, now=now)
     if offboard_after is not None:
         _offboard_missing(looked, since=now - offboard_after, now=now)
     return looked
 
 
-def _check_table(dataset: Dataset, looked: TableCheckReport, *, now: datetime) -> None:
+def _check_table(dataset: Dataset, looked: TableCheckReport, reader: _Reader, *, now: datetime) -> None:
     """Its columns are those of the first copy that can be read. It is missing where the table of every copy is gone."""
     table: TableMetadata | None = None
     gone: list[str] = []
     unreadable: list[str] = []
     for source in source_tables(dataset):
         try:
-            described = source.connection.storage.describe(source.table)
+            described = reader.describe(source)
         except NoSuchTable as problem:
             gone.append(str(problem))
         except MetadataUnavailable as problem:

@@ -65,5 +65,9 @@ class MetadataUnavailable(RuntimeError):
     """The storage cannot be reached, or has no such table; the message says which and what to do."""
 
 
+class StorageUnreachable(MetadataUnavailable):
+    """The storage let nobody in, or fell silent: no other table of it can be looked at just now either."""
+
+
 class NoSuchTable(MetadataUnavailable):
     """The storage was reached, and has no such table: nothing is wrong with the way there."""

@@ -74,10 +74,11 @@ class LineageLink(models.Model):
 
 
 class LineageDay(models.Model):
-    """The daily look at lineage and metadata: one row a day, claimed with a lease, ended with what it changed."""
+    """A daily look, at lineage or at the tables: one row a day for each, claimed with a lease, ended with what it changed."""
 
-    day = models.DateField(unique=True)
+    day = models.DateField()
     source = models.CharField(max_length=30, blank=True)
+    """Where lineage was read from. Empty: the look at the tables."""
     attempt = models.PositiveSmallIntegerField(default=0)
     due_at = models.DateTimeField()
     leased_until = models.DateTimeField(null=True, blank=True)
@@ -87,7 +88,8 @@ class LineageDay(models.Model):
     error = models.TextField(blank=True)
 
     class Meta:
-        ordering: ClassVar = ["-day"]
+        ordering: ClassVar = ["-day", "source"]
+        constraints: ClassVar = [models.UniqueConstraint(fields=["day", "source"], name="one_look_a_day_and_source")]
 
     def __str__(self) -> str:
-        return f"lineage of {self.day}"
+        return f"{'lineage' if self.source else 'tables'} of {self.day}"

@@ -16,9 +16,12 @@ from lakehub.catalog.models import Dataset
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.suggest import HintBudget
 
 MAX_REQUESTS = 500
 """Of one call: each reads its table."""
+MAX_HINTS = 10
+"""Of one call: so many unknown names are searched for among those that there are, the others are told without the nearest."""
 LINEAGE_SOURCE = "lineage"
 
 
@@ -48,8 +51,9 @@ def onboard_many(
     """In the order given, though an upstream of the list goes first. `may` raises PermissionDenied. Raises Refused."""
     if len(applications) > MAX_REQUESTS:
         raise Refused(f"{len(applications)} datasets are more than {MAX_REQUESTS} at once: split the list.")
+    hints = HintBudget(MAX_HINTS)
     lines = {
-        id(application): _onboard_alone(application, actor=actor, may=may, now=now)
+        id(application): _onboard_alone(application, actor=actor, may=may, hints=hints, now=now)
         for application in _upstream_first(applications)
     }
     if any(line.result is OnboardingStatus.CREATED for line in lines.values()):
@@ -59,14 +63,19 @@ def onboard_many(
 
 
 def _onboard_alone(
-    application: OnboardingRequest, *, actor: str, may: Callable[[OnboardingRequest], None], now: datetime
+    application: OnboardingRequest,
+    *,
+    actor: str,
+    may: Callable[[OnboardingRequest], None],
+    hints: HintBudget,
+    now: datetime,
 ) -> OnboardingLine:
     name = application.name
     try:
         may(application)
         if Dataset.objects.filter(name=name, offboarded_at=None).exists():
             return OnboardingLine(name, OnboardingStatus.EXISTS)
-        onboarded = onboard_dataset(application, actor=actor, now=now)
+        onboarded = onboard_dataset(application, actor=actor, hints=hints, now=now)
     except Refused as problem:
         return OnboardingLine(name, OnboardingStatus.REFUSED, problem.fields or {"": str(problem)})
     except (Conflict, PermissionDenied) as problem:

@@ -40,7 +40,7 @@ from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 from lakehub.catalog.validation import Problems, check_duration, check_overrides, find_by_name, read_table_metadata
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions.form import split_columns
-from lakehub.kernel.suggest import did_you_mean
+from lakehub.kernel.suggest import HintBudget, did_you_mean
 
 RESERVED_NAMES = ("bulk",)
 """Below /api/v1/datasets/."""
@@ -81,9 +81,11 @@ class CheckedRequest:
     proposals: tuple[ColumnProposal, ...] = ()
 
 
-def onboard_dataset(application: OnboardingRequest, *, actor: str, now: datetime) -> OnboardingResult:
-    """Raises Refused with a reason for each field, or Conflict; nothing is written then."""
-    checked = check_request(application)
+def onboard_dataset(
+    application: OnboardingRequest, *, actor: str, now: datetime, hints: HintBudget | None = None
+) -> OnboardingResult:
+    """`hints`: of a request for several datasets. Raises Refused with a reason for each field, or Conflict; nothing is written then."""
+    checked = check_request(application, hints=hints)
     try:
         with transaction.atomic():
             dataset = _create_dataset(application, checked, now)
@@ -100,13 +102,15 @@ def onboard_dataset(application: OnboardingRequest, *, actor: str, now: datetime
     return OnboardingResult(dataset, checked.evidence, checked.proposals)
 
 
-def check_request(application: OnboardingRequest, *, before: OnboardingRequest | None = None) -> CheckedRequest:
+def check_request(
+    application: OnboardingRequest, *, before: OnboardingRequest | None = None, hints: HintBudget | None = None
+) -> CheckedRequest:
     """Every problem at once, by field. Reads the source, writes nothing.
 
     `before`: the application changes a dataset that was this one. Keys are searched only in tables that it was not read from,
     and `upstream` is looked up only where it differs.
     """
-    problems = Problems()
+    problems = Problems(hints)
     team = find_by_name(problems, "team", Team, application.team)
     connection = find_by_name(problems, "connection", Connection, application.connection)
     data_centers = [find_by_name(problems, "data_centers", DataCenter, name) for name in application.data_centers]

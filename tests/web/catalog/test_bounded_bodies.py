@@ -10,6 +10,7 @@ from django.http import HttpResponseBase
 from django.test import Client
 
 from lakehub.accounts.models import Role
+from lakehub.catalog.onboarding import bulk
 from lakehub.kernel import suggest
 from tests import factories as make
 
@@ -59,6 +60,15 @@ def test_of_unknown_names_a_few_are_searched_for(owner: Client, searches: list[s
     answer = post(owner, "/api/v1/datasets", application(upstream=unknown(100)))
     assert "`daily-99`" in answer.json()["error"]["fields"]["upstream"]  # type: ignore[attr-defined]
     assert len(searches) == suggest.MAX_HINTS
+
+
+def test_of_unknown_names_in_a_list_a_few_are_searched_for_in_all(owner: Client, searches: list[str]) -> None:
+    datasets = [application(name=f"set-{index}", upstream=unknown(5)) for index in range(20)]
+    lines = post(owner, "/api/v1/datasets/bulk", {"datasets": datasets}).json()  # type: ignore[attr-defined]
+    assert [line["result"] for line in lines] == ["refused"] * 20
+    assert all("There is no connection `none`." in line["why"]["connection"] for line in lines)
+    assert all("There is no dataset `daily-4`." in line["why"]["upstream"] for line in lines)
+    assert len(searches) == bulk.MAX_HINTS
 
 
 def test_so_are_the_tables_of_a_query(owner: Client, searches: list[str]) -> None:

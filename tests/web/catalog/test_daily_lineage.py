@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import sqlite3
-from collections.abc import Callable
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -22,9 +26,13 @@ from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge,
 from lakehub.catalog.storages.sql.urls import openlineage_address
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.registry import Registry
+from lakehub.source_databases.timeouts import Timeouts
+from quality.models import SLOW_SOURCES, ConcurrencySlot, SlowSource
 from tests import factories as make
 from tests.factories import DAY, HOUR, NOW
 from tests.lineage_events import event, table
+from tests.polling import scaled
+from tests.tcp_forwarder import TcpForwarder
 
 pytestmark = pytest.mark.django_db
 TABLES = ("airlines", "flights", "delays")
@@ -291,7 +299,7 @@ def folder(ops: Path, tmp_path: Path) -> Path:
 
 
 def look(folder: Path, now: Any = NOW) -> LineageDay | None:
-    return daily.run_daily_check(lambda: EventFolderSource(folder.as_uri()), name="file", offboard_after=None, now=now)
+    return daily.run_daily_lineage(lambda: EventFolderSource(folder.as_uri()), name="file", now=now)
 
 
 def test_it_happens_once_a_day_however_often_it_is_woken_up(folder: Path) -> None:
@@ -303,12 +311,12 @@ def test_it_happens_once_a_day_however_often_it_is_woken_up(folder: Path) -> Non
     assert LineageDay.objects.count() == 2
 
 
-def test_lineage_that_cannot_be_read_is_told_and_tried_again_and_the_tables_are_looked_at(folder: Path) -> None:
+def test_lineage_that_cannot_be_read_is_told_and_tried_again(folder: Path) -> None:
     (folder / "load.json").write_text('{"eventType": "COMPLETE"}')
     day = look(folder)
     assert day is not None
     assert "This is no lineage event (KeyError: 'job')" in day.error
-    assert (day.report["changed"], day.ended_at) == ([], None)
+    assert (day.report, day.ended_at) == ({}, None)
     assert look(folder, NOW + timedelta(minutes=4)) is None
     (folder / "load.json").unlink()
     again = look(folder, NOW + timedelta(minutes=5))
@@ -338,10 +346,108 @@ def test_a_file_that_nobody_means_well_is_named(folder: Path, name: str, text: b
 def test_the_task_reads_what_the_settings_name(folder: Path, settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     settings.LAKEHUB_LINEAGE, settings.LAKEHUB_LINEAGE_URI = "file", folder.as_uri()
     monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
+    for _ in range(2):
+        tasks.check_lineage()
+        tasks.check_tables()
+    assert known_edges() == {"flights → delays one to one"}
+    assert list(LineageDay.objects.values_list("source", "attempt")) == [("", 1), ("file", 1)]
+    assert [set(day.report) for day in LineageDay.objects.all()] == [
+        {field.name for field in fields(missing_tables.TableCheckReport)},
+        {"added", "pruned"},
+    ]
+
+
+def test_where_no_lineage_is_read_only_the_tables_are_looked_at(ops: Path) -> None:
     tasks.check_lineage()
+    tasks.check_tables()
+    assert [day.source for day in LineageDay.objects.all()] == [daily.TABLES]
+
+
+# Sources that are silent
+
+
+@pytest.fixture
+def silent(ops: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[TcpForwarder]:
+    """A server that accepts and never answers, with three more tables; theirs are the first and the last names."""
+    quick = Timeouts(connect=timedelta(seconds=1), silence=timedelta(seconds=1), cancel=timedelta(seconds=1))
+    monkeypatch.setattr("lakehub.catalog.storages.sql.TIMEOUTS", quick)
+    with TcpForwarder() as forwarder:
+        url = f"postgresql+psycopg://reader@127.0.0.1:{forwarder.port}/ops"
+        connection = make.connection("silent", url=url)
+        for name in SILENT_TABLES:
+            make.feed(make.dataset(name, ingested=False, by_day=False), connection=connection)
+        yield forwarder
+
+
+SILENT_TABLES = ("aircraft", "bookings", "zones")
+
+
+def test_a_source_that_is_silent_is_asked_once_a_look_and_the_others_are_looked_at(
+    ops: Path, silent: TcpForwarder
+) -> None:
+    for table_name in TABLES:
+        drop(ops, table_name)
+    looked = missing_tables.check_tables(offboard_after=None, now=NOW)
+    assert (set(looked.unreadable), set(looked.missing)) == (set(SILENT_TABLES), set(TABLES))
+    assert silent.accepted == 1
+
+
+def test_a_source_that_is_silent_keeps_no_job_waiting(
+    folder: Path, silent: TcpForwarder, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The queue of jobs has one process. What runs there reads no source."""
+    settings.LAKEHUB_LINEAGE, settings.LAKEHUB_LINEAGE_URI = "file", folder.as_uri()
+    monkeypatch.setattr("lakehub.clock.now", lambda: NOW)
     tasks.check_lineage()
     assert known_edges() == {"flights → delays one to one"}
-    assert LineageDay.objects.get().attempt == 1
+    assert silent.accepted == 0
+    tasks.check_tables()
+    assert silent.accepted == 1
+
+
+@pytest.mark.parametrize(("lineage", "queue"), [("", "default"), ("file", "default"), ("spark", "spark")])
+def test_only_what_spark_does_is_in_the_queue_of_jobs(lineage: str, queue: str, tmp_path: Path) -> None:
+    ask = (
+        "from lakehub.processes.celery_app import app;"
+        "print(*(app.amqp.router.route({}, f'ingestion.tasks.{name}')['queue'].name "
+        "for name in ('run_job', 'check_lineage', 'check_tables')))"
+    )
+    environ = {**os.environ, "LAKEHUB_HOME": str(tmp_path), "LAKEHUB_LINEAGE": lineage}
+    environ["DJANGO_SETTINGS_MODULE"] = "lakehub.settings"
+    queues = subprocess.run(
+        [sys.executable, "-c", ask], env=environ, capture_output=True, text=True, check=True, timeout=scaled(60)
+    )
+    assert queues.stdout.split() == ["spark", queue, "default"]
+
+
+def test_a_source_that_is_known_to_be_slow_is_looked_at_where_a_worker_may_wait_for_it(ops: Path) -> None:
+    SlowSource.objects.create(resource="sqlalchemy:ops")
+    lease = {"leased_by": "others", "leased_until": NOW.replace(year=2099)}
+    number = settings.LAKEHUB_SLOW_SOURCES
+    ConcurrencySlot.objects.bulk_create(
+        [ConcurrencySlot(resource=SLOW_SOURCES, number=at, **lease) for at in range(number)]
+    )
+    drop(ops, "delays")
+    tasks.check_tables()
+    report = LineageDay.objects.get().report
+    assert (set(report["unreadable"]), report["missing"]) == (set(TABLES), {})
+    assert "ops was not looked at: it was slow" in report["unreadable"]["delays"]
+    ConcurrencySlot.objects.update(leased_by="", leased_until=None)
+    LineageDay.objects.all().delete()
+    tasks.check_tables()
+    report = LineageDay.objects.get().report
+    assert (report["unreadable"], set(report["missing"])) == ({}, {"delays"})
+    assert not SlowSource.objects.exists()
+    assert not ConcurrencySlot.objects.exclude(leased_by="").exists()
+
+
+def test_a_network_that_is_gone_holds_a_worker_for_so_long_only(
+    ops: Path, silent: TcpForwarder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(missing_tables, "MAX_WAIT", timedelta())
+    looked = missing_tables.check_tables(offboard_after=None, now=NOW)
+    assert set(looked.unreadable) == {*SILENT_TABLES, *TABLES}
+    assert "others that are out of reach took too long" in looked.unreadable["flights"]
 
 
 @pytest.mark.parametrize("source", list(settings.LAKEHUB_LINEAGE_SOURCES))

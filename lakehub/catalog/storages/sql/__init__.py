@@ -19,6 +19,7 @@ from lakehub.catalog.metadata import (
     MetadataUnavailable,
     NewestValues,
     NoSuchTable,
+    StorageUnreachable,
     TableMetadata,
 )
 from lakehub.catalog.metadata.roles import DatabaseRole
@@ -148,7 +149,8 @@ class SqlStorage(Storage):
                 yield source.connection
         except (CannotOpen, SQLAlchemyError) as error:
             cause = getattr(error, "orig", None) or error
-            raise MetadataUnavailable(
+            kind = StorageUnreachable if isinstance(error, CannotOpen) else MetadataUnavailable
+            raise kind(
                 f"The database at {redacted_url(self.url)} cannot be read: {cause}. Check its URL, and that it is up."
             ) from error
 
