@@ -17,8 +17,8 @@ from pathlib import Path
 
 import pytest
 
-from lakehub.processes import buffered_worker
 from lakehub.processes.supervisor import process_tree
+from lakehub.processes.web_server import buffered_worker
 from tests.polling import scaled, wait_until
 from tests.services.test_processes import answers, up, wait_for
 

@@ -14,9 +14,9 @@ import pytest
 from gunicorn.app.wsgiapp import WSGIApplication
 from gunicorn.workers.gthread import ThreadWorker
 
-from lakehub.processes import buffered_worker, gunicorn_conf
-from lakehub.processes.buffered_worker import LET_OTHERS_TIMES, Arrival, BufferedWorker
 from lakehub.processes.commands import process_commands
+from lakehub.processes.web_server import buffered_worker, gunicorn_conf
+from lakehub.processes.web_server.buffered_worker import LET_OTHERS_TIMES, Arrival, BufferedWorker
 
 
 @pytest.fixture

@@ -19,7 +19,12 @@ from typing import NoReturn
 
 from lakehub.processes.supervisor.process_tree import end_with_parent, name_process
 
-_PROGRAMS = ("gunicorn.app.wsgiapp", "lakehub.processes.buffered_worker", "celery.__main__", "celery.apps.worker")
+_PROGRAMS = (
+    "gunicorn.app.wsgiapp",
+    "lakehub.processes.web_server.buffered_worker",
+    "celery.__main__",
+    "celery.apps.worker",
+)
 """What the lines of the Procfile import first."""
 
 

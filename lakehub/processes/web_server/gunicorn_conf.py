@@ -1,4 +1,4 @@
-"""How gunicorn runs Lakehub, besides what the Procfile says: `gunicorn lakehub.wsgi --config python:lakehub.processes.gunicorn_conf`."""
+"""How gunicorn runs Lakehub, besides what the Procfile says: `gunicorn lakehub.wsgi --config python:lakehub.processes.web_server.gunicorn_conf`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 from gunicorn import glogging
 
 from lakehub.logs import configure_logging
-from lakehub.processes.buffered_worker import forget_worker
+from lakehub.processes.web_server.buffered_worker import forget_worker
 
 keepalive = 15
 """Seconds: who asks every few seconds keeps the connection."""

@@ -17,38 +17,25 @@ awake already. Few connections would all be of one process, which gives half the
 from __future__ import annotations
 
 import mmap
-import re
 import selectors
 import socket
 import struct
 import time
-from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any
 
 from gunicorn import http
 from gunicorn.workers.gthread import ThreadWorker
 
-HEAD_TIMEOUT_S = 10.0
-"""From the first moment to the end of the headers."""
-BODY_TIMEOUT_S = 30.0
-"""From the end of the headers to the end of the body."""
+from lakehub.processes.web_server.answers import SEND_TIMEOUT_S, Answer, progress, too_slow
+from lakehub.processes.web_server.arrivals import HEAD_TIMEOUT_S, Arrival, RequestRefused
+
 STOP_TIMEOUT_S = 2.0
 """What is on its way when the worker stops."""
 LEAVE_TIMEOUT_S = 2.0
 """From the last word to a client to the end of its connection."""
-SEND_TIMEOUT_S = 10
-"""A thread waits so long for a client that takes nothing of its answer."""
-LEAST_RATE = 10_000
-"""Bytes per second: a sixth of half a megabit, as a browser loads six files at once. Who takes less uses up its SEND_TIMEOUT_S."""
-CROWDED_TIMEOUT_S, CROWDED_RATE = 3.0, 50_000
-"""The same while all threads wait for clients and somebody waits for a thread; the slowest is let go, one with each look."""
 LOOK_AT_ANSWERS_S = 1.0
-MAX_HEAD_BYTES = 64 * 1024
-MAX_BODY_BYTES = 2 * 1024 * 1024
-"""More than any address takes: `DATA_UPLOAD_MAX_MEMORY_SIZE` and the form around it."""
 MAX_RECEIVING = 400
 """Requests on their way at once, of one process."""
 MAX_WORKERS = 64
@@ -56,128 +43,6 @@ MAX_WORKERS = 64
 LET_OTHERS_S, LET_OTHERS_TIMES = 0.001, 10
 """Whoever has more connections than another leaves a new one to it for so long, so many times, and goes on with the rest meanwhile."""
 _CHUNK = 64 * 1024
-_END_OF_HEAD = b"\r\n\r\n"
-_LENGTHS = re.compile(rb"\r\ncontent-length[^:\r\n]*:([^\r\n]*)", re.IGNORECASE)
-_LENGTH = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
-_ENCODING = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
-_EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
-
-
-class RequestRefused(Exception):
-    """It is answered without a thread; the text is status and reason."""
-
-
-@dataclass
-class Arrival:
-    """What has come of one request."""
-
-    deadline: float
-    received: bytearray
-    searched: int = 0
-    """Up to here there is no end of the headers."""
-    size: int = 0
-    """Of the whole request; 0: not known before the headers are whole."""
-
-    def is_whole(self, *, now: float, send: Callable[[bytes], object]) -> bool:
-        """`send`: to the client, who may wait for a word before it sends a body. Raises RequestRefused."""
-        if not self.size:
-            end = self.received.find(_END_OF_HEAD, self.searched)
-            if end < 0:
-                self.searched = max(0, len(self.received) - len(_END_OF_HEAD) + 1)
-                if len(self.received) > MAX_HEAD_BYTES:
-                    raise RequestRefused("431 Request Header Fields Too Large")
-                return False
-            head = bytes(self.received[: end + len(_END_OF_HEAD)])
-            self.size = len(head) + _body_size(head)
-            self.deadline = now + BODY_TIMEOUT_S
-            expects = _EXPECTS.search(head)
-            if expects and len(self.received) < self.size:
-                send(b"HTTP/1.1 100 Continue\r\n\r\n")
-                # Said once: gunicorn would say it again.
-                del self.received[expects.start() : expects.end()]
-                self.size -= expects.end() - expects.start()
-        return len(self.received) >= self.size
-
-
-def _body_size(head: bytes) -> int:
-    """Raises RequestRefused, also for a length that gunicorn may read otherwise: its thread would wait for that body."""
-    if len(head) > MAX_HEAD_BYTES:
-        raise RequestRefused("431 Request Header Fields Too Large")
-    if _ENCODING.search(head):
-        raise RequestRefused("411 Length Required")
-    lengths = [_LENGTH.fullmatch(text) for text in _LENGTHS.findall(head)]
-    if not lengths:
-        return 0
-    if len(lengths) > 1 or lengths[0] is None:
-        raise RequestRefused("400 Bad Request")
-    size = int(lengths[0][1])
-    if size > MAX_BODY_BYTES:
-        raise RequestRefused("413 Content Too Large")
-    return size
-
-
-class Progress(NamedTuple):
-    """Of a connection, since it was opened."""
-
-    taken: int
-    """Bytes that the other side has confirmed."""
-    waited_s: float
-    """The time in which there was something that it had not confirmed: what the server needs to make an answer is not in it."""
-    is_waiting: bool
-    """There is more than the other side may be sent now."""
-
-
-_TCP_INFO = struct.Struct("120xQ16xI20xQ")
-"""Linux: tcpi_bytes_acked, tcpi_notsent_bytes, tcpi_busy_time."""
-
-
-def progress(sock: socket.socket) -> Progress:
-    try:
-        info = sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, _TCP_INFO.size)
-    except OSError:  # closed already, or a socket of this machine without TCP
-        return Progress(0, 0.0, False)
-    taken, unsent, busy_us = _TCP_INFO.unpack(info)
-    return Progress(taken, busy_us / 1e6, unsent > 0)
-
-
-@dataclass
-class Patience:
-    """Waiting uses it up, what is taken gives it back, and there is never more than at first: a fast start earns no slow end."""
-
-    most_s: float
-    rate: int
-    left_s: float = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.left_s = self.most_s
-
-    def spend(self, waited_s: float, taken: int) -> None:
-        self.left_s = min(self.most_s, self.left_s - waited_s + taken / self.rate)
-
-
-@dataclass
-class Answer:
-    """One that a thread makes or sends."""
-
-    seen: Progress
-    usual: Patience = field(default_factory=lambda: Patience(SEND_TIMEOUT_S, LEAST_RATE))
-    crowded: Patience = field(default_factory=lambda: Patience(CROWDED_TIMEOUT_S, CROWDED_RATE))
-
-    def look(self, now: Progress) -> None:
-        for patience in (self.usual, self.crowded):
-            patience.spend(now.waited_s - self.seen.waited_s, now.taken - self.seen.taken)
-        self.seen = now
-
-
-def too_slow(answers: dict[Any, Answer], threads: int) -> list[Any]:
-    """Of the connections, those that are let go."""
-    slow = [conn for conn, answer in answers.items() if answer.usual.left_s < 0]
-    waiting = [conn for conn, answer in answers.items() if answer.seen.is_waiting]
-    if slow or len(answers) <= threads or len(waiting) < threads:
-        return slow
-    slowest = min(waiting, key=lambda conn: answers[conn].crowded.left_s)
-    return [slowest] if answers[slowest].crowded.left_s < 0 else []
-
 
 _connections = memoryview(mmap.mmap(-1, 4 * MAX_WORKERS)).cast("I")
 """One more than each process has; 0: nobody's place. Made before the processes are forked, so that they share it."""
