@@ -2,32 +2,17 @@
 
 from __future__ import annotations
 
-from ipaddress import IPv6Network, ip_address
-
 from django.conf import settings
 from django.http import HttpRequest
 
-_IPV6_SITE_BITS = 64
-"""One customer of a network has at least so many addresses to choose from."""
+from lakehub.kernel.addresses import forwarded_client, network_of
 
 
 def client_address(request: HttpRequest) -> str:
-    """Behind LAKEHUB_PROXIES proxies, the address that the first of them saw; anybody can write what stands before it."""
-    addresses = [part.strip() for part in request.headers.get("X-Forwarded-For", "").split(",") if part.strip()]
-    proxies = settings.LAKEHUB_PROXIES
-    if proxies and len(addresses) >= proxies:
-        return addresses[-proxies]
-    return str(request.META.get("REMOTE_ADDR", ""))
+    """Behind LAKEHUB_PROXIES proxies, the address that the first of them saw."""
+    forwarded_for, peer = request.headers.get("X-Forwarded-For", ""), str(request.META.get("REMOTE_ADDR", ""))
+    return forwarded_client(forwarded_for, peer, settings.LAKEHUB_PROXIES)
 
 
 def client_network(request: HttpRequest) -> str:
     return network_of(client_address(request))
-
-
-def network_of(address: str) -> str:
-    """The address as far as one client can be told from another: of IPv6 the first 64 bits."""
-    try:
-        parsed = ip_address(address)
-    except ValueError:  # a proxy may write a port, or `unknown`
-        return address
-    return str(IPv6Network((int(parsed), _IPV6_SITE_BITS), strict=False)) if parsed.version == 6 else address

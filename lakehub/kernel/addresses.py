@@ -1,4 +1,4 @@
-"""A URL as it may be shown: in an error, a log, or to a colleague; and whether an address is anybody's or this network's."""
+"""A URL as it may be shown: in an error, a log, or to a colleague; whose an address is: anybody's, this network's, one client's."""
 
 from __future__ import annotations
 
@@ -77,3 +77,22 @@ def is_public_ip(address: str) -> bool:
         if inner is not None:
             return ip.is_global and is_public_ip(str(inner))
     return ip.is_global and not ip.is_multicast
+
+
+_IPV6_SITE_BITS = 64
+"""One customer of a network has at least so many addresses to choose from."""
+
+
+def forwarded_client(forwarded_for: str, peer: str, proxies: int) -> str:
+    """Behind so many proxies, the address that the first of them saw; anybody can write what stands before it in `X-Forwarded-For`."""
+    addresses = [part.strip() for part in forwarded_for.split(",") if part.strip()]
+    return addresses[-proxies] if proxies and len(addresses) >= proxies else peer
+
+
+def network_of(address: str) -> str:
+    """The address as far as one client can be told from another: of IPv6 the first 64 bits."""
+    try:
+        parsed = ipaddress.ip_address(address)
+    except ValueError:  # a proxy may write a port, or `unknown`
+        return address
+    return str(ipaddress.IPv6Network((int(parsed), _IPV6_SITE_BITS), strict=False)) if parsed.version == 6 else address

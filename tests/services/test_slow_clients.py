@@ -29,6 +29,9 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: 127.0.0.1\r\nX-Slow: "
 BODY_HEAD = b"POST /sign-in HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 100\r\n\r\nusername="
 
 THREADS = 4
+OF_ONE_CALLER = THREADS - 1
+ELSEWHERE = "127.0.0.2"
+"""An address of another caller."""
 LARGE = b"GET /static/plotly/plotly.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n"
 SIP, SIP_EVERY_S = 700, 0.5
 ANSWER_AMONG_SLOW_S = 20
@@ -164,11 +167,18 @@ def test_a_large_static_file_comes_whole(server: tuple[str, int]) -> None:
 def test_clients_that_take_little_of_an_answer_keep_nobody_from_one(server: tuple[str, int]) -> None:
     """Twice as many as there are threads: each of them takes something before its time is up."""
     with small_windows(server, 8) as clients, ThreadPoolExecutor(1) as pool:
-        wait_until(lambda: all(client.recv(SIP) for client in clients[:THREADS]))
+        wait_until(lambda: all(client.recv(SIP) for client in clients[:OF_ONE_CALLER]))
         asked = pool.submit(ask_patiently, server)
         while not asked.done():
             sip(clients)
         assert asked.result() == 200
+
+
+def test_a_caller_with_many_requests_leaves_a_thread_to_others(server: tuple[str, int]) -> None:
+    """Long before the first of them is let go."""
+    with small_windows(server, 3 * THREADS, address=ELSEWHERE) as clients:
+        wait_until(lambda: all(client.recv(SIP) for client in clients[:OF_ONE_CALLER]))
+        assert [ask(server) for _ in range(NORMAL)] == [200] * NORMAL
 
 
 def test_who_takes_too_little_of_an_answer_is_let_go_though_nobody_waits(server: tuple[str, int]) -> None:
@@ -188,13 +198,14 @@ def test_a_modest_line_gets_a_large_file_whole(server: tuple[str, int]) -> None:
 
 
 @contextmanager
-def small_windows(server: tuple[str, int], count: int) -> Iterator[list[socket.socket]]:
+def small_windows(server: tuple[str, int], count: int, *, address: str = "") -> Iterator[list[socket.socket]]:
     """Clients that ask for a large file and have room for little of it."""
     with ExitStack() as stack:
         clients = [stack.enter_context(socket.socket()) for _ in range(count)]
         for client in clients:
             client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             client.settimeout(30)
+            client.bind((address, 0))
             client.connect(server)
             client.sendall(LARGE)
         yield clients

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import gc
 import selectors
 import shlex
@@ -12,7 +13,10 @@ from types import SimpleNamespace
 
 import pytest
 from gunicorn.app.wsgiapp import WSGIApplication
+from gunicorn.config import Config
 from gunicorn.workers.gthread import ThreadWorker
+from pytest_django.fixtures import Settings
+from structlog.contextvars import bound_contextvars, get_contextvars
 
 from lakehub.processes.commands import process_commands
 from lakehub.processes.web_server import buffered_worker, gunicorn_conf
@@ -73,6 +77,136 @@ def test_a_new_connection_is_left_to_a_process_that_has_fewer_but_not_for_ever(m
     gunicorn_conf.child_exit(None, SimpleNamespace(age=2))
     worker.accept("alone again")
     assert accepted[3:] == ["alone again"]
+
+
+class Loop(BufferedWorker):
+    """A worker that gives its requests to nobody; `handed_over` are those that a thread would have."""
+
+    def __init__(self, poller: selectors.BaseSelector, threads: int = 4) -> None:
+        config = Config()
+        config.set("threads", threads)
+        super().__init__(1, 0, [], None, 30, config, SimpleNamespace(info=lambda *_: None))
+        self.poller, self.handed_over = poller, list[object]()
+
+
+@pytest.fixture
+def loop(monkeypatch: pytest.MonkeyPatch) -> Iterator[Loop]:
+    monkeypatch.setattr(ThreadWorker, "enqueue_req", lambda self, conn: self.handed_over.append(conn))
+    with selectors.DefaultSelector() as poller:
+        yield Loop(poller)
+
+
+class Unreader:
+    def __init__(self, buffered: bytes) -> None:
+        self.buffered = buffered
+
+    def take_buffered(self) -> bytes:
+        return self.buffered
+
+    def unread(self, data: bytes) -> None:
+        self.buffered = data
+
+
+class Connection(SimpleNamespace):
+    __hash__ = object.__hash__  # type: ignore[assignment]
+
+
+def connection(sock: socket.socket, *, address: str = "192.0.2.1", buffered: bytes = b"") -> Connection:
+    """A connection that was kept, with what was sent behind the last request."""
+    parser = SimpleNamespace(unreader=Unreader(buffered))
+    return Connection(sock=sock, parser=parser, client=(address, 1), initialized=True, close=sock.close)
+
+
+REQUEST = b"GET / HTTP/1.1\r\n\r\n"
+
+
+def test_a_request_that_is_there_already_is_answered_before_more_is_read(loop: Loop) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        theirs.sendall(b"much more")
+        loop.enqueue_req(conn := connection(ours, buffered=REQUEST))
+
+        assert loop.handed_over == [conn]
+        assert conn.parser.unreader.buffered == REQUEST
+        assert ours.recv(100) == b"much more"
+
+
+def test_what_is_received_is_bounded_for_all_together(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffered_worker, "MAX_RECEIVED_BYTES", 250)
+    begun = b"POST / HTTP/1.1\r\nContent-Length: 1000\r\n\r\n".ljust(100, b"x")
+    pairs = [socket.socketpair() for _ in range(4)]
+    for ours, theirs in pairs:
+        theirs.sendall(begun)
+        loop.nr_conns += 1
+        loop.enqueue_req(connection(ours))
+
+    assert [theirs.recv(12) for _, theirs in pairs[:2]] == [b"HTTP/1.1 408"] * 2, "those that are longest on their way"
+    assert (len(loop._arrivals), loop._received_bytes, loop.nr_conns) == (2, 200, 2)
+    pairs[2][1].sendall(bytes(1000))
+    for key, _ in loop.poller.select(0):
+        key.data(key.fileobj)
+    assert (len(loop.handed_over), loop._received_bytes) == (1, 100)
+    for ours, theirs in pairs:
+        ours.close(), theirs.close()
+
+
+def test_who_is_gone_when_its_turn_comes_is_not_answered(loop: Loop) -> None:
+    pairs = [socket.socketpair() for _ in range(5)]
+    waiting = [connection(ours, buffered=REQUEST) for ours, _ in pairs]
+    for conn in waiting:
+        loop.nr_conns += 1
+        loop.enqueue_req(conn)
+    assert loop.handed_over == waiting[:3], "one thread is left to others"
+    pairs[3][1].close()
+
+    loop._queue.give_back(waiting[0])
+    loop._give_out_threads()
+
+    assert loop.handed_over == [*waiting[:3], waiting[4]]
+    assert loop.nr_conns == 4
+    for ours, theirs in pairs:
+        ours.close(), theirs.close()
+
+
+def test_a_caller_is_the_client_of_a_proxy_that_is_believed(loop: Loop, settings: Settings) -> None:
+    settings.LAKEHUB_PROXIES = 1
+    pairs = [socket.socketpair() for _ in range(5)]
+    for number, (ours, _) in enumerate(pairs):
+        client = 7 if number < 4 else 8
+        head = f"GET / HTTP/1.1\r\nX-Forwarded-For: 198.51.100.9, 192.0.2.{client}\r\n\r\nX-Forwarded-For: 1.1.1.1"
+        loop.enqueue_req(connection(ours, buffered=head.encode()))
+    assert len(loop.handed_over) == 4
+    assert loop._queue._callers[loop.handed_over[3]] == "192.0.2.8"
+    for ours, theirs in pairs:
+        ours.close(), theirs.close()
+
+
+def test_a_system_without_a_file_for_a_connection_ends_nothing(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was kept makes room, when nothing that was seen in the same round can be about it."""
+
+    def refuse(self: object, listener: object) -> None:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(ThreadWorker, "accept", refuse)
+    ours, theirs = socket.socketpair()
+    with theirs:
+        loop.poller.register(ours, selectors.EVENT_READ)
+        loop.nr_conns = 1
+        loop.keepalived_conns.append(connection(ours))
+        loop.accept(object())
+        assert loop.nr_conns == 1
+        loop.murder_pending()
+        assert (loop.nr_conns, theirs.recv(1)) == (0, b"")
+
+
+def test_a_line_of_the_log_has_nothing_of_the_thread_s_request_before(
+    loop: Loop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bound: list[object] = []
+    monkeypatch.setattr(ThreadWorker, "handle", lambda self, conn: bound.append(get_contextvars()))
+    with bound_contextvars(caller="ann", request_id="1"):
+        loop.handle(object())
+    assert bound == [{}]
 
 
 def test_what_came_of_a_request_that_was_let_go_in_the_same_round_does_not_end_the_loop() -> None:

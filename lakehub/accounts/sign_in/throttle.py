@@ -16,7 +16,7 @@ from django.db import transaction
 from django.db.models import F, QuerySet
 
 from lakehub.accounts.models import SignInTries
-from lakehub.http.client_address import network_of
+from lakehub.kernel.addresses import network_of
 from lakehub.kernel.backoff import Backoff
 
 FREE_FAILURES = {"name and address": 5, "name and browser": 5, "address": 20, "name": 50, "code": 5, "mail": 3}

@@ -69,7 +69,7 @@ class Answer:
 
 
 def too_slow(answers: dict[Any, Answer], threads: int) -> list[Any]:
-    """Of the connections, those that are let go."""
+    """Of the connections, those that are let go. `threads`: as many as one caller may have."""
     slow = [conn for conn, answer in answers.items() if answer.usual.left_s < 0]
     waiting = [conn for conn, answer in answers.items() if answer.seen.is_waiting]
     if slow or len(answers) <= threads or len(waiting) < threads:

@@ -18,6 +18,7 @@ _LENGTHS = re.compile(rb"\r\ncontent-length[^:\r\n]*:([^\r\n]*)", re.IGNORECASE)
 _LENGTH = re.compile(rb"[ \t]*([0-9]{1,18})[ \t]*")
 _ENCODING = re.compile(rb"\r\ntransfer-encoding[ \t]*:", re.IGNORECASE)
 _EXPECTS = re.compile(rb"\r\nexpect:[ \t]*100-continue[ \t]*(?=\r\n)", re.IGNORECASE)
+_FORWARDED_FOR = re.compile(rb"\r\nx-forwarded-for[ \t]*:([^\r\n]*)", re.IGNORECASE)
 
 
 class RequestRefused(Exception):
@@ -54,6 +55,12 @@ class Arrival:
                 del self.received[expects.start() : expects.end()]
                 self.size -= expects.end() - expects.start()
         return len(self.received) >= self.size
+
+    @property
+    def forwarded_for(self) -> str:
+        """Of a request that is whole."""
+        head, _, _ = self.received.partition(_END_OF_HEAD)
+        return b",".join(_FORWARDED_FOR.findall(head)).decode("latin-1")
 
 
 def _body_size(head: bytes) -> int:

@@ -4,6 +4,9 @@ gunicorn hands a connection to a thread with its first byte: as many clients as 
 a body slowly, stop the server. Here the loop that waits for all connections receives each request; it has a time in
 which it must be there, whatever trickles in, and where too many are on their way the one that is longest on it is let go.
 
+A request that is whole waits for a thread in a line of its caller's, and the callers take turns (`fair_queue`). A caller is an address: that of
+the client where LAKEHUB_PROXIES says how many proxies there are.
+
 A thread keeps a connection until the client has taken the answer, but for the last part, which the kernel holds. So the loop also looks how
 much each client takes: whoever takes too little for too long is let go.
 
@@ -16,6 +19,7 @@ awake already. Few connections would all be of one process, which gives half the
 
 from __future__ import annotations
 
+import errno
 import mmap
 import selectors
 import socket
@@ -25,11 +29,15 @@ from contextlib import suppress
 from functools import partial
 from typing import Any
 
+from django.conf import settings
 from gunicorn import http
 from gunicorn.workers.gthread import ThreadWorker
+from structlog.contextvars import clear_contextvars
 
+from lakehub.kernel.addresses import forwarded_client, network_of
 from lakehub.processes.web_server.answers import SEND_TIMEOUT_S, Answer, progress, too_slow
 from lakehub.processes.web_server.arrivals import HEAD_TIMEOUT_S, Arrival, RequestRefused
+from lakehub.processes.web_server.fair_queue import FairQueue
 
 STOP_TIMEOUT_S = 2.0
 """What is on its way when the worker stops."""
@@ -38,6 +46,10 @@ LEAVE_TIMEOUT_S = 2.0
 LOOK_AT_ANSWERS_S = 1.0
 MAX_RECEIVING = 400
 """Requests on their way at once, of one process."""
+MAX_RECEIVED_BYTES = 64 << 20
+"""Of all of these."""
+NO_FILE_S = 0.01
+"""Between two looks whether the system has a file for a connection again."""
 MAX_WORKERS = 64
 """Of which it is known how many connections they have."""
 LET_OTHERS_S, LET_OTHERS_TIMES = 0.001, 10
@@ -59,7 +71,13 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._left_to_others = 0
         self._arrivals: dict[Any, Arrival] = {}
         """By connection, the one that is longest on its way first."""
+        self._has_no_file = False
+        """For a connection that waits to be taken in."""
+        self._received_bytes = 0
+        """Of all arrivals."""
+        self._queue: FairQueue[Any] = FairQueue(self.cfg.threads)
         self._answers: dict[Any, Answer] = {}
+        """Those that wait for a thread, or have one."""
         self._leaving: dict[Any, float] = {}
         """By connection, when it is closed at the latest; the first of them first."""
         self._looked_at_answers = 0.0
@@ -75,7 +93,12 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             time.sleep(LET_OTHERS_S)
             return
         self._left_to_others = 0
-        super().accept(listener)
+        try:
+            super().accept(listener)
+        except OSError as problem:
+            if problem.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self._has_no_file = True
 
     def enqueue_req(self, conn: Any) -> None:
         """Called in the loop for a new connection, and for each further request of one that was kept."""
@@ -85,49 +108,80 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         if not conn.initialized:
             conn.sock.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_TIMEOUT_S, 0))
         self.poller.register(conn.sock, selectors.EVENT_READ, partial(self._receive, conn, arrival))
+        self._received_bytes += len(received)
         if len(self._arrivals) > MAX_RECEIVING:
             self._refuse(next(iter(self._arrivals)), "408 Request Timeout")
-        # Mostly it is there already.
+        # Mostly it is there already; what was sent behind the request before is looked at first, and no more is read.
+        if received and conn in self._arrivals:
+            self._look_at_request(conn, arrival)
         if conn in self._arrivals:
-            self._receive(conn, arrival, conn.sock, is_new=bool(received))
+            self._receive(conn, arrival, conn.sock)
 
-    def _receive(self, conn: Any, arrival: Arrival, sock: socket.socket, *, is_new: bool = False) -> None:
+    def _receive(self, conn: Any, arrival: Arrival, sock: socket.socket) -> None:
         if conn not in self._arrivals:
             return  # let go by what came before in the same round of the loop
         try:
             chunk = sock.recv(_CHUNK)
         except BlockingIOError:
-            chunk = b""
-            if not is_new:
-                return
+            return
         except OSError:
             return self._forget(conn)
-        else:
-            if not chunk:
-                return self._forget(conn)
+        if not chunk:
+            return self._forget(conn)
         arrival.received += chunk
+        self._received_bytes += len(chunk)
+        self._look_at_request(conn, arrival)
+        while self._received_bytes > MAX_RECEIVED_BYTES:
+            self._refuse(next(iter(self._arrivals)), "408 Request Timeout")
+
+    def _look_at_request(self, conn: Any, arrival: Arrival) -> None:
+        """Whether it is whole."""
+        before = len(arrival.received)
         try:
-            if arrival.is_whole(now=time.monotonic(), send=partial(_send, sock)):
-                self._hand_over(conn, arrival)
+            is_whole = arrival.is_whole(now=time.monotonic(), send=partial(_send, conn.sock))
         except RequestRefused as refused:
-            self._refuse(conn, str(refused))
+            return self._refuse(conn, str(refused))
+        self._received_bytes += len(arrival.received) - before
+        if is_whole:
+            self._hand_over(conn, arrival)
 
     def _hand_over(self, conn: Any, arrival: Arrival) -> None:
-        del self._arrivals[conn]
-        self.poller.unregister(conn.sock)
+        self._leave(conn)
         if conn.parser is None:
             conn.parser = http.get_parser(self.cfg, conn.sock, conn.client)
         conn.parser.unreader.unread(bytes(arrival.received))
         conn.initialized = conn.data_ready = True
         self._answers[conn] = Answer(progress(conn.sock))
-        super().enqueue_req(conn)
+        peer = str(conn.client[0]) if isinstance(conn.client, tuple) else ""
+        proxies = settings.LAKEHUB_PROXIES
+        client = forwarded_client(arrival.forwarded_for, peer, proxies) if proxies else peer
+        self._queue.add(conn, network_of(client))
+        self._give_out_threads(new=conn)
+
+    def _give_out_threads(self, new: Any = None) -> None:
+        """To those who have waited, if they are still there, and `new`."""
+        while (conn := self._queue.take()) is not None:
+            if conn is new or not _has_left(conn.sock):
+                super().enqueue_req(conn)
+                continue
+            self._queue.give_back(conn)
+            del self._answers[conn]
+            self.nr_conns -= 1
+            conn.close()
+
+    def handle(self, conn: Any) -> Any:
+        """In a thread, whose lines of the log are about this request from now on."""
+        clear_contextvars()
+        return super().handle(conn)
 
     def finish_request(self, conn: Any, fs: Any) -> None:
         self._answers.pop(conn, None)
+        self._queue.give_back(conn)
         if fs.cancelled() or (fs.exception() is None and not fs.result()):
             self._say_goodbye(conn)
         else:
             super().finish_request(conn, fs)
+        self._give_out_threads()
 
     def _say_goodbye(self, conn: Any) -> None:
         if conn.sock.fileno() < 0:  # a thread closed it in the middle of an answer that failed
@@ -158,13 +212,21 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
 
     def _make_room(self) -> None:
         """Called between the rounds of the loop, of which each takes in one connection at most."""
-        if self.nr_conns < self.worker_connections:
-            return
+        if self._has_no_file or self.nr_conns >= self.worker_connections:
+            has_room = self._close_one()
+            if self._has_no_file and not has_room:
+                time.sleep(NO_FILE_S)
+            self._has_no_file = False
+
+    def _close_one(self) -> bool:
+        """Whether there was one that nobody waits for."""
         if self._leaving:
             self._close_leaving(next(iter(self._leaving)))
         elif self.keepalived_conns:
-            conn = self.keepalived_conns.popleft()
-            self._close(conn)
+            self._close(self.keepalived_conns.popleft())
+        else:
+            return False
+        return True
 
     def murder_pending(self) -> None:
         """Called after each round of the loop, at least about once a second."""
@@ -186,7 +248,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     def _look_at_answers(self) -> None:
         for conn, answer in self._answers.items():
             answer.look(progress(conn.sock))
-        for conn in too_slow(self._answers, self.cfg.threads):
+        for conn in too_slow(self._answers, self._queue.most_of_one):
             del self._answers[conn]
             self.log.info("An answer to %s was broken off: too little of it was taken", conn.client)
             _break_off(conn.sock)
@@ -199,8 +261,13 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         self._forget(conn)
 
     def _forget(self, conn: Any) -> None:
-        del self._arrivals[conn]
-        self._close(conn)
+        self._leave(conn)
+        self.nr_conns -= 1
+        conn.close()
+
+    def _leave(self, conn: Any) -> None:
+        self._received_bytes -= len(self._arrivals.pop(conn).received)
+        self.poller.unregister(conn.sock)
 
     def _close(self, conn: Any) -> None:
         """One that the loop looks at."""
@@ -213,6 +280,15 @@ def _send(sock: socket.socket, text: bytes) -> None:
     """A few bytes that nobody waits for."""
     with suppress(OSError):
         sock.send(text)
+
+
+def _has_left(sock: socket.socket) -> bool:
+    try:
+        return not sock.recv(1, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+    except BlockingIOError:
+        return False
+    except OSError:
+        return True
 
 
 def _break_off(sock: socket.socket) -> None:

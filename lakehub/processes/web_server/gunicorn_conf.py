@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 from typing import Any
 
@@ -22,6 +23,10 @@ SWITCH_S = 0.0005
 unless told otherwise): an answer of five queries beside the drawing of a page is not five times as late."""
 
 
+FILES = 4096
+"""A process has a thousand connections, and opens files and connections of its own; many systems let it have 1,024 unless it asks."""
+
+
 class Logger(glogging.Logger):  # type: ignore[misc]  # gunicorn has no types
     """gunicorn's own lines, in the form of all others."""
 
@@ -39,6 +44,8 @@ def post_worker_init(worker: Any) -> None:
     """Before a process takes its first request: all addresses are known, and what stays is never looked through for garbage."""
     from django.urls import resolve
 
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(soft, min(FILES, hard)), hard))
     resolve("/api/v1/gate")
     sys.setswitchinterval(SWITCH_S)
     gc.collect()
