@@ -95,4 +95,6 @@ def network_of(address: str) -> str:
         parsed = ipaddress.ip_address(address)
     except ValueError:  # a proxy may write a port, or `unknown`
         return address
+    if isinstance(parsed, ipaddress.IPv6Address) and parsed.ipv4_mapped is not None:
+        return str(parsed.ipv4_mapped)  # of a socket that takes both
     return str(ipaddress.IPv6Network((int(parsed), _IPV6_SITE_BITS), strict=False)) if parsed.version == 6 else address

@@ -46,10 +46,11 @@ class Pauses:
 
     def note(self, name: object, *, now: datetime, took_s: float, is_silent: bool) -> None:
         """How an attempt went that began at `now`."""
-        if not is_silent or took_s < self.slow_after_s:
+        if took_s < self.slow_after_s:
             self._silent.pop(name, None)
             return
-        count = self._silent.get(name, (0, now))[0] + 1
+        # One that answers late has the shortest pause each time, so that others get their turn.
+        count = self._silent.get(name, (0, now))[0] + 1 if is_silent else 1
         # From the end of the attempt: its beginning is as long ago as the other was silent.
         self._silent[name] = (count, now + timedelta(seconds=took_s) + self.backoff.delay(count - 1, 0.0))
 

@@ -168,6 +168,49 @@ def test_who_is_gone_when_its_turn_comes_is_not_answered(loop: Loop) -> None:
         ours.close(), theirs.close()
 
 
+def test_who_was_broken_off_and_waits_in_line_ends_nothing(loop: Loop) -> None:
+    """The rest of an answer waits at the client, which has sent another request behind it."""
+    pairs = [socket.socketpair() for _ in range(4)]
+    waiting = [connection(ours, buffered=REQUEST) for ours, _ in pairs]
+    for conn in waiting:
+        loop.nr_conns += 1
+        loop.enqueue_req(conn)
+    loop._answers[waiting[3]].usual.left_s = -1.0
+    loop._look_at_answers()
+    loop._queue.give_back(waiting[0])
+    loop._give_out_threads()
+    assert (loop.handed_over, loop.nr_conns) == (waiting[:3], 3)
+    for ours, theirs in pairs:
+        ours.close(), theirs.close()
+
+
+def test_where_there_is_no_room_the_longest_line_makes_it(loop: Loop) -> None:
+    loop.worker_connections = 6
+    pairs = [socket.socketpair() for _ in range(6)]
+    for number, (ours, _) in enumerate(pairs):
+        loop.nr_conns += 1
+        loop.enqueue_req(connection(ours, address="192.0.2.1" if number < 5 else "192.0.2.2", buffered=REQUEST))
+    loop.murder_pending()
+    assert loop.nr_conns == 5
+    assert pairs[4][1].recv(12) == b"HTTP/1.1 503"
+    for ours, theirs in pairs:
+        ours.close(), theirs.close()
+
+
+def test_bodies_in_line_are_bounded_too(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(buffered_worker, "MAX_RECEIVED_BYTES", 350)
+    whole = b"POST / HTTP/1.1\r\nContent-Length: 60\r\n\r\n".ljust(100, b"x")
+    pairs = [socket.socketpair() for _ in range(8)]
+    for ours, theirs in pairs:
+        theirs.sendall(whole)
+        loop.nr_conns += 1
+        loop.enqueue_req(connection(ours))
+    assert (len(loop.handed_over), loop._queue.size, loop.nr_conns) == (3, 300, 6)
+    assert [theirs.recv(12) for _, theirs in pairs[6:]] == [b"HTTP/1.1 503"] * 2
+    for ours, theirs in pairs:
+        ours.close(), theirs.close()
+
+
 def test_a_caller_is_the_client_of_a_proxy_that_is_believed(loop: Loop, settings: Settings) -> None:
     settings.LAKEHUB_PROXIES = 1
     pairs = [socket.socketpair() for _ in range(5)]

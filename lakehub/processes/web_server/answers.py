@@ -68,11 +68,11 @@ class Answer:
         self.seen = now
 
 
-def too_slow(answers: dict[Any, Answer], threads: int) -> list[Any]:
-    """Of the connections, those that are let go. `threads`: as many as one caller may have."""
+def too_slow(answers: dict[Any, Answer], most_of_one: int, *, somebody_waits: bool) -> list[Any]:
+    """Of the connections, those that are let go. `most_of_one`: the threads that one caller may have."""
     slow = [conn for conn, answer in answers.items() if answer.usual.left_s < 0]
     waiting = [conn for conn, answer in answers.items() if answer.seen.is_waiting]
-    if slow or len(answers) <= threads or len(waiting) < threads:
+    if slow or not somebody_waits or len(waiting) < most_of_one:
         return slow
     slowest = min(waiting, key=lambda conn: answers[conn].crowded.left_s)
     return [slowest] if answers[slowest].crowded.left_s < 0 else []

@@ -47,7 +47,7 @@ LOOK_AT_ANSWERS_S = 1.0
 MAX_RECEIVING = 400
 """Requests on their way at once, of one process."""
 MAX_RECEIVED_BYTES = 64 << 20
-"""Of all of these."""
+"""Of all of these, and of those that wait for a thread."""
 NO_FILE_S = 0.01
 """Between two looks whether the system has a file for a connection again."""
 MAX_WORKERS = 64
@@ -131,8 +131,11 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         arrival.received += chunk
         self._received_bytes += len(chunk)
         self._look_at_request(conn, arrival)
-        while self._received_bytes > MAX_RECEIVED_BYTES:
-            self._refuse(next(iter(self._arrivals)), "408 Request Timeout")
+        while self._received_bytes + self._queue.size > MAX_RECEIVED_BYTES:
+            if self._queue.size > self._received_bytes:
+                self._send_away()
+            else:
+                self._refuse(next(iter(self._arrivals)), "408 Request Timeout")
 
     def _look_at_request(self, conn: Any, arrival: Arrival) -> None:
         """Whether it is whole."""
@@ -155,7 +158,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
         peer = str(conn.client[0]) if isinstance(conn.client, tuple) else ""
         proxies = settings.LAKEHUB_PROXIES
         client = forwarded_client(arrival.forwarded_for, peer, proxies) if proxies else peer
-        self._queue.add(conn, network_of(client))
+        self._queue.add(conn, network_of(client), len(arrival.received))
         self._give_out_threads(new=conn)
 
     def _give_out_threads(self, new: Any = None) -> None:
@@ -165,9 +168,25 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
                 super().enqueue_req(conn)
                 continue
             self._queue.give_back(conn)
-            del self._answers[conn]
-            self.nr_conns -= 1
-            conn.close()
+            self._close_in_line(conn)
+
+    def _send_away(self) -> bool:
+        """The newest of the longest line; whether there was one."""
+        conn = self._queue.drop()
+        if conn is None:
+            return False
+        _send(
+            conn.sock,
+            b"HTTP/1.1 503 Service Unavailable\r\nRetry-After: 5\r\nConnection: close\r\nContent-Length: 0\r\n\r\n",
+        )
+        self.log.info("A request from %s was sent away: too much waits for a thread", conn.client)
+        self._close_in_line(conn)
+        return True
+
+    def _close_in_line(self, conn: Any) -> None:
+        self._answers.pop(conn, None)  # not there where the answer before was broken off
+        self.nr_conns -= 1
+        conn.close()
 
     def handle(self, conn: Any) -> Any:
         """In a thread, whose lines of the log are about this request from now on."""
@@ -219,13 +238,13 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
             self._has_no_file = False
 
     def _close_one(self) -> bool:
-        """Whether there was one that nobody waits for."""
+        """One that nobody waits for, else of those that wait for a thread. Whether there was one."""
         if self._leaving:
             self._close_leaving(next(iter(self._leaving)))
         elif self.keepalived_conns:
             self._close(self.keepalived_conns.popleft())
         else:
-            return False
+            return self._send_away()
         return True
 
     def murder_pending(self) -> None:
@@ -248,7 +267,7 @@ class BufferedWorker(ThreadWorker):  # type: ignore[misc]  # gunicorn has no typ
     def _look_at_answers(self) -> None:
         for conn, answer in self._answers.items():
             answer.look(progress(conn.sock))
-        for conn in too_slow(self._answers, self._queue.most_of_one):
+        for conn in too_slow(self._answers, self._queue.most_of_one, somebody_waits=not self._queue.is_empty):
             del self._answers[conn]
             self.log.info("An answer to %s was broken off: too little of it was taken", conn.client)
             _break_off(conn.sock)

@@ -1,4 +1,4 @@
-"""Who is served next: each caller in turn, and never one caller with all there is."""
+"""Who is served next: the callers take turns, and no caller has all there is."""
 
 from __future__ import annotations
 
@@ -12,35 +12,44 @@ Item = TypeVar("Item", bound=Hashable)
 
 @dataclass
 class FairQueue(Generic[Item]):
-    """Of `places` one caller has all but one at most, so that whoever comes next finds one. A place that is free goes to the caller who
-    has the fewest, and among these to the one who was served the longest ago.
+    """Of `places` one caller has all but one at most, so that whoever comes next finds one. A place that is free goes to the caller
+    who was served the longest ago, of those who may have one more.
     """
 
     places: int
-    _waiting: dict[str, deque[Item]] = field(default_factory=dict)
-    """By caller; the one who was served the longest ago first."""
+    _waiting: dict[str, deque[tuple[Item, int]]] = field(default_factory=dict)
+    """By caller, each with its size; the caller who was served the longest ago first."""
     _callers: dict[Item, str] = field(default_factory=dict)
     """Of those that have a place."""
     _busy: Counter[str] = field(default_factory=Counter)
+    size: int = 0
+    """Of all that wait."""
 
     @property
     def most_of_one(self) -> int:
         return max(1, self.places - 1)
 
-    def add(self, item: Item, caller: str) -> None:
-        self._waiting.setdefault(caller, deque()).append(item)
+    @property
+    def is_empty(self) -> bool:
+        """Nobody waits."""
+        return not self._waiting
+
+    def add(self, item: Item, caller: str, size: int = 0) -> None:
+        self._waiting.setdefault(caller, deque()).append((item, size))
+        self.size += size
 
     def take(self) -> Item | None:
         """The next one, which has a place from now on; None: nobody waits, or may have one."""
-        if not self._waiting or len(self._callers) >= self.places:
+        if len(self._callers) >= self.places:
             return None
-        caller = min(self._waiting, key=self._busy.__getitem__)
-        if self._busy[caller] >= self.most_of_one:
+        caller = next((caller for caller in self._waiting if self._busy[caller] < self.most_of_one), None)
+        if caller is None:
             return None
         line = self._waiting.pop(caller)
-        item = line.popleft()
+        item, size = line.popleft()
         if line:
             self._waiting[caller] = line  # behind the others
+        self.size -= size
         self._callers[item] = caller
         self._busy[caller] += 1
         return item
@@ -51,3 +60,14 @@ class FairQueue(Generic[Item]):
         self._busy[caller] -= 1
         if not self._busy[caller]:
             del self._busy[caller]
+
+    def drop(self) -> Item | None:
+        """Takes out the newest of the longest line; None: nobody waits."""
+        if self.is_empty:
+            return None
+        caller = max(self._waiting, key=lambda waiting: len(self._waiting[waiting]))
+        item, size = self._waiting[caller].pop()
+        if not self._waiting[caller]:
+            del self._waiting[caller]
+        self.size -= size
+        return item

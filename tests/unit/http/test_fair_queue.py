@@ -26,18 +26,38 @@ def test_one_caller_leaves_a_place_to_others() -> None:
     assert take_all(queue) == ["b1"]
 
 
-def test_a_free_place_goes_to_who_has_the_fewest_and_then_in_turn() -> None:
+def test_callers_take_turns() -> None:
     queue = FairQueue[str](3)
     line(queue, "a1", "a2", "a3", "a4")
     assert take_all(queue) == ["a1", "a2"]
     line(queue, "b1", "b2", "b3", "c1")
     assert take_all(queue) == ["b1"]
-    queue.give_back("a1")
-    assert take_all(queue) == ["c1"]
-    queue.give_back("b1")
-    assert take_all(queue) == ["b2"]
-    queue.give_back("c1")
-    assert take_all(queue) == ["a3"]
+    for freed, taken in (("b1", "c1"), ("c1", "b2"), ("a1", "a3"), ("b2", "b3"), ("a2", "a4")):
+        queue.give_back(freed)
+        assert take_all(queue) == [taken]
+
+
+def test_a_caller_with_a_long_request_gets_another_place_while_others_keep_coming() -> None:
+    queue, number = FairQueue[str](4), 0
+    line(queue, "a1", "a2", "b0", "c0", "d0", "e0")
+    taken = take_all(queue)
+    while "a2" not in taken:
+        number += 1
+        assert number < 20
+        freed = next(item for item in taken if item != "a1")
+        queue.give_back(freed)
+        taken.remove(freed)
+        line(queue, f"{freed[0]}{number}")
+        taken += take_all(queue)
+
+
+def test_of_too_many_the_newest_of_the_longest_line_goes() -> None:
+    queue = FairQueue[str](1)
+    for item in ("a1", "b1", "b2", "b3"):
+        queue.add(item, item[0], 10)
+    assert [queue.drop(), queue.drop(), queue.size] == ["b3", "b2", 20]
+    assert take_all(queue) == ["a1"]
+    assert (queue.size, queue.drop(), queue.drop(), queue.is_empty) == (10, "b1", None, True)
 
 
 def test_a_single_place_is_anybodys() -> None:
@@ -69,7 +89,7 @@ def test_whoever_waits_is_served_once_and_no_place_stays_free_that_somebody_may_
         assert len(has_place) <= places
         shares = {caller: sum(item[0] == caller for item in has_place) for caller in "abc"}
         assert max(shares.values()) <= queue.most_of_one
-        waiting = {item[0] for line in queue._waiting.values() for item in line}
+        waiting = {item[0] for line in queue._waiting.values() for item, _ in line}
         assert len(has_place) == places or all(shares[caller] == queue.most_of_one for caller in waiting)
     while has_place:
         queue.give_back(has_place.pop())

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from lakehub.kernel.addresses import host_of, host_pattern, is_listed_host, is_public_ip, redacted_url
+from lakehub.kernel.addresses import host_of, host_pattern, is_listed_host, is_public_ip, network_of, redacted_url
 
 
 @pytest.mark.parametrize(
@@ -97,3 +97,16 @@ def test_another_host_is_not_listed_however_it_is_written(host: str) -> None:
 def test_what_is_no_host_is_refused(text: str) -> None:
     with pytest.raises(ValueError, match=r".+"):
         host_pattern(text)
+
+
+@pytest.mark.parametrize(
+    ("address", "network"),
+    [
+        ("192.0.2.7", "192.0.2.7"),
+        ("2001:db8:0:7::42", "2001:db8:0:7::/64"),
+        ("::ffff:192.0.2.7", "192.0.2.7"),
+        ("unknown", "unknown"),
+    ],
+)
+def test_a_client_is_told_from_others_as_far_as_can_be(address: str, network: str) -> None:
+    assert network_of(address) == network

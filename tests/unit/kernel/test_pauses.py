@@ -28,14 +28,23 @@ def test_each_silence_is_followed_by_a_longer_pause_up_to_the_cap() -> None:
     assert some.until("host", NOW + timedelta(seconds=65)) is None
 
 
-def test_an_answer_or_a_quick_failure_ends_the_pause() -> None:
-    for took_s, is_silent in ((5.0, False), (2.9, True)):
+def test_a_quick_answer_or_failure_ends_the_pause() -> None:
+    for is_silent in (False, True):
         some = pauses()
         some.note("host", now=NOW, took_s=5.0, is_silent=True)
-        some.note("host", now=NOW, took_s=took_s, is_silent=is_silent)
+        some.note("host", now=NOW, took_s=2.9, is_silent=is_silent)
         assert seconds(some, "host") is None
         some.note("host", now=NOW, took_s=5.0, is_silent=True)
         assert seconds(some, "host") == 15, "it is counted anew"
+
+
+def test_a_late_answer_is_followed_by_the_shortest_pause() -> None:
+    some = pauses()
+    for _ in range(3):
+        some.note("host", now=NOW, took_s=5.0, is_silent=True)
+    for _ in range(3):
+        some.note("host", now=NOW, took_s=5.0, is_silent=False)
+        assert seconds(some, "host") == 15
 
 
 def test_a_clock_that_is_set_back_prolongs_no_pause() -> None:

@@ -33,6 +33,8 @@ class Hosts:
         if self.are_silent and "silent" in address:
             self.at += 10
             raise DeliveryError("timed out")
+        if "late" in address:
+            self.at += 10
         return "200"
 
     def turn(self, now: datetime = NOW) -> None:
@@ -70,6 +72,15 @@ def test_what_was_put_off_arrives_once_when_the_host_answers(hosts: Hosts) -> No
         hosts.turn(NOW + timedelta(seconds=seconds))
     assert sorted(hosts.asked) == ["https://silent/0", *(f"https://silent/{number}" for number in range(4))]
     assert set(Message.objects.values_list("state", "error")) == {("sent", "")}
+
+
+def test_a_host_that_answers_late_leaves_others_their_turn_and_gets_the_rest_one_by_one(hosts: Hosts) -> None:
+    messages(*(f"late/{number}" for number in range(3)), "other/1")
+    hosts.turn()
+    assert hosts.asked == ["https://late/0", "https://other/1"]
+    for seconds in (25, 50):
+        hosts.turn(NOW + timedelta(seconds=seconds))
+    assert hosts.asked[2:] == ["https://late/1", "https://late/2"]
 
 
 def test_mail_has_one_server_for_all_addresses(hosts: Hosts, monkeypatch: pytest.MonkeyPatch) -> None:
