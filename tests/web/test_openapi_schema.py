@@ -7,7 +7,7 @@ from pathlib import Path
 from django.core.management import call_command
 from drf_spectacular.generators import SchemaGenerator
 
-BUSY_AT_TIMES = ("teams/{name}/channels/test", "teams/{name}/routes/{number}/test")
+BUSY_AT_TIMES = ("connections", "connections/test", "teams/{name}/channels/test", "teams/{name}/routes/{number}/test")
 
 
 def test_every_address_is_described(tmp_path: Path) -> None:
