@@ -15,7 +15,7 @@ from frontend.ui.whole_numbers import parse_whole_number
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
 from lakehub.catalog.models import Dataset
-from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.errors import Busy, Conflict, NotFound, Refused
 from lakehub.kernel.interval import BEGINNING, FOREVER
 
 
@@ -27,15 +27,15 @@ def actor_of(request: HttpRequest) -> User:
 
 @contextmanager
 def errors_as_messages(request: HttpRequest, *, refusals: bool = True) -> Iterator[None]:
-    """What a use case refuses becomes a message: what was wrong, or who was faster. Forms show `refusals` by their fields."""
+    """What a use case refuses becomes a message: what was wrong, who was faster, or when to ask again. Forms show `refusals` by their fields."""
     try:
         yield
     except Refused as refused:
         if not refusals:
             raise
         messages.error(request, f"{refused} Nothing was changed.")
-    except Conflict as conflict:
-        messages.warning(request, str(conflict))
+    except (Busy, Conflict) as problem:
+        messages.warning(request, str(problem))
     except NotFound as missing:
         messages.error(request, str(missing))
 

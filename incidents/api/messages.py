@@ -21,6 +21,7 @@ from incidents.notifications import routes, sender, templates
 from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import require
+from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import Refused
 
 SCOPES: dict[str, str] = {"GET": "incidents:read"} | dict.fromkeys(("POST", "PUT", "DELETE"), "catalog:write")
@@ -83,7 +84,7 @@ class MessageVariables(APIView):
 class ChannelTest(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=serializers.TrialSerializer, responses=serializers.DeliverySerializer)
+    @extend_schema(request=serializers.TrialSerializer, responses={200: serializers.DeliverySerializer, 503: BUSY})
     def post(self, request: Request, name: str) -> Response:
         """Sends a word to an address and says whether it arrived."""
         team, validated_data = _team_to_change(request, name), validated_body(serializers.TrialSerializer, request)
@@ -94,7 +95,7 @@ class ChannelTest(APIView):
 class RouteTest(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=None, responses=serializers.DeliverySerializer)
+    @extend_schema(request=None, responses={200: serializers.DeliverySerializer, 503: BUSY})
     def post(self, request: Request, name: str, number: int) -> Response:
         """Sends a word over a route and says whether it arrived."""
         team = _team_to_change(request, name)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from django.db import transaction
 from django.db.models import Q, QuerySet
@@ -23,6 +23,9 @@ from lakehub.kernel.suggest import did_you_mean
 from quality.models import Category
 
 MAX_TITLE_LENGTH = 200
+REPORTS_A_DAY = 50
+"""Of one person, in any 24 hours: each is an incident in the inbox of a team, and messages to its owners."""
+_DAY = timedelta(days=1)
 
 
 def file_report(
@@ -36,11 +39,16 @@ def file_report(
     copy: DatasetCopy | None = None,
     occurred_at: datetime | None = None,
 ) -> Incident:
-    """Takes a report in. Where a detected incident explains it the two are matched; else the owners must answer."""
+    """Takes a report in. Where a detected incident explains it the two are matched; else the owners must answer.
+
+    Raises Refused for what cannot be reported, and where `reporter` has reported REPORTS_A_DAY times in the last 24 hours.
+    """
     _check_report(category, text, occurred_at, now)
+    _check_daily_limit(reporter, now)  # without a transaction, which on SQLite holds up everybody who writes
     with transaction.atomic():
         # As intake does: a report and the incident that explains it must not miss each other.
         Dataset.objects.select_for_update(of=("self",)).get(pk=dataset.pk)
+        _check_daily_limit(reporter, now)  # of many at the same time only so many are taken
         incident = Incident.objects.create(
             dataset=dataset,
             category=category,
@@ -252,6 +260,18 @@ def _close_report(
 def waiting_recipients(incident: Incident) -> list[Recipient]:
     """For word of its end: who heard that it began, and who reported it."""
     return [*(reporter_recipients(incident) if incident.reported else ()), *recipients.earlier_recipients(incident)]
+
+
+def _check_daily_limit(reporter: User, now: datetime) -> None:
+    mine = UserReport.objects.filter(reporter=reporter, incident__opened_at__gt=now - _DAY)
+    last = list(mine.order_by("-incident__opened_at").values_list("incident__opened_at", flat=True)[:REPORTS_A_DAY])
+    if len(last) == REPORTS_A_DAY:
+        raise Refused.for_fields(
+            {
+                "text": f"You have reported {REPORTS_A_DAY} times in 24 hours, and nobody may more often. The next report can be made "
+                f"at {last[-1] + _DAY:%Y-%m-%d %H:%M:%S} UTC."
+            }
+        )
 
 
 def _check_report(category: str, text: str, occurred_at: datetime | None, now: datetime) -> None:

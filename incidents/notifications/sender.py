@@ -27,6 +27,7 @@ from incidents.domain.alerting.suppression import (
 from incidents.models import NOT_LEASED, Delivery, Message, MessageState, Span
 from incidents.notifications.outbox import UNSENT_STATES
 from incidents.notifications.send_conditions import CollectForDigest, Decision, WaitForMessage, decide, thread_of
+from incidents.notifications.trial_places import trial_place
 from incidents.record import transitions
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
@@ -152,16 +153,16 @@ def deliver(
 
 
 def send_test_message(name: str, address: str, *, team: Team, actor: str, now: datetime) -> Delivery:
-    """Sends a word to an address, so that a person sees whether it arrives. What came of it. Raises Refused."""
+    """Sends a word to an address, so that a person sees whether it arrives. What came of it. Raises Refused, and Busy."""
     CHANNELS.get(name)().check(address)
-    audit_log.record(
-        actor, "test channel", f"team:{team.name}", now=now, channel=name, address=redacted_address(name, address)[:200]
-    )
-    body = f"{actor} tries whether messages for team {team.name} arrive here. Nothing is wrong."
-    note = Notification(
-        int(now.timestamp()), TEST_OCCASION, f"[test] Lakehub reaches {team.name}", body, {}, kind=TEST_OCCASION
-    )
-    attempt, _ = _attempt(note, name, address, team=team, now=now)
+    with trial_place(actor):
+        shown = redacted_address(name, address)[:200]
+        audit_log.record(actor, "test channel", f"team:{team.name}", now=now, channel=name, address=shown)
+        body = f"{actor} tries whether messages for team {team.name} arrive here. Nothing is wrong."
+        note = Notification(
+            int(now.timestamp()), TEST_OCCASION, f"[test] Lakehub reaches {team.name}", body, {}, kind=TEST_OCCASION
+        )
+        attempt, _ = _attempt(note, name, address, team=team, now=now)
     return attempt
 
 

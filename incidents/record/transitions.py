@@ -57,8 +57,13 @@ def incident_by_number(number: int) -> Incident:
     """The incident with its dataset and team. Raises NotFound."""
     incident = Incident.objects.select_related("dataset__team", "assignee").filter(pk=number).first()
     if incident is None:
-        raise NotFound(f"There is no incident #{number}. The list of incidents has all that there are.")
+        raise no_incident(number)
     return incident
+
+
+def no_incident(number: int) -> NotFound:
+    """What `incident_by_number` raises, for whoever looked for many at once."""
+    return NotFound(f"There is no incident #{number}. The list of incidents has all that there are.")
 
 
 def locked_incident(number: int) -> Incident:

@@ -43,10 +43,15 @@ def can(user: User | AnonymousUser, action: str, team: Team) -> bool:
 def require(user: User | AnonymousUser, action: str, team: Team) -> None:
     """Raises PermissionDenied that says which role would do."""
     if not can(user, action, team):
-        roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
-        limit = getattr(user, "token_team", None)
-        within = f" This token acts for team {limit.name} only." if limit not in (None, team) else ""
-        raise PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.{within}")
+        raise refusal(user, action, team)
+
+
+def refusal(user: User | AnonymousUser, action: str, team: Team) -> PermissionDenied:
+    """What `require` raises, for whoever looked at `teams_permitting`."""
+    roles = " or ".join(role.label.lower() for role in ROLES_BY_ACTION[action])
+    limit = getattr(user, "token_team", None)
+    within = f" This token acts for team {limit.name} only." if limit not in (None, team) else ""
+    return PermissionDenied(f"To {action} here you need to be {roles} of team {team.name}.{within}")
 
 
 def teams_where(user: User | AnonymousUser, action: str) -> Q:

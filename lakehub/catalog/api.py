@@ -44,6 +44,7 @@ from lakehub.catalog.serializers import (
     OnboardingRequestSerializer,
     parse_requests,
 )
+from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import Refused
 
 CHECK = OpenApiParameter(
@@ -84,7 +85,7 @@ class ConnectionList(ListAPIView[Connection]):
     serializer_class = ConnectionSerializer
     queryset = Connection.objects.select_related("team")
 
-    @extend_schema(request=ConnectionSerializer, responses={201: ConnectionSerializer})
+    @extend_schema(request=ConnectionSerializer, responses={201: ConnectionSerializer, 503: BUSY})
     def post(self, request: Request) -> Response:
         """Adds a connection, after trying it. Needs an administrator of the team."""
         require_in_named_team(request.user, "connect", Team.objects.filter(name=field_of_body(request, "team")).first())
@@ -105,7 +106,7 @@ class ConnectionList(ListAPIView[Connection]):
 class ConnectionCheck(APIView):
     scopes: ClassVar = {"POST": "catalog:write"}
 
-    @extend_schema(request=ConnectionTestSerializer, responses=ConnectionTestResultSerializer)
+    @extend_schema(request=ConnectionTestSerializer, responses={200: ConnectionTestResultSerializer, 503: BUSY})
     def post(self, request: Request) -> Response:
         """Tries a connection and keeps nothing: how many tables it lists. Needs an administrator of the team."""
         require_in_named_team(request.user, "connect", Team.objects.filter(name=field_of_body(request, "team")).first())
@@ -129,7 +130,7 @@ class ConnectionDetail(APIView):
     @extend_schema(
         parameters=[CHECK],
         request=ConnectionUrlSerializer,
-        responses=_changed_or_checked("ConnectionChange", ConnectionSerializer),
+        responses={200: _changed_or_checked("ConnectionChange", ConnectionSerializer), 503: BUSY},
     )
     def patch(self, request: Request, name: str) -> Response:
         """Another URL, after trying it: a password that was rotated, a server that moved. `?check=1` only says what comes of it."""

@@ -119,10 +119,23 @@ def _try_source(
 def check_url(plugin: str, url: str, *, subject: str, actor: str, now: datetime, by_operator: bool) -> ConnectionTest:
     """It may be read, and answers. Raises Refused, never with the password; or Busy.
 
-    Who tried which place is kept before it is tried, whatever comes of it, so that nobody searches a network unseen. `subject`:
-    for whom or for which connection, as the audit log names it.
+    Who tried which place is kept before it is tried, whatever comes of it, so that nobody searches a network unseen; but not who was
+    told to come again later. `subject`: for whom or for which connection, as the audit log names it.
     """
-    audit_log.record(actor, "test connection", subject, now=now, plugin=plugin, place=place_of(plugin, url))
+
+    def note() -> None:
+        audit_log.record(actor, "test connection", subject, now=now, plugin=plugin, place=place_of(plugin, url))
+
+    try:
+        reach = _checked_reach(plugin, url, by_operator=by_operator)
+    except Exception:
+        note()
+        raise
+    return reach_source(url, reach, person="" if by_operator else actor, note=note)
+
+
+def _checked_reach(plugin: str, url: str, *, by_operator: bool) -> Callable[[], ConnectionTest]:
+    """What reaches the source, once it was looked at whether it may. Raises Refused."""
     try:
         storage = STORAGES.get(plugin)(url)
         location = storage.location()
@@ -139,13 +152,13 @@ def check_url(plugin: str, url: str, *, subject: str, actor: str, now: datetime,
         refuse_own_database(storage, location)
         return ConnectionTest(storage.tables(MAX_TEST_TABLES), storage.empty_hint, storage.role())
 
-    return reach_source(url, reach)
+    return reach
 
 
-def reach_source(url: str, work: Callable[[], T]) -> T:
-    """What asks a source while somebody waits. Raises Refused in plain words, and Busy."""
+def reach_source(url: str, work: Callable[[], T], *, person: str, note: Callable[[], None]) -> T:
+    """What asks a source while somebody waits, as `run_trial` does. Raises Refused in plain words, and Busy."""
     try:
-        return run_trial(work)
+        return run_trial(work, person=person, note=note)
     except MetadataUnavailable as error:
         raise _unreachable(url, error) from error
 

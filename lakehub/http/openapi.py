@@ -8,6 +8,7 @@ from typing import Any, cast
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiJsonRenderer2, OpenApiYamlRenderer
+from drf_spectacular.utils import OpenApiResponse
 from rest_framework import serializers
 
 _COMMON_ERRORS = {
@@ -41,6 +42,10 @@ class ErrorSerializer(serializers.Serializer[Any]):
     error = ErrorDetailSerializer()
 
 
+BUSY = OpenApiResponse(
+    ErrorSerializer, "Too many do this just now; `Retry-After` says in how many seconds to ask again."
+)
+"""For what raises Busy."""
 _TIME_OF_DAY = r"^([01]\d|2[0-3]):[0-5]\d(:[0-5]\d(\.\d{1,6})?)?$"
 
 

@@ -5,7 +5,7 @@ Each incident is changed in a transaction of its own, with the line that `undo` 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Set
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from types import MappingProxyType
@@ -19,8 +19,8 @@ from incidents.lifecycle.bulk.snapshots import changed_values, snapshot
 from incidents.models import BulkAction, BulkActionItem, Incident, Resolution
 from incidents.record import snooze, transitions
 from incidents.record.snooze import Snooze
-from lakehub.accounts.models import User
-from lakehub.accounts.permissions import require
+from lakehub.accounts.models import Team, User
+from lakehub.accounts.permissions import refusal, require, teams_permitting
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.suggest import did_you_mean
 
@@ -124,12 +124,12 @@ def apply_to_many(numbers: Collection[int], ask: BulkRequest, *, actor: User, no
     kind = _checked_action_type(numbers, ask)
     if ask.action == "snooze":
         snooze.check_snooze(ask.snooze, now=now)
-    report = BulkReport(ask.action)
-    if kind.can_be_undone:
+    report, refusals = BulkReport(ask.action), _refused_beforehand(set(numbers), kind, actor)
+    if kind.can_be_undone and len(refusals) < len(set(numbers)):
         report.bulk = BulkAction.objects.create(actor=actor, action=ask.action, at=now)
         report.undo_until = now + UNDO_WITHIN
     for number in sorted(set(numbers)):
-        skipped = _apply_to_one(number, ask, kind, report.bulk, actor, now)
+        skipped = refusals.get(number) or _apply_to_one(number, ask, kind, report.bulk, actor, now)
         if skipped is None:
             report.done.append(number)
         else:
@@ -145,6 +145,19 @@ ERROR_CODES: Mapping[type[Exception], str] = MappingProxyType(
 )
 
 
+def _refused_beforehand(numbers: Set[int], kind: BulkActionType, actor: User) -> dict[int, SkippedIncident]:
+    """The numbers for which the right or the incident is missing.
+
+    Read at once and without a transaction: on SQLite each one holds up everybody who writes, also for somebody who may change nothing.
+    """
+    teams = dict(Incident.objects.filter(pk__in=numbers).values_list("pk", "dataset__team"))
+    permitted = teams_permitting(actor, kind.right)
+    forbidden = Team.objects.in_bulk({team for team in teams.values() if team not in permitted})
+    problems: dict[int, Exception] = {number: transitions.no_incident(number) for number in numbers - teams.keys()}
+    problems |= {number: refusal(actor, kind.right, forbidden[pk]) for number, pk in teams.items() if pk in forbidden}
+    return {number: _skipped(number, problem) for number, problem in problems.items()}
+
+
 def _apply_to_one(
     number: int, ask: BulkRequest, kind: BulkActionType, bulk: BulkAction | None, actor: User, now: datetime
 ) -> SkippedIncident | None:
@@ -156,8 +169,12 @@ def _apply_to_one(
             if bulk is not None:
                 _save_previous_values(bulk, before)
     except tuple(ERROR_CODES) as error:
-        return SkippedIncident(number, error_code_of(error), str(error))
+        return _skipped(number, error)
     return None
+
+
+def _skipped(number: int, error: Exception) -> SkippedIncident:
+    return SkippedIncident(number, error_code_of(error), str(error))
 
 
 def error_code_of(error: Exception) -> str:

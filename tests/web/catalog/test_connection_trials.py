@@ -12,7 +12,7 @@ import pytest
 from django.test import Client
 from django.urls import reverse
 
-from lakehub.accounts.models import Role
+from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog import connection_trials, connections
 from lakehub.catalog.connection_trials import run_trial
 from lakehub.catalog.metadata import MetadataUnavailable
@@ -81,6 +81,50 @@ def test_a_thread_that_hangs_counts_when_its_lease_is_over(release: Event, setti
     with pytest.raises(Busy):
         run_trial(get_ident)
     assert not ConnectionTrial.objects.exclude(leased_until=None).exists()
+
+
+def test_a_person_has_one_place_and_others_have_the_rest(release: Event, settings: Any) -> None:
+    settings.LAKEHUB_CONNECTION_TRIALS = 2
+    notes: list[str] = []
+    with pytest.raises(MetadataUnavailable):
+        run_trial(release.wait, person="adam", note=lambda: notes.append("adam"))
+    for _ in range(5):
+        with pytest.raises(Busy, match=r"being tested for you just now.*one test at a time. Try again in 20 seconds"):
+            run_trial(get_ident, person="adam", note=lambda: notes.append("adam again"))
+    assert run_trial(get_ident, person="olga", note=lambda: notes.append("olga"))
+    assert notes == ["adam", "olga"]
+    ConnectionTrial.objects.update(leased_until=None)
+    release.set()
+    wait_until(lambda: connection_trials.running() == 0)
+    assert run_trial(get_ident, person="adam")
+
+
+def test_what_cannot_be_noted_is_not_tried(release: Event) -> None:
+    calls: list[int] = []
+    for _ in range(3):
+        with pytest.raises(MetadataUnavailable, match="gone"):
+            run_trial(lambda: calls.append(1), person="adam", note=_fail)
+    assert (calls, connection_trials.running()) == ([], 0)
+
+
+def test_who_is_told_to_come_again_is_not_in_the_audit_log(settings: Any) -> None:
+    settings.LAKEHUB_CONNECTION_TRIALS = 2
+    team = make.team().name
+
+    def try_as(actor: str, url: str = "postgresql://u:secret@127.0.0.1:1/x") -> None:
+        connections.check_connection(plugin="sql", url=url, team=team, actor=actor, now=make.NOW)
+
+    place = connection_trials._take_place("adam")
+    with pytest.raises(Busy):
+        try_as("adam")
+    assert not AuditEntry.objects.exists()
+    with pytest.raises(Refused):
+        try_as("olga")
+    assert [entry.actor for entry in AuditEntry.objects.all()] == ["olga"]
+    with pytest.raises(Refused):  # not tried, but somebody who searches for what is there is seen
+        try_as("adam", "sqlite:////etc/passwd")
+    assert [entry.actor for entry in AuditEntry.objects.order_by("pk")] == ["olga", "adam"]
+    connection_trials._give_back(place)
 
 
 @pytest.mark.parametrize("driver", ["postgresql+psycopg", "mysql+pymysql"])

@@ -6,6 +6,8 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from incidents.lifecycle import actions, user_reports
 from incidents.lifecycle.bulk.apply import BulkRequest, apply_to_many
@@ -72,6 +74,28 @@ def test_what_can_be_done_is_done_and_the_rest_is_named(two: list[int], ana: Use
         "To acknowledge here you need to be owner or on call or admin of team others.",
     )
     assert kept[4711][0] == "not_found"
+
+
+@pytest.mark.parametrize("ask", [BulkRequest("acknowledge"), BulkRequest("rerun"), snooze(), FORCED])
+def test_who_has_no_right_opens_no_transaction(ask: BulkRequest) -> None:
+    """On SQLite each would hold up everybody who writes."""
+    datasets = [factories.dataset(f"d{index}", team=factories.team(f"t{index}")) for index in range(3)]
+    rows = [Incident(dataset=datasets[index % 3], category="others", opened_at=NOW) for index in range(60)]
+    numbers = [incident.pk for incident in Incident.objects.bulk_create(rows)]
+    viewer = factories.user("vera")
+    for dataset in datasets:
+        factories.member(viewer, dataset.team, Role.VIEWER)
+    with CaptureQueriesContext(connection) as asked:
+        report = apply_to_many([*numbers, 4711], ask, actor=viewer, now=NOW)
+    statements = [query["sql"] for query in asked]
+    assert len(statements) <= 3, statements
+    assert all(sql.startswith("SELECT") for sql in statements), statements
+    assert [(kept.incident, kept.code) for kept in report.skipped] == [
+        *((number, "forbidden") for number in numbers),
+        (4711, "not_found"),
+    ]
+    assert report.skipped[1].why.endswith("of team t1.")
+    assert (report.done, report.bulk, report.undo_until) == ([], None, None)
 
 
 @pytest.mark.parametrize("ask", [BulkRequest("acknowledge"), snooze(), BulkRequest("assign", assignee="ana"), FORCED])

@@ -4,15 +4,20 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 from itertools import pairwise
+from typing import Any
 
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from incidents.lifecycle import actions, merge_split, resolution, user_reports
 from incidents.lifecycle.intake import process_flips
+from incidents.lifecycle.user_reports import REPORTS_A_DAY
 from incidents.models import Incident, IncidentEvent, Message
 from incidents.notifications import reminders
 from lakehub.accounts.models import Role, User
-from lakehub.kernel.errors import Conflict
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.interval import Interval
 from quality.models import Unit
 from tests import factories
@@ -56,6 +61,46 @@ def seen(reported: Incident) -> tuple[str, int | None]:
     reported.refresh_from_db()
     reported.report.refresh_from_db()
     return reported.state, reported.report.matched_incident_id
+
+
+# How many
+
+
+def test_a_person_reports_so_often_a_day_and_no_more(stage: FailingDataset, rui: User) -> None:
+    for index in range(REPORTS_A_DAY):
+        report(stage, rui, now=NOW + index * MINUTE)
+    later = NOW + HOUR
+    with (
+        CaptureQueriesContext(connection) as asked,
+        pytest.raises(Refused, match=r"reported 50 times in 24 hours.*at 2026-11-18 19:32:00 UTC") as refused,
+    ):
+        report(stage, rui, now=later)
+    assert list(refused.value.fields) == ["text"]
+    assert all(query["sql"].startswith("SELECT") for query in asked)
+    assert Incident.objects.filter(reported=True).count() == REPORTS_A_DAY
+    report(stage, factories.user("olga"), now=later)
+    with pytest.raises(Refused):
+        report(stage, rui, now=NOW + DAY - MINUTE)
+    report(stage, rui, now=NOW + DAY)
+    with pytest.raises(Refused, match="at 2026-11-18 19:33:00 UTC"):
+        report(stage, rui, now=NOW + DAY)
+
+
+def test_of_many_at_the_same_time_only_so_many_are_taken(
+    stage: FailingDataset, rui: User, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The second look is behind the lock: others may have reported since the first one."""
+    monkeypatch.setattr(user_reports, "REPORTS_A_DAY", 1)
+    select = Dataset.objects.select_for_update
+
+    def after_another(*args: Any, **options: Any) -> Any:
+        monkeypatch.setattr(Dataset.objects, "select_for_update", select)
+        report(stage, rui)
+        return select(*args, **options)
+
+    monkeypatch.setattr(Dataset.objects, "select_for_update", after_another)
+    with pytest.raises(Refused, match="reported 1 times"):
+        report(stage, rui)
 
 
 # Matching
