@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import defaultdict
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -35,6 +36,8 @@ MAX_OFFBOARDED_SHARE = 0.2
 """More than a few, and more than this share of a connection's datasets, do not go in one look."""
 MAX_WAIT = timedelta(minutes=20)
 """For all storages of one look that are out of reach. A network that is gone holds a worker no longer."""
+SILENT_AFTER_S = 5.0
+"""A look that failed after so long says nothing of its table alone: the next one would most likely wait as long."""
 
 
 class SourceTurn(Protocol):
@@ -64,40 +67,52 @@ class TableCheckReport:
 
 
 class _Reader:
-    """Describes tables, each in its turn, and asks no storage twice that was out of reach the first time."""
+    """Describes tables, each in its turn, and asks no storage twice that was out of reach, or silent, the first time."""
 
-    def __init__(self, turn: SourceTurn) -> None:
-        self._turn = turn
+    def __init__(self, turn: SourceTurn, monotonic: Callable[[], float]) -> None:
+        self._turn, self._monotonic = turn, monotonic
         self._out_of_reach: dict[int, str] = {}
         self._waited_s = 0.0
 
     def describe(self, source: CopySource) -> TableMetadata:
-        """Raises MetadataUnavailable."""
+        """Raises NoSuchTable; StorageUnreachable where no other table of the connection is asked for; else MetadataUnavailable."""
         connection = source.connection
         if why := self._out_of_reach.get(connection.pk):
             raise StorageUnreachable(why)
         if self._waited_s > MAX_WAIT.total_seconds():
             raise StorageUnreachable(f"{connection} was not looked at: others that are out of reach took too long.")
-        began = time.monotonic()
+        began = self._monotonic()
         try:
             with self._turn(connection, source.table):
                 return connection.storage.describe(source.table)
-        except StorageUnreachable as problem:
-            self._waited_s += time.monotonic() - began
-            self._out_of_reach[connection.pk] = str(problem)
+        except NoSuchTable:
             raise
+        except MetadataUnavailable as problem:
+            took_s = self._monotonic() - began
+            self._waited_s += took_s
+            # Many sources let one in and fall silent then, which their drivers tell like any other error of a query.
+            if not isinstance(problem, StorageUnreachable) and took_s < SILENT_AFTER_S:
+                raise
+            self._out_of_reach[connection.pk] = str(problem)
+            raise StorageUnreachable(str(problem)) from problem
 
 
 def _at_once(connection: Connection, table: str) -> AbstractContextManager[None]:
     return nullcontext()
 
 
-def check_tables(*, offboard_after: timedelta | None, turn: SourceTurn = _at_once, now: datetime) -> TableCheckReport:
+def check_tables(
+    *,
+    offboard_after: timedelta | None,
+    turn: SourceTurn = _at_once,
+    now: datetime,
+    monotonic: Callable[[], float] = time.monotonic,
+) -> TableCheckReport:
     """`offboard_after`: how long a table must be gone; None: nothing is off-boarded. `turn`: around each look; as it is, at once.
 
     What a changelog or a pipeline feeds has no source table that could be gone, so no report names it.
     """
-    looked, reader = TableCheckReport(), _Reader(turn)
+    looked, reader = TableCheckReport(), _Reader(turn, monotonic)
     live = Dataset.objects.filter(offboarded_at=None, feed__connection__isnull=False)
     for dataset in live.select_related("feed__connection").order_by("name"):
         with log_and_continue(f"Looking at the table of {dataset}"):

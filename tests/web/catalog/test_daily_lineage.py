@@ -8,6 +8,7 @@ import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
 from dataclasses import fields
 from datetime import timedelta
 from pathlib import Path
@@ -22,6 +23,7 @@ from ingestion import tasks
 from lakehub.accounts.models import AuditEntry
 from lakehub.catalog.lineage import LineageSnapshot, TableLink, TableName, daily, edges, missing_tables
 from lakehub.catalog.lineage.events import EventFolderSource
+from lakehub.catalog.metadata import MetadataUnavailable, NoSuchTable, StorageUnreachable
 from lakehub.catalog.models import Connection, Dataset, LineageDay, LineageEdge, LineageLink, LineageTable
 from lakehub.catalog.storages.sql.urls import openlineage_address
 from lakehub.kernel.errors import Refused
@@ -448,6 +450,60 @@ def test_a_network_that_is_gone_holds_a_worker_for_so_long_only(
     looked = missing_tables.check_tables(offboard_after=None, now=NOW)
     assert set(looked.unreadable) == {*SILENT_TABLES, *TABLES}
     assert "others that are out of reach took too long" in looked.unreadable["flights"]
+
+
+class Falters:
+    """Sources that let in whoever looks, and fail after `takes_s` on a clock of their own."""
+
+    def __init__(self, takes_s: float, problem: type[MetadataUnavailable] = MetadataUnavailable) -> None:
+        self.takes_s, self.problem = takes_s, problem
+        self.clock_s = 0.0
+        self.asked: list[str] = []
+
+    def turn(self, connection: Connection, table: str) -> AbstractContextManager[None]:
+        self.asked.append(table)
+        self.clock_s += self.takes_s
+        raise self.problem(f"{table} gave no answer")
+
+    def look(self) -> missing_tables.TableCheckReport:
+        return missing_tables.check_tables(offboard_after=None, turn=self.turn, now=NOW, monotonic=lambda: self.clock_s)
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "problem", "asked"),
+    [
+        (150.0, MetadataUnavailable, ["airlines"]),
+        (missing_tables.SILENT_AFTER_S, MetadataUnavailable, ["airlines"]),
+        (0.1, StorageUnreachable, ["airlines"]),
+        (0.1, MetadataUnavailable, sorted(TABLES)),
+        (150.0, NoSuchTable, sorted(TABLES)),
+    ],
+)
+def test_a_source_that_falls_silent_after_it_let_somebody_in_is_asked_once_a_look(
+    ops: Path, takes_s: float, problem: type[MetadataUnavailable], asked: list[str]
+) -> None:
+    """One that has answered, if slowly, that there is no such table is none of them."""
+    source = Falters(takes_s, problem)
+    looked = source.look()
+    assert source.asked == asked
+    assert {*looked.unreadable, *looked.missing} == set(TABLES)
+
+
+@pytest.mark.parametrize(
+    ("takes_s", "minutes", "asked"), [(150.0, 60, 10), (150.0, 20, 9), (4.0, 20, 30), (4.0, 1, 16)]
+)
+def test_sources_that_fall_silent_after_they_let_somebody_in_hold_a_worker_for_so_long_only(
+    takes_s: float, minutes: int, asked: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten connections with three tables each."""
+    monkeypatch.setattr(missing_tables, "MAX_WAIT", timedelta(minutes=minutes))
+    for number in range(10):
+        connection = make.connection(f"source{number}", url=f"file:///source{number}")
+        for at in range(3):
+            make.feed(make.dataset(f"table{number}{at}", ingested=False, by_day=False), connection=connection)
+    source = Falters(takes_s)
+    source.look()
+    assert len(source.asked) == asked
 
 
 @pytest.mark.parametrize("source", list(settings.LAKEHUB_LINEAGE_SOURCES))
