@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import time
+from collections.abc import Callable
+from threading import Lock
+
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.db import DatabaseError, connection
@@ -20,15 +24,34 @@ from lakehub.accounts.tokens.authentication import TokenAuthentication
 from quality.generation import coverage
 from quality.models import Unit
 
+VERDICT_S = 1.0
+
 
 @login_not_required
 def alive(request: HttpRequest) -> JsonResponse:
     return JsonResponse({"status": "alive"})
 
 
-@login_not_required
-def ready(request: HttpRequest) -> JsonResponse:
-    """200 where the database answers; 503 with the reason where it does not, also where it has gone silent."""
+class RecentVerdict:
+    """What asking came to, kept for VERDICT_S: whoever asks often, or many at once, cost the database one question."""
+
+    def __init__(self, ask: Callable[[], str], *, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._ask, self._monotonic = ask, monotonic
+        self._lock = Lock()
+        self._kept: tuple[str, float] | None = None
+        """With the time at which it is too old."""
+
+    def get(self) -> str:
+        """Waits for an answer that another thread has asked for. Raises what asking raises, and keeps nothing of it."""
+        with self._lock:
+            if self._kept is None or self._monotonic() >= self._kept[1]:
+                # From the end of asking: a server that is silent is asked for seconds.
+                self._kept = self._ask(), self._monotonic() + VERDICT_S
+            return self._kept[0]
+
+
+def ask_database() -> str:
+    """The name of its error; empty where it answers. A server that has gone silent is an error after a few seconds."""
     if connection.vendor == "postgresql" and not connection.in_atomic_block:
         # Only the way in has a time-out: on a connection that is kept, a server that hangs would be waited for.
         connection.close()
@@ -36,7 +59,19 @@ def ready(request: HttpRequest) -> JsonResponse:
         with connection.cursor() as cursor:
             cursor.execute("SELECT 1")
     except DatabaseError as error:
-        return JsonResponse({"status": "not ready", "database": type(error).__name__}, status=503)
+        return type(error).__name__
+    return ""
+
+
+# No login and no address limit stand before the address: what it costs is bounded here.
+database_verdict = RecentVerdict(ask_database)
+
+
+@login_not_required
+def ready(request: HttpRequest) -> JsonResponse:
+    """200 where the database answers; 503 with the reason where it does not, also where it has gone silent."""
+    if problem := database_verdict.get():
+        return JsonResponse({"status": "not ready", "database": problem}, status=503)
     return JsonResponse({"status": "ready"})
 
 

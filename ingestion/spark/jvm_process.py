@@ -12,7 +12,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
@@ -31,6 +31,8 @@ _ADDRESS_FILE = "_PYSPARK_DRIVER_CONN_INFO_PATH"
 """The variable by which a JVM is told where to write its address: no two have the same file, and what they start inherits it."""
 EXIT_TIMEOUT_S = 2
 _LOOK_EVERY_S = 0.2
+MAX_ROUNDS = 25
+"""Five seconds. What a kill has not ended by then waits in the kernel, where no kill reaches it."""
 
 HELPERLESS = ["-Djdk.lang.Process.launchMechanism=VFORK"] if sys.platform == "linux" else []
 """Options of a JVM that starts programs without its helper. Only Linux has that way."""
@@ -96,10 +98,8 @@ class JvmStart:
         # Looks and collects nothing: how the process ended is for the one that has started it.
         with suppress(ChildProcessError):
             os.waitid(os.P_PID, process, os.WEXITED | os.WNOWAIT)
-        address_file, pause = self._options.address_file, Event()
-        while address_file is not None and (left := _kill_all_of(address_file)):
-            logger.info("Processes that a JVM has left were killed: %s", left)
-            pause.wait(_LOOK_EVERY_S)
+        if self._options.address_file is not None:
+            end_what_is_left(self._options.address_file, pause=Event().wait)
 
 
 class _PopenOptions(dict[str, Any]):
@@ -117,6 +117,26 @@ class _PopenOptions(dict[str, Any]):
 def _own_variables(environ: Mapping[str, str]) -> dict[str, str]:
     """By which the JVM tells PySpark where it listens."""
     return {name: value for name, value in environ.items() if name.startswith("_PYSPARK_DRIVER_")}
+
+
+def end_what_is_left(address_file: str, *, pause: Callable[[float], object]) -> None:
+    """Kills what a JVM that has ended had started, until nothing is left or after MAX_ROUNDS; one line of the log says what came of it.
+
+    `address_file`: the file of that JVM. `pause`: waits for so many seconds.
+    """
+    killed = set[int]()
+    for _ in range(MAX_ROUNDS):
+        left = _kill_all_of(address_file)
+        if not left:
+            break
+        killed.update(left)
+        pause(_LOOK_EVERY_S)
+    else:
+        # As where the kernel waits for a disk that does not answer: it ends when that does, and needs no second kill.
+        logger.warning("Processes that a JVM has left were killed and have not ended: %s", sorted(left))
+        return
+    if killed:
+        logger.info("Processes that a JVM has left were killed: %s", sorted(killed))
 
 
 def _kill_all_of(address_file: str) -> list[int]:

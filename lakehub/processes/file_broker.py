@@ -5,7 +5,7 @@ one and dies. Here a message appears under its name when it is whole, and is tak
 that says which queues an exchange feeds.
 
 A power cut or a full disk may still leave a file empty or cut off. Such a message is removed, as it only wakes a worker for what is
-found in the database anyway; such a table is written anew.
+found in the database anyway; such a table is written anew. A message that may not be taken stays, and those behind it are taken.
 """
 
 from __future__ import annotations
@@ -32,6 +32,8 @@ _DAMAGED = (ValueError, TypeError, LookupError, AttributeError, RecursionError)
 """What reading raises of a file that is not what was written."""
 MAX_WAIT_S = 5.0
 """Then the folder is looked into, whatever the kernel has told."""
+MAX_LOGGED = 1000
+"""Messages that a process remembers to have logged because it may not take them."""
 
 
 class Channel(filesystem.Channel):
@@ -48,10 +50,16 @@ class Channel(filesystem.Channel):
             taken = folder / f".{uuid4()}.taken"
             try:
                 (folder / name).rename(taken)
+            except FileNotFoundError:
+                continue  # another worker was faster, or the folder was removed
+            except PermissionError as problem:
+                _not_taken.note(folder / name, problem)
+                continue
+            try:
                 payload = taken.read_bytes()
                 taken.unlink()
             except FileNotFoundError:
-                continue  # another worker was faster, or the folder was removed
+                continue  # the folder was removed
             except PermissionError as problem:
                 _remove_damaged(folder / name, taken, problem)
                 continue
@@ -199,6 +207,32 @@ def _remove_damaged(file: Path, taken: Path, problem: Exception) -> None:
         "The message %s cannot be read (%s): it is removed. What it was sent for is asked for again", file, problem
     )
     taken.unlink(missing_ok=True)
+
+
+class _NotTaken:
+    """Messages that may not be taken out of the folder. They stay, and each look comes upon them: each is logged once a process."""
+
+    def __init__(self) -> None:
+        self._logged: set[Path] = set()
+
+    def note(self, file: Path, problem: Exception) -> None:
+        """`file`: its name in the queue."""
+        if file in self._logged:
+            return
+        if len(self._logged) >= MAX_LOGGED:
+            self._logged = {logged for logged in self._logged if logged.exists()}
+        # Of more than so many at a time the rest are not named: whoever mends the folder's rights mends theirs too.
+        if len(self._logged) < MAX_LOGGED:
+            self._logged.add(file)
+            logger.warning(
+                "The message %s cannot be taken (%s) and stays where it is. Give the folder and what is in it to the user of the workers, "
+                "or remove the file: what it was sent for is asked for again",
+                file,
+                problem,
+            )
+
+
+_not_taken = _NotTaken()
 
 
 def _file_names(folder: Path) -> list[str]:

@@ -170,6 +170,57 @@ def test_a_message_that_another_user_wrote_is_removed(
     assert "Permission denied" in caplog.text
 
 
+@pytest.fixture
+def not_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Files named so are another user's, in a folder whose files only their owners may rename."""
+    rename = Path.rename
+
+    def refuse(path: Path, target: Path) -> Path:
+        if "not_ours" in path.name:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", refuse)
+
+
+@pytest.mark.usefixtures("not_ours")
+def test_a_message_that_may_not_be_taken_stays_is_logged_once_and_the_next_one_is_taken(
+    connection: Connection, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    stays = tmp_path / "queue" / f"{1:020}_not_ours.default.msg"  # the oldest
+    with connection.SimpleQueue("default") as queue:
+        stays.write_bytes(b"{}")
+        for number in range(3):
+            queue.put({"number": number})
+            assert next_in(queue) == number
+    assert list((tmp_path / "queue").iterdir()) == [stays]
+    assert len(caplog.messages) == 1
+    assert f"{stays} cannot be taken" in caplog.text
+    assert "removed" not in caplog.text
+
+
+@pytest.mark.usefixtures("not_ours")
+def test_so_many_messages_that_may_not_be_taken_are_logged_and_new_ones_once_those_are_gone(
+    connection: Connection, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(file_broker, "_not_taken", file_broker._NotTaken())
+    monkeypatch.setattr(file_broker, "MAX_LOGGED", 2)
+    stay = [tmp_path / "queue" / f"{number:020}_not_ours.default.msg" for number in range(4)]
+
+    def logged() -> list[Path]:
+        caplog.clear()
+        with connection.SimpleQueue("default") as queue, pytest.raises(Empty):
+            queue.get(block=False)
+        return [file for message in caplog.messages for file in stay if str(file) in message]
+
+    for file in stay:
+        file.write_bytes(b"{}")
+    assert logged() == stay[:2]
+    assert logged() == []
+    stay[0].unlink()
+    assert logged() == stay[2:3]
+
+
 @pytest.mark.parametrize("content", [b"", b"\0" * 64, b'[["default", "", "def', b"[1]", b"\xff"])
 @pytest.mark.parametrize("bound_before", [True, False])
 def test_a_damaged_table_of_an_exchange_is_written_anew_and_messages_arrive(

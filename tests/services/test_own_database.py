@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Iterator
 from uuid import uuid4
@@ -81,6 +82,9 @@ def test_ready_says_that_a_server_has_gone_silent_also_on_a_connection_that_is_k
     url = str(own.set(host="127.0.0.1", port=forwarder.port))
     kept = ConnectionHandler({"default": environment.database(url)})["default"]
     monkeypatch.setattr(health, "connection", kept)
+    seconds = itertools.count(step=10)
+    verdict = health.RecentVerdict(health.ask_database, monotonic=lambda: float(next(seconds)))
+    monkeypatch.setattr(health, "database_verdict", verdict)
     try:
         assert Client().get("/ready").status_code == 200
         forwarder.be_silent()

@@ -11,7 +11,7 @@ import pytest
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
-from ingestion.spark import session
+from ingestion.spark import jvm_process, session
 
 
 @pytest.fixture
@@ -45,3 +45,32 @@ def test_one_that_runs_is_kept(gateway: SimpleNamespace, tmp_path: Path) -> None
     assert SparkContext._gateway is gateway
     assert (tmp_path / "jvm").exists()
     gateway.proc.communicate(b"\n")
+
+
+@pytest.mark.parametrize(
+    ("rounds", "looks", "line"),
+    [
+        ([], 1, ""),
+        ([[7, 8], [8]], 3, "Processes that a JVM has left were killed: [7, 8]"),
+        (
+            [[7, 8], *[[8]] * 1000],
+            jvm_process.MAX_ROUNDS,
+            "Processes that a JVM has left were killed and have not ended: [8]",
+        ),
+    ],
+)
+def test_what_a_kill_does_not_end_is_given_up_and_named_in_one_line(
+    rounds: list[list[int]], looks: int, line: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a process in the kernel's uninterruptible sleep."""
+    left, looked = iter(rounds), list[str]()
+
+    def kill(address_file: str) -> list[int]:
+        looked.append(address_file)
+        return next(left, [])
+
+    monkeypatch.setattr(jvm_process, "_kill_all_of", kill)
+    with caplog.at_level("INFO", logger=jvm_process.__name__):
+        jvm_process.end_what_is_left("address", pause=lambda seconds: None)
+    assert looked == ["address"] * looks
+    assert caplog.messages == ([line] if line else [])

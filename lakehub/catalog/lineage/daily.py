@@ -31,16 +31,26 @@ RETRY_BACKOFF = Backoff(base=timedelta(minutes=5), cap=timedelta(hours=4))
 
 def run_daily_lineage(source: Callable[[], LineageSource], *, name: str, now: datetime) -> LineageDay | None:
     """Reads the lineage of the source called `name`. None: nothing is due, or another worker is at it."""
-    return _run_claimed(lambda: _take_in(source, name=name, accept_loss=False, now=now), source=name, now=now)
+    return _run_claimed(lambda _: _take_in(source, name=name, accept_loss=False, now=now), source=name, now=now)
 
 
 def run_daily_tables(
     turn: missing_tables.SourceTurn, *, offboard_after: timedelta | None, now: datetime
 ) -> LineageDay | None:
-    """Looks at the tables of all datasets, each in its `turn`. None: nothing is due, or another worker is at it."""
+    """Looks at the tables of all datasets, each in its `turn`. None: nothing is due, or another worker is at it.
 
-    def look() -> tuple[dict[str, Any], str]:
-        return asdict(missing_tables.check_tables(offboard_after=offboard_after, turn=turn, now=now)), ""
+    Where connections are out of reach or have to wait for their turn, the error names them, and their tables alone are looked at again.
+    """
+
+    def look(day: LineageDay) -> tuple[dict[str, Any], str]:
+        report = missing_tables.check_tables(
+            offboard_after=offboard_after,
+            turn=turn,
+            earlier=missing_tables.TableCheckReport(**day.report) if day.report else None,
+            is_tried_again=day.attempt < MAX_ATTEMPTS,
+            now=now,
+        )
+        return asdict(report), " ".join(f"{name}: {why}" for name, why in report.out_of_reach.items())
 
     return _run_claimed(look, source=TABLES, now=now)
 
@@ -70,13 +80,15 @@ def _take_in(
         return {}, f"{type(problem).__name__}: {problem}"
 
 
-def _run_claimed(work: Callable[[], tuple[dict[str, Any], str]], *, source: str, now: datetime) -> LineageDay | None:
+def _run_claimed(
+    work: Callable[[LineageDay], tuple[dict[str, Any], str]], *, source: str, now: datetime
+) -> LineageDay | None:
     """What went wrong is tried again, a few times."""
     day = _claim_day(source, now)
     if day is None:
         return None
     with keep_renewed(partial(_extend_lease, day), every=LEASE_DURATION / 4):
-        report, error = work()
+        report, error = work(day)
     failed = bool(error) and day.attempt < MAX_ATTEMPTS
     ended = {"due_at": now + RETRY_BACKOFF.delay(day.attempt - 1, 0.0)} if failed else {"ended_at": now}
     LineageDay.objects.filter(pk=day.pk).update(report=report, error=error, leased_until=None, **ended)

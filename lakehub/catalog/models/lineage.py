@@ -84,7 +84,7 @@ class LineageDay(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     report = models.JSONField(default=dict, blank=True)
-    """By kind of change (added, pruned, changed, missing, offboarded, refused, unreadable), what it was."""
+    """By kind of change (added, pruned, changed, missing, offboarded, refused, unreadable, out_of_reach), what it was."""
     error = models.TextField(blank=True)
 
     class Meta:
