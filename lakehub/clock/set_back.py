@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.conf import settings
-from django.db import transaction
+from django.db import OperationalError, transaction
 from django.db.models import DateTimeField, ExpressionWrapper, F, QuerySet
 from django.db.models.functions import Now
 from django.utils.module_loading import import_string
@@ -25,6 +25,8 @@ logger = logging.getLogger(__name__)
 TOLERANCE = timedelta(seconds=10)
 """A clock that is adjusted by less changes nothing that anybody sees."""
 NOTE_EVERY = timedelta(minutes=1)
+_DEADLOCK = "40P01"
+"""PostgreSQL ends one of two transactions that wait for each other. This one writes what all others do, in an order of its own."""
 
 
 class ClockWatch:
@@ -50,11 +52,20 @@ class ClockWatch:
         return back
 
 
-def note_time(*, now: datetime, expected: datetime | None = None) -> timedelta:
+def note_time(*, now: datetime, expected: datetime | None = None, attempts: int = 3) -> timedelta:
     """Notes the time, and puts right what is later than can be. By how much the clock was set back: nothing, as a rule.
 
     `expected`: what the clock would show, had nobody set it back since it was read before.
     """
+    try:
+        return _note_time(now, expected)
+    except OperationalError as problem:
+        if attempts <= 1 or getattr(problem.__cause__, "sqlstate", "") != _DEADLOCK:
+            raise
+    return note_time(now=now, expected=expected, attempts=attempts - 1)
+
+
+def _note_time(now: datetime, expected: datetime | None) -> timedelta:
     with transaction.atomic():
         row, _ = LatestInstant.objects.select_for_update().get_or_create(id=1, defaults={"at": now})
         back = max(row.at, expected or row.at) - now

@@ -119,6 +119,33 @@ def _database_is_away() -> None:
     raise OperationalError
 
 
+@pytest.mark.parametrize(
+    ("state", "times", "is_put_right"), [("40P01", 2, True), ("40P01", 3, False), ("57014", 1, False)]
+)
+def test_a_deadlock_with_what_others_write_is_tried_again_at_once(
+    state: str, times: int, is_put_right: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    problems = [OperationalError("ended by the server")] * times
+    problems[0].__cause__ = Ended(state)
+
+    def put_right(**_: object) -> None:
+        if problems:
+            raise problems.pop()
+
+    monkeypatch.setattr("lakehub.clock.set_back.import_string", lambda path: put_right)
+    if is_put_right:
+        assert note_time(now=NOW) == DAY
+    else:
+        with pytest.raises(OperationalError):
+            note_time(now=NOW)
+        assert LatestInstant.objects.get().at == AHEAD, "nothing is half done"
+
+
+class Ended(Exception):
+    def __init__(self, sqlstate: str) -> None:
+        self.sqlstate = sqlstate
+
+
 def test_units_that_ran_are_due_and_partitions_that_did_not_wait_for_their_time() -> None:
     dataset = make.dataset("flights")
     test, whole = make.quality_test(dataset), make.quality_test(dataset, cadence=HOUR)
