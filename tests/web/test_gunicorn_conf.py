@@ -8,7 +8,9 @@ import selectors
 import shlex
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from itertools import chain
 from types import SimpleNamespace
 
 import pytest
@@ -118,6 +120,27 @@ def connection(sock: socket.socket, *, address: str = "192.0.2.1", buffered: byt
 
 
 REQUEST = b"GET / HTTP/1.1\r\n\r\n"
+Pairs = Callable[[int], list[tuple[socket.socket, socket.socket]]]
+
+
+@pytest.fixture
+def pairs() -> Iterator[Pairs]:
+    """So many connections, our end and theirs; closed at the end."""
+    with ExitStack() as stack:
+
+        def connected(count: int) -> list[tuple[socket.socket, socket.socket]]:
+            made = [socket.socketpair() for _ in range(count)]
+            for end in chain.from_iterable(made):
+                stack.enter_context(end)
+            return made
+
+        yield connected
+
+
+def come(loop: Loop, *connections: Connection) -> None:
+    for conn in connections:
+        loop.nr_conns += 1
+        loop.enqueue_req(conn)
 
 
 def test_a_request_that_is_there_already_is_answered_before_more_is_read(loop: Loop) -> None:
@@ -131,97 +154,82 @@ def test_a_request_that_is_there_already_is_answered_before_more_is_read(loop: L
         assert ours.recv(100) == b"much more"
 
 
-def test_what_is_received_is_bounded_for_all_together(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_received_is_bounded_for_all_together(
+    loop: Loop, pairs: Pairs, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(buffered_worker, "MAX_RECEIVED_BYTES", 250)
     begun = b"POST / HTTP/1.1\r\nContent-Length: 1000\r\n\r\n".ljust(100, b"x")
-    pairs = [socket.socketpair() for _ in range(4)]
-    for ours, theirs in pairs:
+    clients = pairs(4)
+    for ours, theirs in clients:
         theirs.sendall(begun)
-        loop.nr_conns += 1
-        loop.enqueue_req(connection(ours))
+        come(loop, connection(ours))
 
-    assert [theirs.recv(12) for _, theirs in pairs[:2]] == [b"HTTP/1.1 408"] * 2, "those that are longest on their way"
+    assert [theirs.recv(12) for _, theirs in clients[:2]] == [b"HTTP/1.1 408"] * 2, (
+        "those that are longest on their way"
+    )
     assert (len(loop._arrivals), loop._received_bytes, loop.nr_conns) == (2, 200, 2)
-    pairs[2][1].sendall(bytes(1000))
+    clients[2][1].sendall(bytes(1000))
     for key, _ in loop.poller.select(0):
         key.data(key.fileobj)
     assert (len(loop.handed_over), loop._received_bytes) == (1, 100)
-    for ours, theirs in pairs:
-        ours.close(), theirs.close()
 
 
-def test_who_is_gone_when_its_turn_comes_is_not_answered(loop: Loop) -> None:
-    pairs = [socket.socketpair() for _ in range(5)]
-    waiting = [connection(ours, buffered=REQUEST) for ours, _ in pairs]
-    for conn in waiting:
-        loop.nr_conns += 1
-        loop.enqueue_req(conn)
+def test_who_is_gone_when_its_turn_comes_is_not_answered(loop: Loop, pairs: Pairs) -> None:
+    clients = pairs(5)
+    waiting = [connection(ours, buffered=REQUEST) for ours, _ in clients]
+    come(loop, *waiting)
     assert loop.handed_over == waiting[:3], "one thread is left to others"
-    pairs[3][1].close()
+    clients[3][1].close()
 
     loop._queue.give_back(waiting[0])
     loop._give_out_threads()
 
     assert loop.handed_over == [*waiting[:3], waiting[4]]
     assert loop.nr_conns == 4
-    for ours, theirs in pairs:
-        ours.close(), theirs.close()
 
 
-def test_who_was_broken_off_and_waits_in_line_ends_nothing(loop: Loop) -> None:
+def test_who_was_broken_off_and_waits_in_line_ends_nothing(loop: Loop, pairs: Pairs) -> None:
     """The rest of an answer waits at the client, which has sent another request behind it."""
-    pairs = [socket.socketpair() for _ in range(4)]
-    waiting = [connection(ours, buffered=REQUEST) for ours, _ in pairs]
-    for conn in waiting:
-        loop.nr_conns += 1
-        loop.enqueue_req(conn)
+    clients = pairs(4)
+    waiting = [connection(ours, buffered=REQUEST) for ours, _ in clients]
+    come(loop, *waiting)
     loop._answers[waiting[3]].usual.left_s = -1.0
     loop._look_at_answers()
     loop._queue.give_back(waiting[0])
     loop._give_out_threads()
     assert (loop.handed_over, loop.nr_conns) == (waiting[:3], 3)
-    for ours, theirs in pairs:
-        ours.close(), theirs.close()
 
 
-def test_where_there_is_no_room_the_longest_line_makes_it(loop: Loop) -> None:
+def test_where_there_is_no_room_the_longest_line_makes_it(loop: Loop, pairs: Pairs) -> None:
     loop.worker_connections = 6
-    pairs = [socket.socketpair() for _ in range(6)]
-    for number, (ours, _) in enumerate(pairs):
-        loop.nr_conns += 1
-        loop.enqueue_req(connection(ours, address="192.0.2.1" if number < 5 else "192.0.2.2", buffered=REQUEST))
+    clients = pairs(6)
+    for number, (ours, _) in enumerate(clients):
+        come(loop, connection(ours, address="192.0.2.1" if number < 5 else "192.0.2.2", buffered=REQUEST))
     loop.murder_pending()
     assert loop.nr_conns == 5
-    assert pairs[4][1].recv(12) == b"HTTP/1.1 503"
-    for ours, theirs in pairs:
-        ours.close(), theirs.close()
+    assert clients[4][1].recv(12) == b"HTTP/1.1 503"
 
 
-def test_bodies_in_line_are_bounded_too(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_bodies_in_line_are_bounded_too(loop: Loop, pairs: Pairs, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(buffered_worker, "MAX_RECEIVED_BYTES", 350)
     whole = b"POST / HTTP/1.1\r\nContent-Length: 60\r\n\r\n".ljust(100, b"x")
-    pairs = [socket.socketpair() for _ in range(8)]
-    for ours, theirs in pairs:
+    clients = pairs(8)
+    for ours, theirs in clients:
         theirs.sendall(whole)
-        loop.nr_conns += 1
-        loop.enqueue_req(connection(ours))
+        come(loop, connection(ours))
     assert (len(loop.handed_over), loop._queue.size, loop.nr_conns) == (3, 300, 6)
-    assert [theirs.recv(12) for _, theirs in pairs[6:]] == [b"HTTP/1.1 503"] * 2
-    for ours, theirs in pairs:
-        ours.close(), theirs.close()
+    assert [theirs.recv(12) for _, theirs in clients[6:]] == [b"HTTP/1.1 503"] * 2
 
 
-def test_a_caller_is_the_client_of_a_proxy_that_is_believed(loop: Loop, settings: Settings) -> None:
+def test_a_caller_is_the_client_of_a_proxy_that_is_believed(loop: Loop, pairs: Pairs, settings: Settings) -> None:
     settings.LAKEHUB_PROXIES = 1
-    pairs = [socket.socketpair() for _ in range(5)]
-    for number, (ours, _) in enumerate(pairs):
+    clients = pairs(5)
+    for number, (ours, _) in enumerate(clients):
         client = 7 if number < 4 else 8
         head = f"GET / HTTP/1.1\r\nX-Forwarded-For: 198.51.100.9, 192.0.2.{client}\r\n\r\nX-Forwarded-For: 1.1.1.1"
-        loop.enqueue_req(connection(ours, buffered=head.encode()))
+        come(loop, connection(ours, buffered=head.encode()))
     assert len(loop.handed_over) == 4
     assert loop._queue._callers[loop.handed_over[3]] == "192.0.2.8"
-    for ours, theirs in pairs:
-        ours.close(), theirs.close()
 
 
 def test_a_system_without_a_file_for_a_connection_ends_nothing(loop: Loop, monkeypatch: pytest.MonkeyPatch) -> None:
