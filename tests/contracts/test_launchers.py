@@ -219,8 +219,7 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with:
     run = run_with("warm")
     launcher, orders = run.launcher, run.orders
     assert isinstance(launcher, WarmLauncher)
-    session = launcher._session
-    assert session is not None
+    session = launcher._open()
     os.kill(jvm_pid(session), signal.SIGKILL)
     wait_until(lambda: not is_jvm_alive(session))
     orders.change(1, 9.0, "2026-11-16 09:00:00")
@@ -306,8 +305,7 @@ def test_the_next_write_goes_on_where_the_disk_was_full(run_with: Callable[[str]
 @contextmanager
 def _files_of_at_most(size: int, launcher: WarmLauncher) -> Iterator[None]:
     """What the launcher's JVM writes, which it may be without after that."""
-    session = launcher._session
-    assert session is not None
+    session = launcher._open()
     process = jvm_pid(session)
     soft, hard = prlimit(process, RLIMIT_FSIZE)
     prlimit(process, RLIMIT_FSIZE, (size, hard))
