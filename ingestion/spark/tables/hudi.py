@@ -14,10 +14,10 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.tables import growing_time
+from ingestion.spark.tables import avro_schema, growing_time
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
 from ingestion.spark.tables.failed_write import clean_up_failed_write
-from ingestion.spark.tables.timeline import NotATable, Timeline, open_storage
+from ingestion.spark.tables.timeline import TABLE_SERVICES, NotATable, Timeline, open_storage
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10
 """A writer gives its own commit up after 30 s without a heartbeat: on a busy machine one of a few seconds is late. That others need
@@ -117,7 +117,17 @@ def empty_frame(spark: SparkSession, schema: Schema) -> DataFrame:
 
 
 def stored_schema(spark: SparkSession, table: TableSpec) -> Schema:
-    """The table's columns without Hudi's own. Empty for a table whose first write died."""
+    """The table's columns without Hudi's own. Empty for a table whose first write died.
+
+    The newest commit that names them is asked. Spark is, which opens the table, only for types of other writers that it alone can name.
+    """
+    named = (commit for commit in reversed(Timeline(table.uri).commits()) if commit.avro_schema)
+    newest = next((commit for commit in named if commit.operation not in TABLE_SERVICES), None)
+    schema = None if newest is None else avro_schema.schema_of(newest.avro_schema, without=META_COLUMNS)
+    return _schema_by_spark(spark, table) if schema is None else schema
+
+
+def _schema_by_spark(spark: SparkSession, table: TableSpec) -> Schema:
     fields = read_table(spark, table).schema.fields
     return Schema(
         tuple(

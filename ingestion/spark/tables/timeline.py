@@ -8,11 +8,12 @@ from __future__ import annotations
 import io
 import json
 import re
+import sys
 from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, partial
+from functools import cached_property, lru_cache, partial
 from typing import Any, NamedTuple, TypeVar
 
 import fastavro
@@ -31,6 +32,8 @@ _FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
 """Of the instants of a table, and of the table that it keeps about itself."""
 TABLE_SERVICES = ("CLUSTER", "COMPACT")
 """Operations that move rows but change none."""
+_MAX_COMMITS_KEPT, _MAX_BYTES_KEPT = 4096, 32 * 1024
+"""Records of commits, each of at most so many bytes, that a process keeps: they never change, and each job walks over all of them."""
 _MAX_READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
@@ -70,11 +73,26 @@ class LakeCommit:
     partitions: dict[str, PartitionChange]
     checkpoint: dict[str, Any] | None
     run: dict[str, Any]
+    avro_schema: str = ""
+    """The table's columns as it wrote them, as JSON; empty where it says nothing of them."""
+
+
+class _CompletedFile(NamedTuple):
+    """A file of a completed write. All of it is its identity: a table that was dropped and made again has other files."""
+
+    uri: str
+    name: str
+    size: int
+    mtime_ns: int
+
+    @property
+    def instant(self) -> str:
+        return self.name.partition("_")[0]
 
 
 @dataclass(frozen=True)
 class Timeline:
-    """The table at `uri`. Each look reads the storage again."""
+    """The table at `uri`. Each look lists the storage again; records that were read before are kept."""
 
     uri: str
 
@@ -114,12 +132,12 @@ class Timeline:
     def commits(self, *, but: Collection[str] = ()) -> tuple[LakeCommit, ...]:
         """Completed writes in the order of completion, without those whose instants are in `but`: they are not even read."""
         return self._retry_read(
-            lambda: tuple(self._commit(name) for name in self._completed() if name.partition("_")[0] not in but)
+            lambda: tuple(self._commit(file) for file in self._completed() if file.instant not in but)
         )
 
     def instants(self) -> list[str]:
         """Of the completed writes that are not archived."""
-        return [name.partition("_")[0] for name in self._completed()]
+        return [file.instant for file in self._completed()]
 
     def latest_time(self) -> str:
         """Of all instants, requested or completed, of writes and of services, of the table and of its metadata table; empty where there is none."""
@@ -160,8 +178,8 @@ class Timeline:
 
     def commit_of_run(self, run_id: str) -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write."""
-        for name in reversed(self._completed()):
-            commit = self._retry_read(partial(self._commit, name))
+        for file in reversed(self._completed()):
+            commit = self._retry_read(partial(self._commit, file))
             if commit.run.get("run_id") == run_id:
                 return commit
         return None
@@ -182,23 +200,18 @@ class Timeline:
         """Instants as tables before version 8 keep them, beside the folder of the timeline."""
         return sorted(name for name in self._list_names(".hoodie") if _LEGACY_INSTANT.fullmatch(name))
 
-    def _completed(self) -> list[str]:
-        completed_files = [
-            (match[2], name) for name in self._list_names(".hoodie/timeline") if (match := _COMPLETED.fullmatch(name))
+    def _completed(self) -> list[_CompletedFile]:
+        """In the order of completion."""
+        matches = ((info, _COMPLETED.fullmatch(info.base_name)) for info in self._list(".hoodie/timeline"))
+        files = [
+            (match[2], _CompletedFile(self.uri, info.base_name, info.size, info.mtime_ns))
+            for info, match in matches
+            if match
         ]
-        return [name for _, name in sorted(completed_files)]
+        return [file for _, file in sorted(files)]
 
-    def _commit(self, name: str) -> LakeCommit:
-        match = _COMPLETED.fullmatch(name)
-        assert match is not None
-        content = self._read_bytes(f".hoodie/timeline/{name}")
-        try:
-            return _parse_commit(match, content)
-        except Exception as problem:  # whatever a decoder raises for bytes that mean nothing
-            fault = (
-                f"it is {len(content)} bytes long, and not the record of a commit: {type(problem).__name__}: {problem}"
-            )
-            raise DamagedTable(self.uri, f".hoodie/timeline/{name}", fault) from problem
+    def _commit(self, file: _CompletedFile) -> LakeCommit:
+        return (_read_commit if file.size <= _MAX_BYTES_KEPT else _read_commit.__wrapped__)(file)
 
     def _heartbeat(self, instant: str) -> datetime | None:
         filesystem, path = self._storage
@@ -206,9 +219,12 @@ class Timeline:
         return None if info.type == fs.FileType.NotFound else info.mtime
 
     def _list_names(self, folder: str) -> list[str]:
+        return [info.base_name for info in self._list(folder)]
+
+    def _list(self, folder: str) -> list[fs.FileInfo]:
         filesystem, path = self._storage
-        selector = fs.FileSelector(f"{path}/{folder}", allow_not_found=True)
-        return [info.base_name for info in filesystem.get_file_info(selector)]
+        infos: list[fs.FileInfo] = filesystem.get_file_info(fs.FileSelector(f"{path}/{folder}", allow_not_found=True))
+        return infos
 
     def _read_bytes(self, name: str) -> bytes:
         filesystem, path = self._storage
@@ -243,6 +259,19 @@ def instant_to_datetime(instant: str) -> datetime:
     )
 
 
+@lru_cache(maxsize=_MAX_COMMITS_KEPT)
+def _read_commit(file: _CompletedFile) -> LakeCommit:
+    name = f".hoodie/timeline/{file.name}"
+    match = _COMPLETED.fullmatch(file.name)
+    assert match is not None
+    content = Timeline(file.uri)._read_bytes(name)
+    try:
+        return _parse_commit(match, content)
+    except Exception as problem:  # whatever a decoder raises for bytes that mean nothing
+        fault = f"it is {len(content)} bytes long, and not the record of a commit: {type(problem).__name__}: {problem}"
+        raise DamagedTable(file.uri, name, fault) from problem
+
+
 def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
     record = _read_avro_record(content)
     extra = record.get("extraMetadata") or {}
@@ -255,6 +284,8 @@ def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
         partitions=_partition_changes(record),
         checkpoint=json.loads(extra.get(CHECKPOINT_KEY, "null")),
         run=run,
+        # The same text in nearly all commits of a table.
+        avro_schema=sys.intern(extra.get("schema") or ""),
     )
 
 
