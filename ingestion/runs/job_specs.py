@@ -5,6 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from django.conf import settings
+
 from ingestion.models import JobKind, JobRun
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import DeleteSpec, JobSpec, PartitionSpec, SourceSpec, TableSpec
@@ -73,6 +75,7 @@ def table_spec_of(copy: DatasetCopy, *, index: str = "simple") -> TableSpec:
         partition_column=dataset.lake_partition_column or None,
         index=index,
         partition_from=_partition_spec(dataset),
+        retention_hours=settings.LAKEHUB_LAKE_RETENTION_HOURS,
     )
 
 

@@ -35,6 +35,7 @@ class TableSpec:
 
     `reference_key`: the column whose greater value wins; None: what is read later wins. `index` names one of ingestion.spark.indexes.
     `partition_from`: what the partition column is made from; None: the source has it.
+    `retention_hours`: how long a version of a file is kept after another has replaced it, so that whoever reads the table as it was then can end.
     """
 
     name: str
@@ -45,6 +46,7 @@ class TableSpec:
     partition_column: str | None = None
     index: str = "simple"
     partition_from: PartitionSpec | None = None
+    retention_hours: int = 2
 
 
 @dataclass(frozen=True)
@@ -154,6 +156,10 @@ def _validation_errors(spec: JobSpec) -> list[str]:
     ]
     if not table.record_key:
         problems.append(f"The table `{table.name}` has no record key: name the columns that identify a record.")
+    if table.retention_hours < 1:
+        problems.append(
+            f"`table.retention_hours` is {table.retention_hours}: it is a whole number of hours, at least 1."
+        )
     if spec.kind == "backfill" and bool(spec.partitions) != bool(table.partition_column):
         problems.append("A backfill names `partitions` where the table has them, and only there.")
     if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):

@@ -20,7 +20,11 @@ _OPTIONS = {
 def error_table_spec(table: TableSpec) -> TableSpec:
     """A Hudi table too. Its key names the row by what was read, so reading the row again writes the same error, not one more."""
     return TableSpec(
-        name=f"{table.name}_errors", uri=table.error_uri, error_uri=table.error_uri, record_key=("error_key",)
+        name=f"{table.name}_errors",
+        uri=table.error_uri,
+        error_uri=table.error_uri,
+        record_key=("error_key",),
+        retention_hours=table.retention_hours,
     )
 
 

@@ -80,7 +80,9 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
         "hoodie.parquet.bloom.filter.enabled": "false",
         "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
         "hoodie.clean.trigger.max.commits": "5",
-        "hoodie.clean.commits.retained": "20",
+        # By time and not by number: of a table with a commit every few seconds, twenty commits are gone before a query has ended.
+        "hoodie.clean.policy": "KEEP_LATEST_BY_HOURS",
+        "hoodie.clean.hours.retained": str(table.retention_hours),
         "hoodie.keep.min.commits": str(MIN_COMMITS_KEPT),
         "hoodie.keep.max.commits": str(MIN_COMMITS_KEPT + 20),
     }  # fmt: skip
