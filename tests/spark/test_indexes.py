@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import DeleteSpec
-from ingestion.spark.indexes import INDEXES
+from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.indexes.batch_keys import BatchKeys
 from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
@@ -41,6 +43,21 @@ def test_a_key_that_moves_to_another_partition_lives_there_alone(spark: SparkSes
     assert indexed.rows(spark) == indexed.source_rows()
 
 
+def test_some_keys_of_a_batch_move_and_others_stay(spark: SparkSession, indexed: Orders) -> None:
+    indexed.table = replace(indexed.table, record_key=("id",))
+    indexed.fill(10)
+    indexed.run(spark, "bootstrap", "b")
+    indexed.sql(f"update orders set amount = -1, updated_at = '{LATER}'")
+    indexed.sql("update orders set day = '2026-11-09' where id in (4, 5)")
+    indexed.add((10, "2026-11-09", 1.0, LATER))
+    assert indexed.run(spark, "incremental", "i").counts.applied == 11
+    assert indexed.rows(spark) == indexed.source_rows()
+    indexed.sql("update orders set amount = -2, updated_at = '2026-11-16 10:00:00' where id in (4, 7, 10)")
+    report = indexed.run(spark, "incremental", "j")
+    assert (report.written.inserts, report.written.updates) == (0, 3)
+    assert indexed.rows(spark) == indexed.source_rows()
+
+
 def test_a_key_of_every_type_is_found_again(spark: SparkSession, indexed: Orders) -> None:
     indexed.sql("drop table orders")
     indexed.sql("create table orders(id timestamp, day text, due date, amount real, updated_at timestamp)")
@@ -62,3 +79,62 @@ def test_deletes(spark: SparkSession, indexed: Orders) -> None:
     assert indexed.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3", "2026-11-01"),))).written.deletes == 1
     assert indexed.run(spark, "backfill", "f", partitions=("2026-11-01",)).counts.applied == 1
     assert indexed.rows(spark) == indexed.source_rows()
+
+
+@pytest.mark.parametrize(("index", "share"), [("simple", 1.0), ("record_index", 0.4)])
+def test_only_the_partitions_that_hold_a_key_are_read(
+    spark: SparkSession, tmp_path: Path, index: str, share: float
+) -> None:
+    """Where the key does not say the partition; of ten partitions with a file or two."""
+    orders = Orders(tmp_path, index=index)
+    orders.table = replace(orders.table, record_key=("id",))
+    orders.fill(100, days=10)
+    orders.run(spark, "bootstrap", "b")
+    chosen: Index = INDEXES.get(index)()
+    keys = spark.createDataFrame([(17,), (24,), (999,)], "id bigint")
+    files = len(list(tmp_path.glob("lake/orders/day=*/*.parquet")))
+    stored = chosen.stored_rows(spark, orders.table, BatchKeys(keys, 3, {"2026-11-01"}, orders.table))
+    assert {17, 24} <= {row["id"] for row in stored.collect()}
+    assert _files_read(stored) <= share * files
+
+
+@pytest.mark.parametrize("key", [("id",), ("id", "name"), ("name",)])
+def test_keys_are_named_as_the_table_has_them(spark: SparkSession, orders: Orders, key: tuple[str, ...]) -> None:
+    names = ("plain", "with space", "a,b:c", 'it\'s "quoted"', "für 日本", "%41", "a/b", "\t", "__null__", "NULL")
+    orders.sql("drop table orders")
+    orders.sql("create table orders(id integer, name text, day text, updated_at timestamp)")
+    orders.add(*((number - 5, name, "2026-11-01", LATER) for number, name in enumerate(names)))
+    orders.table = replace(orders.table, record_key=key)
+    assert orders.run(spark, "bootstrap", "b").error is None
+    keys = spark.createDataFrame(orders.rows(spark, *key), ", ".join(f"{name} {_TYPES[name]}" for name in key))
+    stored = tuple(row[0] for row in orders.rows(spark, "_hoodie_record_key"))
+    assert BatchKeys(keys, 10, None, orders.table).named == tuple(sorted(stored))
+
+
+_TYPES = {"id": "bigint", "name": "string"}
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"), [("timestamp", "2026-11-16"), ("double", "1"), ("string", ""), ("decimal(5,2)", "1")]
+)
+def test_keys_that_may_be_written_otherwise_are_not_named(
+    spark: SparkSession, orders: Orders, type_: str, value: str
+) -> None:
+    keys = spark.sql(f"select cast('{value}' as {type_}) as id, 'x' as day")
+    assert BatchKeys(keys, 1, None, orders.table).named is None
+
+
+def test_so_many_keys_are_not_named(spark: SparkSession, orders: Orders) -> None:
+    assert BatchKeys(spark.range(1), 1001, None, orders.table).named is None
+
+
+def _files_read(frame: Any) -> int:
+    """By the metrics of the plan that has run."""
+    plan, files = [frame._jdf.queryExecution().executedPlan()], 0
+    while plan:
+        node = plan.pop()
+        plan += [node.children().apply(place) for place in range(node.children().size())]
+        metric = node.metrics().get("numFiles")
+        files += metric.get().value() if metric.isDefined() else 0
+    assert files
+    return files

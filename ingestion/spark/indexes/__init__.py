@@ -1,16 +1,16 @@
-"""Indexes: which rows of a batch the table holds already, and where. The index decides between insert and update.
+"""Indexes: which rows of a batch the table holds already. What an index finds tells update from insert, and where each row lives.
 
-To add one: a module here with a class that has the three methods of `Index`; a line in INDEXES; a row in tests/spark/test_indexes.py.
+To add one: a module here with a class that has the methods of `Index`; a line in INDEXES. tests/spark/test_indexes.py runs against each.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from typing import Protocol
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.indexes.batch_keys import BatchKeys
 from lakehub.kernel.registry import Registry
 
 
@@ -18,11 +18,8 @@ class Index(Protocol):
     def write_options(self, table: TableSpec) -> dict[str, str]:
         """Write options that every commit of such a table needs, the first one too."""
 
-    def stored_rows(self, spark: SparkSession, table: TableSpec, partitions: Collection[str] | None) -> DataFrame:
-        """The rows of the table that may have the keys of a batch which touches `partitions` (None: many), with Hudi's own columns."""
-
-    def tag_locations(self, rows: DataFrame, table: TableSpec) -> tuple[DataFrame, dict[str, str]]:
-        """Rows joined with the location of the stored row (Hudi's own columns, null for a new key) -> the frame to upsert, and its options."""
+    def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
+        """The rows of the table that may have the keys of the batch, with Hudi's own columns; those of the whole table at worst."""
 
 
 INDEXES: Registry[type[Index]] = Registry(
@@ -32,8 +29,3 @@ INDEXES: Registry[type[Index]] = Registry(
         "record_index": "ingestion.spark.indexes.record_index:RecordIndex",
     },
 )
-
-
-def key_determines_partition(table: TableSpec) -> bool:
-    """A key can only lie in one partition: the table has none, or the partition column is a part of the key."""
-    return table.partition_column is None or table.partition_column in table.record_key

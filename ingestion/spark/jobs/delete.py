@@ -8,7 +8,7 @@ from pyspark.sql import functions as F
 from ingestion.domain.accounting import RowCounts
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import DeleteSpec, TableSpec
-from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.indexes import INDEXES, Index, locations
 from ingestion.spark.job import Job, schema_facts
 from ingestion.spark.loading import write_path
 from ingestion.spark.tables import hudi
@@ -58,12 +58,11 @@ def _delete(job: Job, index: Index, doomed: DataFrame, rows: int) -> None:
     run_mark = job.run_metadata(
         RowCounts(read=rows, applied=rows), schema_facts(hudi.stored_schema(job.spark, job.table)), None, None
     )
-    frame, options = index.tag_locations(doomed, job.table)
     with job.phase("write"):
         hudi.write_commit(
-            frame,
+            locations.with_locations(doomed, job.table),
             job.table,
             "delete",
-            index.write_options(job.table) | options,
+            index.write_options(job.table) | locations.PREPPED,
             commit_metadata(run=run_mark, checkpoint=None),
         )

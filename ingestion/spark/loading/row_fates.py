@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -11,6 +12,7 @@ from pyspark.sql import functions as F
 from ingestion.domain.accounting import RowCounts, RowFate
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.indexes.locations import moves
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
 
@@ -20,10 +22,11 @@ _RANK_COLUMN, _WINNER_COLUMN, _STORED_COLUMN = "_lakehub_rank", "_lakehub_winner
 
 @dataclass(frozen=True)
 class FateCounts:
-    """Events by fate, and the rows applied by partition ("" for a table without)."""
+    """Events by fate, the rows applied by partition ("" for a table without), and how many of these leave another partition."""
 
     counts: RowCounts
     applied: dict[str, int]
+    moved: int = 0
 
     @classmethod
     def of_errors(cls, read: int, errors: int) -> FateCounts:
@@ -43,21 +46,30 @@ def assign_fates(batch: DataFrame, table: TableSpec, target: Schema, stored: Dat
     return joined.select(*META_COLUMNS, *values, _fate_expression(table, arriving).alias(FATE_COLUMN))
 
 
-def stored_rows_of_batch(batch: DataFrame, stored: DataFrame, table: TableSpec, target: Schema) -> DataFrame:
+def keys_of_batch(batch: DataFrame, table: TableSpec, target: Schema) -> DataFrame:
+    """In the types of the table."""
+    return batch.select(*(F.col(name).cast(target.types[name]).alias(name) for name in table.record_key))
+
+
+def stored_rows_of_batch(keys: DataFrame, stored: DataFrame, table: TableSpec) -> DataFrame:
     """The stored rows whose keys are in a small batch, without moving the others."""
-    keys = batch.select(*(F.col(name).cast(target.types[name]).alias(name) for name in table.record_key))
     return stored.join(F.broadcast(keys), list(table.record_key), "left_semi")
 
 
 def count_fates(judged: DataFrame, table: TableSpec, *, read: int, errors: int) -> FateCounts:
     """One pass over the judged rows; bounded by the number of partitions."""
     partition = F.col(table.partition_column) if table.partition_column else F.lit("")
-    groups = judged.groupBy(FATE_COLUMN, partition.alias("partition")).count().collect()
+    groups = judged.groupBy(FATE_COLUMN, partition.alias("partition"), moves(table).alias("moves")).count().collect()
     by_fate = {fate: sum(row["count"] for row in groups if row[FATE_COLUMN] == fate) for fate in RowFate}
     counts = RowCounts(
         read, by_fate[RowFate.APPLIED], by_fate[RowFate.SUPERSEDED], by_fate[RowFate.REDELIVERED], errors
     )
-    return FateCounts(counts, {row["partition"]: row["count"] for row in groups if row[FATE_COLUMN] == RowFate.APPLIED})
+    applied, moved = Counter[str](), 0
+    for row in groups:
+        if row[FATE_COLUMN] == RowFate.APPLIED:
+            applied[row["partition"]] += row["count"]
+            moved += row["count"] if row["moves"] else 0
+    return FateCounts(counts, dict(applied), moved)
 
 
 def applied_rows(judged: DataFrame) -> DataFrame:

@@ -17,11 +17,19 @@ from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolv
 from ingestion.sources import Source, SourceReading
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.indexes import INDEXES, Index, locations
+from ingestion.spark.indexes.batch_keys import BatchKeys
 from ingestion.spark.job import Job, UnbalancedCounts, schema_facts
 from ingestion.spark.loading import staging
 from ingestion.spark.loading.fitting import FitRules
-from ingestion.spark.loading.row_fates import FateCounts, applied_rows, assign_fates, count_fates, stored_rows_of_batch
+from ingestion.spark.loading.row_fates import (
+    FateCounts,
+    applied_rows,
+    assign_fates,
+    count_fates,
+    keys_of_batch,
+    stored_rows_of_batch,
+)
 from ingestion.spark.tables import error_table, hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
@@ -160,7 +168,7 @@ def _commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowC
         _check_balance(counted, job.table)
         if not counted.counts.applied and plan.position == plan.previous_position:
             return counted.counts
-        frame, options = _rows_with_locations(judged, job.table, plan, index)
+        frame, options = _rows_to_write(judged, job.table, plan, counted.moved)
         _write(job, frame, batch, counted, plan, index.write_options(job.table) | options)
         return None
     finally:
@@ -173,17 +181,28 @@ def _rows_with_fates(job: Job, batch: staging.StagedBatch, plan: CommitPlan, ind
     rows = job.spark.read.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items())).parquet(
         batch.rows_uri
     )
-    stored_rows = index.stored_rows(job.spark, job.table, batch.partitions) if plan.has_stored_rows else None
-    if stored_rows is not None and batch.rows <= _MAX_BROADCAST_ROWS:
-        stored_rows = stored_rows_of_batch(rows, stored_rows, job.table, plan.evolution.target)
-    return assign_fates(rows, job.table, plan.evolution.target, stored_rows)
+    target = plan.evolution.target
+    stored_rows = _stored_rows(job, rows, batch, target, index) if plan.has_stored_rows else None
+    return assign_fates(rows, job.table, target, stored_rows)
 
 
-def _rows_with_locations(
-    judged: DataFrame, table: TableSpec, plan: CommitPlan, index: Index
+def _stored_rows(job: Job, rows: DataFrame, batch: staging.StagedBatch, target: Schema, index: Index) -> DataFrame:
+    """Those that have the keys of the batch, and others where it is large."""
+    keys = BatchKeys(keys_of_batch(rows, job.table, target), batch.rows, batch.partitions, job.table)
+    stored_rows = index.stored_rows(job.spark, job.table, keys)
+    if batch.rows > _MAX_BROADCAST_ROWS:
+        return stored_rows
+    return stored_rows_of_batch(keys.frame, stored_rows, job.table)
+
+
+def _rows_to_write(
+    judged: DataFrame, table: TableSpec, plan: CommitPlan, moved: int
 ) -> tuple[DataFrame, dict[str, str]]:
+    """With their locations, unless the table is new or a key changes its partition, which is Hudi's work in one commit."""
     rows = applied_rows(judged)
-    return index.tag_locations(rows, table) if plan.has_stored_rows else (rows.drop(*hudi.META_COLUMNS), {})
+    if not plan.has_stored_rows or moved:
+        return locations.without_locations(rows), {}
+    return locations.with_locations(rows, table), locations.PREPPED
 
 
 def _write(
