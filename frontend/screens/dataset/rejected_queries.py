@@ -13,6 +13,7 @@ from ingestion.lake.error_rows import (
     ErrorCounts,
     ErrorCursor,
     ErrorFilters,
+    ErrorGroup,
     ErrorPage,
     ErrorRow,
     count_errors,
@@ -24,6 +25,8 @@ from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Busy, Refused
 
 PAGE_SIZE = 50
+_LARGEST = 10
+"""Groups that stand above the rows; the others open below them."""
 _PICTURES = 0x2400
 _CONTROLS = {
     **{code: _PICTURES + code for code in range(0x20) if chr(code) not in "\n\t"},
@@ -41,8 +44,18 @@ class RejectedRow:
     raw: str
     reason: str
     column: str
+    source: str
     run: int | None
     run_is_listed: bool
+
+
+@dataclass(frozen=True)
+class RejectedGroup:
+    """`group.column` is what the address filters by; `column` and `kind` are what the page shows."""
+
+    group: ErrorGroup
+    column: str
+    kind: str
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,14 @@ class RejectedRows:
     rows: tuple[RejectedRow, ...] = ()
     next_cursor: str = ""
     problem: str = ""
+
+    @property
+    def largest_groups(self) -> list[RejectedGroup]:
+        return list(map(_rejected_group, self.counts.groups[:_LARGEST]))
+
+    @property
+    def smaller_groups(self) -> list[RejectedGroup]:
+        return list(map(_rejected_group, self.counts.groups[_LARGEST:]))
 
     @property
     def hidden_groups(self) -> int:
@@ -77,10 +98,13 @@ def visible_text(text: str) -> str:
     return text.translate(_CONTROLS)
 
 
+def _rejected_group(group: ErrorGroup) -> RejectedGroup:
+    return RejectedGroup(group, visible_text(group.column), visible_text(group.kind))
+
+
 def _rejected_row(row: ErrorRow, run: int | None, listed: Collection[int]) -> RejectedRow:
-    return RejectedRow(
-        row, visible_text(row.raw), visible_text(row.reason), visible_text(row.column), run, run in listed
-    )
+    raw, reason, column, source = map(visible_text, (row.raw, row.reason, row.column, row.source))
+    return RejectedRow(row, raw, reason, column, source, run, run in listed)
 
 
 def _run_numbers(dataset: Dataset, keys: Collection[str]) -> dict[str, int]:

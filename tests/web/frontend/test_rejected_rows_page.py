@@ -46,7 +46,7 @@ def test_counts_and_newest_rows_are_shown(page: Client, folder: Path) -> None:
     assert "3 rejected rows in dc1" in text
     assert "amount not a valid decimal(12,2)" in text
     assert "`amount` is 0.125 (float), which is no decimal(12,2) Raw row, 17 characters" in text
-    assert "not JSON Raw row, 5 characters{oopsFrom orders." in text
+    assert "not JSON Raw row, 5 characters…{oopsFrom orders." in text
 
 
 def test_rows_are_chosen_by_column_and_reason(page: Client, folder: Path) -> None:
@@ -56,6 +56,13 @@ def test_rows_are_chosen_by_column_and_reason(page: Client, folder: Path) -> Non
     assert ("row two" in shown, "row one" in shown, "Show all" in shown) == (True, False, True)
     assert "row one" in html_of(page, f"{PAGE}?reason=1.125")
     assert "No rejected row matches." in html_of(page, f"{PAGE}?reason=nothing")
+
+
+def test_many_groups_leave_the_rows_in_sight(page: Client, folder: Path) -> None:
+    error_table(folder, [error_row(number, column=f"c{number:02}") for number in range(60)])
+    text = words(html_of(page))
+    assert "40 smaller groups…" in text
+    assert "The 50 largest of 60 groups are listed." in text
 
 
 def test_a_row_links_to_the_run_that_read_it(page: Client, copy: DatasetCopy, folder: Path) -> None:
@@ -83,8 +90,9 @@ def test_nothing_of_a_row_is_markup(page: Client, folder: Path) -> None:
     assert html.count("&lt;script&gt;alert(&quot;x&quot;)&lt;/script&gt;") >= 4
 
 
-def test_what_no_page_shows_is_a_mark(page: Client, folder: Path) -> None:
-    error_table(folder, [error_row(0, raw="a\0b\x1b\u202ec\x85")])
+@pytest.mark.parametrize("field", ["column", "reason", "raw", "source"])
+def test_what_no_page_shows_is_a_mark(page: Client, folder: Path, field: str) -> None:
+    error_table(folder, [error_row(0, **{field: "a\0b\x1b\u202ec\x85"})])
     html = html_of(page)
     assert "a\u2400b\u241b\ufffdc\ufffd" in html
     assert not set("\0\x1b\u202e\x85") & set(html)
