@@ -181,7 +181,11 @@ class CommitList(ListAPIView[Commit]):
 class ErrorRowList(APIView):
     scopes: ClassVar = {"GET": "ingestion:read"}
 
-    @extend_schema(parameters=[ErrorRowsRequestSerializer], responses={200: ErrorRowPageSerializer, 503: BUSY})
+    @extend_schema(
+        operation_id="datasets_errors_list",
+        parameters=[ErrorRowsRequestSerializer],
+        responses={200: ErrorRowPageSerializer, 503: BUSY},
+    )
     def get(self, request: Request, name: str) -> Response:
         """The rows of a copy's error table, newest first, in pages by cursor. For members of the owning team."""
         copy, values = _error_table_request(request, name, ErrorRowsRequestSerializer)
