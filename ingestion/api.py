@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from django.db.models import QuerySet
-from drf_spectacular.utils import extend_schema
+from drf_spectacular.utils import OpenApiParameter, extend_schema
 from rest_framework import status
 from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from ingestion.lake import error_rows
 from ingestion.models import Commit, JobKind, JobRun
 from ingestion.runs import blocked_inputs, failed_runs, job_runs, rebuilds
+from ingestion.runs.job_specs import error_table_uri
 from ingestion.serializers import (
     CommitSerializer,
+    ErrorCountsSerializer,
+    ErrorFilterSerializer,
+    ErrorRowPageSerializer,
+    ErrorRowSerializer,
+    ErrorRowsRequestSerializer,
     JobRunRequestSerializer,
     JobRunSerializer,
     RebuildSerializer,
@@ -25,8 +32,9 @@ from ingestion.serializers import (
 from lakehub import wiring
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.onboarding.rebuild import accept_fewer_rows, find_rebuild
+from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import NotFound
 
 
@@ -168,3 +176,65 @@ class CommitList(ListAPIView[Commit]):
     def get_queryset(self) -> QuerySet[Commit]:
         commits = Commit.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
         return commits.select_related("copy__data_center").order_by("-completed_at", "-pk")
+
+
+class ErrorRowList(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(
+        operation_id="datasets_errors_list",
+        parameters=[ErrorRowsRequestSerializer],
+        responses={200: ErrorRowPageSerializer, 503: BUSY},
+    )
+    def get(self, request: Request, name: str) -> Response:
+        """The rows of a copy's error table, newest first, in pages by cursor. For members of the owning team."""
+        copy, values = _error_table_request(request, name, ErrorRowsRequestSerializer)
+        after = error_rows.ErrorCursor.parse(values["cursor"]) if values["cursor"] else None
+        filters = _error_filters(copy.dataset, values)
+        page = error_rows.read_error_page(error_table_uri(copy), filters, after=after, limit=values["limit"])
+        body = {"data_center": copy.data_center.name, "rows": page.rows, "next_cursor": page.next_cursor}
+        return Response(ErrorRowPageSerializer(body).data)
+
+
+class ErrorCountList(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(parameters=[ErrorFilterSerializer], responses={200: ErrorCountsSerializer, 503: BUSY})
+    def get(self, request: Request, name: str) -> Response:
+        """How many rows of a copy's error table each column rejects, by kind of reason. For members of the owning team."""
+        copy, values = _error_table_request(request, name, ErrorFilterSerializer)
+        counts = error_rows.count_errors(error_table_uri(copy), _error_filters(copy.dataset, values))
+        body = {
+            "data_center": copy.data_center.name,
+            "rows": counts.rows,
+            "group_count": counts.group_count,
+            "groups": counts.groups,
+        }
+        return Response(ErrorCountsSerializer(body).data)
+
+
+class ErrorRowDetail(APIView):
+    scopes: ClassVar = {"GET": "ingestion:read"}
+
+    @extend_schema(parameters=[OpenApiParameter("data_center", str)], responses={200: ErrorRowSerializer, 503: BUSY})
+    def get(self, request: Request, name: str, key: str) -> Response:
+        """One row of the error table with all of its raw text, up to 5,000,000 characters. For members of the owning team."""
+        copy, _ = _error_table_request(request, name, ErrorFilterSerializer)
+        return Response(ErrorRowSerializer(error_rows.read_error_row(error_table_uri(copy), key)).data)
+
+
+def _error_table_request(
+    request: Request, name: str, serializer_class: type[ErrorFilterSerializer]
+) -> tuple[DatasetCopy, dict[str, Any]]:
+    """The copy whose error table is asked for: its rows are rows of data."""
+    dataset = any_dataset(name)
+    require(request.user, "see rows", dataset.team)
+    serializer = serializer_class(data=request.query_params)
+    serializer.is_valid(raise_exception=True)
+    values = serializer.validated_data
+    return job_runs.find_copy(dataset, values["data_center"]), values
+
+
+def _error_filters(dataset: Dataset, values: dict[str, Any]) -> error_rows.ErrorFilters:
+    run = str(job_runs.find_run(dataset, values["run"]).key) if values["run"] else ""
+    return error_rows.ErrorFilters(values["column"], values["reason"], run)

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
+from ingestion.lake import error_rows
 from ingestion.models import BlockedInput, Commit, JobKind, JobRun
 from lakehub.catalog.models import DatasetCopy
 
@@ -129,3 +130,60 @@ class CommitSerializer(serializers.ModelSerializer[Commit]):
             "source_committed_upto",
         ]
         read_only_fields = fields
+
+
+class ErrorFilterSerializer(serializers.Serializer[Any]):
+    """Which rows of which error table. `data_center` may be left out where the dataset has one copy."""
+
+    data_center = serializers.CharField(default="", allow_blank=True, max_length=100)
+    column = serializers.CharField(
+        default="", allow_blank=True, max_length=1000, help_text="The column that is to blame."
+    )
+    reason = serializers.CharField(
+        default="", allow_blank=True, max_length=1000, help_text="A part of the reason, in any case."
+    )
+    run = serializers.IntegerField(
+        default=None, allow_null=True, min_value=1, max_value=2**63 - 1, help_text="The number of a run of the dataset."
+    )
+
+
+class ErrorRowsRequestSerializer(ErrorFilterSerializer):
+    cursor = serializers.CharField(
+        default="", allow_blank=True, max_length=1000, help_text="`next_cursor` of the page before."
+    )
+    limit = serializers.IntegerField(default=50, min_value=1, max_value=error_rows.MAX_ROWS)
+
+
+class ErrorRowSerializer(serializers.Serializer[error_rows.ErrorRow]):
+    """A row that did not fit. `raw` is the row as JSON, or the text that was no row; in lists its first 2,000 characters."""
+
+    error_key = serializers.CharField()
+    column = serializers.CharField(help_text="Empty: it was no row at all.")
+    reason = serializers.CharField()
+    raw = serializers.CharField()
+    raw_length = serializers.IntegerField(help_text="Characters of all of it.")
+    source = serializers.CharField(help_text="The table or file that it was read from.")  # type: ignore[assignment]
+    run = serializers.CharField(help_text="`key` of the run that read it last; empty: not known.")
+    read_at = serializers.DateTimeField()
+
+
+class ErrorRowPageSerializer(serializers.Serializer[Any]):
+    data_center = serializers.CharField()
+    rows = ErrorRowSerializer(many=True)
+    next_cursor = serializers.CharField(help_text="Empty: there are no older rows.")
+
+
+class ErrorGroupSerializer(serializers.Serializer[error_rows.ErrorGroup]):
+    """Rows that one column rejects for one kind of reason: the reason without the value, such as `not a valid decimal(12,2)`."""
+
+    column = serializers.CharField()
+    kind = serializers.CharField()
+    rows = serializers.IntegerField()
+    newest_at = serializers.DateTimeField()
+
+
+class ErrorCountsSerializer(serializers.Serializer[Any]):
+    data_center = serializers.CharField()
+    rows = serializers.IntegerField(help_text="Of all groups, named or not.")
+    group_count = serializers.IntegerField()
+    groups = ErrorGroupSerializer(many=True, help_text="The 50 largest.")

@@ -15,4 +15,7 @@ urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/rebuild/accept", api.RebuildAcceptance.as_view(), name="rebuild-accept"),
     path("datasets/<str:name>/rebuild/drop", api.LeftTableDrop.as_view(), name="rebuild-drop"),
     path("datasets/<str:name>/commits", api.CommitList.as_view(), name="commits"),
+    path("datasets/<str:name>/errors", api.ErrorRowList.as_view(), name="error-rows"),
+    path("datasets/<str:name>/errors/counts", api.ErrorCountList.as_view(), name="error-counts"),
+    path("datasets/<str:name>/errors/<str:key>", api.ErrorRowDetail.as_view(), name="error-row"),
 ]

@@ -218,6 +218,14 @@ TABLE = (
     Line("POST", "api/v1/metrics", OWNERS, "catalog:write", METRIC, "audit", team_in_body=True, slow=True),
     Line("DELETE", "api/v1/metrics/<str:name>", OWNERS, "catalog:write", leaves="audit"),
     Line("GET", "api/v1/units/<int:number>/rows", MEMBERS, "quality:read", answers=(200, 404)),
+    Line(
+        "GET",
+        "api/v1/datasets/<str:name>/errors*",
+        MEMBERS,
+        "ingestion:read",
+        asks="data_center=dc1",
+        answers=(200, 404),
+    ),
     Line("GET", "api/v1/reports/weekly", READERS, "quality:read", asks="team=flight-ops"),
     # -- pipelines of others
     Line(
@@ -445,6 +453,7 @@ TABLE = (
     Line("POST", "teams/<str:name>/routes/<int:number>/remove", OWNERS, leaves="audit"),
     Line("GET", "incidents/<int:pk>/missing.csv", MEMBERS),
     Line("GET", "incidents/<int:pk>/differences.csv", MEMBERS),
+    Line("GET", "datasets/<str:name>/rejected*", MEMBERS, answers=(200, 404)),
     Line("GET", "datasets/<str:name>/tests/<str:key>/rows/<int:unit>.csv", MEMBERS, answers=(200, 404)),
     Line("GET", "datasets/<str:name>/tests/<str:key>/differences/<int:unit>.csv", MEMBERS, answers=(200, 404)),
     Line("GET POST", "datasets/<str:name>/new-test", OWNERS, body=NEW_TEST, leaves="audit"),

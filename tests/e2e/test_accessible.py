@@ -26,6 +26,7 @@ PAGES = (
     "/datasets/flights?test={test}-dc2",
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
+    "/datasets/flights/rejected",
     "/datasets/flights/rules?kind=accepted",
     "/datasets/flights/alerts",
     "/datasets/flights/settings",

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from django.urls import path
 
-from frontend.screens.dataset import actions, follow_actions, ingestion_actions, views
+from frontend.screens.dataset import actions, follow_actions, ingestion_actions, rejected_views, views
 
 urlpatterns = [
     path("datasets/<str:name>", views.quality, name="dataset"),
     path("datasets/<str:name>/incidents", views.incidents, name="dataset-incidents"),
     path("datasets/<str:name>/data", views.data, name="dataset-data"),
     path("datasets/<str:name>/ingestion", views.ingestion, name="dataset-ingestion"),
+    path("datasets/<str:name>/rejected", rejected_views.rejected_rows, name="dataset-rejected"),
+    path("datasets/<str:name>/rejected/<str:key>", rejected_views.raw_row, name="dataset-rejected-raw"),
     path("datasets/<str:name>/lineage", views.lineage, name="dataset-lineage"),
     path("datasets/<str:name>/runs/<int:number>/start", ingestion_actions.start_run, name="dataset-run-start"),
     path("datasets/<str:name>/runs/<int:number>/cancel", ingestion_actions.cancel_run, name="dataset-run-cancel"),

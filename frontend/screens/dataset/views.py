@@ -69,6 +69,7 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "waiting": ingestion_queries.waiting_runs(dataset),
         "finished": ingestion_queries.external_run_rows(dataset),
         "hooks": ingestion_queries.run_hooks_of(dataset),
+        "may_see_rows": can(request.user, "see rows", dataset.team),
     }
     return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)
 

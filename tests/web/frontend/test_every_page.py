@@ -22,6 +22,7 @@ PAGES = (
     "/datasets/flights/incidents",
     "/datasets/flights/data",
     "/datasets/flights/ingestion",
+    "/datasets/flights/rejected",
     "/datasets/flights/lineage",
     "/datasets/flights/alerts",
     "/datasets/flights/settings",

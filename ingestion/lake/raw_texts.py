@@ -1,0 +1,75 @@
+"""The raw texts of some rows of Parquet files, in little memory whatever their length: a few rows at a time."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+_BATCH_ROWS = 64
+"""Of texts of a megabyte, 64 MB."""
+
+
+@dataclass(frozen=True)
+class RowPlace:
+    """A row of a file, counted from 0."""
+
+    file: str
+    number: int
+
+
+@dataclass(frozen=True)
+class RawText:
+    """`text` is the beginning; `length` counts the characters of all of it."""
+
+    text: str = ""
+    length: int = 0
+
+
+def read_raw_texts(places: Collection[RowPlace], max_length: int, column: str = "raw") -> dict[RowPlace, RawText]:
+    numbers: dict[str, list[int]] = defaultdict(list)
+    for place in places:
+        numbers[place.file].append(place.number)
+    return {
+        RowPlace(file, number): text
+        for file, wanted in numbers.items()
+        for number, text in _texts_of_file(file, sorted(wanted), max_length, column)
+    }
+
+
+def _texts_of_file(file: str, wanted: Sequence[int], max_length: int, column: str) -> Iterator[tuple[int, RawText]]:
+    with pq.ParquetFile(file, pre_buffer=False) as parquet:
+        start = 0
+        for group in range(parquet.num_row_groups):
+            end = start + parquet.metadata.row_group(group).num_rows
+            here = [number - start for number in wanted if start <= number < end]
+            for number, text in _texts_of_group(parquet, group, here, max_length, column):
+                yield start + number, text
+            start = end
+
+
+def _texts_of_group(
+    parquet: pq.ParquetFile, group: int, wanted: Sequence[int], max_length: int, column: str
+) -> Iterator[tuple[int, RawText]]:
+    """The group is read up to the last row that is wanted."""
+    if not wanted:
+        return
+    start = 0
+    for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=[column], use_threads=False):
+        end = start + batch.num_rows
+        for number in wanted:
+            if start <= number < end:
+                yield number, _raw_text(batch.column(0)[number - start], max_length)
+        if end > wanted[-1]:
+            return
+        start = end
+
+
+def _raw_text(value: pa.Scalar, max_length: int) -> RawText:
+    if not value.is_valid:
+        return RawText()
+    text = value.cast(pa.binary()).as_py().decode(errors="replace")
+    return RawText(text[:max_length], len(text))
