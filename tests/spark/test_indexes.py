@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.indexes import INDEXES, Index
-from ingestion.spark.indexes.batch_keys import BatchKeys
+from ingestion.spark.tables.batch_keys import BatchKeys
 from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"

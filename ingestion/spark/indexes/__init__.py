@@ -10,7 +10,7 @@ from typing import Protocol
 from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes.batch_keys import BatchKeys
+from ingestion.spark.tables.batch_keys import BatchKeys
 from lakehub.kernel.registry import Registry
 
 

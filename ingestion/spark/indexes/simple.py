@@ -8,9 +8,9 @@ from __future__ import annotations
 from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes.batch_keys import BatchKeys
-from ingestion.spark.indexes.locations import key_determines_partition
+from ingestion.spark.tables.batch_keys import BatchKeys
 from ingestion.spark.tables.hudi import read_table
+from ingestion.spark.tables.record_locations import key_determines_partition
 
 
 class SimpleIndex:

@@ -8,10 +8,10 @@ from pyspark.sql import functions as F
 from ingestion.domain.accounting import RowCounts
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import DeleteSpec, TableSpec
-from ingestion.spark.indexes import INDEXES, Index, locations
+from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, schema_facts
 from ingestion.spark.loading import write_path
-from ingestion.spark.tables import hudi
+from ingestion.spark.tables import hudi, record_locations
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 
 _HASH_BUCKETS = 1_000_000
@@ -60,9 +60,9 @@ def _delete(job: Job, index: Index, doomed: DataFrame, rows: int) -> None:
     )
     with job.phase("write"):
         hudi.write_commit(
-            locations.with_locations(doomed, job.table),
+            record_locations.with_locations(doomed, job.table),
             job.table,
             "delete",
-            index.write_options(job.table) | locations.PREPPED,
+            index.write_options(job.table) | record_locations.PREPPED,
             commit_metadata(run=run_mark, checkpoint=None),
         )

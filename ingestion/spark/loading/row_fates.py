@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 from ingestion.domain.accounting import RowCounts, RowFate
 from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes.locations import moves
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
+from ingestion.spark.tables.record_locations import moves
 
 FATE_COLUMN = "_lakehub_fate"
 _RANK_COLUMN, _WINNER_COLUMN, _STORED_COLUMN = "_lakehub_rank", "_lakehub_winner", "_lakehub_stored"

@@ -17,8 +17,7 @@ from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolv
 from ingestion.sources import Source, SourceReading
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes import INDEXES, Index, locations
-from ingestion.spark.indexes.batch_keys import BatchKeys
+from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, UnbalancedCounts, schema_facts
 from ingestion.spark.loading import staging
 from ingestion.spark.loading.fitting import FitRules
@@ -30,7 +29,8 @@ from ingestion.spark.loading.row_fates import (
     keys_of_batch,
     stored_rows_of_batch,
 )
-from ingestion.spark.tables import error_table, hudi
+from ingestion.spark.tables import error_table, hudi, record_locations
+from ingestion.spark.tables.batch_keys import BatchKeys
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
 from ingestion.spark.tables.timeline import Timeline
@@ -201,8 +201,8 @@ def _rows_to_write(
     """With their locations, unless the table is new or a key changes its partition, which is Hudi's work in one commit."""
     rows = applied_rows(judged)
     if not plan.has_stored_rows or moved:
-        return locations.without_locations(rows), {}
-    return locations.with_locations(rows, table), locations.PREPPED
+        return record_locations.without_locations(rows), {}
+    return record_locations.with_locations(rows, table), record_locations.PREPPED
 
 
 def _write(

@@ -11,7 +11,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes.locations import key_determines_partition, record_key
+from ingestion.spark.tables.record_locations import key_determines_partition, record_key
 
 MAX_NAMED_KEYS = 1000
 """Each is a question to the JVM: of more, reading the partitions costs less."""
