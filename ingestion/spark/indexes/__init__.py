@@ -6,12 +6,13 @@ To add one: a module here with a class that has the three methods of `Index`; a 
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Protocol
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Protocol
 
 from ingestion.spark.contract.spec import TableSpec
 from lakehub.kernel.registry import Registry
+
+if TYPE_CHECKING:  # the names are asked for where no Spark is
+    from pyspark.sql import DataFrame, SparkSession
 
 
 class Index(Protocol):
@@ -32,6 +33,10 @@ INDEXES: Registry[type[Index]] = Registry(
         "record_index": "ingestion.spark.indexes.record_index:RecordIndex",
     },
 )
+
+
+def index_names() -> tuple[str, ...]:
+    return tuple(INDEXES)
 
 
 def key_determines_partition(table: TableSpec) -> bool:
