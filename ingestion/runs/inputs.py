@@ -9,8 +9,8 @@ from django.db.models import QuerySet
 
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import JobInput
-from ingestion.runs.job_specs import feed_options
 from ingestion.spark.contract.job_kinds import READING_KINDS
+from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.interval import BEGINNING, Interval, union
@@ -23,7 +23,7 @@ def inputs_of_run(run: JobRun, *, now: datetime) -> list[JobInput]:
     feed = run.copy.dataset.feed_or_none
     if feed is None or run.kind not in READING_KINDS:
         return []
-    back = timedelta(seconds=float(feed_options(feed).get("inputs_back_s", 0)))
+    back = timedelta(seconds=float(checked_options(feed.options)["inputs_back_s"]))
     copies = _named_copies(run.copy, feed.inputs) if feed.inputs is not None else _upstream_copies(run.copy)
     return [
         JobInput(copy.pk, copy.dataset.name, copy.data_center.name, over)

@@ -10,22 +10,12 @@ from django.conf import settings
 from ingestion.models import JobKind, JobRun
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import DeleteSpec, JobSpec, PartitionSpec, SourceSpec, TableSpec
+from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, FeedKind
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import did_you_mean
 
 SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
-DEFAULT_OVERLAP_S = 120
-"""A transaction that commits this much later than the time it writes is still seen, unless the feed says otherwise."""
-FEED_OPTIONS = ("index", "overlap_s", "chunk_rows", "deadline_s", "inputs_back_s")
-_YEAR_S = 366 * 24 * 3600
-_OPTION_BOUNDS = {
-    "overlap_s": (0, _YEAR_S),
-    "chunk_rows": (1, 1_000_000),
-    "deadline_s": (30, _YEAR_S),
-    "inputs_back_s": (0, _YEAR_S),
-}
-"""NaN and infinity lie within none of them."""
 PARAMS_BY_KIND = {
     JobKind.BOOTSTRAP: ("replace",),
     JobKind.INCREMENTAL: (),
@@ -47,11 +37,11 @@ def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -
     feed = copy.dataset.feed_or_none
     check_source(copy.dataset, run.kind)
     connection = feed.connection if feed is not None and run.kind in READING_KINDS else None
-    options = feed_options(feed)
+    options = checked_options({} if feed is None else feed.options)
     spec = JobSpec(
         run_id=str(run.key),
         kind=run.kind,
-        table=table_spec_of(copy, index=options.get("index", "simple")),
+        table=table_spec_of(copy, index=options["index"]),
         source=_source_spec(feed, connection, options) if feed is not None and connection is not None else None,
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
@@ -59,7 +49,7 @@ def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -
         delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
         replace=bool(params.get("replace", False)),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
-        deadline_s=float(options.get("deadline_s", 3600)),
+        deadline_s=float(options["deadline_s"]),
     )
     return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
 
@@ -119,29 +109,9 @@ def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) ->
         url_ref=f"env:{SOURCE_URL_VARIABLE}",
         object=feed.object,
         cursor_column=feed.cursor_column or None,
-        overlap_s=float(options.get("overlap_s", DEFAULT_OVERLAP_S)),
-        chunk_rows=int(float(options.get("chunk_rows", 20_000))),
+        overlap_s=float(options["overlap_s"]),
+        chunk_rows=int(options["chunk_rows"]),
     )
-
-
-def feed_options(feed: Feed | None) -> dict[str, Any]:
-    """Raises Refused for what no feed knows, and for a number that is none or out of bounds."""
-    options: dict[str, Any] = {} if feed is None else feed.options
-    for name, value in options.items():
-        if name not in FEED_OPTIONS:
-            raise Refused(f"A feed has no option `{name}`.{did_you_mean(name, FEED_OPTIONS)}")
-        if name in _OPTION_BOUNDS:
-            _check_bounds(name, value, *_OPTION_BOUNDS[name])
-    return options
-
-
-def _check_bounds(name: str, value: object, least: int, most: int) -> None:
-    try:
-        within = not isinstance(value, bool) and least <= float(str(value)) <= most
-    except ValueError:
-        within = False
-    if not within:
-        raise Refused(f"The feed's option `{name}` is {value!r}: give a number from {least} to {most}.")
 
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:

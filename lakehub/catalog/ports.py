@@ -73,6 +73,16 @@ def overrides_check() -> OverridesCheck:
     return cast("OverridesCheck", _bound("catalog.OverridesCheck"))
 
 
+class IndexNames(Protocol):
+    """The indexes that the jobs of a feed can use."""
+
+    def __call__(self) -> Collection[str]: ...
+
+
+def index_names() -> Collection[str]:
+    return cast("IndexNames", _bound("catalog.IndexNames"))()
+
+
 class SchemaChangeObserver(Protocol):
     """The columns of a dataset are others than before: {name: type} then and now. Called in the transaction that stores them."""
 

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lakehub.catalog.datasets.feed_options import FEED_OPTIONS, FeedOption, effective_options_of, takes_feed_options
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, LineageDay
 from lakehub.catalog.onboarding.along_lineage import Direction
@@ -95,12 +96,37 @@ class CopySerializer(serializers.Serializer[Any]):
     monitored_from = serializers.DateTimeField(allow_null=True)
 
 
+def _options_schema() -> dict[str, Any]:
+    return {
+        "type": "object",
+        "properties": {option.name: _option_schema(option) for option in FEED_OPTIONS.values()},
+        "additionalProperties": False,
+    }
+
+
+def _option_schema(option: FeedOption) -> dict[str, Any]:
+    schema = {"description": option.text, "default": option.default}
+    if option.bounds is None:
+        return {"type": "string", **schema}
+    least, most = option.bounds
+    return {"type": "integer" if option.is_whole else "number", "minimum": least, "maximum": most, **schema}
+
+
+@extend_schema_field(_options_schema())
+class FeedOptionsField(serializers.DictField):
+    """The use case checks names and values."""
+
+
 class DatasetSerializer(serializers.ModelSerializer[Dataset]):
     team = serializers.CharField(source="team.name")
     copies = CopySerializer(many=True)
     freshness_sla = SecondsField(allow_null=True)
     schema_changes = serializers.CharField()
     not_compared = serializers.ListField(child=serializers.CharField())
+    feed_options = serializers.SerializerMethodField(
+        help_text="Those that were set; empty where no job loads the dataset."
+    )
+    effective_feed_options = serializers.SerializerMethodField(help_text="All of them, set or by default.")
 
     class Meta:
         model = Dataset
@@ -128,8 +154,18 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
             "onboarded_at",
             "metadata_version",
             "missing_since",
+            "feed_options",
+            "effective_feed_options",
             "copies",
         )
+
+    @extend_schema_field(FeedOptionsField)
+    def get_feed_options(self, dataset: Dataset) -> dict[str, Any]:
+        return dataset.feed.options if takes_feed_options(dataset) else {}
+
+    @extend_schema_field(FeedOptionsField)
+    def get_effective_feed_options(self, dataset: Dataset) -> dict[str, Any]:
+        return effective_options_of(dataset)
 
 
 class UpstreamSerializer(serializers.Serializer[UpstreamRequest]):
@@ -188,6 +224,7 @@ class OnboardingRequestSerializer(serializers.Serializer[OnboardingRequest]):
     grace = SecondsField(default=timedelta())
     description = serializers.CharField(default="", allow_blank=True, max_length=4000)
     overrides = OverridesField(default=dict)
+    feed_options = FeedOptionsField(default=dict)
 
     def to_request(self) -> OnboardingRequest:
         values = dict(self.validated_data)
@@ -264,7 +301,7 @@ class ConsequencesSerializer(serializers.Serializer[Any]):
 
 
 class DatasetChangeSerializer(serializers.Serializer[Dataset]):
-    """What `PATCH /datasets/{name}` takes; a field left out stays. `every`, `inputs` and `paused` are the feed's.
+    """What `PATCH /datasets/{name}` takes; a field left out stays. `every`, `inputs`, `paused` and `feed_options` are the feed's.
 
     `data_centers` and `upstream` are all that there are to be; `copies` names those that lie elsewhere from now on.
     """
@@ -312,6 +349,10 @@ class DatasetChangeSerializer(serializers.Serializer[Dataset]):
         help_text="Datasets in the lake that the gate is asked about before a job starts; null: as lineage has it.",
     )
     paused = serializers.BooleanField(required=False)
+    feed_options = FeedOptionsField(
+        required=False,
+        help_text="All that are to be set: what is left out has its default. How the feed's jobs read and write.",
+    )
 
     def to_changes(self) -> dict[str, Any]:
         """As the use case takes them."""

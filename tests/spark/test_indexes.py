@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.tables.batch_keys import BatchKeys
+from ingestion.spark.tables.hudi import read_table
 from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
@@ -138,3 +139,29 @@ def _files_read(frame: Any) -> int:
         files += metric.get().value() if metric.isDefined() else 0
     assert files
     return files
+
+
+def test_a_loaded_table_takes_another_index_with_its_next_commit_and_goes_back(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    """The commit builds the record index, or removes the metadata table: a stale one would be read."""
+    shop = Orders(tmp_path, index="simple")
+    shop.fill(12)
+    shop.run(spark, "bootstrap", "b")
+    for index, at in (("record_index", "09:00"), ("simple", "10:00"), ("record_index", "11:00")):
+        shop.table = replace(shop.table, index=index)
+        shop.sql(
+            f"update orders set amount = amount - 1, updated_at = '2026-11-16 {at}:00' where id in (0, 2, 4, 6, 8, 10)"
+        )
+        shop.add((int(at[:2]) + 100, "2026-11-01", 1.0, f"2026-11-16 {at}:00"))
+        report = shop.run(spark, "incremental", index + at[:2])
+        assert report.error is None
+        assert (report.written.inserts, report.written.updates) == (1, 6)
+        assert shop.rows(spark) == shop.source_rows()
+        assert sorted(map(tuple, read_table(spark, shop.table).select("id", "day", "amount").collect()), key=str) == (
+            shop.source_rows()
+        )
+        assert (tmp_path / "lake/orders/.hoodie/metadata/record_index").exists() == (index == "record_index")
+        assert (tmp_path / "lake/orders/.hoodie/metadata").exists() == (index == "record_index")
+    removed = shop.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3", "2026-11-01"),)))
+    assert (removed.error, removed.written.deletes) == (None, 1)

@@ -13,6 +13,7 @@ from frontend.components.dataset_frame import dataset_frame
 from frontend.components.quality_test_rows import CategoryGroup, rows_by_category
 from frontend.results import history_plot
 from frontend.screens.dataset import ingestion_queries, queries
+from frontend.ui.feed_option_fields import feed_option_facts
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
@@ -70,6 +71,7 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "finished": ingestion_queries.external_run_rows(dataset),
         "hooks": ingestion_queries.run_hooks_of(dataset),
         "may_see_rows": can(request.user, "see rows", dataset.team),
+        "feed_facts": feed_option_facts(dataset),
     }
     return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)
 

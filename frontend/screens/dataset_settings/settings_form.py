@@ -10,10 +10,11 @@ from typing import Any
 from django.http import QueryDict
 from django.utils import timezone
 
-from frontend.ui import words
+from frontend.ui import feed_option_fields, words
+from frontend.ui.feed_option_fields import FeedOptionField
 from frontend.ui.form_actions import parse_local_time
 from frontend.ui.whole_numbers import parse_whole_number
-from lakehub.catalog.datasets.changes import POLICY_FIELDS
+from lakehub.catalog.datasets.changes import POLICY_FIELDS, current_value
 from lakehub.catalog.models import Dataset, FeedKind
 from lakehub.kernel.errors import Refused
 from quality.domain.language import ExpressionError
@@ -65,6 +66,14 @@ class SettingsForm:
         return number if number in TIERS else -1
 
     @property
+    def feed_options(self) -> list[FeedOptionField]:
+        return feed_option_fields.feed_option_fields(self.values, with_errors="feed_options" in self.errors)
+
+    @property
+    def opens_feed_options(self) -> bool:
+        return feed_option_fields.are_open(self.values, self.errors)
+
+    @property
     def slas(self) -> list[SlaField]:
         """Of the tier that is chosen in the form."""
         of_tier = TIERS.get(self.tier, TIERS[max(TIERS)])
@@ -102,6 +111,7 @@ def form_of_dataset(dataset: Dataset) -> SettingsForm:
         "not_compared": ", ".join(dataset.not_compared),
         "version": str(dataset.metadata_version),
         **overrides,
+        **feed_option_fields.fields_of_dataset(dataset),
     }
     return SettingsForm(values, bool(feed and feed.paused))
 
@@ -113,7 +123,8 @@ def form_from_post(posted: QueryDict) -> SettingsForm:
         *POLICY_FIELDS,
     )
     slas = [f"sla-{name}" for name in _sla_names()]
-    return SettingsForm({name: posted.get(name, "").strip() for name in (*names, *slas)}, "paused" in posted)
+    values = {name: posted.get(name, "").strip() for name in (*names, *slas)}
+    return SettingsForm(values | feed_option_fields.fields_from_post(posted), "paused" in posted)
 
 
 def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
@@ -133,12 +144,12 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
     if feed is not None:
         submitted["every"] = _parse_field(problems, "every", lambda: _parse_duration(form.values["every"]))
         submitted["paused"] = form.paused
+        submitted["feed_options"] = feed_option_fields.options_of_fields(form.values)
     if form.tier < 0:
         problems["tier"] = f"There is no tier `{form.values['tier']}`: tiers go from 0 (highest) to 5."
     if problems:
         raise Refused.for_fields(problems)
-    was = {name: getattr(feed if name in ("every", "paused") else dataset, name) for name in submitted}
-    return {name: value for name, value in submitted.items() if value != was[name]}
+    return {name: value for name, value in submitted.items() if value != current_value(dataset, name)}
 
 
 def _split(text: str) -> list[str]:

@@ -14,12 +14,14 @@ from django.views.decorators.http import require_POST
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.dataset_settings import settings_form
 from frontend.screens.dataset_settings.settings_form import SettingsForm
+from frontend.ui.feed_option_fields import feed_option_facts
 from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can, require
 from lakehub.catalog.datasets import changes, offboarding
+from lakehub.catalog.datasets.feed_options import takes_feed_options
 from lakehub.catalog.models import Dataset
 from lakehub.catalog.ports import preview_change
 from lakehub.kernel.errors import Conflict, Refused
@@ -102,6 +104,8 @@ def _settings_page(
         "schema_policies": settings_form.SCHEMA_POLICY_LABELS.items(),
         "key_hint": settings_form.key_hint(dataset),
         "expected": settings_form.next_production_text(dataset, now=context["now"]),
+        "takes_feed_options": takes_feed_options(dataset),
+        "feed_facts": feed_option_facts(dataset),
         "may_change": live and can(user, "onboard", dataset.team),
         "may_offboard": live and can(user, "offboard", dataset.team),
         "may_restore": not live and can(user, "onboard", dataset.team),
@@ -118,6 +122,10 @@ def _errors_by_field(refused: Refused) -> dict[str, str]:
 
 
 def _setting_label(name: str) -> str:
-    return {"freshness_sla": "whole within", "overrides": "SLAs", "paused": "the feed", "every": "the feed"}.get(
-        name, name.replace("_", " ")
-    )
+    return {
+        "freshness_sla": "whole within",
+        "overrides": "SLAs",
+        "paused": "the feed",
+        "every": "the feed",
+        "feed_options": "the feed",
+    }.get(name, name.replace("_", " "))

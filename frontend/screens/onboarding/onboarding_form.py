@@ -10,6 +10,8 @@ from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
 
+from frontend.ui import feed_option_fields
+from frontend.ui.feed_option_fields import FeedOptionField
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import MAX_COPIES, DatasetKind
@@ -70,6 +72,19 @@ class OnboardingForm:
     proposed: tuple[ColumnProposal, ...] = ()
     """What was filled in by the values of the columns."""
 
+    @property
+    def feed_options(self) -> list[FeedOptionField]:
+        return feed_option_fields.feed_option_fields(self.values, with_errors="feed_options" in self.errors)
+
+    @property
+    def opens_feed_options(self) -> bool:
+        return feed_option_fields.are_open(self.values, self.errors)
+
+    @property
+    def feed_options_error(self) -> str:
+        """Where no option is to blame: the dataset takes none."""
+        return "" if any(each.error for each in self.feed_options) else self.errors.get("feed_options", "")
+
 
 def proposed_name(table: str) -> str:
     """A dataset's name for a table: `ops.Flights` is flights, `raw/orders/dt=*/*.parquet` is orders, `readings.parquet` is readings."""
@@ -106,7 +121,7 @@ def form_from_post(posted: QueryDict) -> OnboardingForm:
     values = {name: posted.get(name, "").strip() for name in TEXT_FIELDS}
     centers = tuple(posted.getlist("data_centers"))
     return OnboardingForm(
-        values,
+        values | feed_option_fields.fields_from_post(posted),
         centers,
         tuple(_copies_from_post(posted, centers, values["connection"])),
         "one_to_one" in posted,
@@ -148,6 +163,7 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
         ingested=form.ingested,
         grace=_grace_period(values["grace_days"], tier),
         description=values["description"],
+        feed_options=feed_option_fields.options_of_fields(values),
     )
 
 

@@ -5,13 +5,15 @@ To add one: a module here with a class that has the methods of `Index`; a line i
 
 from __future__ import annotations
 
-from typing import Protocol
-
-from pyspark.sql import DataFrame, SparkSession
+from typing import TYPE_CHECKING, Protocol
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.tables.batch_keys import BatchKeys
 from lakehub.kernel.registry import Registry
+
+if TYPE_CHECKING:  # the names are asked for where no Spark is
+    from pyspark.sql import DataFrame, SparkSession
+
+    from ingestion.spark.tables.batch_keys import BatchKeys
 
 
 class Index(Protocol):
@@ -29,3 +31,7 @@ INDEXES: Registry[type[Index]] = Registry(
         "record_index": "ingestion.spark.indexes.record_index:RecordIndex",
     },
 )
+
+
+def index_names() -> tuple[str, ...]:
+    return tuple(INDEXES)

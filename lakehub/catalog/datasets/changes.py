@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -11,6 +12,7 @@ from django.db.models import F
 from lakehub.accounts.audit import audit_log
 from lakehub.catalog import ports
 from lakehub.catalog.datasets import grace_periods
+from lakehub.catalog.datasets.feed_options import option_problems
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
@@ -25,10 +27,11 @@ from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.suggest import did_you_mean
 
 DATASET_FIELDS = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
-FEED_FIELDS = ("every", "inputs", "paused")
+FEED_FIELDS = {"every": "every", "inputs": "inputs", "paused": "paused", "feed_options": "options"}
+"""Each with the field of the feed that holds it."""
 POLICY_FIELDS = ("schema_changes", "not_compared")
 """Kept among the overrides: what a change of columns is worth, and which columns are not compared across data centers."""
-EDITABLE_FIELDS = DATASET_FIELDS + FEED_FIELDS + POLICY_FIELDS
+EDITABLE_FIELDS = (*DATASET_FIELDS, *FEED_FIELDS, *POLICY_FIELDS)
 
 
 def update_dataset(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
@@ -40,9 +43,9 @@ def update_dataset(dataset: Dataset, changes: dict[str, Any], *, actor: str, now
 def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now: datetime) -> Dataset:
     """Sets the named fields, which were checked. Raises Conflict."""
     changes = _with_policies_as_overrides(dataset, changes)
-    was = {name: getattr(dataset.feed if name in FEED_FIELDS else dataset, name) for name in changes}
+    was = {name: current_value(dataset, name) for name in changes}
     of_dataset = {name: value for name, value in changes.items() if name in DATASET_FIELDS}
-    of_feed = {name: value for name, value in changes.items() if name in FEED_FIELDS}
+    of_feed = {FEED_FIELDS[name]: value for name, value in changes.items() if name in FEED_FIELDS}
     with transaction.atomic():
         unchanged = Dataset.objects.filter(pk=dataset.pk, metadata_version=dataset.metadata_version, offboarded_at=None)
         if not unchanged.update(**of_dataset, metadata_version=F("metadata_version") + 1):
@@ -59,6 +62,11 @@ def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now:
         wake_on_metadata_change()
     dataset.refresh_from_db()
     return dataset
+
+
+def current_value(dataset: Dataset, name: str) -> Any:
+    """What an editable field is now."""
+    return getattr(dataset.feed, FEED_FIELDS[name]) if name in FEED_FIELDS else getattr(dataset, name)
 
 
 def _with_policies_as_overrides(dataset: Dataset, changes: dict[str, Any]) -> dict[str, Any]:
@@ -124,6 +132,7 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
         for name in set(changes) & set(FEED_FIELDS):
             problems.add(name, f"`{dataset.name}` is not fed, so there is no `{name}` to change.")
     _check_inputs(problems, dataset, changes.get("inputs"))
+    check_feed_options(problems, changes.get("feed_options") or {}, name=dataset.name, ingested=dataset.ingested)
     known_columns = [column["name"] for column in dataset.columns]
     named = {
         "primary_key": changes.get("primary_key", ()),
@@ -154,6 +163,15 @@ def _check_policies(problems: Problems, dataset: Dataset, changes: dict[str, Any
             problems.add("not_compared", f"`{column}` is part of the primary key, by which records are found.")
         elif known_columns and column not in known_columns:
             problems.add("not_compared", f"There is no column `{column}`.{did_you_mean(column, known_columns)}")
+
+
+def check_feed_options(problems: Problems, options: Mapping[str, Any], *, name: str, ingested: bool) -> None:
+    """Of the dataset `name`, whether it is there already or to be onboarded."""
+    if options and not ingested:
+        problems.add("feed_options", f"`{name}` is only monitored: no job loads it, so its feed takes no options.")
+        return
+    for why in option_problems(options).values():
+        problems.add("feed_options", why)
 
 
 def _check_inputs(problems: Problems, dataset: Dataset, inputs: list[str] | None) -> None:

@@ -16,6 +16,7 @@ from django.db import IntegrityError, transaction
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog.datasets import grace_periods
+from lakehub.catalog.datasets.changes import check_feed_options
 from lakehub.catalog.datasets.copies import CopySource, create_copy
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import KeyEvidence, TableMetadata
@@ -89,9 +90,10 @@ def onboard_dataset(
     try:
         with transaction.atomic():
             dataset = _create_dataset(application, checked, now)
-            audit_log.record(
-                actor, "onboard", f"dataset:{dataset.name}", now=now, tier=dataset.tier, table=application.table
-            )
+            detail = {"tier": dataset.tier, "table": application.table}
+            if application.feed_options:
+                detail["feed_options"] = application.feed_options
+            audit_log.record(actor, "onboard", f"dataset:{dataset.name}", now=now, **detail)
             wake_on_metadata_change()
     except IntegrityError as error:
         if Dataset.objects.filter(name=application.name).exists():
@@ -169,6 +171,7 @@ def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
     if not application.data_centers:
         problems.add("data_centers", "Name at least one data center.")
     check_overrides(problems, application.overrides, application.tier, application.partition_tz)
+    check_feed_options(problems, application.feed_options, name=application.name, ingested=application.ingested)
     check_duration(problems, "every", application.every, least=timedelta(seconds=1))
     check_duration(problems, "freshness_sla", application.freshness_sla)
     check_duration(problems, "grace", application.grace)
@@ -207,6 +210,7 @@ def _create_dataset(application: OnboardingRequest, checked: CheckedRequest, now
         object=application.table,
         cursor_column=application.cursor_column,
         every=application.every,
+        options=dict(application.feed_options),
     )
     for data_center in checked.data_centers:
         create_copy(dataset, data_center, checked.locations.get(data_center.name))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import timedelta
+from typing import Any
 
 from lakehub.catalog.models import (
     DatasetKind,
@@ -60,6 +61,8 @@ class OnboardingRequest:
     grace: timedelta = timedelta()
     description: str = ""
     overrides: dict[str, object] = field(default_factory=dict)
+    feed_options: dict[str, Any] = field(default_factory=dict)
+    """How its jobs read and write (lakehub.catalog.datasets.feed_options); what is left out has its default."""
 
     @property
     def connections(self) -> tuple[str, ...]:

@@ -1,0 +1,105 @@
+"""The options of a feed as fields of a form, and as facts to read."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.http import QueryDict
+
+from lakehub.catalog.datasets.feed_options import (
+    FEED_OPTIONS,
+    FeedOption,
+    effective_options_of,
+    option_problems,
+    takes_feed_options,
+)
+from lakehub.catalog.models import Dataset
+from lakehub.catalog.ports import index_names
+
+_PREFIX = "feed-"
+_NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,3})?", re.ASCII)
+
+
+@dataclass(frozen=True)
+class FeedOptionField:
+    option: FeedOption
+    value: str
+    error: str
+
+    @property
+    def name(self) -> str:
+        return f"{_PREFIX}{self.option.name}"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Empty where a number is typed."""
+        return tuple(index_names()) if self.option.bounds is None else ()
+
+    @property
+    def default_text(self) -> str:
+        return _shown(self.option.default)
+
+    @property
+    def bounds_text(self) -> str:
+        if self.option.bounds is None:
+            return ""
+        least, most = map(_shown, self.option.bounds)
+        return f"From {least} to {most}."
+
+
+@dataclass(frozen=True)
+class FeedOptionFact:
+    label: str
+    value: str
+    is_set: bool
+
+
+def feed_option_fields(values: Mapping[str, str], *, with_errors: bool) -> list[FeedOptionField]:
+    """`values`: what was typed, by the names of the fields."""
+    problems = option_problems(options_of_fields(values)) if with_errors else {}
+    return [
+        FeedOptionField(option, values.get(f"{_PREFIX}{name}", ""), problems.get(name, ""))
+        for name, option in FEED_OPTIONS.items()
+    ]
+
+
+def are_open(values: Mapping[str, str], errors: Mapping[str, str]) -> bool:
+    """Whether the fields are shown at once: some are set, or wrong."""
+    return "feed_options" in errors or bool(options_of_fields(values))
+
+
+def feed_option_facts(dataset: Dataset) -> list[FeedOptionFact]:
+    """The effective value of each; none where no job loads the dataset."""
+    return [
+        FeedOptionFact(FEED_OPTIONS[name].label, _shown(value), name in dataset.feed.options)
+        for name, value in effective_options_of(dataset).items()
+    ]
+
+
+def fields_of_dataset(dataset: Dataset) -> dict[str, str]:
+    options = dataset.feed.options if takes_feed_options(dataset) else {}
+    return {f"{_PREFIX}{name}": str(value) for name, value in options.items()}
+
+
+def fields_from_post(posted: QueryDict) -> dict[str, str]:
+    return {f"{_PREFIX}{name}": posted.get(f"{_PREFIX}{name}", "").strip() for name in FEED_OPTIONS}
+
+
+def options_of_fields(values: Mapping[str, str]) -> dict[str, Any]:
+    """As the use case takes them: an empty field is an option that is left out. What is no number stays a text, which it refuses."""
+    texts = {name: values.get(f"{_PREFIX}{name}", "") for name in FEED_OPTIONS}
+    return {name: _parse_value(FEED_OPTIONS[name], text) for name, text in texts.items() if text}
+
+
+def _parse_value(option: FeedOption, text: str) -> int | float | str:
+    plain = text.replace(",", "")
+    if option.bounds is None or not _NUMBER.fullmatch(plain):
+        return text
+    return int(plain) if plain.lstrip("-").isdecimal() else float(plain)
+
+
+def _shown(value: object) -> str:
+    return f"{value:,}" if isinstance(value, int | float) else str(value)

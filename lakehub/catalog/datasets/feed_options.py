@@ -1,0 +1,101 @@
+"""The options of a feed: how its jobs read and write. Names, defaults and bounds for every input and for the jobs themselves."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from lakehub.catalog import ports
+from lakehub.catalog.models import Dataset
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
+
+_YEAR_S = 366 * 24 * 3600
+_MAX_SHOWN = 60
+"""Characters of a name or a value that an error repeats."""
+
+
+@dataclass(frozen=True)
+class FeedOption:
+    """`bounds`: of a number, both included; None: the name of an index."""
+
+    name: str
+    label: str
+    text: str
+    default: int | str
+    bounds: tuple[int, int] | None = None
+    is_whole: bool = False
+
+
+_ALL = (
+    FeedOption(
+        "index", "Index",
+        "How a job finds the stored row of a key: `simple` reads the partitions that a batch touches, `record_index` is for "
+        "partitions too large for that. The next commit switches.",
+        "simple",
+    ),
+    FeedOption("overlap_s", "Overlap, seconds", "How far behind the watermark to look again, for transactions that commit late.", 120, (0, _YEAR_S)),
+    FeedOption("chunk_rows", "Rows read at a time", "How many rows a job holds in memory while it reads.", 20_000, (1, 1_000_000), is_whole=True),
+    FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S)),
+    FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
+)  # fmt: skip
+FEED_OPTIONS = {option.name: option for option in _ALL}
+
+
+def takes_feed_options(dataset: Dataset) -> bool:
+    """Jobs write its rows; what is only monitored has no job."""
+    return dataset.ingested and dataset.feed_or_none is not None
+
+
+def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """All of them: the value that was set, else the default."""
+    return {name: options.get(name, option.default) for name, option in FEED_OPTIONS.items()}
+
+
+def effective_options_of(dataset: Dataset) -> dict[str, Any]:
+    """Empty where the dataset takes none."""
+    return effective_options(dataset.feed.options) if takes_feed_options(dataset) else {}
+
+
+def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The effective options. Raises Refused for one that there is not, and for a value that cannot be used."""
+    problems = option_problems(options)
+    if problems:
+        raise Refused(" ".join(problems.values()))
+    return effective_options(options)
+
+
+def option_problems(options: Mapping[str, Any]) -> dict[str, str]:
+    """Why these cannot be used, by name, each with the value and the remedy."""
+    return dict(_problems(options))
+
+
+def _problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    unknown = [name for name in options if name not in FEED_OPTIONS]
+    for name in unknown[:MAX_HINTS]:
+        yield name, f"A feed has no option `{name:.{_MAX_SHOWN}}`.{did_you_mean(name, FEED_OPTIONS)}"
+    for name, option in FEED_OPTIONS.items():
+        problem = _value_problem(option, options[name]) if name in options else ""
+        if problem:
+            yield name, problem
+
+
+def _value_problem(option: FeedOption, value: Any) -> str:
+    shown = f"The feed's option `{option.name}` is {value!r:.{_MAX_SHOWN}}:"
+    if option.bounds is None:
+        names = ports.index_names()
+        return "" if value in names else f"{shown} there is no such index.{did_you_mean(str(value), names)}"
+    if _is_usable_number(value, option):
+        return ""
+    least, most = option.bounds
+    whole = ", without decimals" if option.is_whole else ""
+    return f"{shown} give a number from {least} to {most}{whole}. Leave it out for {option.default}."
+
+
+def _is_usable_number(value: object, option: FeedOption) -> bool:
+    """NaN and infinity lie within no bounds."""
+    if option.bounds is None or isinstance(value, bool) or not isinstance(value, int | float):
+        return False
+    least, most = option.bounds
+    return least <= value <= most and (not option.is_whole or value == int(value))

@@ -1,0 +1,184 @@
+"""The options of a feed are set at onboarding and later, over API and command, and read back with their effective values."""
+
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.test import Client
+
+from ingestion.runs.job_specs import job_spec_of
+from lakehub.accounts.models import AuditEntry, Role
+from lakehub.catalog.datasets.feed_options import FEED_OPTIONS
+from lakehub.catalog.models import Dataset, Feed
+from tests import factories as make
+from tests.factories import DAY, NOW
+
+pytestmark = pytest.mark.django_db
+DEFAULTS = {"index": "simple", "overlap_s": 120, "chunk_rows": 20_000, "deadline_s": 3600, "inputs_back_s": 0}
+SET = {"index": "record_index", "overlap_s": 0, "chunk_rows": 500, "deadline_s": 90.5, "inputs_back_s": 86_400}
+
+
+def signed_in(role: Role) -> Client:
+    person = make.user(f"a-{role}")
+    make.member(person, make.team(), role)
+    client = Client()
+    client.force_login(person)
+    return client
+
+
+@pytest.fixture
+def owner() -> Client:
+    make.feed(make.dataset("flights"))
+    return signed_in(Role.OWNER)
+
+
+def patch(client: Client, options: object) -> Any:
+    return client.patch("/api/v1/datasets/flights", {"feed_options": options}, content_type="application/json")
+
+
+def test_a_dataset_shows_every_option_with_its_effective_value(owner: Client) -> None:
+    shown = owner.get("/api/v1/datasets/flights").json()
+    assert (shown["feed_options"], shown["effective_feed_options"]) == ({}, DEFAULTS)
+    (listed,) = owner.get("/api/v1/datasets").json()["results"]
+    assert listed["effective_feed_options"] == DEFAULTS
+
+
+def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> None:
+    shown = patch(owner, SET).json()
+    assert (shown["feed_options"], shown["effective_feed_options"]) == (SET, SET)
+    assert SET.keys() == FEED_OPTIONS.keys()
+    run = make.run(Dataset.objects.get().copies.get())
+    spec, _ = job_spec_of(run, staging="file:///staging", ahead=0 * DAY, now=NOW)
+    assert spec.source is not None
+    assert (spec.table.index, spec.deadline_s) == ("record_index", 90.5)
+    assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 500)
+
+
+def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner: Client) -> None:
+    patch(owner, SET)
+    assert patch(owner, {"overlap_s": 60}).json()["effective_feed_options"] == {**DEFAULTS, "overlap_s": 60}
+    detail = AuditEntry.objects.order_by("-pk")[0].detail
+    assert detail == {"was": {"feed_options": SET}, "becomes": {"feed_options": {"overlap_s": 60}}}
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"index": "recrd_index"}, "`index` is 'recrd_index': there is no such index. Did you mean `record_index`?"),
+        ({"index": None}, "`index` is None: there is no such index."),
+        ({"index": 7}, "`index` is 7: there is no such index."),
+        ({"index": ["simple"]}, "`index` is ['simple']: there is no such index."),
+        ({"overlp_s": 5}, "A feed has no option `overlp_s`. Did you mean `overlap_s`?"),
+        ({"<b>x</b>": 5}, "A feed has no option `<b>x</b>`."),
+        ({"overlap_s": -1}, "`overlap_s` is -1: give a number from 0 to 31622400. Leave it out for 120."),
+        ({"overlap_s": 1e99}, "`overlap_s` is 1e+99: give a number"),
+        ({"overlap_s": 10**400}, "`overlap_s` is 1000"),
+        ({"overlap_s": True}, "`overlap_s` is True: give a number"),
+        ({"overlap_s": "60"}, "`overlap_s` is '60': give a number"),
+        ({"overlap_s": "NaN"}, "`overlap_s` is 'NaN': give a number"),
+        ({"overlap_s": {"a": [1] * 500}}, "`overlap_s` is {'a': [1, 1,"),
+        ({"chunk_rows": 0}, "`chunk_rows` is 0: give a number from 1 to 1000000, without decimals."),
+        ({"chunk_rows": 10.5}, "`chunk_rows` is 10.5: give a number"),
+        ({"deadline_s": 29.9}, "`deadline_s` is 29.9: give a number from 30"),
+        ({"inputs_back_s": 31_622_401}, "`inputs_back_s` is 31622401: give a number"),
+        ({f"x{number}": 1 for number in range(10_000)}, "A feed has no option `x4`."),
+    ],
+)
+def test_what_cannot_be_used_is_refused_by_option_value_and_remedy(
+    owner: Client, options: dict[str, object], says: str
+) -> None:
+    answer = patch(owner, options)
+    assert answer.status_code == 422, answer.content
+    why = answer.json()["error"]["fields"]["feed_options"]
+    assert says in why
+    assert len(why) < 1000
+    assert Feed.objects.get().options == {}
+
+
+@pytest.mark.parametrize("options", [None, [], "index", 5, ["index"]])
+def test_options_of_another_shape_are_refused(owner: Client, options: object) -> None:
+    answer = patch(owner, options)
+    assert (answer.status_code, "feed_options" in answer.json()["error"]["fields"]) == (400, True), answer.content
+
+
+@pytest.mark.parametrize("literal", ["NaN", "Infinity", "-Infinity", "1e999"])
+def test_no_number_of_json_is_not_a_number(owner: Client, literal: str) -> None:
+    body = f'{{"feed_options": {{"overlap_s": {literal}}}}}'
+    answer = owner.patch("/api/v1/datasets/flights", body, content_type="application/json")
+    assert answer.status_code in (400, 422), answer.content
+    assert Feed.objects.get().options == {}
+
+
+def test_a_dataset_that_is_only_monitored_takes_none() -> None:
+    make.feed(make.dataset("flights", ingested=False))
+    owner = signed_in(Role.OWNER)
+    assert owner.get("/api/v1/datasets/flights").json()["effective_feed_options"] == {}
+    why = patch(owner, {"overlap_s": 5}).json()["error"]["fields"]["feed_options"]
+    assert why == "`flights` is only monitored: no job loads it, so its feed takes no options."
+
+
+def test_a_dataset_without_a_feed_takes_none() -> None:
+    make.dataset("flights")
+    answer = patch(signed_in(Role.OWNER), {"overlap_s": 5})
+    assert answer.json()["error"]["fields"]["feed_options"] == (
+        "`flights` is not fed, so there is no `feed_options` to change."
+    )
+
+
+@pytest.mark.parametrize(("role", "code"), [(Role.VIEWER, 403), (Role.OWNER, 200), (Role.ADMIN, 200)])
+def test_who_may_change_the_dataset_may_change_them(role: Role, code: int) -> None:
+    make.feed(make.dataset("flights"))
+    assert patch(signed_in(role), SET).status_code == code
+    assert Feed.objects.get().options == (SET if code == 200 else {})
+
+
+@pytest.fixture
+def application(tmp_path: Path) -> dict[str, object]:
+    with sqlite3.connect(tmp_path / "ops.db") as db:
+        db.execute("CREATE TABLE planes (tailnum TEXT, updated_at TEXT)")
+        db.execute("INSERT INTO planes VALUES ('N1', '2026-11-16')")
+    make.connection(url=f"sqlite:///{tmp_path / 'ops.db'}")
+    make.data_center()
+    named = {"name": "planes", "team": "flight-ops", "connection": "ops", "table": "planes", "data_centers": ["dc1"]}
+    return {**named, "tier": 3, "primary_key": ["tailnum"], "reference_key": "updated_at"}
+
+
+def test_they_are_set_at_onboarding(application: dict[str, object]) -> None:
+    owner = signed_in(Role.OWNER)
+    body = {**application, "feed_options": {"index": "record_index"}}
+    answer = owner.post("/api/v1/datasets", body, content_type="application/json")
+    assert answer.status_code == 201, answer.content
+    assert answer.json()["effective_feed_options"] == {**DEFAULTS, "index": "record_index"}
+    assert AuditEntry.objects.get(action="onboard").detail["feed_options"] == {"index": "record_index"}
+
+
+@pytest.mark.parametrize(
+    ("changed", "says"),
+    [
+        ({"feed_options": {"index": "smple"}}, "Did you mean `simple`?"),
+        ({"feed_options": {"chunk_rows": 5}, "ingested": False}, "`planes` is only monitored"),
+    ],
+)
+def test_onboarding_refuses_what_cannot_be_used(
+    application: dict[str, object], changed: dict[str, object], says: str
+) -> None:
+    answer = signed_in(Role.OWNER).post("/api/v1/datasets", {**application, **changed}, content_type="application/json")
+    assert answer.status_code == 422, answer.content
+    assert says in answer.json()["error"]["fields"]["feed_options"]
+    assert not Dataset.objects.exists()
+
+
+def test_the_command_sets_them_and_refuses_no_number(owner: Client, tmp_path: Path) -> None:
+    file = tmp_path / "options.yaml"
+    file.write_text("feed_options: {deadline_s: 600}")
+    call_command("change_dataset", "flights", str(file))
+    assert Feed.objects.get().options == {"deadline_s": 600}
+    for literal in (".nan", ".inf", "yes"):
+        file.write_text(f"feed_options: {{deadline_s: {literal}}}")
+        with pytest.raises(CommandError, match="option `deadline_s` is"):
+            call_command("change_dataset", "flights", str(file))
+    assert Feed.objects.get().options == {"deadline_s": 600}
