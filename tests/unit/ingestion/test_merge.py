@@ -139,3 +139,8 @@ def test_an_event_that_does_not_fit_changes_nothing() -> None:
 
 def test_an_empty_batch_changes_nothing() -> None:
     assert merge([]) == MergedBatch((), {})
+
+
+def test_an_event_that_repeats_is_redelivered_as_long_as_a_column_of_it_stands() -> None:
+    event = change(1, 1, x=1, y=1)
+    assert merge([event], table_after([[event, change(2, 2, x=2)]])).fates == (REDELIVERED,)

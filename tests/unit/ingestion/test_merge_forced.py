@@ -82,3 +82,15 @@ def test_a_forced_change_brings_a_deleted_row_back() -> None:
     table = table_after([[removed], [change(1, 2, x=1, force_update=True)]])
     assert table[KEY].values == {"x": 1}
     assert merge([removed, change(4, 3, y=4)], table) == MergedBatch((REDELIVERED, SUPERSEDED), {})
+
+
+def test_a_repetition_does_not_take_back_what_a_forced_change_gave_in_the_same_batch() -> None:
+    event, forced = change(5, 1, x=5), change(1, 2, x=1, force_update=True)
+    removed, forced_delete = delete(5, 1), delete(1, 2, force_update=True)
+    assert merge([event, forced, event]).fates == (SUPERSEDED, APPLIED, SUPERSEDED)
+    assert merge([removed, forced_delete, removed]).fates == (SUPERSEDED, APPLIED, SUPERSEDED)
+
+
+def test_forced_changes_of_another_data_center_are_no_repetitions() -> None:
+    table = table_after([[change(1, 5, x=5, data_center="dc2", force_update=True)]])
+    assert merge([change(1, 3, x=3, force_update=True)], table).fates == (APPLIED,)
