@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
@@ -27,6 +28,12 @@ class RowCounts:
     superseded: int = 0
     redelivered: int = 0
     errors: int = 0
+
+    @classmethod
+    def of(cls, fates: Iterable[RowFate]) -> RowCounts:
+        """One fate for each event that was read."""
+        events = Counter(fates)
+        return cls(events.total(), *(events[fate] for fate in RowFate))
 
     def __add__(self, other: RowCounts) -> RowCounts:
         return RowCounts(*(getattr(self, field.name) + getattr(other, field.name) for field in fields(self)))
