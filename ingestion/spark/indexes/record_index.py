@@ -14,7 +14,7 @@ from pyspark.sql import functions as F
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.session import jvm
 from ingestion.spark.tables.batch_keys import BatchKeys
-from ingestion.spark.tables.hudi import read_table
+from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.record_locations import key_determines_partition
 from ingestion.spark.tables.timeline import Timeline
 
@@ -61,4 +61,6 @@ def partitions_of_keys(spark: SparkSession, table: TableSpec, keys: Sequence[str
 
 def _is_built(table: TableSpec) -> bool:
     """The next commit builds it where the table was written without."""
-    return "record_index" in Timeline(table.uri).properties.get("hoodie.table.metadata.partitions", "").split(",")
+    return has_metadata_table(table.uri) and "record_index" in Timeline(table.uri).properties.get(
+        "hoodie.table.metadata.partitions", ""
+    ).split(",")

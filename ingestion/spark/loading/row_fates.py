@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
@@ -14,7 +13,6 @@ from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
-from ingestion.spark.tables.record_locations import moves
 
 FATE_COLUMN = "_lakehub_fate"
 _RANK_COLUMN, _WINNER_COLUMN, _STORED_COLUMN = "_lakehub_rank", "_lakehub_winner", "_lakehub_stored"
@@ -22,11 +20,10 @@ _RANK_COLUMN, _WINNER_COLUMN, _STORED_COLUMN = "_lakehub_rank", "_lakehub_winner
 
 @dataclass(frozen=True)
 class FateCounts:
-    """Events by fate, the rows applied by partition ("" for a table without), and how many of these leave another partition."""
+    """Events by fate, and the rows applied by partition ("" for a table without)."""
 
     counts: RowCounts
     applied: dict[str, int]
-    moved: int = 0
 
     @classmethod
     def of_errors(cls, read: int, errors: int) -> FateCounts:
@@ -59,17 +56,12 @@ def stored_rows_of_batch(keys: DataFrame, stored: DataFrame, table: TableSpec) -
 def count_fates(judged: DataFrame, table: TableSpec, *, read: int, errors: int) -> FateCounts:
     """One pass over the judged rows; bounded by the number of partitions."""
     partition = F.col(table.partition_column) if table.partition_column else F.lit("")
-    groups = judged.groupBy(FATE_COLUMN, partition.alias("partition"), moves(table).alias("moves")).count().collect()
+    groups = judged.groupBy(FATE_COLUMN, partition.alias("partition")).count().collect()
     by_fate = {fate: sum(row["count"] for row in groups if row[FATE_COLUMN] == fate) for fate in RowFate}
     counts = RowCounts(
         read, by_fate[RowFate.APPLIED], by_fate[RowFate.SUPERSEDED], by_fate[RowFate.REDELIVERED], errors
     )
-    applied, moved = Counter[str](), 0
-    for row in groups:
-        if row[FATE_COLUMN] == RowFate.APPLIED:
-            applied[row["partition"]] += row["count"]
-            moved += row["count"] if row["moves"] else 0
-    return FateCounts(counts, dict(applied), moved)
+    return FateCounts(counts, {row["partition"]: row["count"] for row in groups if row[FATE_COLUMN] == RowFate.APPLIED})
 
 
 def applied_rows(judged: DataFrame) -> DataFrame:

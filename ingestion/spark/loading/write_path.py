@@ -168,7 +168,7 @@ def _commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowC
         _check_balance(counted, job.table)
         if not counted.counts.applied and plan.position == plan.previous_position:
             return counted.counts
-        frame, options = _rows_to_write(judged, job.table, plan, counted.moved)
+        frame, options = _rows_to_write(judged, job.table, plan)
         _write(job, frame, batch, counted, plan, index.write_options(job.table) | options)
         return None
     finally:
@@ -195,12 +195,11 @@ def _stored_rows(job: Job, rows: DataFrame, batch: staging.StagedBatch, target: 
     return stored_rows_of_batch(keys.frame, stored_rows, job.table)
 
 
-def _rows_to_write(
-    judged: DataFrame, table: TableSpec, plan: CommitPlan, moved: int
-) -> tuple[DataFrame, dict[str, str]]:
-    """With their locations, unless the table is new or a key changes its partition, which is Hudi's work in one commit."""
+def _rows_to_write(judged: DataFrame, table: TableSpec, plan: CommitPlan) -> tuple[DataFrame, dict[str, str]]:
+    """With their locations, unless the table is new or a key may change its partition, which is Hudi's work in one commit."""
     rows = applied_rows(judged)
-    if not plan.has_stored_rows or moved:
+    # Hudi looks up by the text of a key, and ours is not its own for each type: one table has the one or the other.
+    if not plan.has_stored_rows or not record_locations.key_determines_partition(table):
         return record_locations.without_locations(rows), {}
     return record_locations.with_locations(rows, table), record_locations.PREPPED
 

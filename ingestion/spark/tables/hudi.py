@@ -110,7 +110,7 @@ def _lock_options(uri: str) -> dict[str, str]:
 def read_table(spark: SparkSession, table: TableSpec) -> DataFrame:
     """The table as it is now, with Hudi's own columns."""
     options = {
-        "hoodie.metadata.enable": "true" if _has_metadata_table(table.uri) else "false",
+        "hoodie.metadata.enable": "true" if has_metadata_table(table.uri) else "false",
         # With it Hudi leaves out files that hold the rows, where the record key has several columns (1.2.0).
         "hoodie.enable.data.skipping": "false",
     }
@@ -207,7 +207,7 @@ def remove_table(uri: str) -> None:
         filesystem.delete_dir(path)
 
 
-def _has_metadata_table(uri: str) -> bool:
+def has_metadata_table(uri: str) -> bool:
     filesystem, path = open_storage(uri)
     return bool(filesystem.get_file_info(f"{path}/.hoodie/metadata/.hoodie/hoodie.properties").type == fs.FileType.File)
 

@@ -29,14 +29,6 @@ def without_locations(rows: DataFrame) -> DataFrame:
     return rows.drop(*META_COLUMNS)
 
 
-def moves(table: TableSpec) -> Column:
-    """Of a row joined with the location of the stored row: it has another partition now."""
-    if key_determines_partition(table):
-        return F.lit(False)
-    stored = F.col("_hoodie_partition_path")
-    return stored.isNotNull() & (stored != partition_path(table))
-
-
 def record_key(table: TableSpec) -> Column:
     """As Hudi's key generators write it."""
     if len(table.record_key) == 1:
