@@ -20,6 +20,8 @@ from lakehub.catalog.models import Dataset
 from lakehub.catalog.ports import index_names
 
 _PREFIX = "feed-"
+_GROUPED = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
+"""A comma between thousands is no decimal comma."""
 _NUMBER = re.compile(r"-?\d{1,20}(\.\d{1,20})?(e[+-]?\d{1,3})?", re.ASCII)
 
 
@@ -57,18 +59,24 @@ class FeedOptionFact:
     is_set: bool
 
 
-def feed_option_fields(values: Mapping[str, str], *, with_errors: bool) -> list[FeedOptionField]:
-    """`values`: what was typed, by the names of the fields."""
-    problems = option_problems(options_of_fields(values)) if with_errors else {}
-    return [
-        FeedOptionField(option, values.get(f"{_PREFIX}{name}", ""), problems.get(name, ""))
-        for name, option in FEED_OPTIONS.items()
-    ]
+class FormWithFeedOptions:
+    """What a form shows of the options. `values`: what was typed, by the names of the fields; `errors`: by what the use case refuses."""
 
+    values: Mapping[str, str]
+    errors: Mapping[str, str]
 
-def are_open(values: Mapping[str, str], errors: Mapping[str, str]) -> bool:
-    """Whether the fields are shown at once: some are set, or wrong."""
-    return "feed_options" in errors or bool(options_of_fields(values))
+    @property
+    def feed_options(self) -> list[FeedOptionField]:
+        problems = option_problems(options_of_fields(self.values)) if "feed_options" in self.errors else {}
+        return [
+            FeedOptionField(option, self.values.get(f"{_PREFIX}{name}", ""), problems.get(name, ""))
+            for name, option in FEED_OPTIONS.items()
+        ]
+
+    @property
+    def opens_feed_options(self) -> bool:
+        """Whether the fields are shown at once: some are set, or wrong."""
+        return "feed_options" in self.errors or bool(options_of_fields(self.values))
 
 
 def feed_option_facts(dataset: Dataset) -> list[FeedOptionFact]:
@@ -95,7 +103,7 @@ def options_of_fields(values: Mapping[str, str]) -> dict[str, Any]:
 
 
 def _parse_value(option: FeedOption, text: str) -> int | float | str:
-    plain = text.replace(",", "")
+    plain = text.replace(",", "") if _GROUPED.fullmatch(text) else text
     if option.bounds is None or not _NUMBER.fullmatch(plain):
         return text
     return int(plain) if plain.lstrip("-").isdecimal() else float(plain)

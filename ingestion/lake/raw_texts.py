@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-_BATCH_ROWS = 64
-"""Of texts of a megabyte, 64 MB."""
+_BATCH_ROWS, _BATCH_BYTES = 64, 32 * 1024 * 1024
+"""Read at a time: so many rows, or fewer where rows of a group are long by its metadata."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +58,9 @@ def _texts_of_group(
     if not wanted:
         return
     start = 0
-    for batch in parquet.iter_batches(_BATCH_ROWS, row_groups=[group], columns=[column], use_threads=False):
+    for batch in parquet.iter_batches(
+        _rows_at_a_time(parquet, group, column), row_groups=[group], columns=[column], use_threads=False
+    ):
         end = start + batch.num_rows
         for number in wanted:
             if start <= number < end:
@@ -66,6 +68,14 @@ def _texts_of_group(
         if end > wanted[-1]:
             return
         start = end
+
+
+def _rows_at_a_time(parquet: pq.ParquetFile, group: int, column: str) -> int:
+    metadata = parquet.metadata.row_group(group)
+    row_bytes: int = (
+        metadata.column(parquet.schema_arrow.names.index(column)).total_uncompressed_size // metadata.num_rows
+    )
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // max(1, row_bytes)))
 
 
 def _raw_text(value: pa.Scalar, max_length: int) -> RawText:

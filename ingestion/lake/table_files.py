@@ -92,10 +92,11 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
 
 def _list_files(uri: str) -> list[str]:
     folder = _local_folder(uri)
-    if folder is not None and not (folder / ".hoodie").is_dir():
+    if folder is None:
+        raise Refused(f"The error table {uri} is in no lake on files, so it is not read here. Read it with Spark.")
+    if not (folder / ".hoodie").is_dir():
         return []
-    base = uri.rstrip("/") if folder is None else str(folder)
-    return sorted(f"{base}/{hudi_slice.base_file_relative_path()}" for hudi_slice in HudiTable(uri).get_file_slices())
+    return sorted(f"{folder}/{hudi_slice.base_file_relative_path()}" for hudi_slice in HudiTable(uri).get_file_slices())
 
 
 def _local_folder(uri: str) -> Path | None:

@@ -54,7 +54,7 @@ def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -
     return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
 
 
-def table_spec_of(copy: DatasetCopy, *, index: str = "simple") -> TableSpec:
+def table_spec_of(copy: DatasetCopy, *, index: str) -> TableSpec:
     dataset = copy.layout
     return TableSpec(
         name=dataset.name,

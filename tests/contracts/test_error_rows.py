@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 import duckdb
+import pyarrow.parquet as pq
 import pytest
 
 from ingestion.lake import error_rows, raw_texts, table_files
@@ -51,6 +52,11 @@ def test_where_there_is_no_table_there_are_no_rows(folder: Path) -> None:
         assert count_errors(uri) == error_rows.ErrorCounts()
         with pytest.raises(NotFound, match="has no row `nothing`"):
             read_error_row(uri, "nothing")
+
+
+def test_a_lake_that_is_no_folder_is_said_to_be_none() -> None:
+    with pytest.raises(Refused, match=r"s3a://lake/_errors/orders is in no lake on files.*Read it with Spark"):
+        count_errors("s3a://lake/_errors/orders")
 
 
 def test_a_table_without_a_commit_has_no_rows(folder: Path) -> None:
@@ -169,6 +175,13 @@ def test_many_rows_of_a_megabyte_fit_the_memory(folder: Path, monkeypatch: pytes
         table_files.query_files("SELECT left(raw, 9) FROM read_parquet($files) ORDER BY read_at", [str(file)], {})
     page = read_error_page(uri, ALL, limit=50)
     assert [row.raw[:3] for row in page.rows[10:12]] == ["10 ", "11 "]
+
+
+def test_fewer_long_rows_are_read_at_a_time(folder: Path) -> None:
+    error_table(folder, [error_row(number, raw=f"{number} " * 2**20) for number in range(10)])
+    with pq.ParquetFile(next(folder.glob("*.parquet"))) as parquet:
+        assert raw_texts._rows_at_a_time(parquet, 0, "raw") == 15
+        assert raw_texts._rows_at_a_time(parquet, 0, "column") == 64
 
 
 def test_each_row_has_its_own_raw_text_among_many(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

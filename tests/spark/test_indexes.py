@@ -59,6 +59,21 @@ def test_some_keys_of_a_batch_move_and_others_stay(spark: SparkSession, indexed:
     assert indexed.rows(spark) == indexed.source_rows()
 
 
+def test_a_key_with_an_empty_text_is_there_once_when_another_key_moves(spark: SparkSession, indexed: Orders) -> None:
+    """Hudi has a word of its own for the empty text, by which it looks the key up."""
+    indexed.sql("drop table orders")
+    indexed.sql("create table orders(id integer, note text, day text, amount real, updated_at timestamp)")
+    indexed.table = replace(indexed.table, record_key=("id", "note"))
+    indexed.add((1, "a", "2026-11-01", 1.0, "2026-11-16 08:00:00"))
+    indexed.run(spark, "bootstrap", "b")
+    indexed.add((2, "", "2026-11-01", 1.0, LATER))
+    assert indexed.run(spark, "incremental", "i").written.inserts == 1
+    indexed.sql("update orders set amount = 2, updated_at = '2026-11-16 10:00:00'")
+    indexed.sql("update orders set day = '2026-11-09' where id = 1")
+    assert indexed.run(spark, "incremental", "j").error is None
+    assert indexed.rows(spark) == indexed.source_rows()
+
+
 def test_a_key_of_every_type_is_found_again(spark: SparkSession, indexed: Orders) -> None:
     indexed.sql("drop table orders")
     indexed.sql("create table orders(id timestamp, day text, due date, amount real, updated_at timestamp)")

@@ -11,10 +11,11 @@ from django.http import QueryDict
 from django.utils import timezone
 
 from frontend.ui import feed_option_fields, words
-from frontend.ui.feed_option_fields import FeedOptionField
+from frontend.ui.feed_option_fields import FormWithFeedOptions
 from frontend.ui.form_actions import parse_local_time
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub.catalog.datasets.changes import POLICY_FIELDS, current_value
+from lakehub.catalog.datasets.feed_options import takes_feed_options
 from lakehub.catalog.models import Dataset, FeedKind
 from lakehub.kernel.errors import Refused
 from quality.domain.language import ExpressionError
@@ -55,7 +56,7 @@ class SlaField:
 
 
 @dataclass(frozen=True)
-class SettingsForm:
+class SettingsForm(FormWithFeedOptions):
     values: Mapping[str, str]
     paused: bool
     errors: Mapping[str, str] = field(default_factory=dict)
@@ -64,14 +65,6 @@ class SettingsForm:
     def tier(self) -> int:
         number = parse_whole_number(self.values["tier"])
         return number if number in TIERS else -1
-
-    @property
-    def feed_options(self) -> list[FeedOptionField]:
-        return feed_option_fields.feed_option_fields(self.values, with_errors="feed_options" in self.errors)
-
-    @property
-    def opens_feed_options(self) -> bool:
-        return feed_option_fields.are_open(self.values, self.errors)
 
     @property
     def slas(self) -> list[SlaField]:
@@ -144,6 +137,7 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
     if feed is not None:
         submitted["every"] = _parse_field(problems, "every", lambda: _parse_duration(form.values["every"]))
         submitted["paused"] = form.paused
+    if takes_feed_options(dataset):
         submitted["feed_options"] = feed_option_fields.options_of_fields(form.values)
     if form.tier < 0:
         problems["tier"] = f"There is no tier `{form.values['tier']}`: tiers go from 0 (highest) to 5."

@@ -11,7 +11,7 @@ from zoneinfo import ZoneInfo
 from django.http import QueryDict
 
 from frontend.ui import feed_option_fields
-from frontend.ui.feed_option_fields import FeedOptionField
+from frontend.ui.feed_option_fields import FormWithFeedOptions
 from frontend.ui.whole_numbers import parse_whole_number
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import MAX_COPIES, DatasetKind
@@ -59,7 +59,7 @@ TEXT_FIELDS = (
 
 
 @dataclass(frozen=True)
-class OnboardingForm:
+class OnboardingForm(FormWithFeedOptions):
     """The fields as typed, and why some cannot be used."""
 
     values: Mapping[str, str]
@@ -71,14 +71,6 @@ class OnboardingForm:
     errors: Mapping[str, str] = field(default_factory=dict)
     proposed: tuple[ColumnProposal, ...] = ()
     """What was filled in by the values of the columns."""
-
-    @property
-    def feed_options(self) -> list[FeedOptionField]:
-        return feed_option_fields.feed_option_fields(self.values, with_errors="feed_options" in self.errors)
-
-    @property
-    def opens_feed_options(self) -> bool:
-        return feed_option_fields.are_open(self.values, self.errors)
 
     @property
     def feed_options_error(self) -> str:

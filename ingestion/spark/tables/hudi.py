@@ -127,7 +127,7 @@ def stored_schema(spark: SparkSession, table: TableSpec) -> Schema:
 
     The newest commit that names them is asked. Spark is, which opens the table, only for types of other writers that it alone can name.
     """
-    named = (commit for commit in reversed(Timeline(table.uri).commits()) if commit.avro_schema)
+    named = (commit for commit in Timeline(table.uri).newest_first() if commit.avro_schema)
     newest = next((commit for commit in named if commit.operation not in TABLE_SERVICES), None)
     schema = None if newest is None else avro_schema.schema_of(newest.avro_schema, without=META_COLUMNS)
     return _schema_by_spark(spark, table) if schema is None else schema

@@ -36,7 +36,7 @@ def record_key(table: TableSpec) -> Column:
     return F.concat_ws(",", *(F.concat(F.lit(f"{name}:"), F.col(name).cast("string")) for name in table.record_key))
 
 
-def partition_path(table: TableSpec) -> Column:
+def _partition_path(table: TableSpec) -> Column:
     if table.partition_column is None:
         return F.lit("")
     return F.concat(F.lit(f"{table.partition_column}="), F.col(table.partition_column))
@@ -49,7 +49,7 @@ def _location_columns(table: TableSpec) -> list[Column]:
         F.col("_hoodie_commit_time"),
         F.lit(None).cast("string").alias("_hoodie_commit_seqno"),
         _as_nullable(F.coalesce(key, record_key(table))).alias("_hoodie_record_key"),
-        _as_nullable(F.coalesce(partition, partition_path(table))).alias("_hoodie_partition_path"),
+        _as_nullable(F.coalesce(partition, _partition_path(table))).alias("_hoodie_partition_path"),
         F.col("_hoodie_file_name"),
     ]
 

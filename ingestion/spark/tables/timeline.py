@@ -9,7 +9,7 @@ import io
 import json
 import re
 import sys
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -178,11 +178,12 @@ class Timeline:
 
     def commit_of_run(self, run_id: str) -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write."""
+        return next((commit for commit in self.newest_first() if commit.run.get("run_id") == run_id), None)
+
+    def newest_first(self) -> Iterator[LakeCommit]:
+        """Completed writes from the last that was completed on, each read when it is asked for."""
         for file in reversed(self._completed()):
-            commit = self._retry_read(partial(self._commit, file))
-            if commit.run.get("run_id") == run_id:
-                return commit
-        return None
+            yield self._retry_read(partial(self._commit, file))
 
     def pending(self) -> dict[str, datetime | None]:
         """Writes that were begun and not completed: the instant, and its writer's last heartbeat (None: it has none)."""

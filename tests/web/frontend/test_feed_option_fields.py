@@ -27,6 +27,8 @@ REFUSED = [
     ("feed-deadline_s", "1e99", "deadline_s is 1e+99: give a number"),
     ("feed-deadline_s", "1e999", "deadline_s is inf: give a number"),
     ("feed-deadline_s", "29", "deadline_s is 29: give a number from 30"),
+    ("feed-overlap_s", "1,5", "overlap_s is &#x27;1,5&#x27;: give a number"),
+    ("feed-overlap_s", "1,0000", "overlap_s is &#x27;1,0000&#x27;: give a number"),
     ("feed-chunk_rows", "1.5", "chunk_rows is 1.5: give a number from 1 to 1000000, without decimals"),
     ("feed-chunk_rows", "²", "chunk_rows is &#x27;²&#x27;: give a number"),
     ("feed-inputs_back_s", "<img src=x onerror=alert(1)>", "inputs_back_s is &#x27;&lt;img src=x"),
