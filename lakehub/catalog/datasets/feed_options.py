@@ -31,8 +31,8 @@ class FeedOption:
 _ALL = (
     FeedOption(
         "index", "Index",
-        "How a job finds the stored row of a key: `simple` reads the partitions that a batch touches, `record_index` is for "
-        "partitions too large for that. The next commit switches.",
+        "How a job finds the stored row of a key. `simple` reads the partitions that a batch touches, and the whole table where "
+        "the key does not say the partition. `record_index` then reads only those that hold the keys. The next commit switches.",
         "simple",
     ),
     FeedOption("overlap_s", "Overlap, seconds", "How far behind the watermark to look again, for transactions that commit late.", 120, (0, _YEAR_S)),
