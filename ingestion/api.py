@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any, ClassVar
 
 from django.db.models import QuerySet
@@ -12,10 +13,11 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from ingestion.lake import error_rows
-from ingestion.models import Commit, JobKind, JobRun
+from ingestion.lake import error_rows, readers
+from ingestion.models import Commit, JobKind, JobRun, ReaderPosition
 from ingestion.runs import blocked_inputs, failed_runs, job_runs, rebuilds
 from ingestion.runs.job_specs import error_table_uri
+from ingestion.runs.replays.row_choice import RowChoice, request_replay
 from ingestion.serializers import (
     CommitSerializer,
     ErrorCountsSerializer,
@@ -25,15 +27,21 @@ from ingestion.serializers import (
     ErrorRowsRequestSerializer,
     JobRunRequestSerializer,
     JobRunSerializer,
+    PauseSerializer,
+    ReaderPositionSerializer,
+    ReaderSerializer,
     RebuildSerializer,
+    ReplayRequestSerializer,
     RequestedDropsSerializer,
     StartRegardlessSerializer,
 )
 from lakehub import wiring
 from lakehub.accounts.permissions import require
+from lakehub.catalog.datasets import pausing
 from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.catalog.onboarding.rebuild import accept_fewer_rows, find_rebuild
+from lakehub.catalog.serializers import DatasetSerializer
 from lakehub.http.openapi import BUSY
 from lakehub.kernel.errors import NotFound
 
@@ -113,6 +121,33 @@ class RetryRun(APIView):
         return Response(JobRunSerializer(retried).data, status.HTTP_201_CREATED)
 
 
+class PauseIngestion(APIView):
+    scopes: ClassVar = {"POST": "ingestion:run"}
+
+    @extend_schema(request=PauseSerializer, responses=DatasetSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Nothing reads the source of the dataset until it is resumed. A load that is at work stops after the commit that it is in, and keeps its position."""
+        dataset = live_dataset(name)
+        require(request.user, "rerun", dataset.team)
+        serializer = PauseSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        why, actor = serializer.validated_data["why"], request.user.get_username()
+        pausing.pause_ingestion(dataset, why=why, actor=actor, now=wiring.clock.now())
+        return Response(DatasetSerializer(dataset).data)
+
+
+class ResumeIngestion(APIView):
+    scopes: ClassVar = {"POST": "ingestion:run"}
+
+    @extend_schema(request=None, responses=DatasetSerializer)
+    def post(self, request: Request, name: str) -> Response:
+        """Jobs go on where they were."""
+        dataset = live_dataset(name)
+        require(request.user, "rerun", dataset.team)
+        pausing.resume_ingestion(dataset, actor=request.user.get_username(), now=wiring.clock.now())
+        return Response(DatasetSerializer(dataset).data)
+
+
 def _run_to_change(request: Request, name: str, number: int) -> JobRun:
     dataset = any_dataset(name)
     require(request.user, "rerun", dataset.team)
@@ -178,6 +213,48 @@ class CommitList(ListAPIView[Commit]):
         return commits.select_related("copy__data_center").order_by("-completed_at", "-pk")
 
 
+class ReaderList(ListAPIView[ReaderPosition]):
+    """Who reads the increments of a dataset's copies, and how far they are: who is furthest behind comes first."""
+
+    scopes: ClassVar = {"GET": "ingestion:read"}
+    serializer_class = ReaderSerializer
+
+    def get_queryset(self) -> QuerySet[ReaderPosition]:
+        positions = ReaderPosition.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
+        return positions.select_related("copy__data_center").order_by("position", "pk")
+
+
+class ReaderDetail(APIView):
+    """How far a reader is. While its position counts, the lake keeps what it has not read, within the operator's bound."""
+
+    scopes: ClassVar = {"PUT": "ingestion:run", "DELETE": "ingestion:run"}
+
+    @extend_schema(request=ReaderPositionSerializer, responses=ReaderSerializer)
+    def put(self, request: Request, name: str, reader: str) -> Response:
+        """Says how far it is; it need not be known before."""
+        dataset = live_dataset(name)
+        require(request.user, "rerun", dataset.team)
+        serializer = ReaderPositionSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values, actor = serializer.validated_data, request.user.get_username()
+        copy, lasts = job_runs.find_copy(dataset, values["data_center"]), timedelta(seconds=values["lasts_s"])
+        now = wiring.clock.now()
+        position = readers.note_position(copy, reader, values["position"], actor=actor, now=now, lasts=lasts)
+        return Response(ReaderSerializer(position).data)
+
+    @extend_schema(
+        parameters=[OpenApiParameter("data_center", description="may be left out where the dataset has one copy")],
+        responses={204: None},
+    )
+    def delete(self, request: Request, name: str, reader: str) -> Response:
+        """It holds nothing any more."""
+        dataset = live_dataset(name)
+        require(request.user, "rerun", dataset.team)
+        copy = job_runs.find_copy(dataset, request.query_params.get("data_center", ""))
+        readers.forget_reader(copy, reader, actor=request.user.get_username(), now=wiring.clock.now())
+        return Response(status=status.HTTP_204_NO_CONTENT)
+
+
 class ErrorRowList(APIView):
     scopes: ClassVar = {"GET": "ingestion:read"}
 
@@ -213,6 +290,27 @@ class ErrorCountList(APIView):
         return Response(ErrorCountsSerializer(body).data)
 
 
+class ErrorReplay(APIView):
+    scopes: ClassVar = {"POST": "ingestion:run"}
+
+    @extend_schema(request=ReplayRequestSerializer, responses={201: JobRunSerializer, 503: BUSY})
+    def post(self, request: Request, name: str) -> Response:
+        """Tries rejected rows again, as they are or with other values. Needs an owner or an administrator of the team.
+
+        A run of the kind `replay`: rows that fit are written, unless the table holds newer ones, and are resolved; the others stay with
+        the new reason. At most 200 `rows`, or 10,000 of one kind, the newest first.
+        """
+        dataset = live_dataset(name)
+        require(request.user, "onboard", dataset.team)
+        serializer = ReplayRequestSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        values = serializer.validated_data
+        copy = job_runs.find_copy(dataset, values.pop("data_center"))
+        actor = request.user.get_username()
+        run = request_replay(copy, RowChoice.of(**values), asked_by=actor, now=wiring.clock.now())
+        return Response(JobRunSerializer(run).data, status.HTTP_201_CREATED)
+
+
 class ErrorRowDetail(APIView):
     scopes: ClassVar = {"GET": "ingestion:read"}
 
@@ -237,4 +335,5 @@ def _error_table_request(
 
 def _error_filters(dataset: Dataset, values: dict[str, Any]) -> error_rows.ErrorFilters:
     run = str(job_runs.find_run(dataset, values["run"]).key) if values["run"] else ""
-    return error_rows.ErrorFilters(values["column"], values["reason"], run)
+    state = error_rows.ErrorState(values.get("state", error_rows.ErrorState.OPEN))
+    return error_rows.ErrorFilters(values["column"], values["reason"], run, state)

@@ -8,11 +8,11 @@ from uuid import uuid4
 from django.db import models
 from django.db.models import Q
 
-from lakehub.catalog.models import DatasetCopy
+from lakehub.catalog.models import Connection, DatasetCopy
 
 
 class CopyLease(models.Model):
-    """Who may write a copy now. Held around tag and write; times are the database's clock."""
+    """Who may write a copy now: a run while it writes, or all the time where it is alone on the copy. Times are the database's clock."""
 
     copy = models.OneToOneField(DatasetCopy, on_delete=models.CASCADE, related_name="lease", primary_key=True)
     holder = models.CharField(max_length=100, blank=True)
@@ -27,13 +27,25 @@ class JobKind(models.TextChoices):
     INCREMENTAL = "incremental"
     BACKFILL = "backfill"
     DELETE = "delete"
+    REPLAY = "replay"
+    """Rejected rows once more, with the values of its ReplayRequest."""
+    CLUSTER = "cluster"
+    """Puts small files together; no row changes."""
     DROP = "drop"
+    VERIFY_INDEX = "verify_index"
+    """Compares what the index says with the rows of the table, and changes nothing."""
+    REBUILD_INDEX = "rebuild_index"
+    """Makes what the index keeps anew."""
+    FOLLOW = "follow"
+    """Looks at the source of a loaded copy again and again; each batch that it finds is an incremental job of Spark."""
 
 
 class JobState(models.TextChoices):
     QUEUED = "queued"
     WAITING = "waiting"
     """An input of it is blocked by the gate."""
+    PAUSED = "paused"
+    """Ingestion of its dataset is paused by hand: it keeps its position, and is queued again when that is resumed."""
     RUNNING = "running"
     SUCCEEDED = "succeeded"
     FAILED = "failed"
@@ -41,7 +53,7 @@ class JobState(models.TextChoices):
 
 
 class JobRun(models.Model):
-    """One Spark job on one copy: asked for, claimed with a lease, ended with a report or an error."""
+    """One Spark job on one copy, or the following of it: asked for, claimed with a lease, ended with a report or an error."""
 
     key = models.UUIDField(default=uuid4, unique=True, editable=False)
     """What the lake knows the run by: a commit carries it, so the same run never commits twice."""
@@ -59,7 +71,7 @@ class JobRun(models.Model):
     started_at = models.DateTimeField(null=True, blank=True)
     ended_at = models.DateTimeField(null=True, blank=True)
     progress = models.JSONField(default=dict, blank=True)
-    """While it runs: the fields of JobProgress, as told last; empty until then."""
+    """While it runs: the fields of JobProgress, as told last; empty until then. Of a follow run: the fields of FollowSums."""
     progress_at = models.DateTimeField(null=True, blank=True)
     report = models.JSONField(default=dict, blank=True)
     error = models.TextField(blank=True)
@@ -81,14 +93,69 @@ class JobRun(models.Model):
         constraints: ClassVar = [
             models.UniqueConstraint(
                 fields=["copy", "kind"],
-                condition=Q(kind="incremental", state__in=["queued", "waiting", "running"]),
+                condition=Q(kind="incremental", state__in=["queued", "waiting", "paused", "running"]),
                 name="one_incremental_at_a_time",
             ),
-            models.UniqueConstraint(fields=["copy"], condition=Q(state="running"), name="one_running_job_a_copy"),
+            models.UniqueConstraint(
+                fields=["copy"],
+                condition=Q(state="running", kind__in=("bootstrap", "drop")),
+                name="one_exclusive_job_a_copy",
+            ),
+            models.UniqueConstraint(
+                fields=["copy"],
+                condition=Q(kind="follow", state__in=["queued", "waiting", "paused", "running"]),
+                name="one_follow_run_a_copy",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"{self.kind} of {self.copy} ({self.state})"
+
+
+class ReplayRequest(models.Model):
+    """Which rows of the error table a replay tries again, and with which values. These are rows of data: whoever may see the run may not see them."""
+
+    run = models.OneToOneField(JobRun, on_delete=models.CASCADE, related_name="replay_request", primary_key=True)
+    keys = models.JSONField(default=list)
+    """The `error_key` of each; empty: all open rows of one column and kind of reason."""
+    column = models.TextField(blank=True)
+    reason_kind = models.TextField(blank=True)
+    fixes = models.JSONField(default=dict)
+    """By `error_key` the values, by column, that take the place of the row's own."""
+    values = models.JSONField(default=dict)
+    """Those for rows that have no fix."""
+
+    def __str__(self) -> str:
+        return f"rows of {self.run}"
+
+
+class SourcePlace(models.Model):
+    """A run that reads a connection with a limit, or waits to. Times are the database's clock."""
+
+    run = models.OneToOneField(JobRun, on_delete=models.CASCADE, related_name="source_place", primary_key=True)
+    connection = models.ForeignKey(Connection, on_delete=models.CASCADE, related_name="+")
+    leased_by = models.CharField(max_length=100)
+    asked_at = models.DateTimeField()
+    seen_at = models.DateTimeField()
+    """When it asked last, while it waits."""
+    leased_until = models.DateTimeField(null=True, blank=True)
+    """None: it waits."""
+
+    class Meta:
+        indexes: ClassVar = [models.Index(fields=["connection", "asked_at"], name="places_of_connection")]
+
+    def __str__(self) -> str:
+        return f"{self.run} at {self.connection}"
+
+
+class SourceQuota(models.Model):
+    """Of a connection with a limit of rows per second: until when what was read there is paid for, by the database's clock."""
+
+    connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="+", primary_key=True)
+    paid_until = models.DateTimeField()
+
+    def __str__(self) -> str:
+        return f"{self.connection}: {self.paid_until}"
 
 
 class BlockedInput(models.Model):
@@ -131,6 +198,8 @@ class Commit(models.Model):
     deletes = models.BigIntegerField(default=0)
     source_committed_upto = models.DateTimeField(null=True, blank=True)
     """The newest source commit that this commit made queryable."""
+    touched_count = models.PositiveIntegerField(null=True, blank=True)
+    """Partitions. None: it was not counted, and each has a row."""
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["copy", "instant"], name="commit_once")]
@@ -141,7 +210,10 @@ class Commit(models.Model):
 
 
 class TouchedPartition(models.Model):
-    """A partition that a commit changed. Quality claims it (`claimed_at`) to test it again."""
+    """A partition that a commit changed. Quality claims it (`claimed_at`) to test it again.
+
+    Batches of a follow run share a row for an hour (ingestion.lake.merged_touches): `commit` is the latest of them then.
+    """
 
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="touched")
     copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="+")
@@ -152,13 +224,38 @@ class TouchedPartition(models.Model):
     inserts = models.BigIntegerField(default=0)
     deletes = models.BigIntegerField(default=0)
     claimed_at = models.DateTimeField(null=True, blank=True)
+    last_claimed_at = models.DateTimeField(null=True, blank=True)
+    """Also where a later batch has touched it again."""
+    merged_since = models.DateTimeField(null=True, blank=True)
+    """When the first of the batches was completed whose changes are added up here. None: it is of one commit."""
 
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["commit", "start"], name="touched_once_a_commit")]
-        indexes: ClassVar = [models.Index(fields=["id"], condition=Q(claimed_at=None), name="touched_unclaimed")]
+        indexes: ClassVar = [
+            models.Index(fields=["id"], condition=Q(claimed_at=None), name="touched_unclaimed"),
+            models.Index(fields=["copy", "start"], name="touched_of_copy"),
+            models.Index(fields=["copy", "-last_claimed_at"], name="touched_last_claim"),
+        ]
 
     def __str__(self) -> str:
         return f"[{self.start}, {self.end}) by {self.commit}"
+
+
+class ReaderPosition(models.Model):
+    """How far somebody is who reads the increments of a copy. While it lives, what it has not read is kept within a bound."""
+
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="readers")
+    name = models.CharField(max_length=100)
+    position = models.CharField(max_length=30)
+    """The completion instant of the newest commit that it has read."""
+    seen_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["copy", "name"], name="reader_once_a_copy")]
+
+    def __str__(self) -> str:
+        return f"{self.name} of {self.copy}"
 
 
 class Finding(models.Model):

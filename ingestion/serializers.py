@@ -6,8 +6,9 @@ from typing import Any, ClassVar
 
 from rest_framework import serializers
 
-from ingestion.lake import error_rows
-from ingestion.models import BlockedInput, Commit, JobKind, JobRun
+from ingestion.lake import error_rows, readers
+from ingestion.models import BlockedInput, Commit, JobKind, JobRun, ReaderPosition
+from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.models import DatasetCopy
 
 
@@ -68,6 +69,12 @@ class StartRegardlessSerializer(serializers.Serializer[JobRun]):
     """Why a run may read what the gate blocks."""
 
     why = serializers.CharField(max_length=2000)
+
+
+class PauseSerializer(serializers.Serializer[Any]):
+    """Why ingestion is paused: who waits for the data will ask."""
+
+    why = serializers.CharField(max_length=MAX_REASON_LENGTH)
 
 
 class BuiltCopySerializer(serializers.Serializer[Any]):
@@ -132,6 +139,30 @@ class CommitSerializer(serializers.ModelSerializer[Commit]):
         read_only_fields = fields
 
 
+class ReaderSerializer(serializers.ModelSerializer[ReaderPosition]):
+    """How far a reader of a copy's increments is. Until `expires_at` what it has not read is kept, within the operator's bound."""
+
+    data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
+
+    class Meta:
+        model = ReaderPosition
+        fields: ClassVar = ["data_center", "name", "position", "seen_at", "expires_at"]
+        read_only_fields = fields
+
+
+class ReaderPositionSerializer(serializers.Serializer[Any]):
+    """`position`: the completion instant of the newest commit that was read, as the timeline has it (17 digits)."""
+
+    data_center = serializers.CharField(default="", allow_blank=True, max_length=100)
+    position = serializers.CharField(max_length=30)
+    lasts_s = serializers.IntegerField(
+        default=int(readers.LASTS.total_seconds()),
+        min_value=60,
+        max_value=366 * 24 * 3600,
+        help_text="For how many seconds without a word of the reader its position counts.",
+    )
+
+
 class ErrorFilterSerializer(serializers.Serializer[Any]):
     """Which rows of which error table. `data_center` may be left out where the dataset has one copy."""
 
@@ -147,7 +178,15 @@ class ErrorFilterSerializer(serializers.Serializer[Any]):
     )
 
 
-class ErrorRowsRequestSerializer(ErrorFilterSerializer):
+class ErrorStateSerializer(ErrorFilterSerializer):
+    state = serializers.ChoiceField(
+        [state.value for state in error_rows.ErrorState],
+        default=error_rows.ErrorState.OPEN.value,
+        help_text="`open`: rejected still; `resolved`: a replay has applied them.",
+    )
+
+
+class ErrorRowsRequestSerializer(ErrorStateSerializer):
     cursor = serializers.CharField(
         default="", allow_blank=True, max_length=1000, help_text="`next_cursor` of the page before."
     )
@@ -163,8 +202,26 @@ class ErrorRowSerializer(serializers.Serializer[error_rows.ErrorRow]):
     raw = serializers.CharField()
     raw_length = serializers.IntegerField(help_text="Characters of all of it.")
     source = serializers.CharField(help_text="The table or file that it was read from.")  # type: ignore[assignment]
-    run = serializers.CharField(help_text="`key` of the run that read it last; empty: not known.")
+    run = serializers.CharField(help_text="`key` of the run that read or replayed it last; empty: not known.")
     read_at = serializers.DateTimeField()
+    fixed = serializers.CharField(help_text="The values that the last replay was given for it, as JSON; empty: none.")
+    resolved_at = serializers.DateTimeField(allow_null=True, help_text="Null: it is rejected still.")
+    resolved_by = serializers.CharField(help_text="Who asked for the replay that applied it.")
+
+
+class ReplayedRowSerializer(serializers.Serializer[Any]):
+    error_key = serializers.CharField(max_length=100)
+    values = serializers.DictField(default=dict, help_text="By column what takes the place of the row's own values.")
+
+
+class ReplayRequestSerializer(serializers.Serializer[Any]):
+    """Either `rows`, or `kind` with `column`: all open rows of one group of the counts. `values` are for rows that have none of their own."""
+
+    data_center = serializers.CharField(default="", allow_blank=True, max_length=100)
+    rows = ReplayedRowSerializer(many=True, default=list)
+    column = serializers.CharField(default="", allow_blank=True, max_length=1000)
+    kind = serializers.CharField(default="", allow_blank=True, max_length=1000)
+    values = serializers.DictField(default=dict)
 
 
 class ErrorRowPageSerializer(serializers.Serializer[Any]):

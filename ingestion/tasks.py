@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import os
 import random
 import socket
 from datetime import UTC, datetime, timedelta
 from functools import cache
-from uuid import uuid4
 
 from celery import shared_task
 from django.conf import settings
 
-from ingestion.lake import commits
+from ingestion.following import follow_runs
+from ingestion.lake import commits, readers
 from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
+from ingestion.runs.source_use import paused_runs
 from lakehub import wiring
 from lakehub.catalog.lineage import daily, lineage_source, missing_tables
 from lakehub.catalog.models import DatasetCopy
@@ -31,9 +31,13 @@ def start_due_runs() -> None:
     now = wiring.clock.now()
     leases.release_leases_of_dead_processes(socket.gethostname())
     offboarding.close_offboarded(now=now)
-    rebuilds.switch_whole_rebuilds(holder=_holder_name(), now=now)
+    rebuilds.switch_whole_rebuilds(holder=leases.own_holder_name(), now=now)
     rebuilds.drop_cancelled(now=now)
+    follow_runs.end_unwanted(now=now)
+    paused_runs.apply_pauses(now=now)
     feed_schedule.request_due_runs(now=now)
+    feed_schedule.request_due_clusterings(now=now, wall=datetime.now(UTC))
+    readers.report_passed_readers(now=now, wall=datetime.now(UTC))
     if job_runs.claimable_runs(now=now).exists():
         run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
 
@@ -44,7 +48,7 @@ def run_job() -> None:
     leases.release_leases_of_dead_processes(socket.gethostname())
     while run_worker.run_next(_worker()) is not None:
         # Before the next run begins: of a feed that is always at work no other moment is free.
-        rebuilds.switch_whole_rebuilds(holder=_holder_name(), now=wiring.clock.now())
+        rebuilds.switch_whole_rebuilds(holder=leases.own_holder_name(), now=wiring.clock.now())
 
 
 @shared_task
@@ -80,15 +84,11 @@ def prune_history() -> None:
     sweep_scratch()
 
 
-def _holder_name() -> str:
-    return leases.holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8])
-
-
 @cache
 def _worker() -> run_worker.Worker:
     """One for the life of the process: the launcher keeps its Spark session."""
     return run_worker.Worker(
-        name=_holder_name(),
+        name=leases.own_holder_name(),
         launcher=configured_launcher(),
         staging=settings.LAKEHUB_STAGING.as_uri(),
         clock=wiring.clock.now,

@@ -6,17 +6,18 @@ from datetime import datetime, timedelta
 
 from django.db.models import Min
 
-from ingestion.models import CopyLease, JobRun, JobState
+from ingestion.models import CopyLease, JobKind, JobRun, JobState
 from ingestion.runs import feed_schedule, job_runs
 from lakehub.catalog.models import DatasetCopy
 from lakehub.processes.wakeups import Wakeup, earliest
 
 
 def _next_run_at(now: datetime) -> datetime | None:
-    """Where a job is at work, or a copy is leased, its process may end at any time."""
-    if JobRun.objects.filter(state=JobState.RUNNING).exists() or CopyLease.objects.exclude(holder="").exists():
+    """Where a job is at work, or a copy is leased, its process may end at any time. Followers look for what others left by themselves."""
+    jobs = JobRun.objects.exclude(kind=JobKind.FOLLOW)
+    if jobs.filter(state=JobState.RUNNING).exists() or CopyLease.objects.exclude(holder="").exists():
         return now
-    waiting: datetime | None = JobRun.objects.filter(state__in=job_runs.PENDING).aggregate(at=Min("due_at"))["at"]
+    waiting: datetime | None = jobs.filter(state__in=job_runs.READY).aggregate(at=Min("due_at"))["at"]
     return earliest(waiting, feed_schedule.next_request_at(now=now))
 
 

@@ -106,8 +106,10 @@ def metrics(request: HttpRequest) -> HttpResponse:
     open_now = Gauge("lakehub_incidents_open", "Open incidents", ["category"], registry=registry)
     for row in Incident.objects.filter(resolved_at=None).values("category").annotate(n=Count("pk")):
         open_now.labels(row["category"]).set(row["n"])
-    runs = Gauge("lakehub_job_runs", "Job runs queued, waiting for an input, or running", ["state"], registry=registry)
-    for state in ("queued", "waiting", "running"):
+    runs = Gauge(
+        "lakehub_job_runs", "Job runs queued, waiting for an input, paused, or running", ["state"], registry=registry
+    )
+    for state in ("queued", "waiting", "paused", "running"):
         runs.labels(state).set(JobRun.objects.filter(state=state).count())
     share = Gauge(
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry

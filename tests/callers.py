@@ -12,6 +12,7 @@ from django.test import Client
 from incidents.gate import overrides
 from incidents.lifecycle.bulk import apply
 from incidents.models import BulkAction, Incident, IncidentState, Route, SuppressionRule, UserReport
+from ingestion.lake import readers
 from ingestion.models import JobState
 from lakehub import clock
 from lakehub.accounts.models import Role, Team, Token, User
@@ -124,6 +125,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     unit = make.unit(test, over=make.day("2026-11-16"), verdict=Verdict.FAIL)
     make.result(unit, Outcome.FAIL, observed=0.98, threshold="> 99.9%")
     make.run(unit.copy)
+    readers.note_position(unit.copy, "warehouse_load", "20261116080000000", actor="admin", now=clock.now())
     make.commit(unit.copy, touched=(make.day("2026-11-16"),))
     LineageDay.objects.create(day=make.NOW.date(), due_at=make.NOW, source="file")
     incident = _incident(flights, unit, admin)
@@ -175,5 +177,6 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "people/<str:username>": "viewer",
         "sessions/<int:number>": "0",
         "password-reset/<str:key>": "MQ",
+        "readers/<str:reader>": "warehouse_load",
         "<str:token>": "never-made",
     }

@@ -19,6 +19,10 @@ SCHEMA = pa.schema(
         ("read_at", pa.timestamp("us", tz="UTC")),
     ]
 )
+"""Of a table that an older version made."""
+WITH_RESOLUTION = pa.schema(
+    [*SCHEMA, ("fixed", pa.string()), ("resolved_at", pa.timestamp("us", tz="UTC")), ("resolved_by", pa.string())]
+)
 
 
 def error_row(number: int, **fields: Any) -> dict[str, Any]:
@@ -42,6 +46,13 @@ def error_table(folder: Path, rows: Sequence[Mapping[str, Any]]) -> str:
 
 def add_rows(folder: Path, rows: Sequence[Mapping[str, Any]], instant: str = "20261116130000000") -> None:
     hudi_tables.commit(folder, {None: pa.Table.from_pylist(list(rows), SCHEMA)}, instant=instant)
+
+
+def resolve(folder: Path, row: Mapping[str, Any], *, by: str, fixed: str | None = None) -> None:
+    """As a replay appends it."""
+    resolved = {**row, "fixed": fixed, "resolved_at": NOW, "resolved_by": by, "read_at": NOW}
+    rows = pa.Table.from_pylist([resolved], WITH_RESOLUTION)
+    hudi_tables.commit(folder, {None: rows}, instant="20261116140000000")
 
 
 def key_of(number: int) -> str:

@@ -49,6 +49,7 @@ OVERRIDE = {
 WORDS = {"subject": "{dataset} fails", "body": "{link}"}
 AS_MADE = f"{NOTHING}: it is as made"
 NOT_FOLLOWED = f"{NOTHING}: they do not follow it"
+NOT_PAUSED = f"{NOTHING}: it is not paused"
 NOT_REBUILT = f"{NOTHING}: no rebuild is under way"
 ALONE = f"{NOTHING}: it answers, and changes nothing"
 OWN = f"{NOTHING}: of the browser or the person only"
@@ -147,6 +148,14 @@ TABLE = (
         answers=(422,),
     ),
     Line("POST", "api/v1/datasets", OWNERS, "catalog:write", APPLICATION, "audit", answers=REFUSED, team_in_body=True),
+    Line(
+        "PUT",
+        "api/v1/connections/<str:name>/limits",
+        ADMINS,
+        "catalog:write",
+        {"rows_per_s": 100, "max_connections": None},
+        "audit",
+    ),
     Line("POST", "api/v1/datasets/bulk", OWNERS_OF_ANY_TEAM, "catalog:write", {"datasets": [APPLICATION]}, ALONE),
     Line("PATCH", "api/v1/datasets/<str:name>", OWNERS, "catalog:write", {"tier": 2}, "audit"),
     Line("DELETE", "api/v1/datasets/<str:name>", ADMINS, "catalog:write", leaves="audit"),
@@ -186,6 +195,17 @@ TABLE = (
     Line("POST", "api/v1/datasets/<str:name>/rebuild/accept", ADMINS, "catalog:write", {}, NOT_REBUILT, answers=(404,)),
     Line("POST", "api/v1/datasets/<str:name>/rebuild/drop", ADMINS, "ingestion:run", {}, NOT_REBUILT, answers=(409,)),
     Line("POST", "api/v1/datasets/<str:name>/runs/<int:number>/cancel", ACTORS, "ingestion:run", {}, "audit"),
+    Line(
+        "POST",
+        "api/v1/datasets/<str:name>/errors/replay",
+        OWNERS,
+        "ingestion:run",
+        {"data_center": "dc1", "rows": [{"error_key": f"{'0' * 64}-0"}]},
+        f"{NOTHING}: no such row was rejected",
+        answers=(422,),
+    ),
+    Line("POST", "api/v1/datasets/<str:name>/pause", ACTORS, "ingestion:run", {"why": "It moves"}, "audit"),
+    Line("POST", "api/v1/datasets/<str:name>/resume", ACTORS, "ingestion:run", {}, NOT_PAUSED, answers=(409,)),
     # -- quality
     Line("POST", "api/v1/datasets/<str:name>/tests", OWNERS, "catalog:write", NEW_TEST, "audit"),
     Line("DELETE", "api/v1/datasets/<str:name>/tests/<str:key>", OWNERS, "catalog:write", leaves="audit"),
@@ -218,6 +238,23 @@ TABLE = (
     Line("POST", "api/v1/metrics", OWNERS, "catalog:write", METRIC, "audit", team_in_body=True, slow=True),
     Line("DELETE", "api/v1/metrics/<str:name>", OWNERS, "catalog:write", leaves="audit"),
     Line("GET", "api/v1/units/<int:number>/rows", MEMBERS, "quality:read", answers=(200, 404)),
+    Line("GET", "api/v1/datasets/<str:name>/readers", READERS, "ingestion:read"),
+    Line(
+        "PUT",
+        "api/v1/datasets/<str:name>/readers/<str:reader>",
+        ACTORS,
+        "ingestion:run",
+        {"data_center": "dc1", "position": "20261116080000000"},
+        f"{NOTHING}: the reader is known, and its position is the row itself",
+    ),
+    Line(
+        "DELETE",
+        "api/v1/datasets/<str:name>/readers/<str:reader>",
+        ACTORS,
+        "ingestion:run",
+        asks="data_center=dc1",
+        leaves="audit",
+    ),
     Line(
         "GET",
         "api/v1/datasets/<str:name>/errors*",
@@ -395,9 +432,15 @@ TABLE = (
     Line("GET", "api/v1/datasets/<str:name>", READERS, "catalog:read"),
     Line("GET", "api/v1/*", READERS, "quality:read"),
     # -- forms of pages
+    Line("POST", "datasets/<str:name>/rejected/replay", OWNERS, leaves=f"{NOTHING}: no row was chosen"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/start", ACTORS, leaves=f"{NOTHING}: it does not wait"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/retry", ACTORS, leaves=f"{NOTHING}: it has not failed"),
     Line("POST", "datasets/<str:name>/runs/<int:number>/cancel", ACTORS, leaves="audit"),
+    Line(
+        "POST", "datasets/<str:name>/index", ACTORS, body={"kind": "verify_index", "data_center": "dc1"}, leaves="audit"
+    ),
+    Line("POST", "datasets/<str:name>/pause", ACTORS, body={"why": "It moves"}, leaves="audit"),
+    Line("POST", "datasets/<str:name>/resume", ACTORS, leaves=NOT_PAUSED),
     Line("POST", "datasets/<str:name>/hooks", OWNERS, body={"name": "dbt"}, leaves="audit"),
     Line("POST", "datasets/<str:name>/hooks/<str:key>/revoke", OWNERS, leaves="audit"),
     Line("POST", "datasets/<str:name>/follow", READERS, body={"follow": "1"}, leaves="audit"),
@@ -424,6 +467,7 @@ TABLE = (
         body={"team": "flight-ops"},
         answers=(200, 302, 422),
     ),
+    Line("POST", "connections/<str:name>/limits", ADMINS, body={"rows_per_s": "100"}, leaves="audit"),
     Line("POST", "connections/<str:name>", ADMINS, leaves="audit", body={"url": "sqlite:///:memory:"}, answers=(422,)),
     Line("POST", "datasets/<str:name>/offboard", ADMINS, leaves="audit"),
     Line("POST", "datasets/<str:name>/rebuild/cancel", OWNERS, leaves=NOT_REBUILT),

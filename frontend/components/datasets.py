@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db.models import F, QuerySet
 
 from frontend.components.runs.progress import RunProgress, run_progress
-from ingestion.models import JobRun
+from ingestion.models import JobKind, JobRun
 from ingestion.runs.job_runs import ACTIVE
 from lakehub.catalog.models import Dataset
 
@@ -31,8 +31,9 @@ class LiveRun:
 
 
 def live_runs(dataset: Dataset, *, now: datetime) -> list[LiveRun]:
-    """What runs or waits, with how far it is, running ones first."""
-    runs = JobRun.objects.filter(copy__dataset=dataset, state__in=ACTIVE).select_related("copy__data_center")
+    """What runs or waits, with how far it is, running ones first. That copies are followed is no news."""
+    active = JobRun.objects.filter(copy__dataset=dataset, state__in=ACTIVE).exclude(kind=JobKind.FOLLOW, error="")
+    runs = active.select_related("copy__data_center")
     return with_progress(runs.order_by(F("started_at").asc(nulls_last=True), "pk")[:MAX_LIVE_RUNS], now=now)
 
 

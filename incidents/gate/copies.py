@@ -43,9 +43,17 @@ def choose_copy(dataset: str, data_center: str, known_copies: Mapping[str, list[
 
 def find_copy(dataset: str, data_center: str = "") -> DatasetCopy:
     """The copy of this name, for those who go on with its row. Raises as `choose_copy`."""
-    copies = DatasetCopy.objects.select_related("dataset__team", "data_center", "watch")
+    copies = DatasetCopy.objects.select_related("dataset__team", "dataset__feed", "data_center", "watch")
     named = copies.filter(dataset__name=dataset, dataset__offboarded_at=None)
     return choose_copy(dataset, data_center, {dataset: [KnownCopy(copy) for copy in named]}).copy
+
+
+@dataclass(frozen=True)
+class Pause:
+    """A person has paused what brings the rows: no new ones come before it is resumed. `since` None: not known."""
+
+    since: datetime | None
+    why: str
 
 
 @dataclass(frozen=True)
@@ -72,6 +80,7 @@ class RequestedRange:
         return self.known_copy.copy
 
 
+_PAUSE_COLUMNS = ("dataset__feed__paused", "dataset__feed__paused_at", "dataset__feed__paused_why")
 _COPY_COLUMNS = ("pk", "monitored_from")
 _DATA_CENTER_COLUMNS = ("data_center__pk", "data_center__name")
 _DATASET_COLUMNS = ("pk", "name", "team_id", "tier", "ingested", "grain", "partition_tz", "overrides", "grace_until")  # fmt: skip
@@ -101,7 +110,7 @@ def _copies_query(count: int) -> PreparedQuery:
         copies = DatasetCopy.objects.filter(dataset__name__in=named, dataset__offboarded_at=None)
         return copies.order_by("data_center__name").values_list(
             *_COPY_COLUMNS, *_DATA_CENTER_COLUMNS, "watch__polled_at", Exists(reports), Exists(overrides),
-            Exists(policies),
+            Exists(policies), *_PAUSE_COLUMNS,
             *(f"dataset__{name}" for name in _DATASET_COLUMNS),
         )  # fmt: skip
 
@@ -109,7 +118,9 @@ def _copies_query(count: int) -> PreparedQuery:
 
 
 def _known_copy(row: tuple[Any, ...]) -> KnownCopy:
-    pk, monitored_from, center, center_name, polled_at, reported, overridden, policed, dataset_pk, *of_dataset = row
+    pk, monitored_from, center, center_name, polled_at, *flags, paused, paused_at, paused_why = row[:11]
+    reported, overridden, policed = flags
+    dataset_pk, *of_dataset = row[11:]
     dataset = stored_object(Dataset, id=dataset_pk, **dict(zip(_DATASET_COLUMNS[1:], of_dataset, strict=True)))
     copy = stored_object(
         DatasetCopy, id=pk, dataset_id=dataset_pk, data_center_id=center, monitored_from=monitored_from
@@ -117,6 +128,7 @@ def _known_copy(row: tuple[Any, ...]) -> KnownCopy:
     copy.dataset = dataset
     copy.data_center = stored_object(DataCenter, id=center, name=center_name)
     copy.polled_at = polled_at  # type: ignore[attr-defined]  # carried along, see partitions_seen_at
+    copy.pause = Pause(paused_at, paused_why) if paused else None  # type: ignore[attr-defined]  # see pause_of
     return KnownCopy(copy, bool(reported), bool(overridden), bool(policed))
 
 
@@ -128,3 +140,12 @@ def partitions_seen_at(copy: DatasetCopy) -> datetime:
         watch = getattr(copy, "watch", None)
         return BEGINNING if watch is None or watch.polled_at is None else watch.polled_at
     return copy.polled_at or BEGINNING
+
+
+def pause_of(copy: DatasetCopy) -> Pause | None:
+    """None: its ingestion goes on, or Lakehub does not load it."""
+    if hasattr(copy, "pause"):
+        known: Pause | None = copy.pause
+        return known
+    feed = copy.dataset.feed_or_none
+    return Pause(feed.paused_at, feed.paused_why) if feed is not None and feed.paused else None

@@ -199,7 +199,7 @@ def _late_run(case: _FailureContext) -> LikelyCause | None:
     if case.incident.category not in RUN_CATEGORIES:
         return None
     feed = Feed.objects.filter(dataset=case.incident.dataset_id).first()
-    paused = "the feed is paused" if feed is not None and feed.paused else ""
+    paused = f"the feed is {feed.pause_text}" if feed is not None and feed.paused else ""
     if feed is None or feed.kind != FeedKind.CONNECTION:
         return _late_commit(case, paused)
     done = JobRun.objects.filter(copy__in=case.copies, state=JobState.SUCCEEDED, ended_at__lte=case.until)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Collection, Hashable, Iterable, Mapping
 from dataclasses import dataclass, fields
 from enum import StrEnum
 from typing import Any
@@ -56,15 +56,18 @@ class Event:
     content: Hashable
 
 
-def fates_of(events: Iterable[Event], stored: Mapping[Hashable, Event]) -> tuple[RowFate, ...]:
+def fates_of(
+    events: Iterable[Event], stored: Mapping[Hashable, Event], since: Collection[Hashable] = ()
+) -> tuple[RowFate, ...]:
     """The fate of each event, in order, against the rows that the table holds.
 
     Within a batch the greater reference key wins, and of equals the later. A loser that is the same row as the winner is redelivered, any other is superseded.
+    `since`: the keys of stored rows that were written after the batch was read. They stand, unless the batch has a greater reference key.
     """
     batch = tuple(events)
     winners = _winners(batch)
     return tuple(
-        _against_stored(event, stored.get(event.key))
+        _against_stored(event, stored.get(event.key), event.key in since)
         if winners[event.key] == place
         else _against_winner(event, batch[winners[event.key]])
         for place, event in enumerate(batch)
@@ -84,12 +87,15 @@ def _against_winner(event: Event, winner: Event) -> RowFate:
     return RowFate.REDELIVERED if _same_row(event, winner) else RowFate.SUPERSEDED
 
 
-def _against_stored(event: Event, stored: Event | None) -> RowFate:
+def _against_stored(event: Event, stored: Event | None, is_since: bool) -> RowFate:
     if stored is None:
         return RowFate.APPLIED
     if event.reference is not None and stored.reference is not None and stored.reference > event.reference:
         return RowFate.SUPERSEDED
-    return RowFate.REDELIVERED if _same_row(event, stored) else RowFate.APPLIED
+    if _same_row(event, stored):
+        return RowFate.REDELIVERED
+    is_greater = event.reference is not None and stored.reference is not None and event.reference > stored.reference
+    return RowFate.SUPERSEDED if is_since and not is_greater else RowFate.APPLIED
 
 
 def _same_row(event: Event, other: Event) -> bool:

@@ -1,24 +1,16 @@
-"""The few column types that every source and table speak, and how a table's schema may change.
+"""The columns of sources and tables, and how a table's schema may change. Their types: `column_types`.
 
 A schema evolves on write only: columns are added (nullable) and types widen; nothing is renamed or dropped in place (DBEvents does the same).
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+from ingestion.domain.column_types import UnknownType, evolve_type, parse_type, unfit_field_names
 from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
 from lakehub.kernel.suggest import did_you_mean
-
-SIMPLE_TYPES = ("boolean", "int", "long", "float", "double", "string", "binary", "date", "timestamp")
-_DECIMAL = re.compile(r"decimal\((\d+),(\d+)\)")
-_WIDENINGS = {("int", "long"), ("float", "double")}
-
-
-class UnknownType(ValueError):
-    """No column type has that name."""
 
 
 class UnknownColumn(LookupError):
@@ -31,16 +23,16 @@ class UnfitColumnName(ValueError):
 
 @dataclass(frozen=True)
 class SchemaColumn:
-    """`type` is one of SIMPLE_TYPES or `decimal(precision,scale)`. Timestamps are instants in UTC to the microsecond."""
+    """`type` is a type's text (`parse_type`). Timestamps are instants in UTC to the microsecond."""
 
     name: str
     type: str
 
     def __post_init__(self) -> None:
-        if self.type not in SIMPLE_TYPES and not _DECIMAL.fullmatch(self.type):
-            raise UnknownType(
-                f"Column `{self.name}` has the unknown type `{self.type}`.{did_you_mean(self.type, [*SIMPLE_TYPES, 'decimal(10,2)'])}"
-            )
+        try:
+            parse_type(self.type)
+        except UnknownType as wrong:
+            raise UnknownType(f"The type of the column `{self.name}` is unknown. {wrong}") from None
 
 
 @dataclass(frozen=True)
@@ -74,8 +66,9 @@ class Schema:
                 raise UnknownColumn(f"{owner} has no column `{name}`.{did_you_mean(name, self.names)}")
 
     def require_lake_names(self, owner: str) -> None:
-        """Raise UnfitColumnName where a column could be written and not be read, or not even written."""
-        if unfit := names_unfit_for_the_lake(self.names):
+        """Raise UnfitColumnName where a column, or a field in one, could be written and not be read, or not even written."""
+        fields = (path for column in self for path in unfit_field_names(parse_type(column.type), column.name))
+        if unfit := (*names_unfit_for_the_lake(self.names), *fields):
             raise UnfitColumnName(
                 f"{owner} cannot be loaded. {unfit_names_text(unfit)} Rename them at the source, or load a view that does."
             )
@@ -96,33 +89,21 @@ def evolve_schema(stored: Schema, incoming: Schema, *, fixed: Iterable[str] = ()
     """Stored columns keep their order and new ones follow. `fixed` columns (keys) never change their type.
 
     A conflict is no error here: the stored type stays, each value has to fit it, and those that don't go to the error table.
+    Within a nested column it is named by its path, `items[].price`.
     """
     fixed_names = frozenset(fixed)
-    arriving, before = incoming.types, stored.types
-    changed = {name: arriving[name] for name in before if name in arriving and arriving[name] != before[name]}
-    widened = tuple(
-        name for name, type_ in changed.items() if name not in fixed_names and is_widening(before[name], type_)
-    )
-    conflicts = tuple(
-        (name, before[name], type_)
-        for name, type_ in changed.items()
-        if name not in widened and not is_widening(type_, before[name]) and name not in fixed_names
-    )
-    added = tuple(name for name in arriving if name not in before)
-    target = {name: arriving[name] if name in widened else type_ for name, type_ in before.items()} | {
-        name: arriving[name] for name in added
-    }
-    return SchemaEvolution(
-        Schema.of(target), added, widened, tuple(name for name in before if name not in arriving), conflicts
-    )
-
-
-def is_widening(narrow: str, wide: str) -> bool:
-    """Every value of `narrow` is a value of `wide`, and the table format can change the one into the other."""
-    if narrow == wide or (narrow, wide) in _WIDENINGS:
-        return True
-    small, large = _DECIMAL.fullmatch(narrow), _DECIMAL.fullmatch(wide)
-    if small is None or large is None:
-        return False
-    precision, scale = int(small[1]), int(small[2])
-    return int(large[2]) >= scale and int(large[1]) - int(large[2]) >= precision - scale
+    arriving, target = incoming.types, stored.types
+    widened: list[str] = []
+    conflicts: list[tuple[str, str, str]] = []
+    for name, type_ in stored.types.items():
+        if name not in arriving or name in fixed_names or arriving[name] == type_:
+            continue
+        evolution = evolve_type(parse_type(type_), parse_type(arriving[name]), name)
+        target[name] = str(evolution.target)
+        conflicts += evolution.conflicts
+        if target[name] != type_:
+            widened.append(name)
+    added = tuple(name for name in arriving if name not in stored)
+    target |= {name: arriving[name] for name in added}
+    missing = tuple(name for name in stored.names if name not in arriving)
+    return SchemaEvolution(Schema.of(target), added, tuple(widened), missing, tuple(conflicts))

@@ -6,6 +6,7 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 from __future__ import annotations
 
 import logging
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -15,7 +16,9 @@ from django.db import transaction
 from django.db.models import F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
+from ingestion.domain.checkpoint import run_of_commit, unfinished_snapshot
 from ingestion.lake import findings
+from ingestion.lake.merged_touches import merge_into_rows
 from ingestion.lake.misplaced_rows import (
     MAX_NAMED_VALUES,
     report_more_unreadable_values,
@@ -34,6 +37,7 @@ from lakehub.processes.task_wakeup import wake_task
 logger = logging.getLogger(__name__)
 _FULL_LOOKS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
 """The jobs that see all rows without a place in the cursor's order; a backfill reads some partitions only."""
+_KEY_LENGTH = len(str(UUID(int=0)))
 _REPLACING_OPERATIONS = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
 """What lay in the partitions that these touch is gone."""
 
@@ -47,7 +51,10 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     known_instants = set(stored_commits.values_list("instant", flat=True))
     new_commits = list(timeline.commits(but=known_instants))
     are_columns_changed = any(_changes_columns(commit.run.get("schema", {}), copy.dataset) for commit in new_commits)
-    recorded_commits = [record_commit(copy, lake_commit, now=now) for lake_commit in new_commits]
+    recorded_commits = [
+        record_commit(copy, lake_commit, parts=_parts_of_load(timeline, lake_commit), now=now)
+        for lake_commit in new_commits
+    ]
     if any(recorded_commits):
         wake_task(settings.LAKEHUB_TASK_ON_COMMIT)
     if are_columns_changed:
@@ -69,9 +76,30 @@ def _refresh_columns(dataset: Dataset, *, now: datetime) -> None:
         logger.warning("the columns of %s were not read again: %s", dataset, problem)
 
 
-def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) -> Commit | None:
-    """None: another process was faster."""
+def _parts_of_load(timeline: Timeline, last: LakeCommit) -> list[LakeCommit]:
+    """The earlier commits of a first load in several commits, once the last is made."""
+    if not _is_load(last) or _is_part_of_load(last) or last.operation.lower() in _REPLACING_OPERATIONS:
+        return []
+    return [commit for commit in timeline.commits() if commit.completed < last.completed and _is_part_of_load(commit)]
+
+
+def _is_load(lake_commit: LakeCommit) -> bool:
+    return bool(lake_commit.run.get("kind") == JobKind.BOOTSTRAP)
+
+
+def _is_part_of_load(lake_commit: LakeCommit) -> bool:
+    """The table is not loaded as a whole yet."""
+    return unfinished_snapshot(lake_commit.checkpoint or {}) is not None
+
+
+def record_commit(
+    copy: DatasetCopy, lake_commit: LakeCommit, *, parts: Collection[LakeCommit] = (), now: datetime
+) -> Commit | None:
+    """None: another process was faster. What the `parts` of a load touched is tested when the last commit has made it whole."""
+    is_whole = lake_commit.operation not in TABLE_SERVICES and not _is_part_of_load(lake_commit)
+    touched = touched_partitions([*parts, lake_commit], copy.layout) if is_whole else {}
     facts = {
+        "touched_count": len(touched),
         "run": _run_of(lake_commit, copy),
         # After a clock that was hours ahead, commits go on from there: none was completed after it was seen.
         "completed_at": min(lake_commit.completed_at, now),
@@ -79,13 +107,13 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
         "checkpoint": lake_commit.checkpoint,
         "source_committed_upto": _parse_instant(lake_commit.run.get("source_committed_upto")),
         **lake_commit.run.get("counts", {}),
-        **_written_counts(lake_commit),
+        **lake_commit.written._asdict(),
     }
     with transaction.atomic():
         commit, is_new = Commit.objects.get_or_create(copy=copy, instant=lake_commit.instant, defaults=facts)
         if not is_new:
             return None
-        touched = {} if lake_commit.operation in TABLE_SERVICES else touched_partitions(lake_commit, copy.layout)
+        own_rows = merge_into_rows(commit, touched) if (is_merged := _is_merged(commit)) else touched
         TouchedPartition.objects.bulk_create(
             TouchedPartition(
                 commit=commit,
@@ -95,18 +123,24 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
                 rows=sum(change),
                 inserts=change.inserts,
                 deletes=change.deletes,
+                merged_since=commit.completed_at if is_merged else None,
             )
-            for over, change in touched.items()
+            for over, change in own_rows.items()
         )
-        _report_misplaced_rows(copy, lake_commit, now=now)
+        _report_misplaced_rows(copy, lake_commit, read_everything=_has_read_everything(lake_commit, parts), now=now)
         _raise_findings(copy, commit, lake_commit, list(touched), now)
     return commit
 
 
-def touched_partitions(lake_commit: LakeCommit, dataset: Dataset) -> dict[Interval, PartitionChange]:
+def _is_merged(commit: Commit) -> bool:
+    """Batches of a follow run share rows, but what takes data away is seen in rows of its own."""
+    return commit.run is not None and commit.run.kind == JobKind.FOLLOW and not commit.deletes
+
+
+def touched_partitions(lake_commits: Iterable[LakeCommit], dataset: Dataset) -> dict[Interval, PartitionChange]:
     """The changes by partition; a name that is no partition of the dataset's grain may be anywhere, so it touches everything."""
     touched: dict[Interval, PartitionChange] = {}
-    for name, change in lake_commit.partitions.items():
+    for name, change in (named for lake_commit in lake_commits for named in lake_commit.partitions.items()):
         over = _partition_interval(name, dataset)
         touched[over] = PartitionChange(*map(sum, zip(touched.get(over, PartitionChange()), change, strict=True)))
     return touched
@@ -137,6 +171,7 @@ def _raise_findings(
             copy, findings.ROWS_UNACCOUNTED, over, f"Commit {commit.instant}: {problem}.", at, now=now
         )
     _judge_cursors(copy, lake_commit.run, at, now)
+    _judge_index_limitation(copy, lake_commit.run.get("index_limitation"), at, now)
     conflicts = lake_commit.run.get("schema", {}).get("conflicts", [])
     if conflicts:
         conflicts_text = "; ".join(
@@ -147,6 +182,15 @@ def _raise_findings(
         )
     elif "conflicts" in lake_commit.run.get("schema", {}):
         findings.clear_findings(copy, findings.SCHEMA_INCOMPATIBLE, now=now)
+
+
+def _judge_index_limitation(copy: DatasetCopy, limitation: str | None, at: dict[str, str], now: datetime) -> None:
+    """Rows are loaded all the same, by a slower way."""
+    if limitation:
+        message = f"{limitation} Until then Spark looks the keys up, which reads the table for each batch."
+        findings.raise_finding(copy, findings.INDEX_LIMITED, EVERYTHING, message, at, now=now)
+    elif limitation is not None:
+        findings.clear_findings(copy, findings.INDEX_LIMITED, now=now)
 
 
 def _judge_cursors(copy: DatasetCopy, run: dict[str, Any], at: dict[str, str], now: datetime) -> None:
@@ -163,7 +207,7 @@ def _judge_cursors(copy: DatasetCopy, run: dict[str, Any], at: dict[str, str], n
         findings.clear_findings(copy, findings.CURSOR_UNUSABLE, now=now)
 
 
-def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) -> None:
+def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, read_everything: bool, now: datetime) -> None:
     """A batch of ours says which values were no partition. Only one that read the whole source knows that there are no others."""
     grain, zone = copy.layout.partition_grain, copy.layout.zone
     if grain is Grain.NONE:
@@ -172,18 +216,20 @@ def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, now: d
     ahead = _rows_ahead(copy, after=partition_at(now, grain, zone).end)
     kinds = (findings.PARTITION_UNREADABLE, findings.PARTITION_AHEAD)
     if misplaced or ahead or Finding.objects.filter(copy=copy, kind__in=kinds, cleared_at=None).exists():
-        if misplaced is not None and _has_read_everything(lake_commit):
+        if misplaced is not None and read_everything:
             report_unreadable_values(copy, misplaced, totals, now=now)
         elif misplaced:
             report_more_unreadable_values(copy, misplaced, totals, now=now)
         report_rows_ahead(copy, ahead, now=now)
 
 
-def _has_read_everything(lake_commit: LakeCommit) -> bool:
-    """A first load or its replacement, or one of the loads of a source without a cursor, which leave a digest of all rows."""
+def _has_read_everything(lake_commit: LakeCommit, parts: Collection[LakeCommit]) -> bool:
+    """A first load in one commit or its replacement, or one of the loads of a source without a cursor, which leave a digest of all rows."""
     kind, checkpoint = lake_commit.run.get("kind"), lake_commit.checkpoint or {}
     has_read = bool(lake_commit.run.get("counts", {}).get("read"))
-    return kind == JobKind.BOOTSTRAP or (kind == JobKind.INCREMENTAL and has_read and "digest" in checkpoint)
+    if kind == JobKind.BOOTSTRAP:
+        return not parts and not _is_part_of_load(lake_commit)
+    return bool(kind == JobKind.INCREMENTAL and has_read and "digest" in checkpoint)
 
 
 def _rows_ahead(copy: DatasetCopy, *, after: datetime) -> dict[Interval, int | None]:
@@ -213,17 +259,10 @@ def accounting_error(commit: Commit) -> str:
     return f"{commit.applied} rows were applied, but {written} keys written" if written > commit.applied else ""
 
 
-def _written_counts(lake_commit: LakeCommit) -> dict[str, int]:
-    changes = lake_commit.partitions.values()
-    return {
-        operation: sum(getattr(change, operation) for change in changes)
-        for operation in ("inserts", "updates", "deletes")
-    }
-
-
 def _run_of(lake_commit: LakeCommit, copy: DatasetCopy) -> JobRun | None:
     try:
-        key = UUID(str(lake_commit.run.get("run_id", "")))
+        # The id of a batch of a follow run begins with the key of the run.
+        key = UUID(run_of_commit(str(lake_commit.run.get("run_id", "")))[:_KEY_LENGTH])
     except ValueError:
         return None
     return JobRun.objects.filter(key=key, copy=copy).first()

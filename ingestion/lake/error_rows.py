@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from typing import Any, Self
 
 from ingestion.lake.raw_texts import RawText, RowPlace, read_raw_texts
@@ -26,9 +27,22 @@ MAX_REASON = 500
 _MAX_CURSOR_DIGITS = 16
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
-_TABLE = (
+_FILES = (
     "read_parquet($files, union_by_name = true, hive_partitioning = false, filename = true, file_row_number = true)"
 )
+_LATER_COLUMNS = "NULL::VARCHAR AS fixed, NULL::TIMESTAMPTZ AS resolved_at, NULL::VARCHAR AS resolved_by"
+"""Tables of older versions have none of them."""
+_LOG = f"(SELECT * EXCLUDE (raw) FROM {_FILES} UNION ALL BY NAME SELECT {_LATER_COLUMNS} WHERE false)"
+_AGAIN = f"""
+  SELECT error_key, max(_hoodie_commit_time) AS newest FROM {_LOG}
+  WHERE hash(error_key) IN (SELECT hash(error_key) FROM {_LOG} GROUP BY hash(error_key) HAVING count(*) > 1)
+  GROUP BY error_key"""
+"""Keys that were appended more than once. Few are, so hashes, which are small, name those that may be."""
+_TABLE = f"""(
+  SELECT * FROM {_LOG} LEFT JOIN ({_AGAIN}) USING (error_key) WHERE newest IS NULL OR newest = _hoodie_commit_time)"""
+"""The error table is a log: of each row what was appended last is what holds."""
+_RUN_KEY = "split_part(coalesce(run, ''), '.', 1)"
+"""What follows the key is the batch of a follow run."""
 _BAD_TYPE = ", which is no "
 _BAD_NAME = ": a partition's name "
 _KIND = f"""CASE
@@ -42,13 +56,23 @@ _KIND = f"""CASE
 """The reason without the value: `amount` is 0.125 (float), which is no decimal(12,2) -> not a valid decimal(12,2)."""
 
 
+class ErrorState(StrEnum):
+    OPEN = "open"
+    RESOLVED = "resolved"
+    ALL = "all"
+
+
 @dataclass(frozen=True)
 class ErrorFilters:
-    """Empty: all. `reason` is a part of the reason, in any case; `run` is the key of a run."""
+    """Empty: all. `reason` is a part of the reason, in any case; `run` is the key of a run. With `kind` the rows of one group of `count_errors`,
+    whose column may be empty."""
 
     column: str = ""
     reason: str = ""
     run: str = ""
+    state: ErrorState = ErrorState.OPEN
+    kind: str | None = None
+    keys: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -72,7 +96,10 @@ class ErrorCursor:
 
 @dataclass(frozen=True)
 class ErrorRow:
-    """`raw` is cut; `raw_length` counts the characters of all of it. `run` is the key of the run that read the row last."""
+    """`raw` is cut; `raw_length` counts the characters of all of it. `run` is the key of the run that read the row last, or replayed it.
+
+    `fixed`: the values that the last replay was given for it, as JSON; empty: none. `resolved_at` None: it is rejected still.
+    """
 
     error_key: str
     column: str
@@ -82,6 +109,9 @@ class ErrorRow:
     source: str
     run: str
     read_at: datetime
+    fixed: str = ""
+    resolved_at: datetime | None = None
+    resolved_by: str = ""
 
     @property
     def cursor(self) -> ErrorCursor:
@@ -134,7 +164,7 @@ def read_error_page(
 
 def read_error_row(uri: str, error_key: str) -> ErrorRow:
     """One row with its raw text, up to MAX_RAW characters. Raises NotFound, Refused and Busy."""
-    query = f"{_select_rows(['error_key = $error_key'])} LIMIT 1"
+    query = f"{_select_rows(['error_key = $error_key'], _LOG)} ORDER BY _hoodie_commit_time DESC LIMIT 1"
     rows = _read_rows(uri, query, {"error_key": error_key}, MAX_RAW, 1)
     if not rows:
         raise NotFound(f"The error table has no row `{error_key[:100]}`.")
@@ -159,24 +189,41 @@ def count_errors(uri: str, filters: ErrorFilters | None = None, *, limit: int = 
     )
 
 
-def _select_rows(conditions: Sequence[str]) -> str:
+def read_error_keys(uri: str, filters: ErrorFilters, *, limit: int) -> list[str]:
+    """Of the rows that match, in the order of pages. Raises Refused and Busy."""
+    conditions, values = _conditions(filters)
+    query = f"SELECT error_key FROM {_TABLE} {_where(conditions)} ORDER BY read_at DESC, error_key DESC LIMIT {limit:d}"
+    return [key for (key,) in read_files(uri, lambda files: query_files(query, files, values))]
+
+
+def _select_rows(conditions: Sequence[str], table: str = _TABLE) -> str:
     """Without `raw`: DuckDB reads 2,048 rows at a time, which may be gigabytes of it."""
     return f"""
         SELECT error_key, coalesce("column", ''), left(coalesce(reason, ''), {MAX_REASON:d}), coalesce(source, ''),
-          coalesce(run, ''), epoch_us(read_at), filename, file_row_number
-        FROM {_TABLE} {_where(conditions)}"""
+          {_RUN_KEY}, epoch_us(read_at), coalesce(fixed, ''), epoch_us(resolved_at), coalesce(resolved_by, ''),
+          filename, file_row_number
+        FROM {table} {_where(conditions)}"""
 
 
 def _conditions(filters: ErrorFilters) -> tuple[list[str], dict[str, Any]]:
-    conditions, values = [], {}
-    if filters.column:
+    conditions: list[str] = []
+    values: dict[str, Any] = {}
+    if filters.state != ErrorState.ALL:
+        conditions.append(f"resolved_at IS {'NULL' if filters.state == ErrorState.OPEN else 'NOT NULL'}")
+    if filters.keys:
+        conditions.append("error_key IN (SELECT unnest($keys))")
+        values["keys"] = list(filters.keys)
+    if filters.kind is not None:
+        conditions.append(f"({_KIND}) = $kind AND coalesce(\"column\", '') = $column")
+        values |= {"kind": filters.kind, "column": filters.column}
+    elif filters.column:
         conditions.append('"column" = $column')
         values["column"] = filters.column
     if filters.reason:
         conditions.append("contains(lower(reason), lower($reason))")
         values["reason"] = filters.reason
     if filters.run:
-        conditions.append("run = $run")
+        conditions.append(f"{_RUN_KEY} = $run")
         values["run"] = filters.run
     return conditions, values
 
@@ -198,8 +245,11 @@ def _read_rows(uri: str, query: str, values: dict[str, Any], max_length: int, li
 
 
 def _error_row(chosen: tuple[Any, ...], raw: RawText) -> ErrorRow:
-    key, column, reason, source, run, read_at_us, *_ = chosen
-    return ErrorRow(key, column, reason, raw.text, raw.length, source, run, _instant(read_at_us))
+    key, column, reason, source, run, read_at_us, fixed, resolved_at_us, resolved_by, *_ = chosen
+    resolved_at = None if resolved_at_us is None else _instant(resolved_at_us)
+    return ErrorRow(
+        key, column, reason, raw.text, raw.length, source, run, _instant(read_at_us), fixed, resolved_at, resolved_by
+    )
 
 
 def _instant(microseconds: int) -> datetime:

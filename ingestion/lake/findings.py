@@ -20,6 +20,12 @@ PARTITION_UNREADABLE = "partition_unreadable"
 PARTITION_AHEAD = "partition_ahead"
 """Rows lie later than now by more than one grain."""
 SCHEMA_CHANGED = "schema_changed"
+READER_PASSED = "reader_passed"
+"""A reader of increments is further behind than files are kept."""
+INDEX_LIMITED = "index_limited"
+"""A table has more keys than its index takes, so each batch is looked up in the table itself."""
+INDEX_WRONG = "index_wrong"
+"""The index of a copy does not know where its keys lie, or the table has a key twice."""
 
 
 def raise_finding(

@@ -11,9 +11,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
+from ingestion.spark.contract.guidance import Guidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from lakehub.kernel.registry import Registry
 
 
@@ -31,8 +33,18 @@ class LauncherConfig:
 
 
 class Launcher(Protocol):
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
-        """Run the job to its end, at most `spec.deadline_s` long. `secrets` are the values that the spec refers to by name."""
+    def run(
+        self,
+        spec: JobSpec,
+        secrets: Mapping[str, str],
+        lease: WriteLease | None = None,
+        guidance: Guidance | None = None,
+    ) -> JobReport:
+        """Run the job to its end, at most `spec.deadline_s` long. `secrets` are the values that the spec refers to by name.
+
+        `lease`, if any, is acquired before the job writes and released in every end: also where the job dies.
+        `guidance`, if any, is asked while the job is at work: whether it is to stop after its commit, and whether it may read on.
+        """
 
     def progress(self, run_id: str) -> JobProgress | None:
         """How far the job of `run` is, asked from another thread while it runs; None where that is not known. May raise."""

@@ -2,17 +2,43 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from django.conf import settings
 
 from ingestion.launchers import LAUNCHERS, Launcher, LauncherConfig
+from ingestion.spark.contract.guidance import Guidance
+from ingestion.spark.contract.progress import JobProgress
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 
 
 def launcher_folder() -> Path:
     """Of specs, reports and logs."""
     return Path(settings.LAKEHUB_HOME) / "jobs"
+
+
+class DeferredLauncher:
+    """The configured one, made for the first job: until then neither its libraries nor a JVM take memory."""
+
+    def run(
+        self,
+        spec: JobSpec,
+        secrets: Mapping[str, str],
+        lease: WriteLease | None = None,
+        guidance: Guidance | None = None,
+    ) -> JobReport:
+        return configured_launcher().run(spec, secrets, lease, guidance)
+
+    def progress(self, run_id: str) -> JobProgress | None:
+        return configured_launcher().progress(run_id)
+
+    def close(self) -> None:
+        if configured_launcher.cache_info().currsize:
+            configured_launcher().close()
 
 
 @cache

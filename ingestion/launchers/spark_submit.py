@@ -7,8 +7,11 @@ import os
 import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 from urllib.parse import quote
@@ -16,10 +19,12 @@ from urllib.parse import quote
 import ingestion
 import lakehub
 from ingestion.launchers import LauncherConfig
+from ingestion.spark.contract.guidance import Guidance, GuidanceAnswers, NoGuidance
 from ingestion.spark.contract.progress import FILE_NAME, JobProgress
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.secrets import offered_secrets
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, LeaseAnswers, NoLease, WriteLease
 from ingestion.spark.environment import jvm_environment
 from ingestion.spark.session import hudi_jar, java_home, scratch_settings, submit_settings
 from lakehub.scratch import add_owner, temporary_folder
@@ -45,18 +50,41 @@ _ZIPPED_PATHS = (
 _LOG_TAIL_LINES = 15
 
 
+@dataclass(frozen=True)
+class Answers:
+    """What a job's process asks for while it runs."""
+
+    lease: LeaseAnswers
+    guidance: GuidanceAnswers
+
+    def answer(self) -> None:
+        self.lease.answer()
+        self.guidance.answer()
+
+    def close(self) -> None:
+        self.lease.close()
+
+
 class SparkSubmitLauncher:
     def __init__(self, config: LauncherConfig) -> None:
         self._config = config
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+    def run(
+        self,
+        spec: JobSpec,
+        secrets: Mapping[str, str],
+        lease: WriteLease | None = None,
+        guidance: Guidance | None = None,
+    ) -> JobReport:
         folder = self._folder(spec.run_id)
         folder.mkdir(parents=True, exist_ok=True)
         spec_path, report_path, log_path = (folder / name for name in ("spec.json", "report.json", "log.txt"))
         report_path.unlink(missing_ok=True)
         (folder / FILE_NAME).unlink(missing_ok=True)
         spec_path.write_text(spec.to_json())
-        ended = self._submit(spec, spec_path, report_path, log_path, secrets)
+        answers = LeaseAnswers(folder / "lease", lease or NoLease())
+        guided = GuidanceAnswers(folder / "lease", guidance or NoGuidance())
+        ended = self._submit(spec, spec_path, report_path, log_path, secrets, Answers(answers, guided))
         if report_path.is_file():
             return JobReport.from_file(report_path)
         return JobReport(
@@ -73,7 +101,13 @@ class SparkSubmitLauncher:
         return self._config.folder / quote(run_id, safe="")
 
     def _submit(
-        self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, secrets: Mapping[str, str]
+        self,
+        spec: JobSpec,
+        spec_path: Path,
+        report_path: Path,
+        log_path: Path,
+        secrets: Mapping[str, str],
+        answers: Answers,
     ) -> str:
         """How the process ended, in words."""
         with (
@@ -81,10 +115,10 @@ class SparkSubmitLauncher:
             temporary_folder("jvm") as scratch,
             offered_secrets(spec_path.with_name("secrets"), secrets) as pipe,
         ):
-            command = [*self._command(scratch), str(_main_file()), str(spec_path), str(report_path), str(pipe)]
-            return self._run_to_end(command, spec, log, scratch)
+            files = (_main_file(), spec_path, report_path, pipe, spec_path.with_name("lease"))
+            return self._run_to_end([*self._command(scratch), *map(str, files)], spec, log, scratch, answers)
 
-    def _run_to_end(self, command: list[str], spec: JobSpec, log: IO[bytes], scratch: Path) -> str:
+    def _run_to_end(self, command: list[str], spec: JobSpec, log: IO[bytes], scratch: Path, answers: Answers) -> str:
         process = subprocess.Popen(
             command,
             env=self._environment(),
@@ -95,11 +129,13 @@ class SparkSubmitLauncher:
         )
         add_owner(scratch, process.pid)
         try:
-            return f"The job's process ended with code {process.wait(spec.deadline_s + EXIT_TIMEOUT_S)} and no report"
+            code = _wait_and_answer(process, spec.deadline_s + EXIT_TIMEOUT_S, answers)
+            return f"The job's process ended with code {code} and no report"
         except subprocess.TimeoutExpired:
             return f"The job was stopped: it took longer than its deadline of {spec.deadline_s:g} s"
         finally:
             _kill_process_group(process)
+            answers.close()
 
     def _command(self, scratch: Path) -> list[str]:
         config = self._config
@@ -158,6 +194,16 @@ def _spark_submit() -> str:
     import pyspark
 
     return str(Path(pyspark.__path__[0]) / "bin" / "spark-submit")
+
+
+def _wait_and_answer(process: subprocess.Popen[bytes], timeout_s: float, answers: Answers) -> int:
+    """Its exit code; meanwhile the job is answered whether it may write. Raises TimeoutExpired."""
+    ends_at = time.monotonic() + timeout_s
+    while time.monotonic() < ends_at:
+        answers.answer()
+        with suppress(subprocess.TimeoutExpired):
+            return process.wait(POLL_INTERVAL_S)
+    raise subprocess.TimeoutExpired(process.args, timeout_s)
 
 
 def _kill_process_group(process: subprocess.Popen[bytes]) -> None:

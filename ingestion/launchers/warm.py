@@ -15,10 +15,13 @@ from threading import Event, Thread
 from py4j.protocol import Py4JError
 from pyspark.sql import SparkSession
 
+from ingestion.domain.checkpoint import run_of_commit
 from ingestion.launchers import LauncherConfig
+from ingestion.spark.contract.guidance import Guidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
 from ingestion.spark.session import (
@@ -43,11 +46,19 @@ class WarmLauncher:
         self._jobs = 0
         self._job: Job | None = None
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+    def run(
+        self,
+        spec: JobSpec,
+        secrets: Mapping[str, str],
+        lease: WriteLease | None = None,
+        guidance: Guidance | None = None,
+    ) -> JobReport:
         spark = self._open()
         try:
             with killed_after(spark, spec.deadline_s + STOP_TIMEOUT_S), _cancelled_after_deadline(spark, spec):
-                report = execute(spec, spark=spark, secrets=secrets, on_start=self._remember)
+                report = execute(
+                    spec, spark=spark, secrets=secrets, on_start=self._remember, lease=lease, guidance=guidance
+                )
         except (Py4JError, OSError) as problem:
             logger.exception("The JVM of the Spark session was lost around the job %s", spec.run_id)
             error = f"The JVM was lost, or did not answer within the deadline of {spec.deadline_s:g} s: {problem}"
@@ -59,7 +70,7 @@ class WarmLauncher:
 
     def progress(self, run_id: str) -> JobProgress | None:
         job = self._job
-        return job.progress() if job is not None and job.spec.run_id == run_id else None
+        return job.progress() if job is not None and run_of_commit(job.spec.run_id) == run_id else None
 
     def _remember(self, job: Job) -> None:
         self._job = job

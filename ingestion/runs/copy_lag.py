@@ -5,25 +5,33 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, QuerySet
+from django.db.models import Max, Q, QuerySet
 
+from ingestion.domain.checkpoint import UNFINISHED_KEY
+from ingestion.domain.following import TELL_EVERY, FollowSums
 from ingestion.domain.lag import lag
 from ingestion.models import JobKind, JobRun, JobState
 from lakehub.catalog.models import DatasetCopy
 
+_FOLLOW_RUNS_READ = 3
+"""The newest may not have looked yet."""
 SYNC_KINDS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
 """The runs that read what is new in the source."""
 
 
 def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     """How far the copy may be behind its source: what was committed there since the last look that took everything in is not known to be here."""
-    return lag(complete_upto=complete_upto(copy), every=copy.dataset.feed.every, now=now)
+    # What a look of a follow run has seen is told a minute later at most.
+    every = max(copy.dataset.feed.every, TELL_EVERY)
+    return lag(complete_upto=complete_upto(copy), every=every, now=now)
 
 
 def complete_upto(copy: DatasetCopy) -> datetime | None:
     """What was committed in the source before is here: when the last look began that took everything in. None: none did."""
     latest: datetime | None = _looks(copy).aggregate(at=Max("started_at"))["at"]
-    return latest
+    followed = copy.runs.filter(kind=JobKind.FOLLOW, pk__gt=_last_drop(copy, "pk") or 0).order_by("-pk")
+    sums = (FollowSums.from_json(stored) for stored in followed.values_list("progress", flat=True)[:_FOLLOW_RUNS_READ])
+    return max((at for at in (latest, *(each.looked_at for each in sums)) if at is not None), default=None)
 
 
 def is_loaded(copy: DatasetCopy) -> bool:
@@ -32,10 +40,11 @@ def is_loaded(copy: DatasetCopy) -> bool:
 
 
 def has_table(copy: DatasetCopy) -> bool:
-    """It was loaded, or somebody else's commits are on its timeline, and it was not dropped since."""
+    """It was loaded, or somebody else's commits are on its timeline, and it was not dropped since. A part of a load is no table yet."""
     dropped_at = _last_drop(copy, "started_at")
     commits = copy.commits.all() if dropped_at is None else copy.commits.filter(completed_at__gt=dropped_at)
-    return is_loaded(copy) or commits.exists()
+    whole = commits.filter(Q(checkpoint__isnull=True) | ~Q(checkpoint__has_key=UNFINISHED_KEY))
+    return is_loaded(copy) or whole.exists()
 
 
 def _looks(copy: DatasetCopy) -> QuerySet[JobRun]:

@@ -8,7 +8,7 @@ from datetime import datetime
 from django.db import transaction
 from django.db.models import Exists, OuterRef, QuerySet
 
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs import job_runs
 from lakehub.kernel.errors import Conflict
 
@@ -43,7 +43,8 @@ def retry_run(run: JobRun, *, actor: str, now: datetime) -> JobRun:
             raise Conflict(
                 f"Run {run.pk} of {run.copy} did not fail last, or was tried again already. Nothing was changed."
             )
-        return job_runs.request_run(run.copy, run.kind, run.params, asked_by=actor, now=now)
+        replay = ReplayRequest.objects.filter(run=run).first()
+        return job_runs.request_run(run.copy, run.kind, run.params, asked_by=actor, now=now, replay=replay)
 
 
 def _with_copies(runs: QuerySet[JobRun]) -> QuerySet[JobRun]:

@@ -1,19 +1,26 @@
-"""What is due: a copy that was never loaded gets a bootstrap, every other one an incremental each time its feed's interval has passed.
+"""What is due: a copy that was never loaded gets a bootstrap, every other one a run that follows its source, and beside it one that
+puts small files together where there are many.
 
-Loaded means: a bootstrap has succeeded since the last drop. One that was given up is asked for again after the feed's interval.
+Loaded means: a bootstrap has succeeded since the last drop. What was given up is asked for again after the feed's interval.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.lake.small_files import PLANNED, is_clustering_due
+from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
+from lakehub.catalog.datasets.feed_options import effective_options_of
 from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Conflict
+
+CLUSTER_EVERY = timedelta(hours=1)
+_files_looked_at: dict[int, datetime] = {}
+"""By copy, in this process."""
 
 
 def request_due_runs(*, now: datetime) -> list[JobRun]:
@@ -34,23 +41,66 @@ def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, dat
         loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
         failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
-        began_at=_newest_run_value("started_at", kind=JobKind.BOOTSTRAP, started_at__isnull=False),
-        looked_at=_newest_run_value("started_at", kind=JobKind.INCREMENTAL, started_at__isnull=False),
+        unfollowed_at=_newest_run_value("ended_at", kind=JobKind.FOLLOW, state=JobState.FAILED),
     )
     for copy in copies:
         is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
-        last = (copy.looked_at, copy.began_at) if is_loaded else (copy.failed_at,)
+        failed_at = copy.unfollowed_at if is_loaded else copy.failed_at
         # One that lies ahead was noted by a clock that was wrong, and holds nothing up.
-        known = [at + copy.dataset.feed.every if at <= now else now for at in last if at is not None]
-        yield copy, JobKind.INCREMENTAL if is_loaded else JobKind.BOOTSTRAP, max(known, default=now)
+        is_waiting = failed_at is not None and failed_at <= now
+        due_at = failed_at + copy.dataset.feed.every if is_waiting else now
+        yield copy, JobKind.FOLLOW if is_loaded else JobKind.BOOTSTRAP, due_at
+
+
+def request_due_clusterings(*, now: datetime, wall: datetime) -> list[JobRun]:
+    """For copies with so many commits since their files were looked at that there may be many small ones, and where there are.
+
+    A process looks at a copy's files once in `CLUSTER_EVERY`. `wall`: the time of files, where `now` is that of runs.
+    """
+    due = [copy for copy in _copies_with_new_files(now) if _is_look_due(copy, now)]
+    runs = []
+    for copy in due:
+        max_file_mib = int(effective_options_of(copy.dataset)["max_file_mib"])
+        if is_clustering_due(copy, max_file_mib=max_file_mib, wall=wall):
+            params = {"planned": True}
+            runs.append(job_runs.request_run(copy, JobKind.CLUSTER, params, asked_by=job_runs.SCHEDULE, now=now))
+    return runs
+
+
+def _copies_with_new_files(now: datetime) -> QuerySet[DatasetCopy]:
+    """Loaded ones without a clustering that waits, runs or ended within `CLUSTER_EVERY`."""
+    since = now - CLUSTER_EVERY
+    recent = JobRun.objects.filter(copy=OuterRef("pk"), kind=JobKind.CLUSTER)
+    recent = recent.filter(Q(state__in=job_runs.ACTIVE) | Q(ended_at__gt=since))
+    clustered_at = _newest_run_value("ended_at", kind=JobKind.CLUSTER, state=JobState.SUCCEEDED)
+    commits = Commit.objects.filter(copy=OuterRef("pk"))
+    # As many as make the least number of files that is worth it: how many more there are does not matter.
+    newest = Subquery(
+        commits.order_by("-completed_at").values("completed_at")[PLANNED.min_files - 1 : PLANNED.min_files]
+    )
+    copies = _fed_copies().annotate(clustered_at=clustered_at, nth_commit_at=newest)
+    many = Q(clustered_at=None) | Q(nth_commit_at__gt=F("clustered_at"))
+    return copies.filter(many, ~Exists(recent), nth_commit_at__isnull=False)
+
+
+def _is_look_due(copy: DatasetCopy, now: datetime) -> bool:
+    looked_at = _files_looked_at.get(copy.pk)
+    if looked_at is not None and now - CLUSTER_EVERY < looked_at <= now:
+        return False
+    _files_looked_at[copy.pk] = now
+    return True
 
 
 def idle_fed_copies() -> QuerySet[DatasetCopy]:
-    """Copies that jobs load from a connection, and that no job is at work on; also those that are being built."""
-    at_work = JobRun.objects.filter(state__in=job_runs.ACTIVE).values("copy")
+    """Copies that jobs load from a connection, and that no job but a clustering is at work on; also those that are being built."""
+    at_work = JobRun.objects.filter(state__in=job_runs.ACTIVE).exclude(kind=JobKind.CLUSTER).values("copy")
+    return _fed_copies().exclude(pk__in=at_work)
+
+
+def _fed_copies() -> QuerySet[DatasetCopy]:
     live = DatasetCopy.with_removed.filter(removed_at=None, dataset__ingested=True, dataset__offboarded_at=None)
     fed = live.filter(dataset__feed__kind=FeedKind.CONNECTION, dataset__feed__paused=False)
-    return fed.exclude(pk__in=at_work).select_related("dataset__feed", "data_center")
+    return fed.select_related("dataset__feed", "data_center")
 
 
 def _newest_run_value(fact: str, **which: object) -> Subquery:

@@ -7,8 +7,9 @@ from datetime import datetime, timedelta
 
 from django.db.models import QuerySet
 
-from ingestion.models import JobKind, JobRun, JobState
+from ingestion.models import JobKind, JobRun
 from ingestion.ports import JobInput
+from ingestion.runs.copy_lag import complete_upto
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import DatasetCopy
@@ -21,7 +22,7 @@ from lakehub.kernel.suggest import did_you_mean
 def inputs_of_run(run: JobRun, *, now: datetime) -> list[JobInput]:
     """In the run's own data center. Raises Refused where the feed names what is not there."""
     feed = run.copy.dataset.feed_or_none
-    if feed is None or run.kind not in READING_KINDS:
+    if feed is None or run.kind not in (*READING_KINDS, JobKind.FOLLOW):
         return []
     back = timedelta(seconds=float(checked_options(feed.options)["inputs_back_s"]))
     copies = _named_copies(run.copy, feed.inputs) if feed.inputs is not None else _upstream_copies(run.copy)
@@ -67,12 +68,6 @@ def _ranges_to_read(run: JobRun, source: DatasetCopy, back: timedelta, now: date
         yield from (Interval(interval.start - back, interval.end) for interval in union(named))
         return
     grain, zone = source.dataset.partition_grain, source.dataset.zone
-    looked_at = _last_read_at(run) if run.kind == JobKind.INCREMENTAL else None
+    looked_at = complete_upto(run.copy) if run.kind in (JobKind.INCREMENTAL, JobKind.FOLLOW) else None
     since = looked_at - back if looked_at else source.monitored_from or BEGINNING
     yield Interval(partition_at(min(since, now), grain, zone).start, partition_at(now, grain, zone).end)
-
-
-def _last_read_at(run: JobRun) -> datetime | None:
-    """When the last run began that read what was new then."""
-    looks = JobRun.objects.filter(copy=run.copy_id, kind__in=(JobKind.BOOTSTRAP, JobKind.INCREMENTAL))
-    return looks.filter(state=JobState.SUCCEEDED).order_by("-pk").values_list("started_at", flat=True).first()

@@ -8,53 +8,81 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from django.db import IntegrityError, transaction
-from django.db.models import F, Prefetch, Q, QuerySet, Value
-from django.db.models.functions import Coalesce, Now
+from django.db.models import CharField, Exists, F, OuterRef, Prefetch, Q, QuerySet, Value
+from django.db.models.functions import Cast, Coalesce, Concat, Now
 
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
-from ingestion.lake import findings
-from ingestion.models import BlockedInput, JobKind, JobRun, JobState
+from ingestion.lake import findings, index_findings
+from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs.copy_lag import has_table
 from ingestion.runs.job_specs import check_params, check_source
-from ingestion.runs.leases import LEASE_DURATION, hold_off, lease_end
+from ingestion.runs.leases import LEASE_DURATION, WRITES_NOW, hold_off, lease_end
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
-from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
+from ingestion.spark.contract.report import FAILED, PAUSED, SUCCEEDED, UNFINISHED, JobReport
 from lakehub.accounts.audit import audit_log
-from lakehub.catalog.models import Dataset, DatasetCopy
+from lakehub.catalog.models import Dataset, DatasetCopy, Feed
 from lakehub.kernel.errors import Conflict, NotFound, Refused
 from lakehub.kernel.partitions import parse_partition_name
 from lakehub.kernel.suggest import did_you_mean
 
 SCHEDULE = "schedule"
 """Who asks for what is due."""
-PENDING = (JobState.QUEUED, JobState.WAITING)
+READY = (JobState.QUEUED, JobState.WAITING)
+"""Begun when they are due."""
+PENDING = (*READY, JobState.PAUSED)
+"""Not at work: these can be cancelled."""
 ACTIVE = (*PENDING, JobState.RUNNING)
 _MAX_CLAIM_CANDIDATES = 50
-_KINDS_OF_LOADING = (JobKind.INCREMENTAL, JobKind.BACKFILL)
+_KINDS_THAT_PAUSE = (*READING_KINDS, JobKind.FOLLOW)
+_KINDS_OF_LOADING = (JobKind.INCREMENTAL, JobKind.BACKFILL, JobKind.FOLLOW)
 """What they read, a bootstrap reads too."""
-_KINDS_ON_A_TABLE = (*_KINDS_OF_LOADING, JobKind.DELETE)
+_KINDS_ON_A_TABLE = (
+    *_KINDS_OF_LOADING,
+    JobKind.DELETE,
+    JobKind.REPLAY,
+    JobKind.CLUSTER,
+    JobKind.VERIFY_INDEX,
+    JobKind.REBUILD_INDEX,
+)
+_NEEDS_ROWS = (
+    "A replay needs the rejected rows to try again: choose them on the page Rejected rows of the dataset, "
+    "by `POST /api/v1/datasets/{name}/errors/replay`, or by `manage.py replay_errors {name}`."
+)
 
 
 def request_run(
-    copy: DatasetCopy, kind: str, params: dict[str, Any] | None = None, *, asked_by: str, now: datetime
+    copy: DatasetCopy,
+    kind: str,
+    params: dict[str, Any] | None = None,
+    *,
+    asked_by: str,
+    now: datetime,
+    replay: ReplayRequest | None = None,
 ) -> JobRun:
     """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already.
 
     A person's job on a copy without a table is refused. Where the copy's bootstrap was given up, an incremental or a backfill
     becomes the bootstrap that loads all of it: the schedule would ask for that only after the feed's interval.
+    `replay`: the rows of a replay; they are stored with the run.
     """
     if kind not in JobKind.values:
         raise Refused(f"There is no job of the kind `{kind}`.{did_you_mean(kind, JobKind.values)}")
+    if kind == JobKind.REPLAY and replay is None:
+        raise Refused(_NEEDS_ROWS.format(name=copy.dataset.name))
     _check_request(copy, kind, params or {})
     if lacks_table(copy, kind, asked_by):
         kind, params = _bootstrap_instead(copy, kind), {}
     try:
         with transaction.atomic():
             run = JobRun.objects.create(copy=copy, kind=kind, params=params or {}, asked_by=asked_by, due_at=now)
+            if replay is not None:
+                replay.run = run
+                replay.save(force_insert=True)
             if asked_by != SCHEDULE:
                 audit_log.record(asked_by, kind, f"copy:{copy}", now=now, run=run.pk, **(params or {}))
     except IntegrityError:
-        raise Conflict(f"An incremental of {copy} waits or runs already; nothing was changed.") from None
+        raise Conflict(f"The {kind} of {copy} waits or runs already; nothing was changed.") from None
     return run
 
 
@@ -92,8 +120,10 @@ def find_copy(dataset: Dataset, data_center: str) -> DatasetCopy:
 
 
 def running_jobs(copies: Collection[int]) -> list[str]:
-    """What is at work on these copies now."""
-    at_work = JobRun.objects.filter(copy__in=copies, state=JobState.RUNNING).select_related("copy__data_center")
+    """What is at work on these copies now. A follow run is so only while it writes a batch: it holds the copy's lease then."""
+    running = JobRun.objects.filter(copy__in=copies, state=JobState.RUNNING).select_related("copy__data_center")
+    holder = Concat(F("leased_by"), Value(WRITES_NOW), Cast("pk", CharField()))
+    at_work = running.filter(~Q(kind=JobKind.FOLLOW) | Q(copy__lease__holder=holder, copy__lease__until__gt=Now()))
     return [f"{run.kind} run {run.pk} on {run.copy}" for run in at_work.order_by("pk")]
 
 
@@ -114,15 +144,20 @@ def find_run(dataset: Dataset, number: int) -> JobRun:
 def with_details(runs: QuerySet[JobRun]) -> QuerySet[JobRun]:
     """With what people are told of them: two queries."""
     inputs = BlockedInput.objects.select_related("copy__dataset", "copy__data_center")
-    return runs.select_related("copy__dataset", "copy__data_center").prefetch_related(Prefetch("blocked_by", inputs))
+    return runs.select_related("copy__dataset__feed", "copy__data_center").prefetch_related(
+        Prefetch("blocked_by", inputs)
+    )
 
 
 def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURATION) -> JobRun | None:
-    """The next run that is due, or whose worker has died; it is `worker`'s then. A copy has one running job at most."""
-    _fail_runs_of_dead_workers(now=now)
-    for run_id in claimable_runs(now=now).order_by("due_at").values_list("pk", flat=True)[:_MAX_CLAIM_CANDIDATES]:
+    """The next job that is due, or whose worker has died; it is `worker`'s then. A bootstrap and a drop have their copy to themselves, other jobs share it."""
+    fail_runs_of_dead_workers(now=now)
+    candidates = claimable_runs(now=now).order_by("due_at").values_list("pk", "copy")
+    for run_id, copy_id in candidates[:_MAX_CLAIM_CANDIDATES]:
         try:
             with transaction.atomic():
+                # Claims of one copy one after the other: of a drop and a backfill that begin at once, each would see no other.
+                hold_off([copy_id])
                 won = claimable_runs(now=now).filter(pk=run_id).update(
                     state=JobState.RUNNING,
                     leased_by=worker,
@@ -139,7 +174,7 @@ def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURAT
     return None
 
 
-def _fail_runs_of_dead_workers(*, now: datetime) -> None:
+def fail_runs_of_dead_workers(*, now: datetime) -> None:
     """A run whose workers died each time (it may be what kills them) is not handed to another one."""
     dead = JobRun.objects.filter(state=JobState.RUNNING, leased_until__lt=Now(), attempt__gte=MAX_ATTEMPTS)
     for run in dead.select_related("copy__dataset", "copy__data_center"):
@@ -151,9 +186,28 @@ def _fail_runs_of_dead_workers(*, now: datetime) -> None:
 
 
 def claimable_runs(*, now: datetime) -> QuerySet[JobRun]:
-    busy = JobRun.objects.filter(state=JobState.RUNNING).values("copy")
-    waiting = Q(state__in=PENDING, due_at__lte=now) & ~Q(copy__in=busy)
-    return JobRun.objects.filter(waiting | Q(state=JobState.RUNNING, leased_until__lt=Now()))
+    """Due, and not kept off its copy by a running job: one that is to be alone there waits for all, all others for such a one.
+
+    Follow runs have a lane of their own, and keep nobody off: each of their batches looks whether the copy is shared just then.
+    Who is to be alone gets its turn: jobs that were asked for after it, while it is due, wait until it has ended.
+    """
+    jobs = JobRun.objects.exclude(kind=JobKind.FOLLOW)
+    running = jobs.filter(state=JobState.RUNNING)
+    alone = JobRun.objects.filter(kind__in=EXCLUSIVE_KINDS, copy=OuterRef("copy"))
+    ahead = alone.filter(state=JobState.QUEUED, due_at__lte=now, pk__lt=OuterRef("pk"))
+    kept_off = (
+        Exists(running.filter(copy=OuterRef("copy"), kind__in=EXCLUSIVE_KINDS))
+        | Q(Exists(running.filter(copy=OuterRef("copy"))), kind__in=EXCLUSIVE_KINDS)
+        | Exists(ahead)
+    )
+    waiting = Q(state__in=READY, due_at__lte=now) & ~kept_off
+    return jobs.filter(waiting | Q(state=JobState.RUNNING, leased_until__lt=Now())).exclude(reads_what_is_paused())
+
+
+def reads_what_is_paused() -> Q:
+    """Of runs: the source that they would read is left alone, as long as ingestion of the dataset is paused."""
+    paused = Feed.objects.filter(paused=True, dataset__copies=OuterRef("copy"))
+    return Q(Exists(paused), kind__in=_KINDS_THAT_PAUSE)
 
 
 def renew_lease(run: JobRun, worker: str, lease: timedelta = LEASE_DURATION) -> bool:
@@ -197,12 +251,11 @@ def mark_waiting(run: JobRun, worker: str, *, to: datetime, why: str, now: datet
 
 
 def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, jitter: float) -> JobState:
-    """Write the outcome down. After a failure the run is queued again, or given up with a finding; what it then is."""
+    """Write the outcome down. After a failure the run is queued again, or given up with a finding; one that is unfinished goes on
+    at once, or when it is resumed, and starts to count its attempts again. What it then is."""
     with transaction.atomic():
-        decision = decide_after_failure(run.attempt, now=now, jitter=jitter) if report.status == FAILED else None
-        state = (
-            JobState.QUEUED if isinstance(decision, RetryAt) else JobState.FAILED if decision else JobState.SUCCEEDED
-        )
+        decision = _decide(run, report, now=now, jitter=jitter)
+        state = _state_after(report, decision)
         if not _leased_run(run, worker).update(**_outcome_fields(run, report, decision, state, now)):
             raise Conflict(
                 f"Run {run.pk} of {run.copy} is no longer {worker}'s: its lease ran out. Its report was not written down."
@@ -211,6 +264,8 @@ def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, ji
             findings.raise_job_failing(run, f"{decision.reason}; the last time: {report.error}", now=now)
         if state == JobState.SUCCEEDED:
             findings.clear_findings(run.copy, findings.JOB_FAILING, job=run.kind, now=now)
+            if run.kind == JobKind.VERIFY_INDEX:
+                index_findings.judge_index(run, report.output, now=now)
             if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
                 # Everything was read again: what was not accounted for before, or could not be loaded, is gone.
                 findings.clear_findings(run.copy, findings.ROWS_UNACCOUNTED, now=now)
@@ -236,14 +291,30 @@ def _leased_run(run: JobRun, worker: str) -> QuerySet[JobRun]:
 def _outcome_fields(
     run: JobRun, report: JobReport, decision: RetryAt | GiveUp | None, state: JobState, now: datetime
 ) -> dict[str, Any]:
-    fields = {
+    fields: dict[str, Any] = {
         "report": asdict(report),
         "error": report.error or "",
         "state": state,
         "leased_by": "",
         "leased_until": None,
     }
+    if report.status in (UNFINISHED, PAUSED):
+        fields["attempt"] = 0
     return fields | ({"due_at": decision.at} if isinstance(decision, RetryAt) else {"ended_at": now})
+
+
+def _state_after(report: JobReport, decision: RetryAt | GiveUp | None) -> JobState:
+    if report.status == PAUSED:
+        return JobState.PAUSED
+    if isinstance(decision, RetryAt):
+        return JobState.QUEUED
+    return JobState.SUCCEEDED if decision is None else JobState.FAILED
+
+
+def _decide(run: JobRun, report: JobReport, *, now: datetime, jitter: float) -> RetryAt | GiveUp | None:
+    if report.status in (UNFINISHED, PAUSED):
+        return RetryAt(now)
+    return decide_after_failure(run.attempt, now=now, jitter=jitter) if report.status == FAILED else None
 
 
 def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None:
@@ -254,6 +325,8 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
     if not dataset.ingested:
         raise Refused(f"Dataset `{dataset.name}` is monitored where it lies: Lakehub does not write it.")
     check_source(dataset, kind)
+    if kind in READING_KINDS and dataset.feed.paused:
+        raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
     if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
         raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
     for name in params.get("partitions", ()):

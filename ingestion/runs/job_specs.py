@@ -2,26 +2,49 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any
+from uuid import UUID
 
-from django.conf import settings
-
-from ingestion.models import JobKind, JobRun
+from ingestion.lake.error_rows import ErrorFilters, read_error_keys
+from ingestion.lake.readers import retention_hours
+from ingestion.lake.small_files import PLANNED
+from ingestion.models import JobKind, JobRun, ReplayRequest
 from ingestion.spark.contract.job_kinds import READING_KINDS
-from ingestion.spark.contract.spec import DeleteSpec, JobSpec, PartitionSpec, SourceSpec, TableSpec
+from ingestion.spark.contract.spec import (
+    ClusterSpec,
+    DeleteSpec,
+    JobSpec,
+    PartitionSpec,
+    ReplaySpec,
+    SourceSpec,
+    TableSpec,
+)
 from lakehub.catalog.datasets.feed_options import checked_options
-from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed, FeedKind
-from lakehub.kernel.errors import Refused
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
+from lakehub.kernel.errors import Busy, Refused
 from lakehub.kernel.suggest import did_you_mean
 
 SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
+MAX_REPLAYED = 10_000
+"""Rows of the error table that one run tries again."""
+MAX_PIECE_S = 10
+"""What is read at a time takes so many seconds at most, where the rows per second are limited."""
+BATCH_SEPARATOR = "."
+"""Between the key of a follow run and the batch, in the id of a job."""
 PARAMS_BY_KIND = {
     JobKind.BOOTSTRAP: ("replace",),
     JobKind.INCREMENTAL: (),
     JobKind.BACKFILL: ("partitions",),
     JobKind.DELETE: ("partitions", "keys", "share"),
+    JobKind.REPLAY: ("rows",),
+    JobKind.CLUSTER: ("partitions", "planned"),
     JobKind.DROP: (),
+    JobKind.VERIFY_INDEX: (),
+    JobKind.REBUILD_INDEX: (),
+    JobKind.FOLLOW: (),
 }
 """What each kind of job may be told."""
 _REMEDIES = {
@@ -31,22 +54,30 @@ _REMEDIES = {
 """What to do instead of a job that would read a table."""
 
 
-def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -> tuple[JobSpec, dict[str, str]]:
-    """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong."""
+def job_spec_of(
+    run: JobRun, *, staging: str, ahead: timedelta, now: datetime, batch: str = ""
+) -> tuple[JobSpec, dict[str, str]]:
+    """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong.
+
+    `batch`: which batch of a follow run it is. Each is an incremental job, and commits once.
+    """
     copy, params = run.copy, run.params
     feed = copy.dataset.feed_or_none
-    check_source(copy.dataset, run.kind)
-    connection = feed.connection if feed is not None and run.kind in READING_KINDS else None
+    kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
+    check_source(copy.dataset, kind)
+    connection = feed.connection if feed is not None and kind in READING_KINDS else None
     options = checked_options({} if feed is None else feed.options)
     spec = JobSpec(
-        run_id=str(run.key),
-        kind=run.kind,
-        table=table_spec_of(copy, index=options["index"]),
+        run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
+        kind=kind,
+        table=table_spec_of(copy, options, retention_hours=retention_hours(copy, now=now, wall=now - ahead)),
         source=_source_spec(feed, connection, options) if feed is not None and connection is not None else None,
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
         delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
+        replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
+        cluster=PLANNED if params.get("planned") else ClusterSpec(),
         replace=bool(params.get("replace", False)),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=float(options["deadline_s"]),
@@ -54,7 +85,8 @@ def job_spec_of(run: JobRun, *, staging: str, ahead: timedelta, now: datetime) -
     return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
 
 
-def table_spec_of(copy: DatasetCopy, *, index: str) -> TableSpec:
+def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_hours: int) -> TableSpec:
+    """`options`: the effective ones of the feed."""
     dataset = copy.layout
     return TableSpec(
         name=dataset.name,
@@ -63,9 +95,11 @@ def table_spec_of(copy: DatasetCopy, *, index: str) -> TableSpec:
         record_key=tuple(dataset.record_key or dataset.primary_key),
         reference_key=dataset.reference_key or None,
         partition_column=dataset.lake_partition_column or None,
-        index=index,
+        index=options["index"],
         partition_from=_partition_spec(dataset),
-        retention_hours=settings.LAKEHUB_LAKE_RETENTION_HOURS,
+        retention_hours=retention_hours,
+        max_file_mib=int(options["max_file_mib"]),
+        append_only=dataset.kind == DatasetKind.APPEND_ONLY,
     )
 
 
@@ -78,6 +112,16 @@ def error_table_uri(copy: DatasetCopy) -> str:
     """Beside the tables, under the name of the copy's own: a copy that was built anew has another."""
     name = copy.uri.rstrip("/").rpartition("/")[2] or copy.dataset.name
     return f"{copy.data_center.lake_uri.rstrip('/')}/_errors/{name}"
+
+
+def chosen_keys(copy: DatasetCopy, replay: ReplayRequest) -> list[str]:
+    """Of the rows that the request names those that are still rejected, MAX_REPLAYED at most, the newest first. Raises Refused and Busy."""
+    filters = (
+        ErrorFilters(keys=tuple(replay.keys))
+        if replay.keys
+        else ErrorFilters(column=replay.column, kind=replay.reason_kind)
+    )
+    return read_error_keys(error_table_uri(copy), filters, limit=MAX_REPLAYED)
 
 
 def check_params(kind: str, params: dict[str, Any]) -> None:
@@ -103,6 +147,11 @@ def check_source(dataset: Dataset, kind: str) -> None:
     )
 
 
+def run_key_of(run_id: str) -> UUID:
+    """The key of the run whose job has this id. Raises ValueError where it is none of ours."""
+    return UUID(run_id.partition(BATCH_SEPARATOR)[0])
+
+
 def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) -> SourceSpec:
     return SourceSpec(
         plugin=connection.plugin,
@@ -110,9 +159,30 @@ def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) ->
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
-        chunk_rows=int(options["chunk_rows"]),
+        chunk_rows=_chunk_rows(int(options["chunk_rows"]), float(options["rows_per_s"]), connection.rows_per_s),
+        commit_rows=int(options["commit_rows"]),
+        commit_bytes=int(options["commit_mib"]) * 2**20,
+        commit_s=float(options["commit_s"]),
+        rows_per_s=float(options["rows_per_s"]) or None,
+        is_paid_for=connection.rows_per_s is not None,
     )
+
+
+def _chunk_rows(wanted: int, *rates: float | None) -> int:
+    """Of a source that is read slowly in smaller pieces: it is not to wait for long with its answer half read."""
+    return max(1, int(min([wanted, *(rate * MAX_PIECE_S for rate in rates if rate)])))
 
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:
     return DeleteSpec(keys=tuple(tuple(map(str, key)) for key in params.get("keys", ())), share=params.get("share"))
+
+
+def _replay_spec(run: JobRun) -> ReplaySpec:
+    """Rows of a kind are looked up when the job starts: what was resolved meanwhile is left out."""
+    replay = run.replay_request
+    try:
+        keys = chosen_keys(run.copy, replay)
+    except Busy as problem:
+        raise Refused(str(problem)) from problem
+    fixes = {key: json.dumps(values) for key, values in replay.fixes.items()}
+    return ReplaySpec(tuple(keys), run.asked_by, fixes, json.dumps(replay.values))

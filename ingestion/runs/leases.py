@@ -1,20 +1,31 @@
-"""Leases by the database's clock: who may write a copy, and whose a run is. A lease that was not renewed is free again."""
+"""Leases by the database's clock: who may write a copy, and whose a run is. A lease that was not renewed is free again.
+
+A copy's lease is held by a run that is alone on the copy for its whole length, by all others while they write.
+"""
 
 from __future__ import annotations
 
 import os
+import socket
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from threading import Lock
+from uuid import uuid4
 
+from django.db import transaction
 from django.db.models import DateTimeField, ExpressionWrapper, Q
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
-from ingestion.models import CopyLease, JobRun, JobState
+from ingestion.models import CopyLease, JobRun, JobState, SourcePlace
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.models import DatasetCopy
 
 LEASE_DURATION = timedelta(seconds=60)
 """Renewed every quarter of it."""
+WRITES_NOW = ":writes-"
+"""In the name of a holder: a run that shares the copy with others, and writes now."""
 
 
 def lease_end(lease: timedelta = LEASE_DURATION) -> Combinable:
@@ -39,14 +50,25 @@ def holder_name(host: str, process: int, serial: str) -> str:
     return f"{host}:{process}:{serial}"
 
 
+def own_holder_name() -> str:
+    """Of this process; another one each time."""
+    return holder_name(socket.gethostname(), os.getpid(), uuid4().hex[:8])
+
+
 def release_leases_of_dead_processes(host: str) -> int:
     """Leases of processes of this host that have ended need not run out: a worker that was killed is succeeded at once. How many were freed."""
     runs = JobRun.objects.filter(state=JobState.RUNNING, leased_by__startswith=f"{host}:")
     copies = CopyLease.objects.filter(holder__startswith=f"{host}:")
-    holders = {*runs.values_list("leased_by", flat=True), *copies.values_list("holder", flat=True)}
+    places = SourcePlace.objects.filter(leased_by__startswith=f"{host}:", leased_until__isnull=False)
+    holders = {
+        *runs.values_list("leased_by", flat=True),
+        *copies.values_list("holder", flat=True),
+        *places.values_list("leased_by", flat=True),
+    }
     dead = [holder for holder in holders if not _is_running(int(holder.split(":")[1]))]
     if not dead:
         return 0
+    places.filter(leased_by__in=dead).delete()
     return runs.filter(leased_by__in=dead).update(leased_until=lease_end(-LEASE_DURATION)) + copies.filter(
         holder__in=dead
     ).update(holder="", until=None)
@@ -60,6 +82,49 @@ def _is_running(process: int) -> bool:
     except PermissionError:
         return True
     return True
+
+
+def may_share(copy: DatasetCopy) -> bool:
+    """Whether a run that shares the copy may begin: who holds its lease, if anyone, only writes at the moment.
+
+    Whoever wants the copy for themselves looks for running jobs after they have taken the lease, so one of the two sees the other.
+    """
+    with transaction.atomic():
+        hold_off([copy.pk])
+        held_by_others = CopyLease.objects.filter(copy=copy, until__gte=Now()).exclude(holder="")
+        return not held_by_others.exclude(holder__contains=WRITES_NOW).exists()
+
+
+def lease_of_run(run: JobRun, worker: str) -> CopyWriteLease:
+    """Runs of one process are told apart."""
+    mark = ":alone-" if run.kind in EXCLUSIVE_KINDS else WRITES_NOW
+    return CopyWriteLease(run.copy, f"{worker}{mark}{run.pk}")
+
+
+@dataclass
+class CopyWriteLease:
+    """The lease of a copy as a run takes it, and as a thread beside it renews it. A `contract.write_lease.WriteLease`."""
+
+    copy: DatasetCopy
+    holder: str
+    _is_held: bool = False
+    _lock: Lock = field(default_factory=Lock)
+    """A renewal never takes the lease again that was just released."""
+
+    def try_acquire(self) -> bool:
+        with self._lock:
+            self._is_held = acquire(self.copy, self.holder)
+            return self._is_held
+
+    def renew(self) -> bool:
+        """False: it was lost."""
+        with self._lock:
+            return not self._is_held or acquire(self.copy, self.holder)
+
+    def release(self) -> None:
+        with self._lock:
+            self._is_held = False
+            release(self.copy, self.holder)
 
 
 def release(copy: DatasetCopy, holder: str) -> None:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from django.db import transaction
+from django.db.models import Max
 
 from ingestion.models import Finding, JobKind, JobRun, JobState
 from ingestion.ports import rows_in_lake
@@ -50,9 +51,15 @@ def _built_copy(copy: DatasetCopy, present: DatasetCopy | None) -> BuiltCopy:
         return BuiltCopy(copy, run, FAILED)
     if not is_loaded(copy):
         return BuiltCopy(copy, run, LOADING)
-    read, read_by_present = complete_upto(copy), complete_upto(present) if present else None
+    read, read_by_present = complete_upto(copy), _read_upto(present) if present else None
     is_current = read is not None and (read_by_present is None or read >= read_by_present)
     return BuiltCopy(copy, run, WHOLE if is_current else BEHIND)
+
+
+def _read_upto(copy: DatasetCopy) -> datetime | None:
+    """Also where a follow run has committed something and not told yet when it looked."""
+    newest = copy.commits.filter(run__kind=JobKind.FOLLOW).aggregate(at=Max("completed_at"))["at"]
+    return max((at for at in (complete_upto(copy), newest) if at is not None), default=None)
 
 
 @dataclass(frozen=True)

@@ -12,6 +12,7 @@ from uuid import UUID
 from django.db.models import Exists, OuterRef, Q
 
 from ingestion.models import JobRun, JobState, TouchedPartition
+from ingestion.runs.job_specs import run_key_of
 from lakehub.db.batch_delete import delete_old_rows
 
 JOB_FOLDERS_KEPT = timedelta(days=7)
@@ -59,7 +60,7 @@ def _is_over(run: JobRun | None, path: Path, now: datetime, wall: datetime) -> b
 
 def _run_key(name: str) -> UUID | None:
     with suppress(ValueError):
-        return UUID(unquote(name))
+        return run_key_of(unquote(name))
     return None
 
 

@@ -1,4 +1,4 @@
-"""One run from claim to outcome: the copy's lease around it, the timeline taken in after it."""
+"""One run from claim to outcome: the copy's lease around it, or around what it writes where it shares the copy; the timeline taken in after it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,12 @@ from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
 from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.leases import CopyWriteLease
+from ingestion.runs.source_use import source_limits
+from ingestion.runs.source_use.source_limits import Crowded
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from ingestion.spark.contract.report import FAILED, JobReport
+from lakehub.catalog.datasets.feed_options import effective_options
 from lakehub.catalog.models import DatasetCopy
 from lakehub.db.lease_renewal import keep_renewed
 from lakehub.kernel.errors import Refused
@@ -51,9 +56,30 @@ def run_next(worker: Worker) -> JobRun | None:
 
 
 def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
-    if _is_blocked(run, worker):
-        return run
-    if not leases.acquire(run.copy, worker.name):
+    if not _is_blocked(run, worker):
+        with source_limits.place_of(run, worker.name) as crowded:
+            if crowded is None:
+                return _run_in_place(run, worker)
+            _postpone_crowded(run, worker, crowded)
+    return run
+
+
+def _postpone_crowded(run: JobRun, worker: Worker, crowded: Crowded) -> None:
+    """It waits for its source, at most as long as it may take to run."""
+    now = worker.clock()
+    options = effective_options(run.copy.dataset.feed.options)
+    error = crowded.error_after(timedelta(seconds=float(options["deadline_s"])))
+    if error is None:
+        job_runs.postpone_run(run, worker.name, to=now + source_limits.RETRY_AFTER, why=crowded.why)
+        return
+    source_limits.release_place(run, worker.name)
+    report = JobReport(run_id=str(run.key), status=FAILED, error=error)
+    job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
+
+
+def _run_in_place(run: JobRun, worker: Worker) -> JobRun:
+    lease, is_alone = leases.lease_of_run(run, worker.name), run.kind in EXCLUSIVE_KINDS
+    if not (lease.try_acquire() if is_alone else leases.may_share(run.copy)):
         job_runs.postpone_run(
             run, worker.name, to=worker.clock() + LEASE_RETRY_AFTER, why="another writer holds the copy's lease"
         )
@@ -62,13 +88,13 @@ def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
         if not _is_still_wanted(run, worker):
             return run
         with (
-            keep_renewed(partial(_renew_leases, run, worker.name), every=leases.LEASE_DURATION / 4),
+            keep_renewed(partial(_renew_leases, run, worker.name, lease), every=leases.LEASE_DURATION / 4),
             keep_renewed(partial(_tell_progress, run, worker), every=PROGRESS_INTERVAL),
         ):
-            report = _launch(run, worker)
+            report = _launch(run, worker, None if is_alone else lease)
         _record_outcome(run, report, worker)
     finally:
-        leases.release(run.copy, worker.name)
+        lease.release()
     return run
 
 
@@ -100,13 +126,13 @@ def _is_blocked(run: JobRun, worker: Worker) -> bool:
         return True
 
 
-def _launch(run: JobRun, worker: Worker) -> JobReport:
+def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease | None) -> JobReport:
     try:
         spec, secrets = job_spec_of(run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock())
     except ValueError as problem:
         return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
     try:
-        return worker.launcher.run(spec, secrets)
+        return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run))
     except Exception as problem:
         return _failed_report(run, problem, "could not be launched")
 
@@ -119,7 +145,7 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
     except Exception as problem:
         report = _failed_report(run, problem, "has ended, but the table's timeline cannot be read")
     state = job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
-    level = logging.INFO if state == JobState.SUCCEEDED else logging.WARNING
+    level = logging.INFO if state in (JobState.SUCCEEDED, JobState.PAUSED) else logging.WARNING
     logger.log(
         level,
         "%s of %s: %s, %s%s",
@@ -139,8 +165,9 @@ def _failed_report(run: JobRun, problem: Exception, failure: str) -> JobReport:
     )
 
 
-def _renew_leases(run: JobRun, worker: str) -> None:
-    if not (job_runs.renew_lease(run, worker) and leases.acquire(run.copy, worker)):
+def _renew_leases(run: JobRun, worker: str, lease: CopyWriteLease) -> None:
+    source_limits.renew_places(worker)
+    if not (job_runs.renew_lease(run, worker) and lease.renew()):
         logger.warning("Run %s of %s has lost its lease: the table's fence keeps it from doing harm", run.pk, run.copy)
 
 

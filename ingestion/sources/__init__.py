@@ -1,21 +1,32 @@
 """Sources: where rows come from. A source says what columns there are, hands over a snapshot, and what changed since.
 
 To add one: a module here with a class that has the three methods of `Source` and takes a `SourceConfig`; a line in SOURCES; a row in
-tests/contracts/test_sources.py. From outside the tree: an entry point of the group `lakehub.sources`. Rows travel in chunks of bounded size: a source never holds a whole table in memory. A position is plain
-JSON, opaque to everyone else; handing it back to `changes` yields at least every row that changed since. Rows that were handed over
-before may come again (the job counts them as redelivered), but none may be missed, also where many share one watermark.
+tests/contracts/test_sources.py. From outside the tree: an entry point of the group `lakehub.sources`.
+
+Rows travel as events, by column, in batches of bounded size: a source never holds a whole table in memory. A reading has one schema, which each of its
+batches carries: a source ends it before the first row of another schema version. It also ends it where limits are reached, at a place that has a
+position. A position is plain JSON, opaque to everyone else; handing it back yields at least every row that changed since. Rows that were handed
+over before may come again (the job counts them as redelivered), but none may be missed, also where many share one watermark.
 """
 
 from __future__ import annotations
 
+import sys
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
+from itertools import islice
 from typing import Any, Protocol
 
+from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
 from lakehub.kernel.registry import Registry
+
+_SIZE_SAMPLE = 32
+"""So many values of a column say how large the others are."""
 
 
 class SourceError(RuntimeError):
@@ -24,7 +35,8 @@ class SourceError(RuntimeError):
 
 @dataclass(frozen=True)
 class SourceConfig:
-    """`url` is the secret's value: it is never shown. `object`: a table, or a glob of files below the URL."""
+    """`url` is the secret's value: it is never shown. `object`: a table, or a glob of files below the URL.
+    `key_columns`: the record key of the dataset; empty: none is known."""
 
     url: str
     object: str
@@ -32,6 +44,7 @@ class SourceConfig:
     overlap_s: float = 0.0
     chunk_rows: int = 20_000
     options: Mapping[str, str] = field(default_factory=dict)
+    key_columns: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -53,6 +66,49 @@ class Chunk:
     def rows(self) -> int:
         return max((len(values) for values in self.columns.values()), default=0)
 
+    @property
+    def estimated_bytes(self) -> int:
+        """What the values take in memory, by a sample of each column."""
+        unreadable = sum(len(row.raw) for row in self.unreadable)
+        return unreadable + sum(_estimated_bytes(values) for values in self.columns.values())
+
+
+@dataclass(frozen=True)
+class EventBatch(Chunk):
+    """Changes of rows in the order of the source. The row key and the reference key are the columns that the dataset names.
+
+    `schema`: of these rows. A column that it lacks was not carried, and keeps its stored value; a null is a value. `schema_version`: equal for equal
+    schemas of a source; a change of it is how DDL shows. `operations`: one for each row; None: each row is as it is now (an upsert).
+    `committed_at`: when the source committed each row, aware UTC or None; None: the source does not say.
+    A source with a log of its own, whose rows carry keys, an order or a data center besides the columns of the table, extends this class.
+    """
+
+    schema: Schema = field(kw_only=True)
+    schema_version: int = field(kw_only=True)
+    operations: Sequence[Operation] | None = field(default=None, kw_only=True)
+    committed_at: Sequence[datetime | None] | None = field(default=None, kw_only=True)
+    is_new: bool = field(default=False, kw_only=True)
+    """Of changes since a position: no reading of changes up to that position has handed over a row of this batch, if rows are never changed. Those of an
+    append-only dataset are inserted without a look at the table. A source that is not certain says nothing: a new file may repeat an old one."""
+
+    @classmethod
+    def of(cls, chunk: Chunk, schema: Schema, *, is_new: bool = False) -> EventBatch:
+        """Of a source that numbers no schemas and whose rows are upserts."""
+        return cls(chunk.columns, chunk.unreadable, schema=schema, schema_version=schema_version(schema), is_new=is_new)
+
+
+def schema_version(schema: Schema) -> int:
+    """A number for a schema whose source has none."""
+    return zlib.crc32(repr(schema.types).encode())
+
+
+def _estimated_bytes(values: Sequence[Any]) -> int:
+    if hasattr(values, "nbytes"):
+        return int(values.nbytes)
+    step = max(1, len(values) // _SIZE_SAMPLE)
+    sample = [sys.getsizeof(value) for value in islice(values, 0, None, step)]
+    return len(values) * sum(sample) // len(sample) if sample else 0
+
 
 @dataclass(frozen=True)
 class UnusableCursors:
@@ -62,31 +118,76 @@ class UnusableCursors:
     sample: tuple[str, ...] = ()
 
 
+def _not_known() -> bool:
+    """That all rows are as they were."""
+    return False
+
+
 @dataclass(frozen=True)
 class SourceReading:
-    """`chunks` can be walked once. Asked afterwards: `position`, where the source stands then, `unchanged`, whether all the rows are known to
-    be as they were, and `unusable_cursors`, of which rows later changes may be missed.
+    """`batches` can be walked once. Asked afterwards: `position`, where the source stands then, `has_more`, whether it ended at a limit or before
+    another schema and there may be more to read from that position now, `unchanged`, whether all the rows are known to be as they were, and
+    `unusable_cursors`, of which rows later changes may be missed.
 
     Asked before: `total`, how many rows there are to read as far as the source knows without reading them; None: it does not.
     """
 
-    chunks: Iterator[Chunk]
+    batches: Iterator[EventBatch]
     position: Callable[[], Position]
-    unchanged: Callable[[], bool] = lambda: False
+    unchanged: Callable[[], bool] = _not_known
     unusable_cursors: Callable[[], UnusableCursors] = UnusableCursors
     total: Callable[[], int | None] = lambda: None
+    has_more: Callable[[], bool] = lambda: False
+
+    @property
+    def is_judged_whole(self) -> bool:
+        """Whether something is new is known only after all chunks."""
+        return self.unchanged is not _not_known
 
 
 class Source(Protocol):
-    """`only` keeps the rows whose column has one of the values: {column: values}. `upto`: rows with a later watermark are not there yet."""
+    """`only` keeps the rows whose column has one of the values: {column: values}. `upto`: rows with a later watermark are not there yet.
+    `limits`: where a reading ends that could go on. A source may read a snapshot in one piece whatever they say. If it does not, a key is in one reading only, and the position of a reading that says `has_more` is for
+    `after` of the next; the last one's is for `changes`, which then yields what changed since the first began."""
 
     def schema(self) -> Schema: ...
 
     def snapshot(
-        self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
+        self,
+        *,
+        upto: datetime | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        after: Position | None = None,
+        limits: BatchLimits = UNLIMITED,
     ) -> SourceReading: ...
 
-    def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading: ...
+    def changes(
+        self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
+    ) -> SourceReading: ...
+
+
+def has_changes(
+    source: Source,
+    position: Position,
+    *,
+    upto: datetime | None = None,
+    tell_rows: Callable[[int], None] = lambda rows: None,
+) -> bool:
+    """Is there anything that `changes` would hand over? Reads up to the first chunk that holds something; `tell_rows` hears of each.
+
+    A source without positions in its rows (`unchanged`) is read to its end: only that says whether something is new.
+    """
+    reading, is_empty = source.changes(position, upto=upto), True
+    try:
+        for chunk in reading.batches:
+            tell_rows(chunk.rows)
+            is_empty = is_empty and not (chunk.rows or chunk.unreadable)
+            if not is_empty and not reading.is_judged_whole:
+                return True
+    finally:
+        # What is open at the source, such as a connection, is not kept until somebody collects the iterator.
+        getattr(reading.batches, "close", lambda: None)()
+    return not is_empty and not reading.unchanged()
 
 
 SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(

@@ -1,7 +1,7 @@
-"""`python -m ingestion.spark spec.json report.json [secrets]`, or the main file of spark-submit. Exit code 0 unless the job failed.
+"""`python -m ingestion.spark spec.json report.json [secrets [lease]]`, or the main file of spark-submit. Exit code 0 unless the job failed.
 
 `secrets` is a named pipe with the values that the spec refers to by name (`contract.secrets`); without it they are variables of the
-environment.
+environment. `lease` is the folder in which the launcher grants the copy's lease (`contract.write_lease`); without it nobody is asked.
 """
 
 from __future__ import annotations
@@ -14,16 +14,18 @@ from threading import Event, Thread
 
 from structlog.contextvars import bound_contextvars
 
+from ingestion.spark.contract.guidance import GuidanceByFiles
 from ingestion.spark.contract.progress import FILE_NAME
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.secrets import read_secrets
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import LeaseByFiles
 from ingestion.spark.execute import execute
 from ingestion.spark.job import Job
 from ingestion.spark.session import open_session
 from lakehub.logs import configure_logging
 
-USAGE = "usage: python -m ingestion.spark spec.json report.json [secrets]"
+USAGE = "usage: python -m ingestion.spark spec.json report.json [secrets [lease]]"
 
 PROGRESS_INTERVAL_S = 2
 
@@ -47,11 +49,12 @@ class ProgressTeller:
 
 
 def main(arguments: list[str]) -> int:
-    if len(arguments) not in (2, 3):
+    if len(arguments) not in (2, 3, 4):
         print(USAGE, file=sys.stderr)
         return 2
     configure_logging()
-    spec_path, report_path, *secrets_path = map(Path, arguments)
+    spec_path, report_path, *others = map(Path, arguments)
+    secrets_path, lease_folder = others[:1], others[1:]
     try:
         spec = JobSpec.from_file(spec_path)
         secrets = read_secrets(secrets_path[0]) if secrets_path else os.environ
@@ -61,7 +64,10 @@ def main(arguments: list[str]) -> int:
         return 1
     with bound_contextvars(run_id=spec.run_id, table=spec.table.uri):
         tell = ProgressTeller(report_path.with_name(FILE_NAME))
-        report = execute(spec, spark=open_session(spec.run_id), secrets=secrets, on_start=tell.start)
+        lease = LeaseByFiles(lease_folder[0]) if lease_folder else None
+        guidance = GuidanceByFiles(lease_folder[0]) if lease_folder else None
+        spark = open_session(spec.run_id)
+        report = execute(spec, spark=spark, secrets=secrets, on_start=tell.start, lease=lease, guidance=guidance)
         tell.stop()
     report.write(report_path)
     print(f"{report.status}: {report.counts}{f' {report.error}' if report.error else ''}", file=sys.stderr)

@@ -1,4 +1,4 @@
-"""Runs one job from its spec to its report: fence, deadline, and errors in words."""
+"""Runs one job from its spec to its report: permit, deadline, and errors in words."""
 
 from __future__ import annotations
 
@@ -11,16 +11,29 @@ from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from ingestion.domain.schema import UnknownColumn, UnknownType
+from ingestion.domain.column_types import UnknownType
+from ingestion.domain.schema import UnknownColumn
 from ingestion.sources import SourceError
-from ingestion.spark.contract.job_kinds import READ_ONLY_KINDS
+from ingestion.spark.contract.guidance import Guidance, NoGuidance
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READ_ONLY_KINDS
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import LeaseUnanswered, NoLease, WriteLease
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.jobs import JOBS
 from ingestion.spark.tables import fence
+from ingestion.spark.write_permit import hold_write_permit
 
-_EXPECTED_ERRORS = (JobError, SourceError, UnknownColumn, UnknownType, fence.TableFenced, ValueError, LookupError)
+_EXPECTED_ERRORS = (
+    JobError,
+    SourceError,
+    UnknownColumn,
+    UnknownType,
+    fence.TableFenced,
+    LeaseUnanswered,
+    ValueError,
+    LookupError,
+)
 """What is an answer rather than a bug: reported by its own words, without a traceback."""
 
 
@@ -30,17 +43,20 @@ def execute(
     spark: SparkSession,
     secrets: Mapping[str, str],
     on_start: Callable[[Job], None] = lambda job: None,
+    lease: WriteLease | None = None,
+    guidance: Guidance | None = None,
 ) -> JobReport:
-    """Run one job. What goes wrong is a report too, with the status `failed`. `on_start` gets the job, to ask how far it is."""
-    job = Job(spec, spark, secrets)
+    """Run one job. What goes wrong is a report too, with the status `failed`. `on_start` gets the job, to ask how far it is.
+
+    `lease` is asked before the job writes; None: the table's fence alone keeps other writers out.
+    `guidance` is asked between the commits of a load whether it is paused, and after each chunk whether more may be read.
+    """
+    job = Job(spec, spark, secrets, lease=lease or NoLease(), guidance=guidance or NoGuidance())
     on_start(job)
     try:
-        with (
-            nullcontext()
-            if spec.kind in READ_ONLY_KINDS
-            else fence.hold_fence(spark, spec.table.uri, wait_s=spec.lock_wait_s)
-        ):
-            job.phases["fence"] = round(time.monotonic() - job.started_monotonic, 3)
+        with hold_write_permit(job) if spec.kind in EXCLUSIVE_KINDS else nullcontext():
+            if spec.kind not in (*EXCLUSIVE_KINDS, *READ_ONLY_KINDS):
+                fence.clean_up_after_killed_writer(spark, spec.table.uri, wait_s=spec.lock_wait_s)
             report = JOBS.get(spec.kind)(job)
     except _EXPECTED_ERRORS as problem:
         report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")

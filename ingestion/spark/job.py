@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from pyspark.sql import SparkSession
 
 from ingestion.domain.accounting import RowCounts
-from ingestion.domain.checkpoint import Checkpoint
+from ingestion.domain.batch_limits import BatchLimits
+from ingestion.domain.checkpoint import Checkpoint, commit_id_of, next_commit_id, run_of_commit, unfinished_snapshot
 from ingestion.domain.schema import Schema
 from ingestion.sources import SOURCES, Source, SourceConfig, UnusableCursors
+from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolve_secret
+from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.session import stage_tasks
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 logger = logging.getLogger(__name__)
+_PACED_CHUNK_S = 10
+"""So long a chunk of a paced reading takes at most."""
 
 
 class JobError(RuntimeError):
@@ -44,11 +49,19 @@ class Job:
     spec: JobSpec
     spark: SparkSession
     secrets: Mapping[str, str]
+    lease: WriteLease = field(default_factory=NoLease)
+    guidance: Guidance = field(default_factory=NoGuidance)
+    may_write: bool = False
+    """It holds the permit to write its table."""
     phases: dict[str, float] = field(default_factory=dict)
     started_monotonic: float = field(default_factory=time.monotonic)
     started_at: datetime = field(default_factory=lambda: datetime.now(UTC))
     rows_read: int = 0
     rows_total: int | None = None
+    rows_before: int = 0
+    """Of `rows_read`, those of earlier commits."""
+    rows_paid: int = 0
+    """Of all readings: what the launcher was told that was read of the source."""
     current_phase: tuple[str, float] | None = None
     """Its name and when it began, by the monotonic clock: one tuple, so that another thread never reads half of it."""
 
@@ -75,7 +88,15 @@ class Job:
             self.phases[name] = round(self.phases.get(name, 0.0) + time.monotonic() - began, 3)
 
     def tell_rows(self, rows: int) -> None:
-        self.rows_read = rows
+        """`rows`: read for the commit that is being prepared."""
+        self.rows_read = self.rows_before + rows
+
+    def pay_for_rows(self, rows: int) -> None:
+        """Waits as long as whoever launched the job wants the source to be spared. Raises DeadlinePassed."""
+        self.rows_paid += rows
+        while not self.guidance.may_read_on(self.rows_paid):
+            self.check_deadline()
+            time.sleep(POLL_INTERVAL_S)
 
     def progress(self) -> JobProgress:
         """How far it is, asked from any thread. Raises what Spark raises where it is gone."""
@@ -95,11 +116,42 @@ class Job:
         if late:
             raise DeadlinePassed(late)
 
+    @property
+    def has_time_for_more(self) -> bool:
+        """May a run that has committed begin another commit? What it read last took at most half of its time."""
+        return time.monotonic() - self.started_monotonic <= self.spec.deadline_s / 2
+
+    def begin_next_commit(self) -> None:
+        """The timeline tells the commits of a run apart."""
+        self.spec = replace(self.spec, run_id=next_commit_id(self.spec.run_id))
+        self.rows_before = self.rows_read
+
+    def go_on_after(self, commits: int) -> None:
+        """So many were made before: none of their numbers is given again."""
+        self.spec = replace(self.spec, run_id=commit_id_of(run_of_commit(self.spec.run_id), commits + 1))
+
+    @property
+    def reading_limits(self) -> BatchLimits:
+        """For the commit that is begun now: reading it leaves as much time for the write. None where the spec has none."""
+        limits, left = self.source_spec.limits, self.spec.deadline_s - (time.monotonic() - self.started_monotonic)
+        if limits.is_unlimited:
+            return limits
+        most = max(1.0, left / 2)
+        return replace(limits, seconds=most if limits.seconds is None else min(limits.seconds, most))
+
     def open_source(self) -> Source:
         origin = self.source_spec
+        rate = origin.rows_per_s
         url = resolve_secret(origin.url_ref, self.secrets)
         config = SourceConfig(
-            url, origin.object, origin.cursor_column, origin.overlap_s, origin.chunk_rows, origin.options
+            url,
+            origin.object,
+            origin.cursor_column,
+            origin.overlap_s,
+            # A slow pace has small chunks: a reading ends between two of them.
+            origin.chunk_rows if rate is None else min(origin.chunk_rows, max(1, int(rate * _PACED_CHUNK_S))),
+            origin.options,
+            self.table.record_key,
         )
         return SOURCES.get(origin.plugin)(config)
 
@@ -111,11 +163,20 @@ class Job:
                 f"The table at {timeline.uri} has no commit that carries a checkpoint: it was not loaded by a bootstrap, or that one is too long ago. "
                 "Bootstrap it (with `replace` where it has rows)."
             )
+        if unfinished_snapshot(checkpoint.position) is not None:
+            raise JobError(
+                f"The bootstrap of the table at {timeline.uri} has loaded a part of it and has not ended. Bootstrap it again: it goes on where it was."
+            )
         return checkpoint
 
     def staging_uri(self) -> str:
         base = self.spec.staging_uri or f"{self.table.uri.rpartition('/')[0]}/.lakehub/staging"
         return f"{base.rstrip('/')}/{self.table.name}"
+
+    @property
+    def ends_at(self) -> datetime:
+        """By the wall clock: past its deadline it writes nothing more."""
+        return self.started_at + timedelta(seconds=self.spec.deadline_s)
 
     def run_metadata(
         self,
@@ -142,22 +203,22 @@ class Job:
         commit = timeline.commit_of_run(self.spec.run_id) if timeline.exists else None
         return None if commit is None else self.report_of(commit)
 
+    def own_commits(self, commits: Iterable[LakeCommit]) -> list[LakeCommit]:
+        """Those of this run, whichever of its attempts made them."""
+        run = run_of_commit(self.spec.run_id)
+        return [commit for commit in commits if run_of_commit(commit.run.get("run_id", "")) == run]
+
     def report_of(self, commit: LakeCommit) -> JobReport:
-        run, changes = commit.run, commit.partitions.items()
+        run = commit.run
         return JobReport(
-            run_id=self.spec.run_id,
+            run_id=run_of_commit(self.spec.run_id),
             status=SUCCEEDED,
             instant=commit.instant,
             completed_at=commit.completed_at.isoformat(),
             counts=RowCounts(**run["counts"]),
-            written=WrittenKeys(
-                *(
-                    sum(getattr(change, operation) for _, change in changes)
-                    for operation in ("inserts", "updates", "deletes")
-                )
-            ),
+            written=WrittenKeys(*commit.written),
             checkpoint=commit.checkpoint,
-            partitions={name: sum(change) for name, change in changes},
+            partitions={name: sum(change) for name, change in commit.partitions.items()},
             schema=run["schema"],
             source_committed_from=run["source_committed_from"],
             source_committed_upto=run["source_committed_upto"],
@@ -165,7 +226,7 @@ class Job:
         )
 
     def nothing_to_do_report(self, **facts: Any) -> JobReport:
-        return JobReport(run_id=self.spec.run_id, status=NOTHING_TO_DO, **facts)
+        return JobReport(run_id=run_of_commit(self.spec.run_id), status=NOTHING_TO_DO, **facts)
 
 
 def schema_facts(schema: Schema, **facts: Any) -> dict[str, Any]:

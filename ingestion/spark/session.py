@@ -115,17 +115,17 @@ def java_home(environ: Mapping[str, str]) -> str:
 
 
 def hudi_jar(environ: Mapping[str, str]) -> str:
-    """LAKEHUB_HUDI_JAR, else the one that the set-up has fetched."""
+    """LAKEHUB_HUDI_JAR, which may be several with commas between, else those that the set-up has fetched."""
     named = environ.get("LAKEHUB_HUDI_JAR")
     if named:
         return named
     try:
-        from lakehub.setup.artifacts import HUDI, artifact_path
+        from lakehub.setup.artifacts import SPARK_JARS, artifact_path
     except ImportError:
         raise HudiJarNotFound(
             "The jar of Hudi is not known: set LAKEHUB_HUDI_JAR to its path, or give it to spark-submit with --jars."
         ) from None
-    return str(artifact_path(HUDI))
+    return ",".join(str(artifact_path(jar)) for jar in SPARK_JARS)
 
 
 def warehouse_uri(environ: Mapping[str, str]) -> str:
@@ -299,6 +299,8 @@ _BASE_SETTINGS = {
     "spark.sql.parquet.int96RebaseModeInWrite": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInRead": "CORRECTED",
     "spark.sql.avro.datetimeRebaseModeInWrite": "CORRECTED",
+    # Upserts go through Avro, whose old lists hold no null, and read otherwise than those that Spark writes.
+    "spark.hadoop.parquet.avro.write-old-list-structure": "false",
 }
 
 

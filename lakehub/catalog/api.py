@@ -17,6 +17,7 @@ from lakehub import wiring
 from lakehub.accounts.models import Team
 from lakehub.accounts.permissions import field_of_body, require, require_in_named_team, require_in_some_team
 from lakehub.catalog import connections, data_centers
+from lakehub.catalog.connection_limits import limit_connection
 from lakehub.catalog.datasets import lookup, offboarding
 from lakehub.catalog.datasets.connection_change import change_connection, check_connection_change, find_connection
 from lakehub.catalog.metadata import KeyEvidence
@@ -30,6 +31,7 @@ from lakehub.catalog.ports import preview_change
 from lakehub.catalog.request_permissions import connections_of_body, require_change, require_onboarding
 from lakehub.catalog.serializers import (
     BulkOnboardingSerializer,
+    ConnectionLimitsSerializer,
     ConnectionSerializer,
     ConnectionTestResultSerializer,
     ConnectionTestSerializer,
@@ -143,6 +145,21 @@ class ConnectionDetail(APIView):
             lines = check_connection_change(connection, url, actor=actor, now=now).consequences
             return Response({"consequences": [ConsequenceSerializer(line).data for line in lines]})
         change_connection(connection, url, actor=actor, now=now)
+        return Response(ConnectionSerializer(connection).data)
+
+
+class ConnectionLimits(APIView):
+    scopes: ClassVar = {"PUT": "catalog:write"}
+
+    @extend_schema(request=ConnectionLimitsSerializer, responses=ConnectionSerializer)
+    def put(self, request: Request, name: str) -> Response:
+        """How much of the source all jobs and looks may use together. Jobs that are at work follow a limit that changes; a first one holds from the next job on."""
+        connection = find_connection(name)
+        require(request.user, "connect", connection.team)
+        serializer = ConnectionLimitsSerializer(data=request.data)
+        serializer.is_valid(raise_exception=True)
+        actor, now = request.user.get_username(), wiring.clock.now()
+        limit_connection(connection, **serializer.validated_data, actor=actor, now=now)
         return Response(ConnectionSerializer(connection).data)
 
 

@@ -9,9 +9,10 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.datasets.feed_options import FEED_OPTIONS, FeedOption, effective_options_of, takes_feed_options
 from lakehub.catalog.metadata.roles import DatabaseRole
-from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, LineageDay
+from lakehub.catalog.models import MAX_COPIES, Connection, DataCenter, Dataset, DatasetKind, Feed, LineageDay
 from lakehub.catalog.onboarding.along_lineage import Direction
 from lakehub.catalog.onboarding.bulk import MAX_REQUESTS, OnboardingLine, OnboardingStatus
 from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest, UpstreamRequest
@@ -62,6 +63,12 @@ class ConnectionSerializer(serializers.Serializer[Connection]):
     plugin = serializers.CharField(max_length=30)
     url = serializers.CharField(max_length=1000, write_only=True)
     team = serializers.CharField(source="team.name", max_length=63)
+    rows_per_s = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="How fast all jobs and looks together may read; null: as they can."
+    )
+    max_connections = serializers.IntegerField(
+        read_only=True, allow_null=True, help_text="How many jobs and looks may be at work there at once; null: any."
+    )
     role = RoleSerializer(read_only=True, allow_null=True)
     role_warning = serializers.CharField(
         read_only=True, help_text="What the role may do besides reading, and the remedy; empty where it only reads."
@@ -88,6 +95,13 @@ class ConnectionUrlSerializer(serializers.Serializer[Connection]):
     url = serializers.CharField(max_length=1000, write_only=True)
 
 
+class ConnectionLimitsSerializer(serializers.Serializer[Connection]):
+    """What `PUT /connections/{name}/limits` takes. Null: no limit."""
+
+    rows_per_s = serializers.IntegerField(allow_null=True, help_text="From 1 to 1,000,000,000.")
+    max_connections = serializers.IntegerField(allow_null=True, help_text="From 1 to 1,000.")
+
+
 class CopySerializer(serializers.Serializer[Any]):
     data_center = serializers.CharField(source="data_center.name")
     uri = serializers.CharField()
@@ -112,6 +126,12 @@ def _option_schema(option: FeedOption) -> dict[str, Any]:
     return {"type": "integer" if option.is_whole else "number", "minimum": least, "maximum": most, **schema}
 
 
+class PauseFactsSerializer(serializers.Serializer[Feed]):
+    by = serializers.CharField(source="paused_by", help_text="Empty: not known.")
+    at = serializers.DateTimeField(source="paused_at", allow_null=True)
+    why = serializers.CharField(source="paused_why")
+
+
 @extend_schema_field(_options_schema())
 class FeedOptionsField(serializers.DictField):
     """The use case checks names and values."""
@@ -127,6 +147,10 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
         help_text="Those that were set; empty where no job loads the dataset."
     )
     effective_feed_options = serializers.SerializerMethodField(help_text="All of them, set or by default.")
+
+    paused = serializers.SerializerMethodField(
+        help_text="Who has paused what brings its rows, when and why; null: nobody has."
+    )
 
     class Meta:
         model = Dataset
@@ -156,8 +180,14 @@ class DatasetSerializer(serializers.ModelSerializer[Dataset]):
             "missing_since",
             "feed_options",
             "effective_feed_options",
+            "paused",
             "copies",
         )
+
+    @extend_schema_field(PauseFactsSerializer(allow_null=True))
+    def get_paused(self, dataset: Dataset) -> dict[str, Any] | None:
+        feed = dataset.feed_or_none
+        return PauseFactsSerializer(feed).data if feed is not None and feed.paused else None
 
     @extend_schema_field(FeedOptionsField)
     def get_feed_options(self, dataset: Dataset) -> dict[str, Any]:
@@ -349,6 +379,11 @@ class DatasetChangeSerializer(serializers.Serializer[Dataset]):
         help_text="Datasets in the lake that the gate is asked about before a job starts; null: as lineage has it.",
     )
     paused = serializers.BooleanField(required=False)
+    paused_why = serializers.CharField(
+        max_length=MAX_REASON_LENGTH,
+        required=False,
+        help_text="Only with `paused`: the reason, which pages and runs show.",
+    )
     feed_options = FeedOptionsField(
         required=False,
         help_text="All that are to be set: what is left out has its default. How the feed's jobs read and write.",

@@ -11,6 +11,7 @@ urlpatterns: list[URLPattern] = [
     path("connections", api.ConnectionList.as_view(), name="connections"),
     path("connections/test", api.ConnectionCheck.as_view(), name="connections-test"),
     path("connections/<str:name>", api.ConnectionDetail.as_view(), name="connection"),
+    path("connections/<str:name>/limits", api.ConnectionLimits.as_view(), name="connection-limits"),
     path("datasets", api.DatasetList.as_view(), name="datasets"),
     path("datasets/bulk", api.BulkOnboarding.as_view(), name="datasets-bulk"),
     path("datasets/<str:name>", api.DatasetDetail.as_view(), name="dataset"),

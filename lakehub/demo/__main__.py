@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from lakehub.demo.instance import Instance, free_address
 from lakehub.instance import prepare_instance
-from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path, fetch_artifact
+from lakehub.setup.artifacts import SPARK_JARS, ArtifactNotFetched, artifact_path, fetch_artifact
 from lakehub.setup.locations import demo_folder
 from lakehub.setup.machine import slowness
 
@@ -19,7 +19,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--no-serve", action="store_true", help="end after the story")
     options = parser.parse_args(arguments)
     try:
-        _fetch_the_jar()
+        _fetch_the_jars()
     except ArtifactNotFetched as problem:
         print(problem, file=sys.stderr)
         return 1
@@ -40,15 +40,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
     return tell_story(instance, serve=not options.no_serve)
 
 
-def _fetch_the_jar() -> None:
-    """The table format's jar, where neither `lakehub setup` nor the operator has put it in place."""
+def _fetch_the_jars() -> None:
+    """The table format's jars, where neither `lakehub setup` nor the operator has put them in place."""
     if os.environ.get("LAKEHUB_HUDI_JAR"):
         return
-    try:
-        artifact_path(HUDI)
-    except ArtifactNotFetched:
-        print(f"Fetching {HUDI}, once", flush=True)
-        fetch_artifact(HUDI)
+    for jar in SPARK_JARS:
+        try:
+            artifact_path(jar)
+        except ArtifactNotFetched:
+            print(f"Fetching {jar}, once", flush=True)
+            fetch_artifact(jar)
 
 
 if __name__ == "__main__":

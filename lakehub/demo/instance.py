@@ -94,7 +94,7 @@ class Instance:
 
 
 class Processes:
-    """What runs: `manage.py up` without Spark, and the Spark worker beside it, so that the story can kill it."""
+    """What runs: `manage.py up` without the follower, which runs beside it, so that the story can kill it."""
 
     def __init__(self, instance: Instance) -> None:
         self._instance = instance
@@ -102,21 +102,21 @@ class Processes:
         self._running: dict[str, subprocess.Popen[bytes]] = {}
 
     def start_all(self) -> None:
-        names = [name for name in process_commands() if name != "spark"]
+        names = [name for name in process_commands() if name != "follow"]
         self._start(
             "others", [sys.executable, "-m", "lakehub", "up", "--no-migrate", *names, "--bind", self._instance.bind]
         )
-        self.start_spark()
+        self.start_follower()
         self._instance.pid_file.write_text(" ".join(str(process.pid) for process in self._running.values()))
 
-    def start_spark(self) -> None:
-        self._start("spark", shlex.split(process_commands(["spark"])["spark"]))
+    def start_follower(self) -> None:
+        self._start("follow", shlex.split(process_commands(["follow"])["follow"]))
 
-    def kill_spark(self) -> None:
-        """As a power cut would: the worker and its JVM at once, with no chance to end well."""
-        spark = self._running["spark"]
-        os.killpg(spark.pid, signal.SIGKILL)
-        spark.wait()
+    def kill_follower(self) -> None:
+        """As a power cut would: the process and its JVM at once, with no chance to end well."""
+        follower = self._running["follow"]
+        os.killpg(follower.pid, signal.SIGKILL)
+        follower.wait()
 
     def are_alive(self) -> bool:
         return all(process.poll() is None for process in self._running.values())

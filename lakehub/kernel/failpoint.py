@@ -12,6 +12,7 @@ FAILPOINTS = (
     "ingestion.before_write",
     "ingestion.inside_commit",
     "ingestion.after_commit",
+    "ingestion.between_commits",
     "quality.before_result",
     "incidents.before_message",
 )

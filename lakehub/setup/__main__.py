@@ -5,20 +5,21 @@ from __future__ import annotations
 import sys
 import time
 
-from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, fetch_artifact
+from lakehub.setup.artifacts import SPARK_JARS, ArtifactNotFetched, fetch_artifact
 from lakehub.setup.java import JavaNotFound, java_home
 
 
 def main() -> int:
     began = time.monotonic()
     try:
-        home, jar = java_home(), fetch_artifact(HUDI)
+        home, jars = java_home(), [fetch_artifact(jar) for jar in SPARK_JARS]
     except (JavaNotFound, ArtifactNotFetched) as problem:
         print(problem, file=sys.stderr)
         return 1
-    print(
-        f"Java   {home}\nHudi   {jar} ({jar.stat().st_size / 1e6:.0f} MB, checksum right, {time.monotonic() - began:.1f} s)"
-    )
+    print(f"Java   {home}")
+    for jar in jars:
+        print(f"Hudi   {jar} ({jar.stat().st_size / 1e6:.1f} MB, checksum right)")
+    print(f"       {time.monotonic() - began:.1f} s")
     return 0
 
 

@@ -50,6 +50,16 @@ HUDI = Artifact(
     sha256="cc79fba00822f3a6c3a860df99375c2e3d4a034d037dbf4213a4966a706a7676",
 )
 
+HUDI_JAVA_CLIENT = Artifact(
+    organisation="org.apache.hudi",
+    module="hudi-java-client",
+    revision="1.2.0",
+    sha256="5416eb8f57d179a9ac6e6d2b424420b5dad67f32368521d1499d02df69a1a69a",
+)
+"""Writes small commits without Spark jobs; the rest of what it needs is in the bundle."""
+SPARK_JARS = (HUDI, HUDI_JAVA_CLIENT)
+"""What Lakehub's own Spark sessions are given."""
+
 
 def artifact_path(artifact: Artifact) -> Path:
     """Where a fetched artifact lies. Raises `ArtifactNotFetched` where it was never fetched."""

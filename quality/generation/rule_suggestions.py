@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db.models import Q
 
-from lakehub.catalog.metadata import ColumnType
+from lakehub.catalog.metadata import NESTED_TYPES, ColumnType
 from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.models import Dataset, DatasetCopy, LineageEdge
 from lakehub.kernel.errors import NotFound, Refused
@@ -144,7 +144,9 @@ def _measures(columns: Iterable[Mapping[str, Any]], tables: Iterable[Name]) -> I
     yield ROWS
     for column in columns:
         name, kind = column["name"], column["type"]
-        yield from (Measure("nulls", (name,)), Measure("distinct", (name,)))
+        yield Measure("nulls", (name,))
+        if kind not in NESTED_TYPES:
+            yield Measure("distinct", (name,))
         if kind in _NUMBERS:
             yield from (Measure("minimum", (name,)), Measure("maximum", (name,)))
     yield from map(_unmatched_measure, tables)
@@ -171,7 +173,7 @@ def _value_counts(
 
 
 def _distinct(scan_answers: ScanAnswers, column: Mapping[str, Any]) -> int:
-    return _as_count(scan_answers.answers[Measure("distinct", (column["name"],))]) or 0
+    return _as_count(scan_answers.answers.get(Measure("distinct", (column["name"],)))) or 0
 
 
 def _profile(
@@ -191,7 +193,7 @@ def _profile(
         name=name,
         rows=rows if nulls is not None else 0,  # a column that cannot be read is proposed nothing
         nulls=nulls or 0,
-        distinct=_as_count(answers[Measure("distinct", (name,))]),
+        distinct=_as_count(answers.get(Measure("distinct", (name,)))),
         low=_as_float(answers.get(Measure("minimum", (name,)))),
         high=_as_float(answers.get(Measure("maximum", (name,)))),
         values={value: count for value, count in values.items() if value is not None}

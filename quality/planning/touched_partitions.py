@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator
 from datetime import datetime, timedelta
 
+from django.conf import settings
 from django.db import transaction
-from django.db.models import Q, QuerySet
+from django.db.models import Max, Q, QuerySet
 
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -27,13 +28,35 @@ CLAIM_BATCH = 500
 
 
 def claim_touched_partitions(*, now: datetime) -> int:
-    """Makes the tests of touched partitions due once more, after a pause that gathers further commits. The number of units."""
+    """Makes the tests of touched partitions due once more, after a pause that gathers further commits. The number of units.
+
+    The commits of a copy that come within LAKEHUB_COMMIT_GATHER_S of its last claim are claimed together when that is over,
+    however many more come: each unit is written once in that time.
+    """
     unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by("pk")
     retested = 0
-    for copy_id in dict.fromkeys(unclaimed.values_list("copy_id", flat=True)):
+    for copy_id in [copy_id for copy_id, due_at in _claims_due(now) if due_at <= now]:
         with log_and_continue(f"Retesting what was touched of copy {copy_id}"):
             retested += _claim_touched_of_copy(copy_id, unclaimed, now=now)
     return retested
+
+
+def next_claim_at(now: datetime) -> datetime | None:
+    """When the first commits that are gathered now are claimed; None: none are. What may be claimed already, its change has told."""
+    return min((due_at for _, due_at in _claims_due(now) if due_at > now), default=None)
+
+
+def _claims_due(now: datetime) -> Iterator[tuple[int, datetime]]:
+    """The copies with something to claim, and from when on."""
+    gather = timedelta(seconds=settings.LAKEHUB_COMMIT_GATHER_S)
+    unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by("pk")
+    copies = list(dict.fromkeys(unclaimed.values_list("copy_id", flat=True)))
+    claimed = TouchedPartition.objects.filter(
+        copy__in=copies, last_claimed_at__gt=now - gather, last_claimed_at__lte=now
+    )
+    latest = dict(claimed.values_list("copy").annotate(at=Max("last_claimed_at"))) if copies and gather else {}
+    for copy in copies:
+        yield copy, latest[copy] + gather if copy in latest else now
 
 
 def _claim_touched_of_copy(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, now: datetime) -> int:
@@ -42,7 +65,7 @@ def _claim_touched_of_copy(copy_id: int, unclaimed: QuerySet[TouchedPartition], 
         touched = {pk: (start, end) for pk, start, end in rows.values_list("pk", "start", "end")[:CLAIM_BATCH]}
         if not touched:
             return 0
-        TouchedPartition.objects.filter(pk__in=touched).update(claimed_at=now)
+        TouchedPartition.objects.filter(pk__in=touched).update(claimed_at=now, last_claimed_at=now)
         return retest(copy_id, touched.values(), now=now)
 
 

@@ -51,7 +51,7 @@ def main(folder: Path, seed: int) -> None:
         file.write_bytes(content)
         print(f"file {number}", file=sys.stderr, flush=True)
         try:
-            chunks = SOURCES.get("files")(SourceConfig(folder.as_uri(), file.name)).snapshot().chunks
+            chunks = SOURCES.get("files")(SourceConfig(folder.as_uri(), file.name)).snapshot().batches
             rows = sum(chunk.rows + len(chunk.unreadable) for chunk in chunks)
             if rows != len(ROWS["id"]):
                 raise AssertionError(f"{rows} rows were read, and nothing was told of the others")

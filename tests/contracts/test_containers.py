@@ -19,12 +19,12 @@ from django.core.management import get_commands
 
 from lakehub.processes.commands import process_commands
 from lakehub.processes.supervisor.run import GRACE_S
-from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path
+from lakehub.setup.artifacts import SPARK_JARS, ArtifactNotFetched, artifact_path
 
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = PROJECT / "deploy" / "containers"
 PINNED = re.compile(r"[a-z]+:\d+\.\d+(\.\d+)?-[a-z-]+")
-OURS = ("migrate", "web", "worker", "incidents", "spark", "beat")
+OURS = ("migrate", "web", "worker", "incidents", "spark", "follow", "beat")
 OTHERS_SETTINGS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 """Of PostgreSQL's image."""
 
@@ -125,23 +125,24 @@ def test_the_build_makes_an_environment_that_has_the_command(tmp_path: Path) -> 
     for word, argument in instructions()[: stages[1]]:
         if word == "WORKDIR":
             folder = {"/src": source, "/opt/lakehub": root}[argument]
-        if word == "RUN" and "requirements.txt" not in argument and (have_the_jar(root) or "setup" not in argument):
+        if word == "RUN" and "requirements.txt" not in argument and (have_the_jars(root) or "setup" not in argument):
             line = argument.replace("/opt/lakehub", str(root))
             subprocess.run(["sh", "-c", line], cwd=folder, env=env, check=True, capture_output=True, text=True)
     command = [root / "bin" / "lakehub", "--version"]
     assert subprocess.run(command, cwd=root, env=env, capture_output=True, check=True).stdout.startswith(b"lakehub ")
 
 
-def have_the_jar(root: Path) -> bool:
-    """Put the jar that was fetched for the tests where the image's line looks for it; False where there is none."""
-    target = root / "cache" / "jars" / HUDI.file_name
+def have_the_jars(root: Path) -> bool:
+    """Put the jars that were fetched for the tests where the image's line looks for them; False where one is missing."""
     try:
-        fetched = artifact_path(HUDI)
+        fetched = [artifact_path(jar) for jar in SPARK_JARS]
     except ArtifactNotFetched:
         return False
-    if not target.exists():
-        target.parent.mkdir(parents=True)
-        target.symlink_to(fetched)
+    for jar in fetched:
+        target = root / "cache" / "jars" / jar.name
+        target.parent.mkdir(parents=True, exist_ok=True)
+        if not target.exists():
+            target.symlink_to(jar)
     return True
 
 

@@ -124,7 +124,7 @@ def test_a_job_names_the_one_that_is_damaged(tmp_path: Path, ending: str) -> Non
     cut_in_half(broken)
     with pytest.raises(SourceError, match=rf"The file b\.{ending} cannot be read: .*Is it whole"):
         source = SOURCES.get("files")(SourceConfig(tmp_path.as_uri(), f"*.{ending}", None))
-        list(source.snapshot().chunks)
+        list(source.snapshot().batches)
 
 
 @pytest.fixture
@@ -207,7 +207,7 @@ def test_an_sqlite_file_that_is_none_is_named(tmp_path: Path) -> None:
     with pytest.raises(MetadataUnavailable, match=f"{file} cannot be read: file is not a database"):
         STORAGES.get("sql")(f"sqlite:///{file}").describe("flights")
     with pytest.raises(SourceError, match=f"{file} cannot be read: file is not a database"):
-        list(SOURCES.get("sql")(SourceConfig(f"sqlite:///{file}", "flights", None)).snapshot().chunks)
+        list(SOURCES.get("sql")(SourceConfig(f"sqlite:///{file}", "flights", None)).snapshot().batches)
 
 
 def test_a_test_of_one_partition_names_the_file_that_its_listing_needs(table: Path) -> None:

@@ -17,18 +17,21 @@ from ingestion.lake.error_rows import (
     ErrorCursor,
     ErrorFilters,
     ErrorGroup,
+    ErrorState,
     count_errors,
+    read_error_keys,
     read_error_page,
     read_error_row,
 )
 from lakehub.kernel.errors import Busy, NotFound, Refused
-from tests.error_tables import add_rows, at, error_row, error_table, key_of
+from tests.error_tables import add_rows, at, error_row, error_table, key_of, resolve
+from tests.factories import NOW
 
 ALL = ErrorFilters()
 REASONS = {
     '`amount` is "a, which is no b" (str), which is no decimal(12,2)': "not a valid decimal(12,2)",
     "`day` is '2026-13-01', which is no day": "not a valid day",
-    "`day` is 'a/b': a partition's name is not empty and has no slash": "not a valid partition name",
+    "`day` is 'a/b': a partition's name is not empty, has no slash, colon or NUL, and at most 251 bytes": "not a valid partition name",
     "`id` is null, but it is a key": "null in a key",
     "`x` is no column of the source's schema": "not a column of the source's schema",
     "4 fields, but the header has 3": "N fields, but the header has N",
@@ -288,3 +291,20 @@ def test_many_readers_at_once_read_the_same(folder: Path) -> None:
     for reader in readers:
         reader.join()
     assert pages == [list(range(20))] * 6
+
+
+def test_what_was_appended_last_holds(tmp_path: Path) -> None:
+    """A row that was rejected again has the new reason, and one that was resolved is no longer among the open ones."""
+    uri = error_table(tmp_path / "t", [error_row(number) for number in range(3)])
+    add_rows(tmp_path / "t", [error_row(0, reason="other", raw="newer"), error_row(1)])
+    resolve(tmp_path / "t", error_row(1), by="olga", fixed="{}")
+    rows = read_error_page(uri, ErrorFilters()).rows
+    assert [(row.error_key, row.reason == "other", row.raw == "newer") for row in rows] == [
+        (key_of(0), True, True),
+        (key_of(2), False, False),
+    ]
+    (resolved,) = read_error_page(uri, ErrorFilters(state=ErrorState.RESOLVED)).rows
+    assert (resolved.error_key, resolved.resolved_by, resolved.resolved_at) == (key_of(1), "olga", NOW)
+    assert len(read_error_page(uri, ErrorFilters(state=ErrorState.ALL)).rows) == 3
+    assert (count_errors(uri).rows, read_error_row(uri, key_of(0)).raw) == (2, "newer")
+    assert read_error_keys(uri, ErrorFilters(keys=(key_of(0), key_of(1), key_of(9))), limit=9) == [key_of(0)]

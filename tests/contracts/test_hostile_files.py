@@ -34,7 +34,7 @@ MEBIBYTE = 2**20
 
 def chunks_of(folder: Path, content: bytes, ending: str) -> Iterator[Chunk]:
     (folder / f"rows.{ending}").write_bytes(content)
-    return SOURCES.get("files")(SourceConfig(folder.as_uri(), f"rows.{ending}")).snapshot().chunks
+    return SOURCES.get("files")(SourceConfig(folder.as_uri(), f"rows.{ending}")).snapshot().batches
 
 
 def fitted(folder: Path, content: bytes, ending: str) -> list[FitResult]:
@@ -42,7 +42,7 @@ def fitted(folder: Path, content: bytes, ending: str) -> list[FitResult]:
     (folder / f"rows.{ending}").write_bytes(content)
     source = SOURCES.get("files")(SourceConfig(folder.as_uri(), f"rows.{ending}"))
     rules = FitRules(source.schema())
-    return [fit_rows(chunk, rules) for chunk in source.snapshot().chunks]
+    return [fit_rows(chunk, rules) for chunk in source.snapshot().batches]
 
 
 def stored(results: list[FitResult], column: str) -> list[object]:

@@ -34,6 +34,43 @@ LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT = 2_000, 4_000
 
 
 @dataclass
+class CountedLease:
+    """Free from the second try on; `on_grant` runs while it is held."""
+
+    on_grant: Callable[[], None] = lambda: None
+    tries: int = 0
+    holders: int = 0
+    most_holders: int = 0
+
+    def try_acquire(self) -> bool:
+        self.tries += 1
+        if self.tries == 1:
+            return False
+        self.holders += 1
+        self.most_holders = max(self.holders, self.most_holders)
+        self.on_grant()
+        return True
+
+    def release(self) -> None:
+        self.holders = 0
+
+
+@dataclass
+class SlowGuidance:
+    """Whoever asks may read on from the second time on."""
+
+    paused: bool = False
+    asked: list[int] = field(default_factory=list)
+
+    def is_paused(self) -> bool:
+        return self.paused
+
+    def may_read_on(self, rows: int) -> bool:
+        self.asked.append(rows)
+        return self.asked.count(rows) > 1
+
+
+@dataclass
 class JobRun:
     """A job that a launcher has run, and what was seen of it meanwhile. It is run once for all tests that look at it: a JVM costs most."""
 
@@ -42,6 +79,7 @@ class JobRun:
     orders: Orders
     spec: JobSpec
     report: JobReport | None = None
+    lease: CountedLease = field(default_factory=CountedLease)
     answers: list[JobProgress] = field(default_factory=list)
     environments: dict[str, list[str]] = field(default_factory=dict)
 
@@ -50,7 +88,7 @@ class JobRun:
         asking = Thread(target=self._look, args=(ended,))
         asking.start()
         try:
-            self.report = self.launcher.run(self.spec, self.orders.secrets)
+            self.report = self.launcher.run(self.spec, self.orders.secrets, self.lease)
         finally:
             ended.set()
             asking.join()
@@ -111,6 +149,53 @@ def test_a_job_is_run_and_reported(job_run: JobRun) -> None:
     assert report is not None
     assert (report.status, report.error) == ("succeeded", None)
     assert report.counts == RowCounts(read=6, applied=6)
+
+
+def test_a_job_waits_for_the_lease_and_gives_it_back(job_run: JobRun) -> None:
+    assert job_run.report is not None
+    assert job_run.report.status == "succeeded"
+    assert (job_run.lease.tries, job_run.lease.most_holders, job_run.lease.holders) == (2, 1, 0)
+
+
+def test_a_load_that_is_paused_stops_after_its_commit(launcher: Launcher, orders: Orders) -> None:
+    orders.fill(5)
+    orders.source = replace(orders.source, commit_rows=2)
+    spec = orders.spec("bootstrap", "p")
+    report = launcher.run(spec, orders.secrets, None, SlowGuidance(paused=True))
+    assert (report.status, report.counts.read, report.has_more) == ("paused", 2, True)
+    guidance = SlowGuidance()
+    orders.source = replace(orders.source, is_paid_for=True)
+    report = launcher.run(orders.spec("bootstrap", "p"), orders.secrets, None, guidance)
+    assert (report.status, report.counts.read) == ("succeeded", 5)
+    # Each sum twice, as the first answer is no; the two commits of this job are one sum.
+    assert [rows for rows in guidance.asked if guidance.asked.count(rows) >= 2] == guidance.asked
+    assert sorted(set(guidance.asked)) == [2, 3]
+
+
+def test_the_lease_of_a_job_that_dies_while_it_writes_is_given_back(
+    run_with: Callable[[str], JobRun], orders: Orders, tmp_path: Path
+) -> None:
+    """The process of the job is killed as soon as it may write; the next attempt goes on."""
+    orders.fill(3)
+    launcher = LAUNCHERS.get("spark_submit")(LauncherConfig(tmp_path / "jobs"))
+    lease = CountedLease(lambda: _kill_processes(tmp_path / "jobs"))
+    report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets, lease)
+    assert report.status == "failed"
+    assert "The job's process ended with code" in (report.error or "")
+    assert (lease.most_holders, lease.holders) == (1, 0)
+    warm_launcher = run_with("warm").launcher
+    assert (
+        warm_launcher.run(orders.spec("bootstrap", "b", lock_wait_s=scaled(20.0)), orders.secrets).status == "succeeded"
+    )
+
+
+def _kill_processes(folder: Path) -> None:
+    """Of the job whose command names the folder."""
+    for process in Path("/proc").iterdir():
+        with suppress(OSError):
+            words = (process / "cmdline").read_text().split("\0")
+            if Path(words[0]).name.startswith("java") and any(str(folder) in word for word in words):
+                os.kill(int(process.name), signal.SIGKILL)
 
 
 def test_a_job_says_how_far_it_is_while_it_runs(job_run: JobRun) -> None:
@@ -201,7 +286,7 @@ def test_a_source_from_outside_the_tree_runs_from_the_zip(tmp_path: Path) -> Non
         "import lakehub, sys; assert '.zip' in lakehub.__file__, lakehub.__file__\n"
         "from ingestion.sources import SourceConfig; from lakehub_ledger.source import LedgerSource\n"
         f"source = LedgerSource(SourceConfig('ledger://{tmp_path}', 'payments'))\n"
-        "print(sum(chunk.rows for chunk in source.snapshot().chunks), 'django' in sys.modules)"
+        "print(sum(chunk.rows for chunk in source.snapshot().batches), 'django' in sys.modules)"
     )
     path = f"{build_code_zip(tmp_path)}:{outside}"
     ended = subprocess.run(

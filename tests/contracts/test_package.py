@@ -165,17 +165,19 @@ def test_manage_py_says_the_same(tmp_path: Path) -> None:
     assert out == f"lakehub {lakehub.__version__}\n"
 
 
-def test_setup_finds_the_jar_that_the_cache_has(site: Path, tmp_path: Path) -> None:
-    from lakehub.setup.artifacts import HUDI, ArtifactNotFetched, artifact_path
+def test_setup_finds_the_jars_that_the_cache_has(site: Path, tmp_path: Path) -> None:
+    from lakehub.setup.artifacts import SPARK_JARS, ArtifactNotFetched, artifact_path
 
     try:
-        jar = artifact_path(HUDI)
+        jars = [artifact_path(jar) for jar in SPARK_JARS]
     except ArtifactNotFetched:
-        pytest.skip("The table format's jar was not fetched: make setup")
-    cached = tmp_path / "xdg" / "lakehub" / "jars" / jar.name
-    cached.parent.mkdir(parents=True)
-    cached.symlink_to(jar)
-    assert str(cached) in run(site, tmp_path, "setup", XDG_CACHE_HOME=str(tmp_path / "xdg")).stdout
+        pytest.skip("The table format's jars were not fetched: make setup")
+    cache = tmp_path / "xdg" / "lakehub" / "jars"
+    cache.mkdir(parents=True)
+    for jar in jars:
+        (cache / jar.name).symlink_to(jar)
+    out = run(site, tmp_path, "setup", XDG_CACHE_HOME=str(tmp_path / "xdg")).stdout
+    assert all(str(cache / jar.name) in out for jar in jars)
 
 
 def test_every_command_of_the_checkout_is_there(site: Path, tmp_path: Path) -> None:

@@ -16,8 +16,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from ingestion.domain.batch_limits import BatchLimits
+from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import UnknownColumn
-from ingestion.sources import SOURCES, Source, SourceConfig, SourceError, SourceReading
+from ingestion.sources import SOURCES, Source, SourceConfig, SourceError, SourceReading, schema_version
 from ingestion.sources.sql.source import SqlSource
 from ingestion.sources.sql.watermark import MAX_REMEMBERED_HASHES
 from ingestion.spark.loading.fitting import FitRules, fit_rows
@@ -125,7 +127,7 @@ def test_the_schema_names_every_column_with_its_type(place: Place) -> None:
 
 def test_a_snapshot_has_every_row_once_in_chunks_of_bounded_size(place: Place) -> None:
     reading = place.source.snapshot()
-    chunks = list(reading.chunks)
+    chunks = list(reading.batches)
     assert max(chunk.rows for chunk in chunks) <= 3
     assert ids(place, chunks) == [row["id"] for row in OLD]
 
@@ -135,14 +137,27 @@ def test_how_many_rows_there_are_is_known_or_not_said(place: Place) -> None:
     assert reading.total() in (None, len(OLD))
     if isinstance(place.source, SqlSource):
         assert reading.total() == len(OLD)
-    assert sum(chunk.rows for chunk in reading.chunks) == len(OLD)  # to ask is not to read
+    assert sum(chunk.rows for chunk in reading.batches) == len(OLD)  # to ask is not to read
+
+
+def test_what_is_called_new_was_never_handed_over(place: Place) -> None:
+    """However far back the next look goes. Who does not know calls nothing new."""
+    config = replace(place.config, overlap_s=7200.0)
+    place = replace(place, config=config)
+    position = drained(place.source.snapshot())
+    place.add([{"id": 9, "day": "2026-11-04", "amount": None, "updated_at": "2026-11-16 07:59:00"}, *NEW])
+    batches = list(place.source.changes({**position, "seen": []} if "seen" in position else position).batches)
+    new = ids(place, [batch for batch in batches if batch.is_new])
+    assert set(new) <= {7, 8}
+    assert {7, 8, 9} <= set(ids(place, batches))
+    assert new == ([7, 8] if place.plugin == "sql" and config.cursor_column else [])
 
 
 def test_changes_have_what_came_since_and_nothing_twice(place: Place) -> None:
     position = drained(place.source.snapshot())
     place.add(NEW)
     reading = place.source.changes(position)
-    read_ids = ids(place, list(reading.chunks))
+    read_ids = ids(place, list(reading.batches))
     assert read_ids[-2:] == [7, 8]
     assert len(read_ids) in (2, 9)  # a source with no cursor hands everything over again
     assert drained(place.source.changes(reading.position())) == reading.position()
@@ -151,9 +166,38 @@ def test_changes_have_what_came_since_and_nothing_twice(place: Place) -> None:
 def test_without_changes_there_is_nothing_or_the_source_says_that_it_is_unchanged(place: Place) -> None:
     position = drained(place.source.snapshot())
     reading = place.source.changes(position)
-    chunks = list(reading.chunks)
+    chunks = list(reading.batches)
     assert not chunks or reading.unchanged()
     assert reading.position() == position
+
+
+def test_each_batch_carries_its_schema_and_says_what_its_rows_are(place: Place) -> None:
+    for batch in place.source.snapshot().batches:
+        assert batch.schema == place.source.schema()
+        assert batch.schema_version == schema_version(batch.schema)
+        assert (batch.operations, batch.committed_at) == (None, None)  # upserts of a source that has no log
+
+
+def test_bounded_readings_hand_over_what_one_reading_does(place: Place) -> None:
+    """However small the limit: each reading gets further, and the last one says that there is no more."""
+    position = drained(place.source.snapshot())
+    place.add(NEW)
+    place.add([{**row, "id": row["id"] + 2, "updated_at": "2026-11-16 10:00:00"} for row in NEW])
+    whole = ids(place, list(place.source.changes(position).batches))
+    for limits in (BatchLimits(rows=1), BatchLimits(bytes=1), BatchLimits(seconds=1e-9)):
+        assert bounded_ids(place, position, limits) == whole
+        assert bounded_ids(place, position, BatchLimits(rows=10_000)) == whole
+
+
+def bounded_ids(place: Place, position: Position, limits: BatchLimits) -> list[int]:
+    read: list[int] = []
+    for _ in range(10):
+        reading = place.source.changes(json.loads(json.dumps(position)), limits=limits)
+        read += ids(place, list(reading.batches))
+        position = reading.position()
+        if not reading.has_more():
+            return read
+    raise AssertionError(f"There is no end with {limits}.")
 
 
 def test_a_position_survives_json(place: Place) -> None:
@@ -163,12 +207,12 @@ def test_a_position_survives_json(place: Place) -> None:
 
 def test_only_some_partitions(place: Place) -> None:
     reading = place.source.snapshot(only={"day": ["2026-11-01", "2026-11-03"]})
-    assert ids(place, list(reading.chunks)) == [row["id"] for row in OLD if row["day"] != "2026-11-02"]
+    assert ids(place, list(reading.batches)) == [row["id"] for row in OLD if row["day"] != "2026-11-02"]
 
 
 def test_only_by_a_column_that_is_not_there(place: Place) -> None:
     with pytest.raises(UnknownColumn, match=r"has no column `dya`\. Did you mean `day`"):
-        list(place.source.snapshot(only={"dya": ["x"]}).chunks)
+        list(place.source.snapshot(only={"dya": ["x"]}).batches)
 
 
 def test_an_object_that_is_not_there(place: Place) -> None:
@@ -199,7 +243,7 @@ def test_rows_that_share_the_last_watermark_are_not_missed(tmp_path: Path) -> No
     place.add(OLD)
     position = drained(place.source.snapshot())
     place.add([{**OLD[0], "id": 99}])
-    assert ids(place, list(place.source.changes(position).chunks)) == [99]
+    assert ids(place, list(place.source.changes(position).batches)) == [99]
 
 
 @pytest.mark.parametrize("overlap_s", [0.0, 120.0])
@@ -209,13 +253,13 @@ def test_a_crowd_at_one_watermark_is_not_handed_over_again(tmp_path: Path, overl
     place.add([{**OLD[0], "id": number} for number in range(MAX_REMEMBERED_HASHES + 100)])
     position = drained(place.source.snapshot())
     reading = place.source.changes(position)
-    assert list(reading.chunks) == []
+    assert list(reading.batches) == []
     assert reading.position() == position
     place.add(NEW)
     after_new = place.source.changes(position)
-    assert ids(place, list(after_new.chunks)) == [7, 8]
+    assert ids(place, list(after_new.batches)) == [7, 8]
     place.add([{**OLD[0], "id": -1}])
-    assert -1 in ids(place, list(place.source.changes(position).chunks))
+    assert -1 in ids(place, list(place.source.changes(position).batches))
 
 
 def test_a_misspelt_cursor(tmp_path: Path) -> None:
@@ -229,7 +273,7 @@ def test_a_file_that_was_written_again_is_read_again(tmp_path: Path) -> None:
     place.add(OLD)
     position = drained(place.source.snapshot())
     write_csv(tmp_path / "orders-0.csv", [*OLD, *NEW])
-    assert len(ids(place, list(place.source.changes(position).chunks))) == 9
+    assert len(ids(place, list(place.source.changes(position).batches))) == 9
 
 
 def test_a_broken_line_is_no_crash(tmp_path: Path) -> None:
@@ -237,7 +281,7 @@ def test_a_broken_line_is_no_crash(tmp_path: Path) -> None:
     (tmp_path / "orders-0.csv").write_text("id,day\n1,a\n2\n3,c\n")
     for ending in ("jsonl", "csv"):
         source = SOURCES.get("files")(SourceConfig(tmp_path.as_uri(), f"*.{ending}"))
-        (chunk,) = source.snapshot().chunks
+        (chunk,) = source.snapshot().batches
         assert chunk.rows == 2
         assert chunk.unreadable
 
@@ -253,7 +297,7 @@ def test_files_are_read_in_the_order_of_their_time(tmp_path: Path) -> None:
     for number, name in enumerate(("b.jsonl", "a.jsonl")):
         write_json(tmp_path / name, [{"id": number}])
         os.utime(tmp_path / name, (1000 + number, 1000 + number))
-    chunks = list(SOURCES.get("files")(SourceConfig(tmp_path.as_uri(), "*.jsonl")).snapshot().chunks)
+    chunks = list(SOURCES.get("files")(SourceConfig(tmp_path.as_uri(), "*.jsonl")).snapshot().batches)
     assert [chunk.columns["id"][0] for chunk in chunks] == [0, 1]
 
 
@@ -264,7 +308,7 @@ def ids(place: Place, chunks: list[Any]) -> list[int]:
 
 
 def drained(reading: SourceReading) -> Any:
-    for _ in reading.chunks:
+    for _ in reading.batches:
         pass
     return reading.position()
 
@@ -276,6 +320,6 @@ def test_the_names_of_folders_are_columns_where_the_rows_lack_them(tmp_path: Pat
         (folder / "1.csv").write_text(f"id,region\n1,{own}\n")
     source = SOURCES.get("files")(SourceConfig(tmp_path.as_uri(), "sales/*/*/*.csv"))
     assert source.schema().types == {"id": "long", "region": "string", "dt": "string"}
-    chunks = list(source.snapshot().chunks)
+    chunks = list(source.snapshot().batches)
     rows = sorted((str(chunk.columns["dt"][0]), str(chunk.columns["region"][0])) for chunk in chunks)
     assert rows == [("2026-11-15", "a"), ("None", "b")]

@@ -178,7 +178,7 @@ def test_a_list_of_times_is_no_time(tmp_path: Path) -> None:
     kinds = {"times": pa.list_(pa.timestamp("us")), "prices": pa.list_(pa.decimal128(9, 2)), "at": pa.timestamp("us")}
     pq.write_table(pa.table({name: pa.array([None], kind) for name, kind in kinds.items()}), tmp_path / "lists.parquet")
     columns = STORAGES.get("files")(tmp_path.as_uri()).describe("lists.parquet").columns
-    assert [column.type for column in columns] == [ColumnType.OTHER, ColumnType.OTHER, ColumnType.TIMESTAMP]
+    assert [column.type for column in columns] == [ColumnType.ARRAY, ColumnType.ARRAY, ColumnType.TIMESTAMP]
 
 
 @pytest.mark.timeout(60)

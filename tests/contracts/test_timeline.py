@@ -11,7 +11,7 @@ import fastavro
 import pytest
 
 from ingestion.spark.tables import timeline
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import CommitArchived, Timeline
 
 _STATS = {"type": "map", "values": {"type": "array", "items": "long"}}
 _RECORD = {
@@ -68,6 +68,21 @@ def test_a_look_reads_only_what_is_new(table: HandMadeTable, reads: Counter[str]
     assert checkpoint is not None
     assert (checkpoint.position, checkpoint.commits_since) == ("new", 0)
     assert (len(reads), reads.total()) == (61, 61)
+
+
+def test_a_commit_that_is_archived_does_not_pass_for_one_without_files(
+    table: HandMadeTable, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table.commit(1)
+    instant = "20261116080000001"
+    assert Timeline(table.uri).written_files(instant) == []
+    with monkeypatch.context() as patched, pytest.raises(CommitArchived, match=instant):
+        listed = Timeline(table.uri)._completed()
+        patched.setattr(Timeline, "_completed", lambda _: listed)
+        next(table.folder.iterdir()).unlink()
+        Timeline(table.uri).written_files(instant)
+    with pytest.raises(CommitArchived, match=instant):
+        Timeline(table.uri).written_files(instant)
 
 
 def test_a_table_that_was_made_anew_is_read_anew(table: HandMadeTable) -> None:

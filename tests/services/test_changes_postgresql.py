@@ -95,7 +95,7 @@ def test_a_job_that_begins_during_a_change_reads_what_is_after_it(tmp_path: Path
 def test_a_change_while_a_job_runs_is_refused(tmp_path: Path) -> None:
     runs = """
 class Slow(FakeLauncher):
-    def run(self, spec, secrets):
+    def run(self, spec, secrets, lease=None, guidance=None):
         (home / "changed").touch()
         time.sleep(4)
         return super().run(spec, secrets)

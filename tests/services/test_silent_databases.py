@@ -153,7 +153,7 @@ def test_the_catalog_the_tests_and_ingestion_leave_a_silent_server(
     server: sa.URL, silent: TcpForwarder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("lakehub.catalog.storages.sql.TIMEOUTS", QUICK)
-    monkeypatch.setattr("ingestion.sources.sql.source.TIMEOUTS", QUICK)
+    monkeypatch.setattr("ingestion.sources.sql.table.TIMEOUTS", QUICK)
     monkeypatch.setattr("quality.engines.backends.database_connection.DEFAULT_TIMEOUTS", QUICK)
     url = through(server, silent)
     looks: dict[type[Exception], Callable[[], object]] = {
@@ -172,12 +172,12 @@ def test_the_catalog_the_tests_and_ingestion_leave_a_silent_server(
 def test_ingestion_leaves_a_server_that_stops_between_two_chunks(
     server: sa.URL, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("ingestion.sources.sql.source.TIMEOUTS", QUICK)
+    monkeypatch.setattr("ingestion.sources.sql.table.TIMEOUTS", QUICK)
     table = "pg_catalog.pg_attribute" if server.drivername.startswith("postgresql") else "information_schema.COLUMNS"
     with TcpForwarder((server.host or "", server.port or 0)) as forwarder:
         source = SqlSource(SourceConfig(through(server, forwarder), table, chunk_rows=10))
         source.schema()
-        chunks = iter(source.snapshot().chunks)
+        chunks = iter(source.snapshot().batches)
         next(chunks)
         forwarder.be_silent()
         assert isinstance(in_time(lambda: list(chunks)), SourceError)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from django.db import DatabaseError, connection
-from django.db.models import Max, Q
+from django.db.models import Q
 
 from incidents.models import Message, MessageState
 from ingestion.models import JobKind, JobRun, JobState, TouchedPartition
@@ -18,17 +18,16 @@ from tests.soak.stand.stage import NotInTime, Stage
 
 def wait_until_at_rest(stage: Stage) -> None:
     """Nothing is written to the source any more. Raises NotInTime with what is left to do."""
-    newest_run: int | None = None
+    tellings: list[dict[int, datetime | None]] = []
     left: list[str] = []
 
     def is_at_rest() -> bool:
-        nonlocal newest_run
         try:
-            if newest_run is None:
-                # Runs that are asked for from here on read all that was written; their times may be of a clock that was wrong.
-                newest_run = JobRun.objects.aggregate(newest=Max("pk"))["newest"] or 0
+            # The first sums that are told from here on may be of an earlier look, the second are not; times may be of a wrong clock.
+            if (latest := _latest_tellings()) not in tellings:
+                tellings.append(latest)
             left[:] = [] if stage.instance.is_up() else ["the instance is not up"]
-            left.extend(f"{count} {name}" for name, count in remaining_work(newest_run) if count)
+            left.extend(f"{count} {name}" for name, count in remaining_work(len(tellings) - 1) if count)
         except DatabaseError as problem:
             left[:] = [f"the database does not answer: {problem}"]
         finally:
@@ -42,13 +41,16 @@ def wait_until_at_rest(stage: Stage) -> None:
         raise NotInTime(f"{late}; left: {', '.join(left)}") from None
 
 
-def remaining_work(newest_run: int) -> Iterator[tuple[str, int]]:
-    """How many are left of each kind of thing that one part hands to the next, in the order of the flow."""
+def _latest_tellings() -> dict[int, datetime | None]:
+    """When the runs that follow copies told their sums last."""
+    following = JobRun.objects.filter(copy__dataset__name=ORDERS.name, kind=JobKind.FOLLOW, state=JobState.RUNNING)
+    return dict(following.values_list("pk", "progress_at"))
+
+
+def remaining_work(tellings: int) -> Iterator[tuple[str, int]]:
+    """`tellings`: how often sums were told. How many are left of each kind of thing that one part hands to the next, in the order of the flow."""
     now = datetime.now(UTC)
-    looked = JobRun.objects.filter(
-        copy__dataset__name=ORDERS.name, kind=JobKind.INCREMENTAL, state=JobState.SUCCEEDED, pk__gt=newest_run
-    )
-    yield "looks at the source", 0 if looked.exists() else 1
+    yield "looks at the source", max(0, 2 - tellings)
     yield "copies not monitored yet", DatasetCopy.objects.filter(monitored_from=None).count()
     yield "touched partitions", TouchedPartition.objects.filter(claimed_at=None).count()
     is_unknown = Q(latest_outcome__in=("error", "no_data"))

@@ -6,7 +6,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,13 +19,20 @@ WITHIN_S = 120
 
 
 def start(
-    orders: Orders, kind: str, run: str, *, command: list[str] | None = None, failpoint: str = "", **fields: Any
+    orders: Orders,
+    kind: str,
+    run: str,
+    *,
+    command: list[str] | None = None,
+    more: Sequence[str] = (),
+    failpoint: str = "",
+    **fields: Any,
 ) -> subprocess.Popen[bytes]:
-    """`python -m ingestion.spark` on a spec; where it dies is said by `failpoint`."""
+    """`python -m ingestion.spark` on a spec, with `more` arguments; where it dies is said by `failpoint`."""
     spec, report = orders.folder / f"{run}.json", orders.folder / f"{run}.report.json"
     spec.write_text(orders.spec(kind, run, **fields).to_json())
     environment = os.environ | orders.secrets | ({"LAKEHUB_FAILPOINT": failpoint} if failpoint else {})
-    arguments = [sys.executable, *(command or ["-m", "ingestion.spark"]), str(spec), str(report)]
+    arguments = [sys.executable, *(command or ["-m", "ingestion.spark"]), str(spec), str(report), *more]
     with (orders.folder / f"{run}.log").open("wb") as log:
         return subprocess.Popen(
             arguments, cwd=PROJECT, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log

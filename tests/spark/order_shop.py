@@ -79,9 +79,9 @@ class Orders:
         return sorted(stored_rows, key=str)
 
     def errors(self, spark: SparkSession) -> list[Row]:
-        """(column, reason) of each row of the error table."""
-        error_rows = read(spark, self.table.error_uri).select("column", "reason").collect()
-        return sorted(tuple(row) for row in error_rows)
+        """(column, reason) of each rejected row, whatever was appended for it how often."""
+        error_rows = read(spark, self.table.error_uri).select("error_key", "column", "reason").distinct().collect()
+        return sorted((row["column"], row["reason"]) for row in error_rows)
 
 
 def read(spark: SparkSession, uri: str) -> Any:

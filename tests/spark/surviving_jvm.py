@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark import __main__ as program
 from ingestion.spark import session
+from ingestion.spark.loading import small_batches
 
 _open = session.open_session
 
@@ -43,4 +44,5 @@ if __name__ == "__main__":
         session.halt_jvm_with_parent = lambda spark: None
         arguments = arguments[1:]
     program.open_session = _with_a_heir
+    small_batches.MAX_ROWS = 0  # what Python commits by itself ends with it
     sys.exit(program.main(arguments))

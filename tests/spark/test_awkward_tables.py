@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from ingestion.runs import feed_schedule, run_worker
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
 from tests import factories
 from tests.contracts.awkward import keys, losses, names, partitions, sizes, zones
@@ -45,8 +46,10 @@ class SharedSession:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
-        return execute(spec, spark=self._spark, secrets=secrets)
+    def run(
+        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
+    ) -> JobReport:
+        return execute(spec, spark=self._spark, secrets=secrets, lease=lease)
 
     def progress(self, run_id: str) -> None:
         return None

@@ -9,8 +9,10 @@ from urllib.parse import unquote, urlsplit
 
 import duckdb
 import pyarrow as pa
+import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark.loading import small_batches
 from tests.hudi_tables import hudi_table
 from tests.spark.order_shop import Orders, read
 
@@ -123,7 +125,9 @@ def test_a_secret_that_nobody_gave(spark: SparkSession, orders: Orders) -> None:
     assert "The secret `NOBODY_KNOWS` was not given" in (orders.run(spark, "bootstrap", "b").error or "")
 
 
-def test_an_unbalanced_sum_stops_the_commit(spark: SparkSession, orders: Orders) -> None:
+def test_an_unbalanced_sum_stops_the_commit(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A table that holds a key twice, as other writers can make it, would count one event two times."""
     orders.fill(3, days=1)
     orders.run(spark, "bootstrap", "b")
@@ -131,7 +135,9 @@ def test_an_unbalanced_sum_stops_the_commit(spark: SparkSession, orders: Orders)
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = orders.run(spark, "incremental", "i")
     assert report.status == "failed"
-    assert "are not accounted for" in (report.error or "")
+    assert "holds the record key 'id:1,day:2026-11-01' more than once" in (report.error or "")
+    monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
+    assert "rows read for `orders` are not accounted for" in (orders.run(spark, "incremental", "j").error or "")
     assert len(orders.timeline.commits()) == 1
 
 

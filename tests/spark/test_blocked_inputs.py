@@ -17,6 +17,7 @@ from ingestion.runs import job_runs, run_worker
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
 from lakehub.catalog.models import DataCenter, DatasetCopy
 from quality.models import Lane
@@ -35,8 +36,10 @@ class SharedSession:
 
     spark: SparkSession
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
-        return execute(spec, spark=self.spark, secrets=secrets)
+    def run(
+        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
+    ) -> JobReport:
+        return execute(spec, spark=self.spark, secrets=secrets, lease=lease)
 
     def progress(self, run_id: str) -> JobProgress | None:
         return None

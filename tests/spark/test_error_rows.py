@@ -3,11 +3,20 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from pathlib import Path
+from typing import NoReturn
 
+import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.lake.error_rows import ErrorCursor, ErrorFilters, count_errors, read_error_page, read_error_row
-from tests.spark.order_shop import Orders
+from ingestion.spark.loading import write_path
+from ingestion.spark.rejected.error_table import error_table_spec
+from ingestion.spark.tables import hudi
+from ingestion.spark.tables.timeline import Timeline
+from tests.spark.order_shop import Orders, read
+from tests.spark.test_small_batches import Counted, counting
 
 ALL = ErrorFilters()
 
@@ -52,6 +61,68 @@ def test_a_row_that_is_read_again_is_there_once(spark: SparkSession, orders: Ord
     orders.run(spark, "bootstrap", "again", replace=True)
     (row,) = read_error_page(orders.table.error_uri, ALL).rows
     assert row.run == "again"
+
+
+def test_a_job_that_dies_after_its_errors_does_not_append_them_again(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither when it is tried again, nor when another run reads the same rows."""
+    orders.fill(3)
+    orders.run(spark, "bootstrap", "b")
+    orders.add((3, "2026-11-01", "much", "2026-11-17 08:00:00"), (4, "2026-11-01", "more", "2026-11-17 08:00:00"))
+    with monkeypatch.context() as patched:
+        patched.setattr(write_path, "commit_once", _die)
+        assert [orders.run(spark, "incremental", run).status for run in ("i", "i", "j")] == ["failed"] * 3
+    assert orders.run(spark, "incremental", "j").counts.errors == 2
+    assert len(Timeline(orders.table.error_uri).commits()) == 1
+    assert read(spark, orders.table.error_uri).count() == 2
+
+
+def _die(*_: object) -> NoReturn:
+    raise RuntimeError("dead")
+
+
+def test_an_error_table_of_an_older_version_gets_the_columns_that_it_lacks(spark: SparkSession, orders: Orders) -> None:
+    columns = ("error_key", "column", "reason", "raw", "source", "run")
+    old = spark.createDataFrame([("k-0", "amount", "no", "{}", "orders", "r")], columns)
+    old = old.selectExpr("*", "timestamp '2026-11-01 00:00:00' as read_at")
+    hudi.write_commit(old, error_table_spec(orders.table), "upsert", {"hoodie.metadata.enable": "false"}, {})
+    orders.fill(3)
+    orders.run(spark, "bootstrap", "b")
+    for number in (3, 4):
+        orders.add((number, "2026-11-01", "much", f"2026-11-17 0{number}:00:00"))
+        assert orders.run(spark, "incremental", f"i{number}").counts.errors == 1
+    assert [row.run for row in read_error_page(orders.table.error_uri, ALL).rows] == ["i4", "i3", "r"]
+
+
+def cost_of_a_rejected_row(spark: SparkSession, orders: Orders, errors: int) -> Counted:
+    """In a batch with a row that fits, where the error table holds so many rows; the least of some batches."""
+    orders.table = replace(orders.table, record_key=("id",))
+    orders.fill(3)
+    orders.add((3, "2026-11-01", "much", "2026-11-16 08:00:00"))
+    orders.run(spark, "bootstrap", "b")
+    stored = spark.read.format("hudi").load(orders.table.error_uri).drop(*hudi.META_COLUMNS)
+    many = stored.crossJoin(spark.range(errors)).selectExpr("*", "concat(error_key, id) as k").drop("error_key", "id")
+    many = many.withColumnRenamed("k", "error_key").select(stored.columns)
+    hudi.write_commit(many, error_table_spec(orders.table), "bulk_insert", {"hoodie.metadata.enable": "false"}, {})
+    measured = []
+    for number in range(4):
+        at = f"2026-11-17 0{number}:00:00"
+        orders.add((5, "2026-11-06", -1.0 - number, at), (10 + number, "2026-11-06", "much", at))
+        with counting(spark) as counted:
+            report = orders.run(spark, "incremental", f"i{number}")
+        assert (report.error, report.counts.applied, report.counts.errors) == (None, 1, 1)
+        measured.append(counted)
+    assert max(counted.jobs for counted in measured[1:]) == 0
+    return min(measured, key=lambda counted: counted.bytes_read)
+
+
+def test_a_rejected_row_costs_no_spark_job_and_no_more_where_many_were_rejected_before(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    small = cost_of_a_rejected_row(spark, Orders(tmp_path / "small", index="memory"), 10_000)
+    large = cost_of_a_rejected_row(spark, Orders(tmp_path / "large", index="memory"), 1_000_000)
+    assert large.bytes_read <= 1.5 * small.bytes_read, (small.bytes_read, large.bytes_read)
 
 
 def test_a_drop_takes_the_rows_along(spark: SparkSession, orders: Orders) -> None:

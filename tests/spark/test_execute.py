@@ -21,5 +21,5 @@ def test_a_problem_that_nobody_expects_is_a_report_too(
         raise problem
 
     monkeypatch.setattr(fence, "hold_fence", fails)
-    report = execute(Orders(tmp_path).spec("incremental", "i"), spark=Mock(), secrets={})
+    report = execute(Orders(tmp_path).spec("bootstrap", "b"), spark=Mock(), secrets={})
     assert (report.status, report.error) == ("failed", f"{type(problem).__name__}: {problem}")

@@ -10,16 +10,25 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.contract.spec import DeleteSpec
+from ingestion.spark.file_groups import BaseFile
+from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.indexes import INDEXES, Index
-from ingestion.spark.tables.batch_keys import BatchKeys
+from ingestion.spark.indexes.memory import _KEY_MAPS
+from ingestion.spark.loading import small_batches
 from ingestion.spark.tables.hudi import read_table
 from tests.spark.order_shop import Orders
 
 LATER = "2026-11-16 09:00:00"
 
 
+@pytest.fixture(params=[0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
+def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """How small batches are judged and written."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", request.param)
+
+
 @pytest.fixture(params=list(INDEXES))
-def indexed(request: pytest.FixtureRequest, tmp_path: Path) -> Orders:
+def indexed(request: pytest.FixtureRequest, tmp_path: Path, way: None) -> Orders:
     return Orders(tmp_path, index=request.param)
 
 
@@ -74,6 +83,19 @@ def test_a_key_with_an_empty_text_is_there_once_when_another_key_moves(spark: Sp
     assert indexed.rows(spark) == indexed.source_rows()
 
 
+def test_a_key_with_a_nul_in_it_is_there_once_when_it_moves(spark: SparkSession, indexed: Orders) -> None:
+    """Which separates the keys of a question."""
+    indexed.sql("drop table orders")
+    indexed.sql("create table orders(id text, day text, amount real, updated_at timestamp)")
+    indexed.table = replace(indexed.table, record_key=("id",))
+    indexed.add(("a\0b", "2026-11-01", 1.0, "2026-11-16 08:00:00"), ("c", "2026-11-02", 1.0, "2026-11-16 08:00:00"))
+    indexed.run(spark, "bootstrap", "b")
+    indexed.sql(f"update orders set day = '2026-11-09', updated_at = '{LATER}' where id <> 'c'")
+    report = indexed.run(spark, "incremental", "i")
+    assert (report.error, report.counts.applied) == (None, 1)
+    assert indexed.rows(spark) == indexed.source_rows()
+
+
 def test_a_key_of_every_type_is_found_again(spark: SparkSession, indexed: Orders) -> None:
     indexed.sql("drop table orders")
     indexed.sql("create table orders(id timestamp, day text, due date, amount real, updated_at timestamp)")
@@ -114,6 +136,43 @@ def test_only_the_partitions_that_hold_a_key_are_read(
     assert _files_read(stored) <= share * files
 
 
+@pytest.mark.parametrize("index", ["record_index", "memory"])
+def test_the_files_that_hold_the_keys_are_named_whatever_writer_wrote_them(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str
+) -> None:
+    """By Spark, directly, and in a partition that was loaded anew; a key that is gone or never was there needs none."""
+    orders = Orders(tmp_path, index=index)
+    orders.table = replace(orders.table, record_key=("id",))
+    orders.fill(30, days=10)
+    orders.run(spark, "bootstrap", "b")
+    assert _places(spark, orders, "17", "999") == _stored_places(spark, orders, 17)
+    orders.sql(f"update orders set day = '2026-11-20', updated_at = '{LATER}' where id in (17, 18)")
+    orders.run(spark, "incremental", "i")
+    assert _places(spark, orders, "18", "19") == _stored_places(spark, orders, 18, 19)
+    monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
+    orders.add((31, "2026-11-21", 1.0, "2026-11-16 10:00:00"))
+    orders.run(spark, "incremental", "j")
+    assert _places(spark, orders, "31", "4") == _stored_places(spark, orders, 31, 4)
+    assert orders.run(spark, "delete", "d", delete=DeleteSpec(keys=(("31",),))).error is None
+    assert orders.run(spark, "bootstrap", "again", replace=True).error is None
+    assert _places(spark, orders, "31", "4", "17") == _stored_places(spark, orders, 31, 4, 17)
+
+
+def _places(spark: SparkSession, orders: Orders, *keys: str) -> set[str]:
+    """The files that an index names for keys, by the paths of its table."""
+    index: Index = INDEXES.get(orders.table.index)()
+    files = index.base_files(spark, orders.table, keys, set())
+    assert files is not None
+    assert all(isinstance(file, BaseFile) and file.size for file in files)
+    return {file.path for file in files}
+
+
+def _stored_places(spark: SparkSession, orders: Orders, *ids: int) -> set[str]:
+    rows = read_table(spark, orders.table).where(f"id in ({', '.join(map(str, ids))})").collect()
+    assert len(rows) == len(ids)
+    return {f"{row['_hoodie_partition_path']}/{row['_hoodie_file_name']}" for row in rows}
+
+
 @pytest.mark.parametrize("key", [("id",), ("id", "name"), ("name",)])
 def test_keys_are_named_as_the_table_has_them(spark: SparkSession, orders: Orders, key: tuple[str, ...]) -> None:
     names = ("plain", "with space", "a,b:c", 'it\'s "quoted"', "für 日本", "%41", "a/b", "\t", "__null__", "NULL")
@@ -141,7 +200,27 @@ def test_keys_that_may_be_written_otherwise_are_not_named(
 
 
 def test_so_many_keys_are_not_named(spark: SparkSession, orders: Orders) -> None:
-    assert BatchKeys(spark.range(1), 1001, None, orders.table).named is None
+    assert BatchKeys(spark.range(1), 10_001, None, orders.table).named is None
+
+
+def test_a_table_with_more_keys_than_memory_takes_is_fed_by_spark_and_the_commit_says_so(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Orders(tmp_path, index="memory")
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.fill(12)
+    shop.run(spark, "bootstrap", "b")
+    with monkeypatch.context() as small:
+        small.setattr(_KEY_MAPS, "most", 11)
+        shop.sql(f"update orders set amount = -1, updated_at = '{LATER}' where id % 2 = 0")
+        report = shop.run(spark, "incremental", "i")
+        assert (report.error, report.written.inserts, report.written.updates) == (None, 0, 6)
+        assert "more than 11 keys" in shop.timeline.commits()[-1].run["index_limitation"]
+    assert shop.run(spark, "rebuild_index", "r", source=None).error is None
+    shop.change(3, -5.0, "2026-11-16 10:00:00")
+    assert shop.run(spark, "incremental", "j").written.updates == 1
+    assert shop.timeline.commits()[-1].run["index_limitation"] == ""
+    assert shop.rows(spark) == shop.source_rows()
 
 
 def _files_read(frame: Any) -> int:

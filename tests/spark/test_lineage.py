@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
 from ingestion.spark_lineage import SparkLineageSource
 from lakehub.catalog.lineage import LineageSnapshot, LineageUnavailable, TableLink, TableName
@@ -82,8 +83,10 @@ class Here:
     def __init__(self, spark: SparkSession) -> None:
         self._spark = spark
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
-        return execute(JobSpec.from_json(spec.to_json()), spark=self._spark, secrets=secrets)
+    def run(
+        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
+    ) -> JobReport:
+        return execute(JobSpec.from_json(spec.to_json()), spark=self._spark, secrets=secrets, lease=lease)
 
     def progress(self, run_id: str) -> JobProgress | None:
         return None

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 
@@ -19,12 +19,14 @@ from ingestion.runs import feed_schedule, job_runs, rebuilds, run_worker
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
 from lakehub.catalog.models import Dataset
 from lakehub.catalog.onboarding.rebuild import left_tables, open_rebuild
 from lakehub.catalog.onboarding.redefine import change_dataset
 from tests import factories
 from tests.factories import HOUR, NOW
+from tests.following import follow_once
 from tests.polling import scaled
 from tests.spark.job_processes import PROJECT, WITHIN_S
 from tests.spark.order_shop import Orders, read
@@ -43,10 +45,12 @@ class MortalJobs:
     dies: set[tuple[str, str]] = field(default_factory=set)
     """(kind, last part of the table's URI)"""
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+    def run(
+        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
+    ) -> JobReport:
         mark = spec.kind, spec.table.uri.rpartition("/")[2]
         if mark not in self.dies:
-            return execute(spec, spark=self.spark, secrets=secrets)
+            return execute(spec, spark=self.spark, secrets=secrets, lease=lease)
         self.dies.remove(mark)
         file = self.folder / f"{spec.run_id}.json"
         file.write_text(spec.to_json())
@@ -71,14 +75,17 @@ class Shop:
     dataset: Dataset
     jobs: MortalJobs
 
-    def work(self, now: datetime, *, switching: bool = True) -> None:
+    def work(self, now: datetime, *, switching: bool = True, following: bool = True) -> None:
         """What beat and a worker do, until nothing is due."""
         feed_schedule.request_due_runs(now=now)
         staging = (self.orders.folder / "staging").as_uri()
         worker = run_worker.Worker("host:1:a", self.jobs, staging, lambda: now, timedelta, lambda: 0.0, open_gate)
         while run_worker.run_next(worker) is not None:
-            if switching:
-                rebuilds.switch_whole_rebuilds(holder="host:1:b", now=now)
+            pass
+        if following:
+            follow_once(replace(worker, name="host:1:f"))
+        if switching:
+            rebuilds.switch_whole_rebuilds(holder="host:1:b", now=now)
 
     def rows(self) -> list[tuple[object, ...]]:
         """What a reader of the dataset finds now."""
@@ -133,13 +140,13 @@ def test_a_rebuild_survives_a_killed_job_and_loses_no_change(spark: SparkSession
     assert shop.rows() == orders.source_rows()
 
     # It is tried again, and the present table reads what came meanwhile: the new one is behind until it has that too.
-    loaded_at = JobRun.objects.get(state=JobState.QUEUED).due_at
+    loaded_at = JobRun.objects.get(kind=JobKind.BOOTSTRAP, state=JobState.QUEUED).due_at
+    shop.work(loaded_at, switching=False)
+    assert shop.states() == ["whole"]
     change_at = loaded_at + timedelta(minutes=1)
     orders.add((200, "2026-11-02", 2.0, at(change_at), "2026-11"))
     job_runs.request_run(factories.copy_of(shop.dataset), JobKind.INCREMENTAL, asked_by="ann", now=change_at)
-    shop.work(loaded_at, switching=False)
-    assert shop.states() == ["whole"]
-    shop.work(change_at)
+    shop.work(change_at, following=False)
     assert (shop.states(), shop.rows()) == (["behind"], orders.source_rows())
     orders.change(4, 44.0, at(change_at + HOUR))
     shop.work(change_at + 2 * HOUR)

@@ -10,6 +10,8 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark.contract.spec import DeleteSpec
+from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import instant_to_datetime
 from tests.spark.order_shop import Orders
 
@@ -38,6 +40,34 @@ def test_what_was_replaced_longer_ago_is_gone_and_what_was_current_then_stays(
     assert len(before) == 6
     assert before & kept == {max(before)}
     assert len(kept - before) == 6
+    assert followed.rows(spark) == followed.source_rows()
+
+
+@pytest.mark.parametrize(("behind", "is_kept"), [(HOURS, False), (HOURS + 6, True)])
+def test_commits_are_archived_behind_the_oldest_reader_and_the_checkpoint_never(
+    spark: SparkSession, followed: Orders, monkeypatch: pytest.MonkeyPatch, behind: int, is_kept: bool
+) -> None:
+    """Nothing but deletes, which carry none, comes after the commits from longer ago. A reader keeps what it has not read: that many hours."""
+    options = hudi.table_options
+    few = {"hoodie.keep.min.commits": "3", "hoodie.keep.max.commits": "4"}
+    monkeypatch.setattr(hudi, "MIN_COMMITS_KEPT", 3)
+    monkeypatch.setattr(hudi, "table_options", lambda table, **given: options(table, **given) | few)
+    followed.table = replace(followed.table, retention_hours=behind)
+    before, checkpoint = set(followed.timeline.instants()), followed.timeline.checkpoint()
+    for number in range(8):
+        followed.add((100 + number, "2026-11-01", 1.0, "2026-11-15 00:00:00"))
+        backfilled = followed.run(spark, "backfill", f"f{number}", partitions=("2026-11-01",))
+        deleted = followed.run(
+            spark, "delete", f"d{number}", delete=DeleteSpec(keys=((str(100 + number), "2026-11-01"),))
+        )
+        followed.sql(f"delete from orders where id = {100 + number}")
+        assert (backfilled.error, deleted.error, deleted.written.deletes) == (None, None, 1)
+    kept = before & set(followed.timeline.instants())
+    assert kept == before if is_kept else kept <= set(sorted(before)[-2:])
+    latest = followed.timeline.checkpoint()
+    assert checkpoint is not None
+    assert latest is not None
+    assert (latest.position, latest.instant in before) == (checkpoint.position, False)
     assert followed.rows(spark) == followed.source_rows()
 
 

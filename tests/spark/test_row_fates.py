@@ -11,6 +11,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.domain.accounting import Event, RowFate, fates_of
 from ingestion.domain.schema import Schema
+from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.loading.row_fates import FATE_COLUMN, assign_fates, count_fates
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
@@ -21,8 +22,11 @@ CASES, SEED = 400, 20261116
 Row = tuple[int, str, int | None, float | None, str | None]
 
 
+@pytest.mark.parametrize("since", [None, WrittenSince("15", frozenset({"12"}))])
 @pytest.mark.parametrize("reference_key", ["ref", None])
-def test_spark_judges_as_the_model_does(spark: SparkSession, reference_key: str | None) -> None:
+def test_spark_judges_as_the_model_does(
+    spark: SparkSession, reference_key: str | None, since: WrittenSince | None
+) -> None:
     print(f"seed {SEED}")
     chance = random.Random(SEED)
     stored = [row for case in range(CASES) for row in _stored(chance, case)]
@@ -31,10 +35,11 @@ def test_spark_judges_as_the_model_does(spark: SparkSession, reference_key: str 
     frame = spark.createDataFrame(
         [(*row, place) for place, row in enumerate(batch)], f"{_ddl()}, {SEQUENCE_COLUMN} long"
     )
-    judged = assign_fates(frame, table, SCHEMA, _held(spark, stored))
+    judged = assign_fates(frame, table, SCHEMA, _held(spark, stored), since)
     fates_on_spark = Counter((tuple(row[name] for name in SCHEMA.names), row[FATE_COLUMN]) for row in judged.collect())
     events = [_event(row, reference_key) for row in batch]
-    fates = fates_of(events, {(row[0], row[1]): _event(row, reference_key) for row in stored})
+    written_since = {(row[0], row[1]) for row in stored if since and since.includes(_instant(row))}
+    fates = fates_of(events, {(row[0], row[1]): _event(row, reference_key) for row in stored}, written_since)
     assert fates_on_spark == Counter(zip(batch, map(str, fates), strict=True))
     assert set(fates) == {RowFate.APPLIED, RowFate.SUPERSEDED, RowFate.REDELIVERED}
     assert count_fates(judged, table, read=len(batch), errors=0).counts.is_balanced
@@ -58,7 +63,13 @@ def _row(chance: random.Random, case: int, key: str) -> Row:
 
 def _held(spark: SparkSession, rows: Sequence[Row]) -> DataFrame:
     meta = ", ".join(f"{name} string" for name in META_COLUMNS)
-    return spark.createDataFrame([(*row, *(["m"] * len(META_COLUMNS))) for row in rows], f"{_ddl()}, {meta}")
+    others = ["m"] * (len(META_COLUMNS) - 1)
+    return spark.createDataFrame([(*row, _instant(row), *others) for row in rows], f"{_ddl()}, {meta}")
+
+
+def _instant(row: Row) -> str:
+    """Of the commit that wrote a stored row."""
+    return ("10", "12", "14", "20")[row[0] % 4]
 
 
 def _ddl() -> str:

@@ -9,6 +9,7 @@ from ingestion.domain.schema import Schema
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.hudi import stored_schema
+from ingestion.spark.tables.spark_columns import type_of_spark
 from tests.spark.order_shop import Orders
 
 TYPES = {
@@ -40,11 +41,22 @@ def test_the_commits_say_what_spark_says(spark: SparkSession, orders: Orders, mo
     assert stored_schema(spark, orders.table) == Schema.of({**TYPES, "note": "string"})
 
 
-def test_types_of_another_writer_are_asked_of_spark(spark: SparkSession, orders: Orders) -> None:
-    frame = spark.sql("select 1L as id, '2026-11-01' as day, timestamp'2026-11-16' as updated_at, array(1) as parts")
+def test_types_of_another_writer_are_asked_of_spark(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    parts = "array(named_struct('order', 1S, 'at', map('a', 1.5BD, 'b', null))) as parts"
+    frame = spark.sql(f"select 1L as id, '2026-11-01' as day, timestamp'2026-11-16' as updated_at, {parts}")
     hudi.write_commit(frame, orders.table, "bulk_insert", {"hoodie.metadata.enable": "false"}, {})
-    with pytest.raises(ValueError, match="`parts` has the unknown type `array<int>`"):
-        stored_schema(spark, orders.table)
+    by_commit = stored_schema(spark, orders.table)
+    assert by_commit.types["parts"] == "array<struct<order:int,at:map<string,decimal(2,1)>>>"
+    monkeypatch.setattr(hudi.avro_schema, "schema_of", lambda text, without: None)
+    assert stored_schema(spark, orders.table) == by_commit
+
+
+def test_a_map_by_number_of_another_writer_is_named(spark: SparkSession) -> None:
+    by_number = spark.sql("select map(1, 'a') as by_number").schema["by_number"].dataType
+    with pytest.raises(ValueError, match="`map<int,string>` has keys that are no texts"):
+        type_of_spark(by_number)
 
 
 def test_a_delete_changes_nothing_about_the_columns(spark: SparkSession, orders: Orders) -> None:

@@ -163,14 +163,12 @@ def test_a_feed_goes_on() -> None:
     dataset = make.dataset("flights", ingested=True)
     make.feed(dataset, every=MINUTE)
     copy = make.copy_of(dataset)
-    for kind in (JobKind.BOOTSTRAP, JobKind.INCREMENTAL):
-        JobRun.objects.create(
-            copy=copy, kind=kind, state=JobState.SUCCEEDED, due_at=AHEAD, started_at=AHEAD, ended_at=AHEAD
-        )
+    for kind, state in ((JobKind.BOOTSTRAP, JobState.SUCCEEDED), (JobKind.FOLLOW, JobState.FAILED)):
+        JobRun.objects.create(copy=copy, kind=kind, state=state, due_at=AHEAD, started_at=AHEAD, ended_at=AHEAD)
     assert feed_schedule.next_request_at(now=NOW) == NOW, "also before it was noticed"
     note_time(now=NOW)
     assert feed_schedule.next_request_at(now=NOW) == NOW + MINUTE
-    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + MINUTE)] == [JobKind.INCREMENTAL]
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW + MINUTE)] == [JobKind.FOLLOW]
 
 
 def test_whoever_waits_to_sign_in_waits_as_long_as_was_meant_and_no_session_lasts_longer() -> None:

@@ -9,7 +9,12 @@ _SUBJECTS = {
     JobKind.INCREMENTAL: "The load of changes into",
     JobKind.BACKFILL: "The repair in",
     JobKind.DELETE: "The deletion of rows in",
+    JobKind.REPLAY: "The replay of rejected rows in",
+    JobKind.CLUSTER: "Putting small files together in",
+    JobKind.FOLLOW: "Following the source into",
     JobKind.DROP: "The removal of the copy in",
+    JobKind.VERIFY_INDEX: "The look at the index in",
+    JobKind.REBUILD_INDEX: "The rebuild of the index in",
 }
 _REASONS = (
     ("no space left", "the disk is full"),

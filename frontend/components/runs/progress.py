@@ -6,14 +6,15 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from frontend.ui import words
+from ingestion.domain.following import FollowSums
 from ingestion.domain.remaining import time_left
-from ingestion.models import JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState
 
 STALE_AFTER = timedelta(seconds=30)
 """Jobs tell every two seconds: after so long the page says how old the number is."""
 _WORDS = {
     "start": "Starting",
-    "fence": "Waiting for the table’s lock",
+    "fence": "Waiting for other writers of the table",
     "read": "Reading",
     "errors": "Setting aside rows that do not fit",
     "tag": "Finding where rows are stored",
@@ -35,8 +36,12 @@ def run_progress(run: JobRun, *, now: datetime) -> RunProgress:
     """`Reading 1,200,000 of 3,000,000 rows, about 2 min left to read.` for a run that runs; else what it waits for."""
     if run.state == JobState.WAITING:
         return RunProgress("Waiting for an input that the gate blocks.", None)
+    if run.state == JobState.PAUSED:
+        return RunProgress("Paused: it goes on where it was when ingestion is resumed.", None)
     if run.state == JobState.QUEUED:
         return RunProgress("Queued: it starts as soon as a worker is free.", None)
+    if run.kind == JobKind.FOLLOW:
+        return RunProgress(_following_sentence(FollowSums.from_json(run.progress), now), None)
     progress: dict[str, object] = run.progress
     if not progress or run.progress_at is None:
         return RunProgress("Starting: Spark takes some seconds.", None)
@@ -49,6 +54,18 @@ def run_progress(run: JobRun, *, now: datetime) -> RunProgress:
     if now - run.progress_at > STALE_AFTER:
         sentence += f" Last update {words.relative(run.progress_at, now=now)}."
     return RunProgress(sentence, min(1.0, done / total) if total else None)
+
+
+def _following_sentence(sums: FollowSums, now: datetime) -> str:
+    """`Last look 20 s ago, last commit 3 min ago; 1,200 looks, 12 batches, 340 rows applied.`"""
+    if sums.looked_at is None:
+        return "It has not looked at the source yet."
+    looked = f"Last look {words.relative(sums.looked_at, now=now)}"
+    committed = f", last commit {words.relative(sums.committed_at, now=now)}" if sums.committed_at else ""
+    done = [words.count(sums.looks, "look"), words.count(sums.batches, "batch", "batches")]
+    named = {"applied": sums.applied, "superseded": sums.superseded, "redelivered": sums.redelivered}
+    rows = [f"{words.count(rows, 'row')} {name}" for name, rows in {**named, "rejected": sums.errors}.items() if rows]
+    return f"{looked}{committed}; {', '.join([*done, *rows])}."
 
 
 def _amounts(progress: dict[str, object]) -> tuple[int, int | None]:

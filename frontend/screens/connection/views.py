@@ -6,10 +6,12 @@ from django.contrib import messages
 from django.core import signing
 from django.http import Http404, HttpRequest, HttpResponse
 from django.shortcuts import redirect, render
+from django.views.decorators.http import require_POST
 
-from frontend.ui.form_actions import actor_of
+from frontend.ui.form_actions import actor_of, errors_as_messages
 from lakehub import wiring
 from lakehub.accounts.permissions import can, require
+from lakehub.catalog.connection_limits import BOUNDS, limit_connection
 from lakehub.catalog.datasets.connection_change import (
     change_connection,
     check_connection_change,
@@ -22,6 +24,7 @@ from lakehub.db.encrypted_fields import decrypt_text, encrypt_text
 from lakehub.kernel.errors import Busy, Conflict, NotFound, Refused
 
 MAX_URL = 1000
+_MAX_DIGITS = 12
 
 
 def edit_connection(request: HttpRequest, name: str) -> HttpResponse:
@@ -49,6 +52,30 @@ def edit_connection(request: HttpRequest, name: str) -> HttpResponse:
     else:
         messages.info(request, f"Connection {name} has its new URL.")
     return redirect("connection-edit", name)
+
+
+@require_POST
+def limit(request: HttpRequest, name: str) -> HttpResponse:
+    """How much of the source all jobs and looks may use together; an empty field is no limit."""
+    try:
+        connection = find_connection(name)
+    except NotFound as missing:
+        raise Http404(str(missing)) from missing
+    actor = actor_of(request)
+    require(actor, "connect", connection.team)
+    with errors_as_messages(request):
+        limits = {field: _number(request.POST.get(field, ""), field) for field in BOUNDS}
+        limit_connection(connection, **limits, actor=actor.get_username(), now=wiring.clock.now())
+        messages.info(request, f"Connection {name} has its new limits.")
+    return redirect("connection-edit", name)
+
+
+def _number(text: str, field: str) -> int | None:
+    """Raises Refused."""
+    digits = text.strip().replace(",", "")
+    if digits and not (digits.isascii() and digits.isdigit() and len(digits) <= _MAX_DIGITS):
+        raise Refused(f"`{field}` is '{text[:_MAX_DIGITS]}': write a whole number, or nothing for no limit.")
+    return int(digits) if digits else None
 
 
 def _page(

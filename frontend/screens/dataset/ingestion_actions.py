@@ -1,4 +1,4 @@
-"""What is done about pipelines on a dataset's page: start or cancel a run that waits, make and revoke hooks."""
+"""What is done about pipelines on a dataset's page: pause and resume, start or cancel a run that waits, make and revoke hooks."""
 
 from __future__ import annotations
 
@@ -9,15 +9,18 @@ from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.ui.form_actions import actor_of, errors_as_messages, perform_action
+from ingestion.models import JobKind
 from ingestion.runs import blocked_inputs, failed_runs, job_runs
 from lakehub import wiring
 from lakehub.accounts.models import User
 from lakehub.accounts.permissions import require
+from lakehub.catalog.datasets import pausing
 from lakehub.kernel.errors import NotFound, Refused
 from quality.api.external_run_serializers import HOOK_ADDRESS
 from quality.planning import pipeline_hooks
 
 _MAX_NAME_LENGTH = 100
+_INDEX_KINDS = (JobKind.VERIFY_INDEX, JobKind.REBUILD_INDEX)
 
 
 @require_POST
@@ -57,6 +60,44 @@ def retry_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
 
     removes = run.kind in failed_runs.DESTRUCTIVE_KINDS
     return perform_action(request, "offboard" if removes else "rerun", dataset, use_case, then=_page_url(name))
+
+
+@require_POST
+def run_index_job(request: HttpRequest, name: str) -> HttpResponse:
+    """Looks at the index of a copy, or makes it anew."""
+    dataset, kind = find_dataset(name), request.POST.get("kind", "")
+
+    def use_case(actor: User) -> str:
+        if kind not in _INDEX_KINDS:
+            raise Refused(f"`{kind}` is no job on an index: choose one of {', '.join(_INDEX_KINDS)}.")
+        copy = job_runs.find_copy(dataset, request.POST.get("data_center", ""))
+        run = job_runs.request_run(copy, kind, asked_by=actor.get_username(), now=wiring.clock.now())
+        return f"Run {run.pk} is queued: its result shows below."
+
+    return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))
+
+
+@require_POST
+def pause(request: HttpRequest, name: str) -> HttpResponse:
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        why, by = request.POST.get("why", ""), actor.get_username()
+        pausing.pause_ingestion(dataset, why=why, actor=by, now=wiring.clock.now())
+        return "Ingestion is paused. A load that is at work stops after the commit that it is in."
+
+    return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))
+
+
+@require_POST
+def resume(request: HttpRequest, name: str) -> HttpResponse:
+    dataset = find_dataset(name)
+
+    def use_case(actor: User) -> str:
+        pausing.resume_ingestion(dataset, actor=actor.get_username(), now=wiring.clock.now())
+        return "Ingestion goes on where it was."
+
+    return perform_action(request, "rerun", dataset, use_case, then=_page_url(name))
 
 
 @require_POST

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
 
 from django.db.models import Q, QuerySet
 
 from frontend.components.runs.failures import failure_sentence
+from frontend.components.runs.progress import run_progress
 from frontend.screens.dataset.queries import recent_runs
 from frontend.ui import words
-from ingestion.models import BlockedInput, JobRun, JobState
+from ingestion.lake.index_findings import index_sentence
+from ingestion.models import BlockedInput, JobKind, JobRun, JobState
 from ingestion.runs import failed_runs
 from ingestion.runs.job_runs import with_details
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import MAX_COPIES, Dataset
 from lakehub.kernel.interval import Interval
 from quality.models import ExternalRun, PipelineHook
 
@@ -24,7 +27,7 @@ _MAX_EXTERNAL_RUNS = 10
 class RunRow:
     run: JobRun
     sentence: str
-    """Why it failed; empty where it did not."""
+    """Why it failed, or what following has seen; else empty."""
     may_retry: bool
 
 
@@ -42,17 +45,30 @@ class ExternalRunRow:
     wrote: str
 
 
-def run_rows(dataset: Dataset, *, may_rerun: bool, may_remove: bool) -> list[RunRow]:
-    """The newest, newest first. Two queries."""
+def run_rows(dataset: Dataset, *, may_rerun: bool, may_remove: bool, now: datetime) -> list[RunRow]:
+    """Those that follow copies now, then the newest, newest first. Four queries."""
     unresolved = set(failed_runs.unresolved_failures([dataset.pk]).values_list("pk", flat=True)[:MAX_RUNS])
     return [
         RunRow(
             run,
-            failure_sentence(run) if run.state == JobState.FAILED else "",
+            _run_sentence(run, now),
             run.pk in unresolved and (may_remove if run.kind in failed_runs.DESTRUCTIVE_KINDS else may_rerun),
         )
-        for run in recent_runs(dataset, MAX_RUNS)
+        for run in {run.pk: run for run in (*_following_runs(dataset), *recent_runs(dataset, MAX_RUNS))}.values()
     ]
+
+
+def _following_runs(dataset: Dataset) -> QuerySet[JobRun]:
+    following = JobRun.objects.filter(copy__dataset=dataset, kind=JobKind.FOLLOW, state=JobState.RUNNING)
+    return with_details(following).order_by("pk")[:MAX_COPIES]
+
+
+def _run_sentence(run: JobRun, now: datetime) -> str:
+    if run.kind == JobKind.FOLLOW and run.state == JobState.RUNNING:
+        return run_progress(run, now=now).sentence
+    if run.kind == JobKind.VERIFY_INDEX and run.state == JobState.SUCCEEDED:
+        return index_sentence(run.report["output"])
+    return failure_sentence(run) if run.state == JobState.FAILED else ""
 
 
 def waiting_runs(dataset: Dataset) -> list[WaitingRun]:

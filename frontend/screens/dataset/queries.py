@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
 from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models.functions import Coalesce
 
 from frontend.screens.dataset.partition_calendar import DayStatus, PartitionCalendar, build_calendar
 from frontend.ui import words
@@ -59,7 +60,8 @@ class Neighbours:
 
 def recent_commits(dataset: Dataset, limit: int = _MAX_COMMITS) -> QuerySet[Commit]:
     newest = Commit.objects.filter(copy__dataset=dataset).select_related("copy__data_center")
-    return newest.annotate(partitions=Count("touched"), lag=F("completed_at") - F("source_committed_upto")).order_by(
+    partitions = Coalesce(F("touched_count"), Count("touched"))
+    return newest.annotate(partitions=partitions, lag=F("completed_at") - F("source_committed_upto")).order_by(
         "-completed_at"
     )[:limit]
 

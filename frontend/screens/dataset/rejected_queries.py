@@ -45,6 +45,8 @@ class RejectedRow:
     reason: str
     column: str
     source: str
+    fixed: str
+    resolved_by: str
     run: int | None
     run_is_listed: bool
 
@@ -56,6 +58,11 @@ class RejectedGroup:
     group: ErrorGroup
     column: str
     kind: str
+
+    @property
+    def can_be_named(self) -> bool:
+        """A form can say which group it is: all of its text is shown as it is."""
+        return bool(self.kind) and (self.column, self.kind) == (self.group.column, self.group.kind)
 
 
 @dataclass(frozen=True)
@@ -81,10 +88,10 @@ class RejectedRows:
 
 
 def rejected_rows_of(copy: DatasetCopy, filters: ErrorFilters, after: ErrorCursor | None) -> RejectedRows:
-    """The counts are those of the whole table. Two queries."""
+    """The counts are of all rows of that state. Two queries."""
     uri = error_table_uri(copy)
     try:
-        counts = count_errors(uri)
+        counts = count_errors(uri, ErrorFilters(state=filters.state))
         page = read_error_page(uri, filters, after=after, limit=PAGE_SIZE) if counts.rows else ErrorPage()
     except (Refused, Busy) as problem:
         return RejectedRows(ErrorCounts(), problem=str(problem))
@@ -104,7 +111,8 @@ def _rejected_group(group: ErrorGroup) -> RejectedGroup:
 
 def _rejected_row(row: ErrorRow, run: int | None, listed: Collection[int]) -> RejectedRow:
     raw, reason, column, source = map(visible_text, (row.raw, row.reason, row.column, row.source))
-    return RejectedRow(row, raw, reason, column, source, run, run in listed)
+    fixed, resolved_by = map(visible_text, (row.fixed, row.resolved_by))
+    return RejectedRow(row, raw, reason, column, source, fixed, resolved_by, run, run in listed)
 
 
 def _run_numbers(dataset: Dataset, keys: Collection[str]) -> dict[str, int]:

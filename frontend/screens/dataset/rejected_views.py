@@ -6,16 +6,21 @@ from typing import Any
 
 from django.http import Http404, HttpRequest, HttpResponse, QueryDict
 from django.shortcuts import render
+from django.urls import reverse
+from django.views.decorators.http import require_POST
 
 from frontend.components.dataset_frame import dataset_frame, find_dataset
 from frontend.screens.dataset.rejected_queries import rejected_rows_of
-from frontend.ui.form_actions import actor_of
+from frontend.ui.form_actions import actor_of, perform_action
 from frontend.ui.whole_numbers import parse_whole_number
-from ingestion.lake.error_rows import ErrorCursor, ErrorFilters, read_error_row
+from ingestion.lake.error_rows import ErrorCursor, ErrorFilters, ErrorState, read_error_row
 from ingestion.runs.job_runs import find_copy, find_run
 from ingestion.runs.job_specs import error_table_uri
+from ingestion.runs.replays.row_choice import RowChoice, request_replay
+from ingestion.runs.replays.values import parse_values
 from lakehub import wiring
-from lakehub.accounts.permissions import require
+from lakehub.accounts.models import User
+from lakehub.accounts.permissions import can, require
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Busy, NotFound, Refused
 
@@ -36,11 +41,31 @@ def rejected_rows(request: HttpRequest, name: str) -> HttpResponse:
         "asked": filters,
         "run": run,
         "after": after,
+        "resolved": filters.state == ErrorState.RESOLVED,
+        "may_replay": copy is not None
+        and dataset.offboarded_at is None
+        and can(actor_of(request), "onboard", dataset.team),
         "narrowed": bool(filters.column or filters.reason or filters.run),
         "kept": _kept_query(copy, filters, run),
         "rejected": rejected_rows_of(copy, filters, after) if copy else None,
     }
     return render(request, "screens/dataset/templates/rejected.html", context)
+
+
+@require_POST
+def replay_rows(request: HttpRequest, name: str) -> HttpResponse:
+    """The rows that are marked, or all open rows of one column and kind of reason, with the values that the form has."""
+    dataset, posted = find_dataset(name), request.POST
+
+    def use_case(actor: User) -> str:
+        values = parse_values(posted.get("values", ""))
+        rows = [{"error_key": key, "values": {}} for key in dict.fromkeys(posted.getlist("row"))]
+        choice = RowChoice.of(rows, posted.get("column", ""), posted.get("kind", ""), values)
+        copy = find_copy(dataset, posted.get("dc", ""))
+        run = request_replay(copy, choice, asked_by=actor.get_username(), now=wiring.clock.now())
+        return f"Run {run.pk} tries {run.params['rows']} rejected rows again as soon as a worker is free."
+
+    return perform_action(request, "onboard", dataset, use_case, then=reverse("dataset-rejected", args=[name]))
 
 
 def raw_row(request: HttpRequest, name: str, key: str) -> HttpResponse:
@@ -69,7 +94,8 @@ def _filters(query: QueryDict, dataset: Dataset) -> tuple[ErrorFilters, int | No
     except NotFound:
         number, run = None, ""
     column, reason = (query.get(name, "").strip()[:_MAX_FILTER] for name in ("column", "reason"))
-    return ErrorFilters(column, reason, run), number
+    state = ErrorState.RESOLVED if query.get("state") == ErrorState.RESOLVED else ErrorState.OPEN
+    return ErrorFilters(column, reason, run, state), number
 
 
 def _cursor(text: str) -> ErrorCursor | None:
@@ -86,6 +112,7 @@ def _kept_query(copy: DatasetCopy | None, filters: ErrorFilters, run: int | None
         "column": filters.column,
         "reason": filters.reason,
         "run": run,
+        "state": "" if filters.state == ErrorState.OPEN else filters.state,
     }
     query = QueryDict(mutable=True)
     query.update({name: str(value) for name, value in values.items() if value})

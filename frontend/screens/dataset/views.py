@@ -63,7 +63,7 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
     dataset, context = dataset_frame(request, name, "ingestion", now)
     context |= {
         "runs": ingestion_queries.run_rows(
-            dataset, may_rerun=context["may_rerun"], may_remove=can(request.user, "offboard", dataset.team)
+            dataset, may_rerun=context["may_rerun"], may_remove=can(request.user, "offboard", dataset.team), now=now
         ),
         "commits": queries.recent_commits(dataset, 30),
         "sums": queries.row_accounting(dataset, now=now),
@@ -72,6 +72,7 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "hooks": ingestion_queries.run_hooks_of(dataset),
         "may_see_rows": can(request.user, "see rows", dataset.team),
         "feed_facts": feed_option_facts(dataset),
+        "index_copies": dataset.copies.order_by("data_center__name").values_list("data_center__name", flat=True),
     }
     return render_live(request, "screens/dataset/templates/ingestion.html", context, FRAGMENTS)
 

@@ -14,7 +14,7 @@ from frontend.components.runs.failures import failure_sentence
 from frontend.components.runs.progress import RunProgress, run_progress
 from frontend.ui import words
 from frontend.ui.form_actions import perform_action
-from ingestion.models import JobState
+from ingestion.models import JobKind, JobState
 from ingestion.runs import rebuilds
 from lakehub import wiring
 from lakehub.accounts.models import User
@@ -57,7 +57,7 @@ def rebuild_panel(dataset: Dataset, *, now: datetime) -> RebuildPanel | None:
 def _row(built: rebuilds.BuiltCopy, now: datetime) -> BuiltTableRow:
     state, word = _WORDS[built.state]
     run = built.run
-    at_work = run is not None and run.state not in _ENDED
+    at_work = run is not None and run.state not in _ENDED and (run.kind != JobKind.FOLLOW or bool(run.error))
     failed = run is not None and run.state == JobState.FAILED
     return BuiltTableRow(
         built,

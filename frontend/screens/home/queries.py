@@ -22,7 +22,7 @@ from incidents.domain.incident.health import worst_state
 from incidents.models import GateQuestion, Incident, IncidentState
 from incidents.record.health import CategoryHealth, DatasetHealth, health_of
 from ingestion.domain.retries import MAX_ATTEMPTS
-from ingestion.models import JobRun
+from ingestion.models import JobKind, JobRun
 from ingestion.runs import failed_runs
 from lakehub.accounts.models import Team, User
 from lakehub.accounts.permissions import teams_where
@@ -245,7 +245,9 @@ def _matrix_cell(category: Category, members: Sequence[DatasetHealth]) -> Matrix
 
 def running_jobs(scope: TeamScope, *, now: datetime, limit: int = 6) -> list[LiveRun]:
     running = JobRun.objects.filter(scope.where("copy__dataset__team"), state="running")
-    runs = running.select_related("copy__dataset", "copy__data_center").order_by("started_at")
+    runs = (
+        running.exclude(kind=JobKind.FOLLOW).select_related("copy__dataset", "copy__data_center").order_by("started_at")
+    )
     return with_progress(runs[:limit], now=now)
 
 

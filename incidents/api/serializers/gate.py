@@ -14,6 +14,7 @@ from incidents.domain.gate.causes import Cause
 from incidents.domain.gate.decide import Override
 from incidents.domain.gate.sql_reads import DIALECTS, MAX_SQL_LENGTH, TableReads
 from incidents.gate.answer import GateReply
+from incidents.gate.copies import Pause, pause_of
 from lakehub.kernel.interval import Interval
 from lakehub.kernel.outcome import worst_verdict
 
@@ -43,6 +44,11 @@ class OverrideInForceSerializer(serializers.Serializer[Override]):
     expires_at = serializers.DateTimeField()
 
 
+class PauseSerializer(serializers.Serializer[Pause]):
+    since = serializers.DateTimeField(allow_null=True)
+    why = serializers.CharField()
+
+
 class AnswerSerializer(serializers.Serializer[dict[str, Any]]):
     """Only describes: `answer_to_json` is rendered as it is, because this is asked hundreds of times a second."""
 
@@ -61,6 +67,10 @@ class AnswerSerializer(serializers.Serializer[dict[str, Any]]):
     recovery_eta = serializers.DateTimeField(allow_null=True)
     retry_after = serializers.FloatField(
         allow_null=True, help_text="Seconds until asking again may help; null where allowed."
+    )
+    paused = PauseSerializer(
+        allow_null=True,
+        help_text="Ingestion of the dataset is paused by hand: what has come is judged as ever, and nothing new comes until it is resumed.",
     )
     answered_at = serializers.DateTimeField()
 
@@ -85,8 +95,13 @@ def answer_to_json(reply: GateReply) -> dict[str, Any]:
         "incidents": sorted({cause.incident for cause in answer.causes if cause.incident is not None}),
         "recovery_eta": _instant_text(min(etas, default=None)),
         "retry_after": None if wait is None else wait.total_seconds(),
+        "paused": _pause_json(pause_of(reply.copy)),
         "answered_at": _instant_text(reply.at),
     }
+
+
+def _pause_json(pause: Pause | None) -> dict[str, Any] | None:
+    return None if pause is None else {"since": _instant_text(pause.since), "why": pause.why}
 
 
 def _cause_json(cause: Cause, *, blocks: bool) -> dict[str, Any]:

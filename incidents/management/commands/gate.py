@@ -58,6 +58,10 @@ def _as_lines(reply: gate.GateReply) -> str:
     lines = [
         f"{answer.verdict}: {dataset.name} in {reply.copy.data_center} over {data_range_text(reply.question.wanted, dataset)} {may}"
     ]
+    if pause := copies.pause_of(reply.copy):
+        lines.append(
+            f"  Its ingestion is paused{f' since {pause.since:%Y-%m-%d %H:%M} UTC' if pause.since else ''}: {pause.why}"
+        )
     for cause in answer.causes:
         over = ", ".join(data_range_text(piece, dataset) for piece in cause.ranges)
         incident = f", incident #{cause.incident}" if cause.incident else ""

@@ -19,7 +19,7 @@ class Command(BaseCommand):
     help = "Asks for a job on a copy of a dataset; a worker runs it."
 
     def add_arguments(self, parser: ArgumentParser) -> None:
-        parser.add_argument("kind", choices=JobKind.values)
+        parser.add_argument("kind", choices=[kind for kind in JobKind.values if kind != JobKind.REPLAY])
         parser.add_argument("dataset")
         parser.add_argument("--data-center", default="", help="needed where the dataset has several copies")
         parser.add_argument(

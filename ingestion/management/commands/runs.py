@@ -8,7 +8,7 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError
 
-from ingestion.models import JobRun, JobState
+from ingestion.models import JobKind, JobRun, JobState
 from ingestion.runs.job_runs import with_details
 from ingestion.serializers import JobRunSerializer
 from lakehub.catalog.datasets.lookup import live_dataset
@@ -39,7 +39,13 @@ def _as_json(run: JobRun) -> str:
 
 def _as_line(run: JobRun) -> str:
     counts = run.report.get("counts", {})
+    if run.kind == JobKind.FOLLOW:
+        counts = {name: value for name, value in run.progress.items() if isinstance(value, int)}
     detail = run.error or ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+    if looked_at := run.progress.get("looked_at"):
+        detail += f"; last look {looked_at:.19}, last commit {run.progress.get('committed_at') or 'none':.19}"
+    if run.state == JobState.PAUSED:
+        detail = run.copy.dataset.feed.pause_text
     if run.state == JobState.WAITING:
         numbers = sorted({number for blocked_input in run.blocked_by.all() for number in blocked_input.incidents})
         detail += f"{''.join(f', #{number}' for number in numbers)}; asks again at {run.due_at:%H:%M:%S}"

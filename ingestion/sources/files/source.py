@@ -5,8 +5,10 @@ A file that is new, or has another size or time than when it was read, is read w
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path, PurePosixPath
@@ -17,9 +19,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from pyarrow import fs
 
+from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
-from ingestion.sources import Chunk, SourceConfig, SourceError, SourceReading
+from ingestion.sources import Chunk, EventBatch, SourceConfig, SourceError, SourceReading
 from ingestion.sources.files.formats import FORMATS, Format
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
@@ -28,27 +31,47 @@ _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
 class FilesSource:
-    def __init__(self, config: SourceConfig) -> None:
+    def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config = config
+        self._clock = clock
         self._filesystem, self._folder = _open_folder(config.url)
 
     def schema(self) -> Schema:
         """All columns of all files that match; a type that differs from file to file is the first one's, or wider."""
         merged = Schema(())
         for name in self._require_files():
-            with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
-                merged = evolve_schema(merged, _format(name).schema(file)).target
-            added = [column for column in _folder_values(name) if column not in merged.names]
-            merged = Schema((*merged, *(SchemaColumn(column, "string") for column in added)))
+            merged = self.with_columns_of(merged, name)
         return merged
 
     def snapshot(
-        self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
+        self,
+        *,
+        upto: datetime | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        after: Position | None = None,
+        limits: BatchLimits = UNLIMITED,
     ) -> SourceReading:
-        self.schema().require(only or (), f"`{self._config.object}`")
+        schema = self.schema()
+        schema.require(only or (), f"`{self._config.object}`")
         files = self._require_files()
-        reading = self._reading(files, only or {})
+        reading = self._reading(_FileReading(self, files, schema, {}, BatchMeter(UNLIMITED, self._clock), only or {}))
         return reading if only else replace(reading, total=lambda: self._count_rows(files))
+
+    def changes(
+        self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
+    ) -> SourceReading:
+        """Files that were read before are not opened again: the position holds the columns of them all."""
+        known_files = position["files"]
+        files = {name: mark for name, mark in self._matching_files().items() if known_files.get(name) != mark}
+        types = position.get("schema")
+        schema = self.schema() if types is None and files else Schema.of(types or {})
+        if limits.is_unlimited:
+            for name in files:
+                schema = self.with_columns_of(schema, name)
+        return self._reading(_FileReading(self, files, schema, known_files, BatchMeter(limits, self._clock), {}))
+
+    def _reading(self, reading: _FileReading) -> SourceReading:
+        return SourceReading(reading.batches(), reading.position, has_more=lambda: reading.has_more)
 
     def _count_rows(self, files: Iterable[str]) -> int | None:
         """Of Parquet, whose files say it; None where others are among them."""
@@ -56,31 +79,25 @@ class FilesSource:
         for name in files:
             if PurePosixPath(name).suffix.lower() != ".parquet":
                 return None
-            with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
+            with self._opened(name) as file:
                 rows += pq.read_metadata(file).num_rows
         return rows
 
-    def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading:
-        known_files = position["files"]
-        return self._reading(
-            {name: mark for name, mark in self._matching_files().items() if known_files.get(name) != mark},
-            {},
-            known_files,
-        )
+    def with_columns_of(self, schema: Schema, name: str) -> Schema:
+        with self._opened(name) as file:
+            merged = evolve_schema(schema, _format(name).schema(file)).target
+        added = [column for column in _folder_values(name) if column not in merged.names]
+        return Schema((*merged, *(SchemaColumn(column, "string") for column in added)))
 
-    def _reading(
-        self,
-        files: Mapping[str, list[int]],
-        only: Mapping[str, Sequence[str]],
-        known_files: Mapping[str, list[int]] | None = None,
-    ) -> SourceReading:
-        return SourceReading(self._chunks(files, only), lambda: {"files": {**(known_files or {}), **files}})
+    def chunks_of(self, name: str) -> Iterator[Chunk]:
+        with self._opened(name) as file:
+            for chunk in _format(name).chunks(file, self._config.chunk_rows):
+                yield _with_folder_values(chunk, name)
 
-    def _chunks(self, files: Mapping[str, list[int]], only: Mapping[str, Sequence[str]]) -> Iterator[Chunk]:
-        for name in sorted(files, key=lambda file_name: (files[file_name][1], file_name)):
-            with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
-                for chunk in _format(name).chunks(file, self._config.chunk_rows):
-                    yield _filter_rows(_with_folder_values(chunk, name), only)
+    @contextmanager
+    def _opened(self, name: str) -> Iterator[Any]:
+        with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
+            yield file
 
     def _require_files(self) -> dict[str, list[int]]:
         files = self._matching_files()
@@ -106,6 +123,44 @@ class FilesSource:
             for name, info in below.items()
             if not any(part.startswith((".", "_")) for part in PurePosixPath(name).parts)
         }
+
+
+@dataclass
+class _FileReading:
+    """Files from the oldest on. It ends after the file that reaches a limit, and before one that brings columns the batch lacks."""
+
+    source: FilesSource
+    files: Mapping[str, list[int]]
+    schema: Schema
+    known_files: Mapping[str, list[int]]
+    meter: BatchMeter
+    only: Mapping[str, Sequence[str]]
+    read_files: dict[str, list[int]] = field(default_factory=dict)
+    has_more: bool = False
+
+    def batches(self) -> Iterator[EventBatch]:
+        for name in sorted(self.files, key=lambda file_name: (self.files[file_name][1], file_name)):
+            if self._ends_before(name):
+                self.has_more = True
+                return
+            for chunk in self.source.chunks_of(name):
+                self.meter.add(chunk.rows, 0 if self.meter.limits.bytes is None else chunk.estimated_bytes)
+                yield EventBatch.of(_filter_rows(chunk, self.only), self.schema)
+            self.read_files[name] = self.files[name]
+
+    def _ends_before(self, name: str) -> bool:
+        if self.meter.limits.is_unlimited:
+            return False
+        if self.read_files and self.meter.is_full():
+            return True
+        schema = self.source.with_columns_of(self.schema, name)
+        if self.read_files and schema != self.schema:
+            return True
+        self.schema = schema
+        return False
+
+    def position(self) -> Position:
+        return {"files": {**self.known_files, **self.read_files}, "schema": self.schema.types}
 
 
 class _file_errors:  # noqa: N801  reads as a phrase: `with _file_errors(name)`
@@ -166,7 +221,15 @@ def _filter_rows(chunk: Chunk, only: Mapping[str, Sequence[str]]) -> Chunk:
         for row in range(chunk.rows)
         if all(_as_text(chunk.columns[name][row]) in values for name, values in only.items())
     ]
-    return Chunk({name: [values[row] for row in kept_rows] for name, values in chunk.columns.items()})
+    return Chunk({name: _values_at(kept_rows, values) for name, values in chunk.columns.items()})
+
+
+def _values_at(rows: Sequence[int], values: Sequence[Any]) -> Sequence[Any]:
+    """Arrow's stay Arrow's, with their type."""
+    if isinstance(values, pa.Array | pa.ChunkedArray):
+        taken: Sequence[Any] = values.take(pa.array(rows, pa.int64()))
+        return taken
+    return [values[row] for row in rows]
 
 
 def _as_text(value: Any) -> str:

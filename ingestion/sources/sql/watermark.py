@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
 from typing import Any
+from uuid import UUID
 
 from ingestion.domain.checkpoint import Position
 from ingestion.sources import UnusableCursors
@@ -36,6 +37,8 @@ class WatermarkTracker:
     upto: datetime | None
     overlap: timedelta = timedelta()
     highest: Any = None
+    is_partial: bool = False
+    """The reading ended before all rows were looked at that have no place in the order: what is known of them is carried on."""
     _remembered_hashes: frozenset[str] = frozenset()
     _boundary_hashes: list[tuple[Any, str]] = field(default_factory=list)
     _unordered_hashes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_REMEMBERED_HASHES))
@@ -44,22 +47,24 @@ class WatermarkTracker:
     _lower: Any = None
     _unusable: UnusableCursors = field(default_factory=UnusableCursors)
     _is_boundary_unchanged: bool = False
+    _start_highest: Any = None
 
     def __post_init__(self) -> None:
         start = None if self.start is None else decode_value(self.start["watermark"])
         self._advance_to(None if is_beyond_all(start) else start)
-        self._remembered_hashes = frozenset(self.start["seen"]) if self.start else frozenset()
+        self._start_highest = self.highest
+        if self.start is not None:
+            self._remembered_hashes = frozenset(self.start["seen"]).union(self.start.get("carried", ()))
 
     def admit(self, row: Sequence[Any]) -> bool:
         """Hand the row over? Not where it is later than `upto`, or was handed over as it is."""
         value = row[self.cursor_index]
-        moment = as_instant(value) if self.is_timed else None
-        if self.upto is not None and moment is not None and moment > self.upto:
+        if self.is_after_upto(value):
             return False
         digest = row_hash(row)
         if value is None:
             self._unordered_hashes.append(digest)
-        elif (self.is_timed and moment is None) or is_beyond_all(value) or not self._is_comparable(value):
+        elif not self.is_usable(value):
             self._unordered_hashes.append(digest)
             sample = self._unusable.sample
             if len(sample) < _SAMPLE_SIZE:
@@ -69,7 +74,36 @@ class WatermarkTracker:
             self._remember(value, digest)
         return digest not in self._remembered_hashes
 
+    def is_after_upto(self, value: Any) -> bool:
+        moment = as_instant(value) if self.upto is not None and self.is_timed else None
+        return moment is not None and self.upto is not None and moment > self.upto
+
+    def is_usable(self, value: Any) -> bool:
+        """Has it a place in the order of the values?"""
+        if value is None or (self.is_timed and as_instant(value) is None):
+            return False
+        return not is_beyond_all(value) and self._is_comparable(value)
+
+    def is_new(self, row: Sequence[Any]) -> bool:
+        """Does it lie beyond all that was handed over up to the start? A row within the overlap may have come late, or come again."""
+        value = row[self.cursor_index]
+        return self._start_highest is not None and self.is_usable(value) and bool(value > self._start_highest)
+
+    def can_end_before(self, row: Sequence[Any]) -> bool:
+        """Could the next reading start after the rows so far? It needs a watermark above the start's, and no row left that shares it."""
+        value = row[self.cursor_index]
+        is_further = self.highest is not None and self.highest != self._start_highest
+        return is_further and self.is_usable(value) and bool(value > self.highest) and not self.is_after_upto(value)
+
     def position(self) -> Position:
+        whole = {name: value for name, value in self._position().items() if name != "carried"}
+        if not self.is_partial:
+            return whole
+        known = () if self.start is None else self.start.get("carried", self.start["seen"])
+        carried = sorted({*known, *self._unordered_hashes})[: 2 * MAX_REMEMBERED_HASHES]
+        return whole | ({"carried": carried} if carried else {})
+
+    def _position(self) -> Position:
         if (
             self._is_boundary_unchanged
             and self.start is not None
@@ -233,6 +267,11 @@ def encode_value(value: Any) -> dict[str, str] | None:
     return {"type": type(value).__name__, "value": str(value)}
 
 
+def can_be_kept(value: Any) -> bool:
+    """Can a position hold it?"""
+    return type(value).__name__ in _DECODERS
+
+
 def decode_value(value: dict[str, str] | None) -> Any:
     return None if value is None else _DECODERS[value["type"]](value["value"])
 
@@ -244,4 +283,6 @@ _DECODERS: dict[str, Callable[[str], Any]] = {
     "Decimal": Decimal,
     "datetime": datetime.fromisoformat,
     "date": date.fromisoformat,
+    "time": time.fromisoformat,
+    "UUID": UUID,
 }

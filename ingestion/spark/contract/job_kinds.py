@@ -1,10 +1,23 @@
-"""The kinds of job, by name: which there are, which read a source, and which write nothing."""
+"""The kinds of job, by name: which there are, which read a source, which write nothing, and which share their table with others."""
 
 from __future__ import annotations
 
-KINDS = ("bootstrap", "incremental", "backfill", "delete", "drop", "lineage")
+KINDS = (
+    "bootstrap",
+    "incremental",
+    "backfill",
+    "delete",
+    "replay",
+    "cluster",
+    "drop",
+    "verify_index",
+    "rebuild_index",
+    "lineage",
+)
 """All of them; `ingestion.spark.jobs` has the code of each."""
-READ_ONLY_KINDS = ("lineage",)
-"""The kinds that write nothing, and so need no fence around their table."""
+READ_ONLY_KINDS = ("verify_index", "lineage")
+"""The kinds that write nothing."""
 READING_KINDS = ("bootstrap", "incremental", "backfill")
 """The kinds of job that read a source."""
+EXCLUSIVE_KINDS = ("bootstrap", "drop")
+"""The kinds that take the place of the whole table: each runs alone. All other kinds share a table, and hold the permit to write only while they write."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections import Counter
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,11 @@ from ingestion.spark.contract.strict_json import dump, load
 
 REPORT_VERSION = 1
 SUCCEEDED, NOTHING_TO_DO, FAILED = "succeeded", "nothing_to_do", "failed"
+UNFINISHED = "unfinished"
+"""Of a bootstrap that has committed a part, and goes on when it is run again."""
+
+PAUSED = "paused"
+"""Unfinished, because a person has paused the ingestion: it goes on when that is resumed."""
 
 
 @dataclass(frozen=True)
@@ -26,15 +32,23 @@ class WrittenKeys:
     def total(self) -> int:
         return self.inserts + self.updates + self.deletes
 
+    def __add__(self, other: WrittenKeys) -> WrittenKeys:
+        return WrittenKeys(self.inserts + other.inserts, self.updates + other.updates, self.deletes + other.deletes)
+
+
+def _known(*instants: str | None) -> list[str]:
+    return [instant for instant in instants if instant is not None]
+
 
 @dataclass(frozen=True)
 class JobReport:
-    """`status` is succeeded, nothing_to_do or failed.
+    """`status` is succeeded, nothing_to_do, failed, unfinished, or paused.
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.
     `unusable_cursors`: {"column": name, "rows": how many rows have a cursor such as NaN, "sample": some of its values}; empty where nothing was read.
-    `output`: what a job that only reads has found out.
+    `output`: what a job that only reads has found out. `has_more`: the source has more to read now. Of several commits the sums are of all, and
+    `instant`, `checkpoint` and `schema` are the last one's.
     """
 
     run_id: str
@@ -52,12 +66,29 @@ class JobReport:
     output: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+    has_more: bool = False
     report_version: int = REPORT_VERSION
 
     @property
     def is_accounted(self) -> bool:
         """The sum holds, and no more keys were written than events applied."""
         return self.counts.is_balanced and self.written.total <= self.counts.applied
+
+    def followed_by(self, later: JobReport) -> JobReport:
+        """Of a run that has made one more commit, or found nothing more."""
+        last = later if later.status == SUCCEEDED else self
+        return replace(
+            last,
+            run_id=self.run_id,
+            counts=self.counts + later.counts,
+            written=self.written + later.written,
+            checkpoint=later.checkpoint,
+            partitions=dict(Counter(self.partitions) + Counter(later.partitions)),
+            source_committed_from=min(_known(self.source_committed_from, later.source_committed_from), default=None),
+            source_committed_upto=max(_known(self.source_committed_upto, later.source_committed_upto), default=None),
+            unusable_cursors=later.unusable_cursors or self.unusable_cursors,
+            has_more=later.has_more,
+        )
 
     @classmethod
     def from_json(cls, text: str, *, source: str = "the report") -> JobReport:

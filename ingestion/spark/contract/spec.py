@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from ingestion.domain.batch_limits import BatchLimits
 from ingestion.spark.contract.job_kinds import KINDS, READING_KINDS
 from ingestion.spark.contract.strict_json import ContractError, dump, load
 from lakehub.kernel.suggest import did_you_mean
@@ -36,6 +37,9 @@ class TableSpec:
     `reference_key`: the column whose greater value wins; None: what is read later wins. `index` names one of ingestion.spark.indexes.
     `partition_from`: what the partition column is made from; None: the source has it.
     `retention_hours`: how long a version of a file is kept after another has replaced it, so that whoever reads the table as it was then can end.
+    `max_file_mib`: about how large a base file may get; a changed row writes its whole file anew.
+    `append_only`: rows are never changed, so what the source hands over as new is inserted without a look at those stored.
+    `change_log`: a new table says of each commit which rows were inserted, changed and deleted. This is fixed when a table is made.
     """
 
     name: str
@@ -47,6 +51,9 @@ class TableSpec:
     index: str = "simple"
     partition_from: PartitionSpec | None = None
     retention_hours: int = 2
+    max_file_mib: int = 32
+    change_log: bool = True
+    append_only: bool = False
 
 
 @dataclass(frozen=True)
@@ -54,6 +61,8 @@ class SourceSpec:
     """Where rows come from: a plug-in of ingestion.sources, the reference of its URL, and the object to read there.
 
     `overlap_s`: how far behind the watermark to look again, for transactions that commit late.
+    `commit_rows`, `commit_bytes`, `commit_s`: what one commit takes at most of rows, of their bytes in memory, and of seconds to read them; None: any.
+    `rows_per_s`: how fast this job may read; None: as fast as it can. `is_paid_for`: others read there too, and the launcher says when to read on.
     """
 
     plugin: str
@@ -63,6 +72,15 @@ class SourceSpec:
     overlap_s: float = 0.0
     chunk_rows: int = 20_000
     options: dict[str, str] = field(default_factory=dict)
+    commit_rows: int | None = None
+    commit_bytes: int | None = None
+    commit_s: float | None = None
+    rows_per_s: float | None = None
+    is_paid_for: bool = False
+
+    @property
+    def limits(self) -> BatchLimits:
+        return BatchLimits(self.commit_rows, self.commit_bytes, self.commit_s)
 
 
 @dataclass(frozen=True)
@@ -71,6 +89,28 @@ class DeleteSpec:
 
     keys: tuple[tuple[str, ...], ...] = ()
     share: float | None = None
+
+
+@dataclass(frozen=True)
+class ReplaySpec:
+    """Rejected rows to try again, by their `error_key`, and who asked. Rows that are resolved, or that do not exist, are left out.
+
+    `fixes`: by key the values that take the place of the row's own, each a JSON object by column; `values`: those for the rows that have no fix.
+    """
+
+    keys: tuple[str, ...]
+    asked_by: str
+    fixes: dict[str, str] = field(default_factory=dict)
+    values: str = "{}"
+
+
+@dataclass(frozen=True)
+class ClusterSpec:
+    """Which small files to put together: where a partition has at least `min_files` that were not written for `quiet_s`; up to `max_mib` of them."""
+
+    min_files: int = 2
+    quiet_s: float = 0.0
+    max_mib: int = 256
 
 
 @dataclass(frozen=True)
@@ -90,6 +130,8 @@ class JobSpec:
     clock_ahead_s: float = 0.0
     partitions: tuple[str, ...] = ()
     delete: DeleteSpec | None = None
+    replay: ReplaySpec | None = None
+    cluster: ClusterSpec = ClusterSpec()
     replace: bool = False
     window_days: int = 30
     staging_uri: str | None = None
@@ -156,19 +198,39 @@ def _validation_errors(spec: JobSpec) -> list[str]:
     ]
     if not table.record_key:
         problems.append(f"The table `{table.name}` has no record key: name the columns that identify a record.")
+    if spec.source is not None:
+        problems += _limit_errors(spec.source)
     if table.retention_hours < 1:
         problems.append(
             f"`table.retention_hours` is {table.retention_hours}: it is a whole number of hours, at least 1."
         )
+    if table.max_file_mib < 1:
+        problems.append(f"`table.max_file_mib` is {table.max_file_mib}: it is a whole number of MiB, at least 1.")
     if spec.kind == "backfill" and bool(spec.partitions) != bool(table.partition_column):
         problems.append("A backfill names `partitions` where the table has them, and only there.")
     if spec.kind == "delete" and (spec.delete is None or bool(spec.delete.keys) == bool(spec.delete.share)):
         problems.append("A delete needs `delete.keys` or `delete.share`, one of the two.")
     if spec.delete is not None and spec.delete.share is not None and not 0 < spec.delete.share <= 1:
         problems.append(f"`delete.share` is {spec.delete.share}: a share lies above 0 and is at most 1.")
+    if spec.kind == "replay" and spec.replay is None:
+        problems.append("A replay needs `replay`: which rows of the error table to try again.")
+    if spec.cluster.min_files < 2 or spec.cluster.max_mib < 1 or not spec.cluster.quiet_s >= 0:
+        problems.append(
+            "`cluster` needs `min_files` of at least 2, `max_mib` of at least 1, and `quiet_s` of at least 0."
+        )
     if spec.upto is not None:
         parse_instant(spec.upto, "upto")
     return problems
+
+
+def _limit_errors(source: SourceSpec) -> list[str]:
+    if source.rows_per_s is not None and not source.rows_per_s > 0:
+        return [f"`source.rows_per_s` is {source.rows_per_s}: it is above 0, or left out."]
+    try:
+        source.limits  # noqa: B018  asked for its errors
+    except ValueError as problem:
+        return [str(problem)]
+    return []
 
 
 def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:

@@ -5,6 +5,7 @@ To add one: a module here with a class that has the methods of `Index`; a line i
 
 from __future__ import annotations
 
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from ingestion.spark.contract.spec import TableSpec
@@ -13,7 +14,8 @@ from lakehub.kernel.registry import Registry
 if TYPE_CHECKING:  # the names are asked for where no Spark is
     from pyspark.sql import DataFrame, SparkSession
 
-    from ingestion.spark.tables.batch_keys import BatchKeys
+    from ingestion.spark.file_groups import BaseFile
+    from ingestion.spark.file_groups.batch_keys import BatchKeys
 
 
 class Index(Protocol):
@@ -23,12 +25,40 @@ class Index(Protocol):
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
         """The rows of the table that may have the keys of the batch, with Hudi's own columns; those of the whole table at worst."""
 
+    def is_up_to_date(self, table: TableSpec) -> bool:
+        """False: the next commit has work to do that is Spark's, such as building the index."""
+
+    def base_files(
+        self, spark: SparkSession, table: TableSpec, keys: Sequence[str], partitions: Collection[str]
+    ) -> Sequence[BaseFile] | None:
+        """The newest base files of the file groups that may hold the keys of a small batch, for which no Spark job is run.
+
+        `keys`: as Hudi writes them; of none nothing is asked; `partitions`: the paths of the partitions to which the batch's rows belong.
+        None: Spark has to read the table, or the index is not up to date.
+        """
+
+    def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
+        """After a load of so many rows, within the table's fence: whatever keeps later look-ups from growing with the table."""
+
+    def entries(self, spark: SparkSession, table: TableSpec, scratch: str) -> DataFrame | None:
+        """What the index says of each key that it knows: `key`, `partition` (its path) and `file_id`. None: it keeps nothing.
+
+        Changes nothing. `scratch`: the URI of a folder that every executor reaches, for as long as the frame is used.
+        """
+
+    def limitation(self, table: TableSpec) -> str | None:
+        """Why Spark has to look the keys of this table up in the table itself, and what to do; empty: it has not. None: this process has not asked yet."""
+
+    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
+        """Within the table's permit: what the index keeps is made anew from the base files, whatever state it is in."""
+
 
 INDEXES: Registry[type[Index]] = Registry(
     "index",
     {
         "simple": "ingestion.spark.indexes.simple:SimpleIndex",
         "record_index": "ingestion.spark.indexes.record_index:RecordIndex",
+        "memory": "ingestion.spark.indexes.memory:MemoryIndex",
     },
 )
 

@@ -22,7 +22,11 @@ JOBS: Registry[RunJob] = Registry(
         "incremental": "ingestion.spark.jobs.incremental:run",
         "backfill": "ingestion.spark.jobs.backfill:run",
         "delete": "ingestion.spark.jobs.delete:run",
+        "replay": "ingestion.spark.jobs.replay:run",
+        "cluster": "ingestion.spark.jobs.cluster:run",
         "drop": "ingestion.spark.jobs.drop:run",
+        "verify_index": "ingestion.spark.jobs.verify_index:run",
+        "rebuild_index": "ingestion.spark.jobs.rebuild_index:run",
         "lineage": "ingestion.spark.jobs.lineage:run",
     },
 )

@@ -1,13 +1,18 @@
-"""Given partitions read from the source again and upserted. The latest checkpoint is carried forward, so that incremental jobs go on where they were."""
+"""Given partitions read from the source again and upserted, beside incremental jobs.
+
+The checkpoint is theirs: a commit here carries none, so that it never sets them back. What they write while the source is read stands.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job
-from ingestion.spark.loading import write_path
+from ingestion.spark.loading import rereading, write_path
 from ingestion.spark.tables import hudi
+from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel.partitions import parse_partition_name
 
 
@@ -15,22 +20,23 @@ def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
     if done := job.report_of_earlier_attempt(timeline):
         return done
-    checkpoint = job.require_checkpoint(timeline)
-    source = job.open_source()
-    evolution = write_path.plan_schema(source, job.table, hudi.stored_schema(job.spark, job.table))
-    only = _source_filter(job)
+    return rereading.read_until_written(job, partial(_read_and_commit, job, timeline))
+
+
+def _read_and_commit(job: Job, timeline: Timeline) -> JobReport:
+    start = rereading.note_reading_start(job, timeline)
+    checkpoint = start.checkpoint
+    snapshot = job.open_source().snapshot(upto=job.spec.upto_at, only=_source_filter(job))
+    arriving, reading = write_path.begin_reading(job, snapshot)
+    if arriving is None:
+        return job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
+    evolution = write_path.plan_schema(arriving, job.table, start.stored)
     with write_path.staging_folder(job) as uri:
-        batch = write_path.stage_reading(
-            job, source.snapshot(upto=job.spec.upto_at, only=only), evolution, uri, job.spec.partitions
-        )
+        batch = write_path.stage_reading(job, reading, evolution, uri, job.spec.partitions)
         if not batch.read:
             return job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(checkpoint.position))
-        at = checkpoint.position
-        return write_path.commit_batch(
-            job,
-            batch,
-            write_path.CommitPlan("upsert", evolution, has_stored_rows=True, position=at, previous_position=at),
-        )
+        plan = write_path.CommitPlan("upsert", evolution, has_stored_rows=True, position=None, start=start, yields=True)
+        return write_path.commit_batch(job, batch, plan)
 
 
 def _source_filter(job: Job) -> Mapping[str, Sequence[str]] | None:

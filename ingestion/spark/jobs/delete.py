@@ -1,18 +1,31 @@
-"""Rows deleted by key, or a share of some partitions (the planted fault of the demo). Carries no checkpoint: it says nothing about the source."""
+"""Rows deleted by key, or a share of some partitions (the planted fault of the demo). It says nothing about the source, so the checkpoint stays as it is."""
 
 from __future__ import annotations
 
+from typing import Any, NamedTuple
+
+import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import Schema
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import DeleteSpec, TableSpec
+from ingestion.spark.file_groups import FileGroup, direct_write, record_locations
+from ingestion.spark.file_groups.direct_write import PlacedRow
+from ingestion.spark.file_groups.stored_rows import FILE_ID, KEY, PARTITION, read_stored_rows
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, schema_facts
-from ingestion.spark.loading import write_path
-from ingestion.spark.tables import hudi, record_locations
+from ingestion.spark.loading import rereading, write_path
+from ingestion.spark.loading.small_batches import MAX_ROWS, are_few, columns_to_write
+from ingestion.spark.tables import hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
+from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
+from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.write_permit import hold_write_permit
+from lakehub.kernel import failpoint
 
 _HASH_BUCKETS = 1_000_000
 
@@ -21,18 +34,95 @@ def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
     if done := job.report_of_earlier_attempt(timeline):
         return done
+    with hold_write_permit(job):
+        return job.report_of_earlier_attempt(timeline) or _find_and_delete(job, timeline)
+
+
+def _find_and_delete(job: Job, timeline: Timeline) -> JobReport:
+    """Within the permit: what is found is deleted where it lies then."""
     assert job.spec.delete is not None
     index: Index = INDEXES.get(job.table.index)()
+    checkpoint = rereading.checkpoint_to_stamp(timeline.checkpoint())
+    small = _open_small_delete(job, job.spec.delete, index)
+    if small is not None:
+        if not small.rows:
+            return job.nothing_to_do_report()
+        _delete_small(job, index, small, checkpoint)
+        return write_path.report_of_commit(job)
     doomed = _rows_to_delete(job, job.spec.delete).persist()
     try:
         with job.phase("read"):
             rows = doomed.count()
         if not rows:
             return job.nothing_to_do_report()
-        _delete(job, index, doomed, rows)
+        _delete(job, index, doomed, rows, checkpoint)
     finally:
         doomed.unpersist()
     return write_path.report_of_commit(job)
+
+
+class _SmallDelete(NamedTuple):
+    """The places of the rows to delete, and the table's columns as its newest commit has them."""
+
+    rows: list[PlacedRow]
+    avro_schema: str
+
+
+def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _SmallDelete | None:
+    """A few keys, found and deleted without a Spark job. None: it is Spark's."""
+    table, schema = job.table, hudi.stored_schema(job.spark, job.table)
+    is_nested = any("<" in type_ for type_ in schema.types.values())
+    keys = None if is_nested else _certain_keys(delete_spec, table, schema)
+    columns = columns_to_write(job.spark, table, schema) if keys else None
+    if not keys or columns is None:
+        return None
+    with job.phase("read"):
+        files = index.base_files(job.spark, table, keys, _partitions_of_keys(delete_spec, table))
+        if files is None or not are_few(files):
+            return None
+        stored = read_stored_rows(table.uri, files, keys, pa.schema([]))
+    groups = map(FileGroup, stored[PARTITION].to_pylist(), stored[FILE_ID].to_pylist())
+    wanted = {f"{table.partition_column}={name}" for name in job.spec.partitions if table.partition_column}
+    rows = [
+        PlacedRow.removed(key, group)
+        for key, group in zip(stored[KEY].to_pylist(), groups, strict=True)
+        if not wanted or group.partition in wanted
+    ]
+    return _SmallDelete(rows, columns)
+
+
+def _certain_keys(delete_spec: DeleteSpec, table: TableSpec, schema: Schema) -> list[str] | None:
+    """As Hudi writes them; None where there are many or how it writes one is not certain."""
+    if not 0 < len(delete_spec.keys) <= MAX_ROWS or not record_locations.has_certain_keys(table, schema):
+        return None
+    if any(len(values) != len(table.record_key) for values in delete_spec.keys):
+        return None
+    keys = [record_locations.key_text(values, table) for values in delete_spec.keys]
+    certain_keys = [key for key in keys if key is not None]
+    return certain_keys if len(certain_keys) == len(keys) else None
+
+
+def _partitions_of_keys(delete_spec: DeleteSpec, table: TableSpec) -> set[str]:
+    """Those that the keys say; where they say none, only an index is asked that does not need them."""
+    if table.partition_column is None or table.partition_column not in table.record_key:
+        return {""}
+    place = table.record_key.index(table.partition_column)
+    return {f"{table.partition_column}={values[place]}" for values in delete_spec.keys}
+
+
+def _delete_small(job: Job, index: Index, small: _SmallDelete, checkpoint: Position | None) -> None:
+    marks = commit_metadata(run=_run_mark(job, len(small.rows)), checkpoint=checkpoint)
+    failpoint.reach("ingestion.before_write")
+    with job.phase("write"):
+        direct_write.write_rows(
+            job.spark, job.table, small.rows, small.avro_schema, index.write_options(job.table), marks
+        )
+    failpoint.reach("ingestion.after_commit")
+
+
+def _run_mark(job: Job, rows: int) -> dict[str, Any]:
+    facts = schema_facts(hudi.stored_schema(job.spark, job.table))
+    return job.run_metadata(RowCounts(read=rows, applied=rows), facts, None, None)
 
 
 def _rows_to_delete(job: Job, delete_spec: DeleteSpec) -> DataFrame:
@@ -54,15 +144,15 @@ def _key_condition(rows: DataFrame, keys: DataFrame, table: TableSpec) -> list[C
     return [rows[name].cast("string") == keys[name] for name in table.record_key]
 
 
-def _delete(job: Job, index: Index, doomed: DataFrame, rows: int) -> None:
-    run_mark = job.run_metadata(
-        RowCounts(read=rows, applied=rows), schema_facts(hudi.stored_schema(job.spark, job.table)), None, None
-    )
-    with job.phase("write"):
+def _delete(job: Job, index: Index, doomed: DataFrame, rows: int, checkpoint: Position | None) -> None:
+    run_mark = _run_mark(job, rows)
+    failpoint.reach("ingestion.before_write")
+    with job.phase("write"), sleep_inside_commit(job.spark) as failing:
         hudi.write_commit(
             record_locations.with_locations(doomed, job.table),
             job.table,
             "delete",
-            index.write_options(job.table) | record_locations.PREPPED,
-            commit_metadata(run=run_mark, checkpoint=None),
+            {**index.write_options(job.table), **record_locations.PREPPED, **failing},
+            commit_metadata(run=run_mark, checkpoint=checkpoint),
         )
+    failpoint.reach("ingestion.after_commit")

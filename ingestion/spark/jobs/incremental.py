@@ -1,42 +1,78 @@
-"""What changed in the source since the checkpoint, upserted; the new checkpoint travels in the same commit."""
+"""What changed in the source since the checkpoint, upserted; the new checkpoint travels in the same commit.
+
+A reading is bounded, so much that came at once is several commits. Where the run's time is half over it ends, and its report says that there is more.
+It reads beside other jobs, and goes on from the checkpoint that it finds: where another run has moved that meanwhile, it reads again.
+"""
 
 from __future__ import annotations
 
-from ingestion.domain.checkpoint import Checkpoint, is_restamp_due
+from dataclasses import replace
+from functools import partial, reduce
+
+from ingestion.domain.checkpoint import Position, holds_nothing_beyond, is_restamp_due, source_position
 from ingestion.domain.schema import SchemaEvolution
-from ingestion.spark.contract.report import JobReport
+from ingestion.sources import SourceReading
+from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
 from ingestion.spark.job import Job
-from ingestion.spark.loading import staging, write_path
+from ingestion.spark.loading import rereading, staging, write_path
+from ingestion.spark.loading.rereading import ReadingStart
 from ingestion.spark.tables import hudi
+from ingestion.spark.tables.timeline import Timeline
 
 
 def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
-    if done := job.report_of_earlier_attempt(timeline):
-        return done
-    checkpoint = job.require_checkpoint(timeline)
-    source = job.open_source()
-    evolution = write_path.plan_schema(source, job.table, hudi.stored_schema(job.spark, job.table))
+    if own_commits := job.own_commits(timeline.commits()):
+        # It died after a commit: whether that was to be the last, the next run finds out.
+        return replace(reduce(JobReport.followed_by, map(job.report_of, own_commits)), has_more=True)
+    last = report = _run_batch(job, timeline, None)
+    while last.has_more and job.has_time_for_more:
+        job.begin_next_commit()
+        last = _run_batch(job, timeline, last)
+        report = report.followed_by(last)
+    return report
+
+
+def _run_batch(job: Job, timeline: Timeline, before: JobReport | None) -> JobReport:
+    return rereading.read_until_written(job, partial(_read_and_commit, job, timeline, before))
+
+
+def _read_and_commit(job: Job, timeline: Timeline, before: JobReport | None) -> JobReport:
+    start = rereading.note_reading_start(job, timeline)
+    position = _position_to_read_from(start, before)
+    changes = job.open_source().changes(source_position(position), upto=job.spec.upto_at, limits=job.reading_limits)
+    arriving, reading = write_path.begin_reading(job, changes)
+    if arriving is None:
+        return _report_nothing_new(job, start, reading)
+    evolution = write_path.plan_schema(arriving, job.table, start.stored)
     with write_path.staging_folder(job) as uri:
-        reading = source.changes(checkpoint.position, upto=job.spec.upto_at)
         batch = write_path.stage_reading(job, reading, evolution, uri)
         if reading.unchanged() or not batch.read:
-            return _report_nothing_new(job, checkpoint, batch, evolution)
-        plan = write_path.CommitPlan(
-            "upsert", evolution, has_stored_rows=True, position=batch.position, previous_position=checkpoint.position
-        )
-        return write_path.commit_batch(job, batch, plan)
+            return _report_nothing_new(job, start, reading)
+        stored = start.checkpoint.position
+        after = write_path.position_of_changes(job, batch.position, stored, has_more=batch.has_more)
+        inserts_new = job.table.append_only and holds_nothing_beyond(stored)
+        plan = write_path.CommitPlan("upsert", evolution, True, after, stored, start, inserts_new=inserts_new)
+        return replace(write_path.commit_batch(job, batch, plan), has_more=batch.has_more)
 
 
-def _report_nothing_new(
-    job: Job, checkpoint: Checkpoint, batch: staging.StagedBatch, evolution: SchemaEvolution
-) -> JobReport:
+def _position_to_read_from(start: ReadingStart, before: JobReport | None) -> Position:
+    """That of the checkpoint; or the one behind it to which the batch before has read, without anything to commit."""
+    if before is None or before.status != NOTHING_TO_DO or before.instant != start.checkpoint.instant:
+        return start.checkpoint.position
+    return before.checkpoint or start.checkpoint.position
+
+
+def _report_nothing_new(job: Job, start: ReadingStart, reading: SourceReading) -> JobReport:
     """No commit, unless other writers' commits are about to push the checkpoint into the archive."""
+    checkpoint = start.checkpoint
     if is_restamp_due(checkpoint, commits_kept=hudi.MIN_COMMITS_KEPT):
-        empty = staging.StagedBatch(batch.uri, batch.schema)
-        return write_path.commit_batch(
-            job, empty, write_path.CommitPlan("upsert", evolution, has_stored_rows=True, position=checkpoint.position)
+        plan = write_path.CommitPlan(
+            "upsert", SchemaEvolution(start.stored), True, checkpoint.position, checkpoint.position, start
         )
-    return job.nothing_to_do_report(
-        instant=checkpoint.instant, checkpoint=dict(checkpoint.position), schema=write_path.schema_facts_of(evolution)
-    )
+        with write_path.staging_folder(job) as uri:
+            return write_path.commit_batch(job, staging.StagedBatch(uri, start.stored), plan)
+    position = checkpoint.position
+    if reading.has_more():
+        position = write_path.position_of_changes(job, reading.position(), position, has_more=True)
+    return job.nothing_to_do_report(instant=checkpoint.instant, checkpoint=dict(position), has_more=reading.has_more())

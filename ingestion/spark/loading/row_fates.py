@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from operator import or_
 
 from pyspark.sql import Column, DataFrame, Window
 from pyspark.sql import functions as F
 
 from ingestion.domain.accounting import RowCounts, RowFate
+from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
+from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.loading.staging import SEQUENCE_COLUMN
+from ingestion.spark.file_groups.record_locations import is_empty_key, partition_path
+from ingestion.spark.loading.staging import SEQUENCE_COLUMN, TABLE_AT_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
+from ingestion.spark.tables.spark_columns import as_type, comparable, type_of_spark
 
 FATE_COLUMN = "_lakehub_fate"
 _RANK_COLUMN, _WINNER_COLUMN, _STORED_COLUMN = "_lakehub_rank", "_lakehub_winner", "_lakehub_stored"
@@ -20,32 +26,50 @@ _RANK_COLUMN, _WINNER_COLUMN, _STORED_COLUMN = "_lakehub_rank", "_lakehub_winner
 
 @dataclass(frozen=True)
 class FateCounts:
-    """Events by fate, and the rows applied by partition ("" for a table without)."""
+    """Events by fate. Of the rows applied: how many go to another partition than the stored row lies in, and how many have an
+    empty text in their keys."""
 
     counts: RowCounts
-    applied: dict[str, int]
-
-    @classmethod
-    def of_errors(cls, read: int, errors: int) -> FateCounts:
-        """A batch with no row that fits."""
-        return cls(RowCounts(read=read, errors=errors), {})
+    moved: int = 0
+    empty_keys: int = 0
 
 
-def assign_fates(batch: DataFrame, table: TableSpec, target: Schema, stored: DataFrame | None) -> DataFrame:
+def assign_fates(
+    batch: DataFrame,
+    table: TableSpec,
+    target: Schema,
+    stored: DataFrame | None,
+    since: WrittenSince | None = None,
+) -> DataFrame:
     """Each row of `batch` with its fate, the stored row's location (null for a new key) and all columns of `target`.
 
-    A column that the batch lacks keeps its stored value, null for a new key.
+    A column that the batch lacks keeps its stored value, null for a new key. Stored rows that were written `since` the batch was read
+    stand, unless the batch has a greater reference key. Replayed rows say themselves since when.
     """
     arriving = [name for name in target.names if name in batch.columns]
-    ranked = _rank_by_key(batch, table, arriving)
+    ranked = _rank_by_key(batch, table, {name: target.types[name] for name in arriving})
     joined = _join_stored(ranked, table, target, stored)
     values = [_value_expression(name, type_, arriving) for name, type_ in target.types.items()]
-    return joined.select(*META_COLUMNS, *values, _fate_expression(table, arriving).alias(FATE_COLUMN))
+    began = F.col(TABLE_AT_COLUMN) if TABLE_AT_COLUMN in batch.columns else F.lit(since and since.began)
+    fate = _fate_expression(table, arriving, target, since, began).alias(FATE_COLUMN)
+    return joined.select(*META_COLUMNS, *values, fate)
 
 
 def keys_of_batch(batch: DataFrame, table: TableSpec, target: Schema) -> DataFrame:
     """In the types of the table."""
     return batch.select(*(F.col(name).cast(target.types[name]).alias(name) for name in table.record_key))
+
+
+def rows_in_ranges(batch: DataFrame, ranges: Sequence[range]) -> DataFrame:
+    """Those whose sequence lies in one of the ranges."""
+    sequence = F.col(SEQUENCE_COLUMN)
+    return batch.where(reduce(or_, (sequence.between(part.start, part.stop - 1) for part in ranges)))
+
+
+def newest_of_each_key(stored: DataFrame, table: TableSpec) -> DataFrame:
+    """An append-only table may hold a key twice, where the source changed a row after all: what came last counts."""
+    newest = Window.partitionBy(*table.record_key).orderBy(F.desc("_hoodie_commit_time"), F.desc("_hoodie_file_name"))
+    return stored.withColumn(_RANK_COLUMN, F.row_number().over(newest)).where(f"{_RANK_COLUMN} = 1").drop(_RANK_COLUMN)
 
 
 def stored_rows_of_batch(keys: DataFrame, stored: DataFrame, table: TableSpec) -> DataFrame:
@@ -54,27 +78,33 @@ def stored_rows_of_batch(keys: DataFrame, stored: DataFrame, table: TableSpec) -
 
 
 def count_fates(judged: DataFrame, table: TableSpec, *, read: int, errors: int) -> FateCounts:
-    """One pass over the judged rows; bounded by the number of partitions."""
-    partition = F.col(table.partition_column) if table.partition_column else F.lit("")
-    groups = judged.groupBy(FATE_COLUMN, partition.alias("partition")).count().collect()
-    by_fate = {fate: sum(row["count"] for row in groups if row[FATE_COLUMN] == fate) for fate in RowFate}
-    counts = RowCounts(
-        read, by_fate[RowFate.APPLIED], by_fate[RowFate.SUPERSEDED], by_fate[RowFate.REDELIVERED], errors
+    """One pass over the judged rows."""
+    stored_at = F.col("_hoodie_partition_path")
+    moves = F.sum(F.when(stored_at.isNotNull() & (stored_at != partition_path(table)), 1).otherwise(0))
+    empty = F.sum(F.when(is_empty_key(table), 1).otherwise(0))
+    counts = (F.count("*").alias("rows"), moves.alias("moved"), empty.alias("empty"))
+    groups = judged.groupBy(FATE_COLUMN).agg(*counts).collect()
+    rows, moved, empty_keys = (
+        {group[FATE_COLUMN]: group[name] for group in groups} for name in ("rows", "moved", "empty")
     )
-    return FateCounts(counts, {row["partition"]: row["count"] for row in groups if row[FATE_COLUMN] == RowFate.APPLIED})
+    applied, superseded, redelivered = (
+        rows.get(fate, 0) for fate in (RowFate.APPLIED, RowFate.SUPERSEDED, RowFate.REDELIVERED)
+    )
+    counted = RowCounts(read, applied, superseded, redelivered, errors)
+    return FateCounts(counted, moved.get(RowFate.APPLIED, 0), empty_keys.get(RowFate.APPLIED, 0))
 
 
 def applied_rows(judged: DataFrame) -> DataFrame:
     return judged.where(F.col(FATE_COLUMN) == RowFate.APPLIED).drop(FATE_COLUMN)
 
 
-def _rank_by_key(batch: DataFrame, table: TableSpec, columns: Collection[str]) -> DataFrame:
+def _rank_by_key(batch: DataFrame, table: TableSpec, types: Mapping[str, str]) -> DataFrame:
     """Within a key the greater reference key leads, and of equals the row that was read later."""
     order = [F.col(SEQUENCE_COLUMN).desc()]
     if table.reference_key is not None:
         order = [F.col(table.reference_key).desc(), *order]
     window = Window.partitionBy(*table.record_key).orderBy(*order)
-    leader = F.first(_row_struct(columns)).over(window)
+    leader = F.first(_row_struct(types)).over(window)
     return batch.withColumn(_RANK_COLUMN, F.row_number().over(window)).withColumn(_WINNER_COLUMN, leader)
 
 
@@ -83,7 +113,7 @@ def _join_stored(ranked: DataFrame, table: TableSpec, target: Schema, stored: Da
         absent = [F.lit(None).cast("string").alias(name) for name in META_COLUMNS]
         return ranked.select("*", *absent, F.lit(None).cast(_struct_type(target)).alias(_STORED_COLUMN))
     stored_columns = [
-        F.col(name).cast(type_).alias(name) if name in stored.columns else F.lit(None).cast(type_).alias(name)
+        (_stored_value(stored, name, type_) if name in stored.columns else F.lit(None).cast(type_)).alias(name)
         for name, type_ in target.types.items()
     ]
     keys = [F.col(name).cast(target.types[name]).alias(name) for name in table.record_key]
@@ -91,9 +121,16 @@ def _join_stored(ranked: DataFrame, table: TableSpec, target: Schema, stored: Da
     return ranked.join(lookup, list(table.record_key), "left")
 
 
-def _fate_expression(table: TableSpec, arriving: Collection[str]) -> Column:
-    row, winner = _row_struct(arriving), F.col(_WINNER_COLUMN)
-    stored_row = F.struct(*(F.col(_STORED_COLUMN)[name].alias(name) for name in arriving))
+def _stored_value(stored: DataFrame, name: str, type_: str) -> Column:
+    return as_type(F.col(name), type_of_spark(stored.schema[name].dataType), parse_type(type_))
+
+
+def _fate_expression(
+    table: TableSpec, arriving: Collection[str], target: Schema, since: WrittenSince | None, began: Column
+) -> Column:
+    types = {name: target.types[name] for name in arriving}
+    row, winner = _row_struct(types), F.col(_WINNER_COLUMN)
+    stored_row = _row_struct(types, F.col(_STORED_COLUMN))
     loses = F.col(_RANK_COLUMN) > 1
     is_new = F.col("_hoodie_record_key").isNull()
     older = F.lit(False)
@@ -105,8 +142,21 @@ def _fate_expression(table: TableSpec, arriving: Collection[str]) -> Column:
         .when(is_new, RowFate.APPLIED)
         .when(older, RowFate.SUPERSEDED)
         .when(row.eqNullSafe(stored_row), RowFate.REDELIVERED)
+        .when(_stands(table, since, began), RowFate.SUPERSEDED)
         .otherwise(RowFate.APPLIED)
     )
+
+
+def _stands(table: TableSpec, since: WrittenSince | None, began: Column) -> Column:
+    """The stored row was written since the batch was read, and the batch does not show that it is newer."""
+    if since is None:
+        return F.lit(False)
+    written_at = F.col("_hoodie_commit_time")
+    is_since = (written_at > began) | written_at.isin(*since.overlapping)
+    if table.reference_key is None:
+        return is_since
+    greater = F.coalesce(F.col(table.reference_key) > F.col(_STORED_COLUMN)[table.reference_key], F.lit(False))
+    return is_since & ~greater
 
 
 def _value_expression(name: str, type_: str, arriving: Collection[str]) -> Column:
@@ -116,8 +166,10 @@ def _value_expression(name: str, type_: str, arriving: Collection[str]) -> Colum
     return F.when(F.lit(True), F.col(name).cast(type_)).alias(name)
 
 
-def _row_struct(columns: Collection[str]) -> Column:
-    return F.struct(*(F.col(name).alias(name) for name in columns))
+def _row_struct(types: Mapping[str, str], row: Column | None = None) -> Column:
+    """What rows are compared by: the columns of the frame, or of the structure `row`."""
+    columns = {name: F.col(name) if row is None else row[name] for name in types}
+    return F.struct(*(comparable(columns[name], parse_type(type_)).alias(name) for name, type_ in types.items()))
 
 
 def _struct_type(schema: Schema) -> str:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import re
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import chain
 from typing import Any
+from uuid import uuid4
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -16,19 +20,28 @@ import pyarrow.parquet as pq
 from pyarrow import fs
 
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.events import Operation
+from ingestion.domain.pace import Pace
 from ingestion.domain.schema import Schema
-from ingestion.sources import SourceReading, UnusableCursors
+from ingestion.sources import EventBatch, SourceError, SourceReading, UnusableCursors
 from ingestion.spark.loading.fitting import FitResult, FitRules, RejectedRow, fit_rows
+from ingestion.spark.rejected.error_table import STAGED_COLUMNS
 from ingestion.spark.tables.timeline import open_storage
 
 SEQUENCE_COLUMN = "_lakehub_sequence"
 """The order in which rows were read: of equal reference keys the later wins."""
+TABLE_AT_COLUMN = "_lakehub_table_at"
+"""Of replayed rows: the newest completion of the table when they were rejected. What was written later is newer."""
 MAX_MISPLACED_VALUES = 1000
 """Beyond this many different values that are no partition further ones are counted by their rows only."""
 MAX_NAMED_VALUES = 20
 """So many values that are no partition are named in a commit."""
 MAX_PARTITIONS = 5000
 """Beyond this many, pruning by partition costs more than it saves."""
+_DIGESTS = 2**256
+MAX_KNOWN_RANGES = 50
+_UNTIL_FORMAT = "%Y%m%dT%H%M%SZ"
+_FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}")
 
 
 @dataclass
@@ -40,6 +53,8 @@ class StagedBatch:
     read: int = 0
     rows: int = 0
     errors: int = 0
+    errors_digest: int = 0
+    """Of the errors, in whatever order they were read."""
     misplaced: Counter[str] = field(default_factory=Counter)
     """Values that are no partition, with the number of their rows, which are among the errors."""
     misplaced_rows: int = 0
@@ -52,6 +67,18 @@ class StagedBatch:
     position: Position = field(default_factory=dict)
     unusable_cursors: UnusableCursors | None = None
     """None: nothing was read."""
+    is_replayed: bool = False
+    """Its rows have TABLE_AT_COLUMN."""
+    known: list[range] = field(default_factory=list)
+    """By their sequence, the rows that may have been handed over before; all others are new for certain."""
+    has_more: bool = False
+    """The reading ended at a limit: there may be more to read from `position` on."""
+
+    def add_known(self, rows: range) -> None:
+        """Ranges side by side are one, and many are taken for one: to look a new row up does no harm."""
+        touches = self.known and (self.known[-1].stop == rows.start or len(self.known) >= MAX_KNOWN_RANGES)
+        first = self.known.pop().start if touches else rows.start
+        self.known.append(range(first, rows.stop))
 
     @property
     def misplaced_facts(self) -> dict[str, Any]:
@@ -70,16 +97,29 @@ class StagedBatch:
 
 
 @contextmanager
-def temporary_folder(uri: str) -> Iterator[str]:
-    """An empty folder that is gone afterwards. What a job that died has left there is removed first: the caller holds the table's fence."""
+def temporary_folder(uri: str, *, until: datetime, now: datetime) -> Iterator[str]:
+    """A new folder below `uri` that is gone afterwards. What jobs that died have left there is removed first.
+
+    Several jobs of a table read at once, so the name of a folder says until when it may be in use: `until`, the job's deadline and a margin.
+    """
     filesystem, path = open_storage(uri)
-    _delete_folder(filesystem, path)
+    _sweep(filesystem, path, now=now)
+    name = f"{until.astimezone(UTC):{_UNTIL_FORMAT}}-{uuid4().hex}"
     try:
         for part in ("rows", "errors"):
-            filesystem.create_dir(f"{path}/{part}")
-        yield uri
+            filesystem.create_dir(f"{path}/{name}/{part}")
+        yield f"{uri}/{name}"
     finally:
-        _delete_folder(filesystem, path)
+        _delete_folder(filesystem, f"{path}/{name}")
+
+
+def _sweep(filesystem: fs.FileSystem, path: str, *, now: datetime) -> None:
+    """Folders whose jobs are past their deadline, and what was written before folders had such names."""
+    for info in filesystem.get_file_info(fs.FileSelector(path, allow_not_found=True)):
+        until = _FOLDER_NAME.fullmatch(info.base_name)
+        if until is None or datetime.strptime(until[1], _UNTIL_FORMAT).replace(tzinfo=UTC) < now:
+            with suppress(FileNotFoundError):  # another job sweeps as well
+                _delete_folder(filesystem, info.path)
 
 
 def stage_rows(
@@ -92,26 +132,76 @@ def stage_rows(
     alive: Callable[[], None],
     tell_rows: Callable[[int], None] = lambda rows: None,
 ) -> StagedBatch:
-    """Write all chunks of `reading` below `uri`. `alive` raises when the job's time is up; `origin` names the source's object.
+    """Write all batches of `reading` below `uri`. `alive` raises when the job's time is up; `origin` names the source's object.
 
-    `tell_rows` hears after each chunk how many rows were read.
+    `tell_rows` hears after each batch how many rows were read. Raises SourceError for a batch that the jobs cannot apply.
     """
     filesystem, path = open_storage(uri)
-    staged, digest_counts = StagedBatch(uri, rules.schema), Counter[str]()
-    for number, chunk in enumerate(reading.chunks):
+    staged, digest_counts, versions = StagedBatch(uri, rules.schema), Counter[str](), set[int]()
+    for number, chunk in enumerate(reading.batches):
         alive()
+        versions.add(chunk.schema_version)
+        _require_upserts_of_one_schema(chunk, versions, origin)
         fitted = fit_rows(chunk, rules)
-        _write(filesystem, f"{path}/rows/{number:06}.parquet", _with_sequence(fitted.rows, staged.read))
-        _write(filesystem, f"{path}/errors/{number:06}.parquet", _error_rows(fitted.rejected, origin, digest_counts))
-        _add_counts(
+        write_staged(filesystem, f"{path}/rows/{number:06}.parquet", with_sequence(fitted.rows, staged.read))
+        errors = _error_rows(fitted.rejected, origin, digest_counts)
+        staged.errors_digest = add_digests(staged.errors_digest, errors)
+        write_staged(filesystem, f"{path}/errors/{number:06}.parquet", errors)
+        if not chunk.is_new and fitted.rows.num_rows:
+            staged.add_known(range(staged.read, staged.read + fitted.rows.num_rows))
+        add_counts(
             staged, fitted, chunk.rows + len(chunk.unreadable) - fitted.skipped, rules.partition_column, cursor_column
         )
         tell_rows(staged.read)
     staged.position, staged.unusable_cursors = reading.position(), reading.unusable_cursors()
+    staged.has_more = reading.has_more()
     return staged
 
 
-def _add_counts(
+def begin_reading(reading: SourceReading) -> tuple[Schema | None, SourceReading]:
+    """The schema of what the reading hands over, and the reading with its first batch still to come. None: there is nothing to read."""
+    first = next(reading.batches, None)
+    if first is None:
+        return None, reading
+    return first.schema, replace(reading, batches=chain([first], reading.batches))
+
+
+def paced(
+    batches: Iterator[EventBatch],
+    pace: Pace,
+    *,
+    clock: Callable[[], float] = time.monotonic,
+    sleep: Callable[[float], object] = time.sleep,
+) -> Iterator[EventBatch]:
+    """The batches, each after its time."""
+    for batch in batches:
+        yield batch
+        if delay := pace.delay(batch.rows, now=clock()):
+            sleep(delay)
+
+
+def paid_for(batches: Iterator[EventBatch], pay: Callable[[int], None]) -> Iterator[EventBatch]:
+    """The batches; `pay` waits after each as long as the source is to be spared."""
+    for batch in batches:
+        yield batch
+        pay(batch.rows)
+
+
+def _require_upserts_of_one_schema(batch: EventBatch, versions: set[int], origin: str) -> None:
+    """Rows of another schema would lose the columns that came, and a delete would write the row that it removes."""
+    if len(versions) > 1:
+        raise SourceError(
+            f"The source changed the schema of `{origin}` within one reading (versions {sorted(versions)}); nothing was written. "
+            "A source ends its reading before the first row of another schema."
+        )
+    if batch.operations is not None and Operation.DELETE in batch.operations:
+        raise SourceError(
+            f"The source hands over deletes of `{origin}`, and the jobs apply inserts and updates only; nothing was written. "
+            "Let the source leave deletes out, and delete rows by key."
+        )
+
+
+def add_counts(
     staged: StagedBatch, fitted: FitResult, read: int, partition_column: str | None, cursor_column: str | None
 ) -> None:
     staged.read += read
@@ -140,7 +230,7 @@ def _choose_instant(
     return choose(instant, other.astimezone(UTC))
 
 
-def _with_sequence(rows: pa.Table, start: int) -> pa.Table:
+def with_sequence(rows: pa.Table, start: int) -> pa.Table:
     return rows.append_column(SEQUENCE_COLUMN, pa.array(range(start, start + rows.num_rows), pa.int64()))
 
 
@@ -148,25 +238,38 @@ def _error_rows(misfits: tuple[RejectedRow, ...], origin: str, digest_counts: Co
     """`error_key` names the row by what was read, so that reading it again is the same error, and not one more."""
     rows: list[dict[str, Any]] = []
     for misfit in misfits:
-        digest = hashlib.sha256(f"{origin}\0{misfit.raw}".encode()).hexdigest()
-        rows.append(
-            {
-                "error_key": f"{digest}-{digest_counts[digest]}",
-                "column": misfit.column,
-                "reason": misfit.reason,
-                "raw": misfit.raw,
-                "source": origin,
-            }
-        )
+        digest = hashlib.sha256(f"{origin}\0{misfit.raw}".encode(errors="backslashreplace")).hexdigest()
+        row = {"error_key": f"{digest}-{digest_counts[digest]}", "source": origin}
+        rows.append(row | {"column": misfit.column, "reason": misfit.reason, "raw": misfit.raw})
         digest_counts[digest] += 1
-    return pa.Table.from_pylist(
-        rows, pa.schema([(name, pa.string()) for name in ("error_key", "column", "reason", "raw", "source")])
-    )
+    return error_rows_table(rows)
 
 
-def _write(filesystem: fs.FileSystem, path: str, rows: pa.Table) -> None:
+def error_rows_table(rows: Sequence[Mapping[str, str | None]]) -> pa.Table:
+    """Half characters, which no file can hold, are written out."""
+    texts = [
+        {name: text and text.encode(errors="backslashreplace").decode() for name, text in row.items()} for row in rows
+    ]
+    return pa.Table.from_pylist(texts, pa.schema([(name, pa.string()) for name in STAGED_COLUMNS]))
+
+
+def add_digests(digest: int, errors: pa.Table) -> int:
+    """With those of more errors; the sum is the same in any order."""
+    names = zip(*(errors[name].to_pylist() for name in ("error_key", "column", "reason")), strict=True)
+    digests = (hashlib.sha256("\0".join(map(str, each)).encode()).digest() for each in names)
+    return sum((int.from_bytes(each) for each in digests), digest) % _DIGESTS
+
+
+def write_staged(filesystem: fs.FileSystem, path: str, rows: pa.Table) -> None:
     if rows.num_rows:
         pq.write_table(rows, path, filesystem=filesystem, compression="zstd", coerce_timestamps="us")
+
+
+def write_staged_table(uri: str, rows: pa.Table) -> None:
+    """The rows as one file in the folder `uri`, which is made where it is not there."""
+    filesystem, path = open_storage(uri)
+    filesystem.create_dir(path)
+    write_staged(filesystem, f"{path}/000000.parquet", rows)
 
 
 def _delete_folder(filesystem: fs.FileSystem, path: str) -> None:

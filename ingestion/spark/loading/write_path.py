@@ -2,66 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from datetime import timedelta
 from zoneinfo import ZoneInfo
 
 from py4j.protocol import Py4JJavaError
-from pyspark.sql import DataFrame
 
-from ingestion.domain.accounting import RowCounts
-from ingestion.domain.checkpoint import Position
+from ingestion.domain.checkpoint import (
+    Checkpoint,
+    Position,
+    has_stored_note,
+    run_of_commit,
+    with_rows_followed,
+    with_rows_loaded_upto,
+)
+from ingestion.domain.column_types import is_nested
+from ingestion.domain.pace import Pace
 from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema
-from ingestion.sources import Source, SourceReading
+from ingestion.domain.write_races import written_since
+from ingestion.sources import SourceReading
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.indexes import INDEXES, Index
-from ingestion.spark.job import Job, UnbalancedCounts, schema_facts
-from ingestion.spark.loading import staging
+from ingestion.spark.file_groups import record_locations
+from ingestion.spark.job import Job
+from ingestion.spark.loading import rereading, staging
+from ingestion.spark.loading.committing import CommitPlan as CommitPlan
+from ingestion.spark.loading.committing import commit_once
+from ingestion.spark.loading.committing import schema_facts_of as schema_facts_of
 from ingestion.spark.loading.fitting import FitRules
-from ingestion.spark.loading.row_fates import (
-    FateCounts,
-    applied_rows,
-    assign_fates,
-    count_fates,
-    keys_of_batch,
-    stored_rows_of_batch,
-)
-from ingestion.spark.tables import error_table, hudi, record_locations
-from ingestion.spark.tables.batch_keys import BatchKeys
-from ingestion.spark.tables.checkpoint_metadata import commit_metadata
-from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
+from ingestion.spark.rejected import error_table
+from ingestion.spark.rejected.error_table import ErrorFacts
 from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.write_permit import hold_write_permit
 from lakehub.kernel import failpoint
 from lakehub.kernel.partitions import Grain
 from lakehub.kernel.partitions.form import PartitionForm
 
 _MAX_ATTEMPTS = 3
-_MAX_BROADCAST_ROWS = 200_000
-"""The keys of a batch up to this size are sent to where the stored rows are, instead of moving those."""
+_STAGING_MARGIN = timedelta(hours=1)
+"""For clocks of other machines, and a write that goes on past the deadline."""
 _STALE_LOCATION_ERRORS = ("HoodieWriteConflictException", "does not exist", "ConcurrentModificationException")
 """A location that the batch was tagged with is no longer there: tag again."""
 
 
-@dataclass(frozen=True)
-class CommitPlan:
-    """How a batch is to be committed. `has_stored_rows` False: the batch is all that the table will hold.
-
-    `position`: where the source stands after it; `previous_position`: where it stood.
-    """
-
-    operation: str
-    evolution: SchemaEvolution
-    has_stored_rows: bool
-    position: Position
-    previous_position: Position | None = None
+class NestedKey(ValueError):
+    """A key column holds structures, lists or maps, which are in no order and have no text that names a row."""
 
 
-def plan_schema(source: Source, table: TableSpec, stored: Schema) -> SchemaEvolution:
-    """Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold."""
-    arriving, keys, owner = source.schema(), key_columns(table), f"The source of `{table.name}`"
+def begin_reading(job: Job, reading: SourceReading) -> tuple[Schema | None, SourceReading]:
+    """Of which schema the rows are that come; None: none comes."""
+    with job.phase("read"):
+        job.rows_total = reading.total()
+        return staging.begin_reading(reading)
+
+
+def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvolution:
+    """What rows with the schema `arriving` mean for the table.
+
+    Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold,
+    NestedKey where a key is nested."""
+    keys, owner = key_columns(table), f"The source of `{table.name}`"
     arriving.require_lake_names(owner)
     if table.partition_from is not None:
         arriving.require(table.partition_from.columns, owner)
@@ -74,7 +76,18 @@ def plan_schema(source: Source, table: TableSpec, stored: Schema) -> SchemaEvolu
             for column in arriving
         )
     )
-    return evolve_schema(stored, named, fixed=keys)
+    evolution = evolve_schema(stored, named, fixed=keys)
+    _refuse_nested_keys(evolution.target, keys, owner)
+    return evolution
+
+
+def _refuse_nested_keys(target: Schema, keys: Iterable[str], owner: str) -> None:
+    for name in keys:
+        if is_nested(target.types[name]):
+            raise NestedKey(
+                f"{owner} has the type `{target.types[name]}` in the column `{name}`, which is a key (record key, reference key or partition). "
+                "A key holds plain values: name another column, or load a view that has the value as a column of its own."
+            )
 
 
 def key_columns(table: TableSpec) -> tuple[str, ...]:
@@ -98,9 +111,13 @@ def stage_reading(
     arriving = Schema(tuple(column for column in target if column.name not in evolution.missing))
     form = partition_form_of(table)
     wanted = None if only is None or form is None else frozenset(only)
-    rules = FitRules(arriving, key_columns(table), table.partition_column, form, wanted)
+    rules = FitRules(arriving, key_columns(table), table.partition_column, form, wanted, table.record_key)
+    rate = job.source_spec.rows_per_s
+    if rate is not None:
+        reading = replace(reading, batches=staging.paced(reading.batches, Pace(rate)))
+    if job.source_spec.is_paid_for:
+        reading = replace(reading, batches=staging.paid_for(reading.batches, job.pay_for_rows))
     with job.phase("read"):
-        job.rows_total = reading.total()
         return staging.stage_rows(
             reading,
             rules,
@@ -112,37 +129,118 @@ def stage_reading(
         )
 
 
+def position_of_load(job: Job, position: Position) -> Position:
+    """Of a job that read the table of the source as it is, whatever its changes would have handed over."""
+    return with_rows_loaded_upto(position, job.spec.upto) if job.table.append_only else position
+
+
+def position_of_changes(job: Job, position: Position, before: Position, *, has_more: bool) -> Position:
+    """Of a job that read the changes since `before`."""
+    if not job.table.append_only:
+        return position
+    return with_rows_followed(position, before, upto=job.spec.upto, is_whole=not has_more)
+
+
 def staging_folder(job: Job) -> AbstractContextManager[str]:
-    return staging.temporary_folder(job.staging_uri())
+    return staging.temporary_folder(job.staging_uri(), until=job.ends_at + _STAGING_MARGIN, now=job.started_at)
 
 
 def commit_batch(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobReport:
+    """Judge and write within the permit. Raises ReadAgain where what was read is out of date, after the permit was given back."""
+    read_again = None
+    with hold_write_permit(job):
+        timeline = Timeline(job.table.uri)
+        if plan.start is not None and (done := job.report_of_earlier_attempt(timeline)):
+            return done
+        try:
+            plan_now = _plan_within_permit(job, batch, plan, timeline)
+        except rereading.ReadAgain as problem:
+            read_again = problem
+        else:
+            return _commit_within_permit(job, batch, plan_now)
+    raise read_again
+
+
+def _plan_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan, timeline: Timeline) -> CommitPlan:
+    """With what the table says now that nobody else writes it."""
+    if plan.start is None:
+        return plan
+    rereading.check_reading(plan.start, timeline, _partitions_read(job.table, batch), plan.position)
+    keys = key_columns(job.table)
+    evolution = rereading.evolution_now(job, plan.start, plan.evolution, batch.schema, keys)
+    if plan.position is not None:
+        return replace(plan, evolution=evolution)
+    stamp = _stamp_after_load(job, timeline.checkpoint())
+    return replace(plan, evolution=evolution, position=stamp, previous_position=stamp)
+
+
+def _stamp_after_load(job: Job, checkpoint: Checkpoint | None) -> Position | None:
+    """The checkpoint stays where it is; but an append-only table may now hold rows from beyond it."""
+    if checkpoint is not None and (job.table.append_only or has_stored_note(checkpoint.position)):
+        return with_rows_loaded_upto(checkpoint.position, job.spec.upto)
+    return rereading.checkpoint_to_stamp(checkpoint)
+
+
+def _partitions_read(table: TableSpec, batch: staging.StagedBatch) -> set[str] | None:
+    """In which a row of the batch may have been deleted; None: in any."""
+    if not batch.rows:
+        return set()
+    return batch.partitions if table.partition_column and record_locations.key_determines_partition(table) else None
+
+
+def _plan_of_attempt(job: Job, plan: CommitPlan) -> CommitPlan:
+    """With the newest commit that the stored rows are read at."""
+    if plan.start is None:
+        return plan
+    timeline = Timeline(job.table.uri)
+    since = written_since(plan.start.began, rereading.table_commits(timeline.commits())) if plan.yields else None
+    return replace(plan, judged_at=timeline.latest_completion(), written_since=since)
+
+
+def _commit_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobReport:
     """Errors first: a job that dies between the two commits finds them again under the same keys."""
     if batch.errors:
-        with job.phase("errors"):
-            error_table.write_errors(
-                job.spark, job.table, batch.errors_uri, run_id=job.spec.run_id, read_at=job.started_at + job.clock_ahead
-            )
+        append_errors(job, batch, plan)
     failpoint.reach("ingestion.before_write")
+    before = Timeline(job.table.uri).latest_completion()
     for attempt in range(_MAX_ATTEMPTS):
         job.check_deadline()
         try:
-            idle = _commit_once(job, batch, plan)
+            idle = commit_once(job, batch, _plan_of_attempt(job, plan))
             break
+        except rereading.JudgeAgain:
+            if attempt == _MAX_ATTEMPTS - 1:
+                raise
         except Py4JJavaError as problem:
             stale = any(word in str(problem.java_exception) for word in _STALE_LOCATION_ERRORS)
             # An error does not mean that nothing was committed: the timeline knows.
-            if Timeline(job.table.uri).commit_of_run(job.spec.run_id):
+            if _has_committed(job, since=before):
                 idle = None
                 break
             if not stale or attempt == _MAX_ATTEMPTS - 1:
                 raise
     if idle is not None:
         return job.nothing_to_do_report(
-            counts=idle, checkpoint=dict(plan.position), schema=schema_facts_of(plan.evolution)
+            counts=idle, checkpoint=plan.position and dict(plan.position), schema=schema_facts_of(plan.evolution)
         )
     failpoint.reach("ingestion.after_commit")
     return report_of_commit(job)
+
+
+def _has_committed(job: Job, *, since: str) -> bool:
+    """Was this batch written? `since`: the completion that was the newest before; a commit that is older holds other rows, whatever its id."""
+    commit = Timeline(job.table.uri).commit_of_run(job.spec.run_id)
+    return commit is not None and commit.completed > since
+
+
+def append_errors(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> None:
+    """Once for the same errors: an incremental that reads behind its watermark meets them again with each look. A job that was asked to
+    read again says so: what it rejects is rejected anew."""
+    run = run_of_commit(job.spec.run_id)
+    name = f"{batch.errors_digest:064x}" + ("" if job.spec.kind == "incremental" else f" {run}")
+    facts = ErrorFacts(run, job.started_at + job.clock_ahead, "" if plan.start is None else plan.start.began)
+    with job.phase("errors"):
+        error_table.append_errors(job.spark, job.table, batch.errors_uri, batch.errors, facts, batch=name)
 
 
 def report_of_commit(job: Job) -> JobReport:
@@ -151,90 +249,3 @@ def report_of_commit(job: Job) -> JobReport:
         commit = Timeline(job.table.uri).commit_of_run(job.spec.run_id)
         assert commit is not None
         return job.report_of(commit)
-
-
-def _commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCounts | None:
-    """The counts where there was nothing to commit: all rows were known, and the source stands where it stood."""
-    index: Index = INDEXES.get(job.table.index)()
-    if not batch.rows:
-        counted = FateCounts.of_errors(batch.read, batch.errors)
-        frame = hudi.empty_frame(job.spark, plan.evolution.target)
-        _write(job, frame, batch, counted, replace(plan, operation="upsert"), index.write_options(job.table))
-        return None
-    judged = _rows_with_fates(job, batch, plan, index).persist()
-    try:
-        with job.phase("judge"):
-            counted = count_fates(judged, job.table, read=batch.read, errors=batch.errors)
-        _check_balance(counted, job.table)
-        if not counted.counts.applied and plan.position == plan.previous_position:
-            return counted.counts
-        frame, options = _rows_to_write(judged, job.table, plan)
-        _write(job, frame, batch, counted, plan, index.write_options(job.table) | options)
-        return None
-    finally:
-        judged.unpersist()
-
-
-def _rows_with_fates(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> DataFrame:
-    types = batch.schema.types | {staging.SEQUENCE_COLUMN: "long"}
-    # Told rather than inferred: that would be a Spark job more.
-    rows = job.spark.read.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items())).parquet(
-        batch.rows_uri
-    )
-    target = plan.evolution.target
-    stored_rows = _stored_rows(job, rows, batch, target, index) if plan.has_stored_rows else None
-    return assign_fates(rows, job.table, target, stored_rows)
-
-
-def _stored_rows(job: Job, rows: DataFrame, batch: staging.StagedBatch, target: Schema, index: Index) -> DataFrame:
-    """Those that have the keys of the batch, and others where it is large."""
-    keys = BatchKeys(keys_of_batch(rows, job.table, target), batch.rows, batch.partitions, job.table)
-    stored_rows = index.stored_rows(job.spark, job.table, keys)
-    if batch.rows > _MAX_BROADCAST_ROWS:
-        return stored_rows
-    return stored_rows_of_batch(keys.frame, stored_rows, job.table)
-
-
-def _rows_to_write(judged: DataFrame, table: TableSpec, plan: CommitPlan) -> tuple[DataFrame, dict[str, str]]:
-    """With their locations, unless the table is new or a key may change its partition, which is Hudi's work in one commit."""
-    rows = applied_rows(judged)
-    # Hudi looks up by the text of a key, and ours is not its own for each type: one table has the one or the other.
-    if not plan.has_stored_rows or not record_locations.key_determines_partition(table):
-        return record_locations.without_locations(rows), {}
-    return record_locations.with_locations(rows, table), record_locations.PREPPED
-
-
-def _write(
-    job: Job,
-    frame: DataFrame,
-    batch: staging.StagedBatch,
-    counted: FateCounts,
-    plan: CommitPlan,
-    options: Mapping[str, str],
-) -> None:
-    run = job.run_metadata(
-        counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest, batch.unusable_cursors
-    )
-    if job.table.partition_from is not None:
-        run |= batch.misplaced_facts
-    marks = commit_metadata(run=run, checkpoint=plan.position)
-    with job.phase("write"), sleep_inside_commit(job.spark) as failing:
-        hudi.write_commit(frame, job.table, plan.operation, {**options, **failing}, marks)
-
-
-def _check_balance(counted: FateCounts, table: TableSpec) -> None:
-    if not counted.counts.is_balanced:
-        raise UnbalancedCounts(
-            f"{counted.counts.unaccounted} of {counted.counts.read} rows read for `{table.name}` are not accounted for ({counted.counts}); nothing was written. "
-            "A negative number means that the table holds a record key twice: look for another writer, then bootstrap it again."
-        )
-
-
-def schema_facts_of(evolution: SchemaEvolution) -> dict[str, Any]:
-    return schema_facts(
-        evolution.target,
-        added=list(evolution.added),
-        widened=list(evolution.widened),
-        missing=list(evolution.missing),
-        conflicts=[list(conflict) for conflict in evolution.conflicts],
-    )

@@ -60,6 +60,23 @@ def hold_fence(spark: SparkSession, uri: str, *, wait_s: float) -> Iterator[None
         file.close()
 
 
+def clean_up_after_killed_writer(spark: SparkSession, uri: str, *, wait_s: float) -> None:
+    """For a job that reads the table before it is within the fence: what a writer that was killed there has left cannot be read.
+
+    Where somebody is within the fence nothing is done: they did it when they came in.
+    """
+    path = lock_path(uri)
+    if path is None or not path.is_file() or not path.read_text():
+        return
+    file = jvm(spark).java.io.RandomAccessFile(str(path), "rw")
+    try:
+        if _try_lock(file) and (last_owner := path.read_text()):
+            _clean_up_after(last_owner, uri, time.monotonic() + wait_s)
+            file.setLength(0)
+    finally:
+        file.close()
+
+
 def lock_path(uri: str) -> Path | None:
     """Beside the table, not in it: a table that is replaced or dropped keeps its fence."""
     parts = urlsplit(uri)

@@ -15,12 +15,14 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from ingestion.spark.session import jvm
+from ingestion.spark.tables.compiled_java import class_of, define_beside
 from ingestion.spark.tables.timeline import Timeline, instant_to_datetime
 
 logger = logging.getLogger(__name__)
 
 CLOCKS_DIFFER_BY = timedelta(seconds=10)
 """Less is not worth a word."""
+_TIMELINE_PACKAGE = "org.apache.hudi.common.table.timeline"
 _INSTALLED = "lakehub.growing-time"
 """A property of the JVM: the factory is ours."""
 _SOURCE = """
@@ -89,8 +91,7 @@ def go_on_after_latest(spark: SparkSession, uri: str) -> str:
     The latest time that is on it now; empty where there is none. Asked before each commit, within the fence: the times that the JVM has given to other tables do not matter to this one.
     """
     java: Any = jvm(spark)
-    if not java.java.lang.System.getProperty(_INSTALLED):
-        _install(java)
+    define_beside(java, f"{_TIMELINE_PACKAGE}.TimeGenerator", _SOURCE, marker=_INSTALLED)
     latest = Timeline(uri).latest_time()
     at = instant_to_datetime(latest) if latest else datetime.fromtimestamp(0, UTC)
     if at - datetime.now(UTC) > CLOCKS_DIFFER_BY:
@@ -98,26 +99,8 @@ def go_on_after_latest(spark: SparkSession, uri: str) -> str:
             "The table at %s was written at %s, by a clock that was ahead: commits go on from there", uri, at
         )
     java.org.apache.hudi.common.table.timeline.TimeGenerators.goOnAfter(uri, round(at.timestamp() * 1000))
-    generator = _class_of_hudi(java, "HoodieInstantTimeGenerator")
+    generator = class_of(java, f"{_TIMELINE_PACKAGE}.HoodieInstantTimeGenerator")
     last_name = generator.getDeclaredField("LAST_INSTANT_TIME")
     last_name.setAccessible(True)
     last_name.get(None).set(latest or "0")
     return latest
-
-
-def _install(java: Any) -> None:
-    """Once in each JVM."""
-    neighbour = _class_of_hudi(java, "TimeGenerator")
-    compiler = java.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(neighbour.getClassLoader())
-    compiler.cook(_SOURCE)
-    handles, compiled = java.java.lang.invoke.MethodHandles, compiler.getBytecodes()
-    package = handles.privateLookupIn(neighbour, handles.lookup())
-    for name in sorted(compiled):
-        package.defineClass(compiled[name])
-    java.java.lang.System.setProperty(_INSTALLED, "true")
-
-
-def _class_of_hudi(java: Any, name: str) -> Any:
-    loader = java.java.lang.Thread.currentThread().getContextClassLoader()
-    return java.java.lang.Class.forName(f"org.apache.hudi.common.table.timeline.{name}", True, loader)

@@ -17,6 +17,8 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.tables import avro_schema, growing_time
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
 from ingestion.spark.tables.failed_write import clean_up_failed_write
+from ingestion.spark.tables.spark_columns import type_of_spark
+from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT as MIN_COMMITS_KEPT
 from ingestion.spark.tables.timeline import TABLE_SERVICES, NotATable, Timeline, open_storage
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10
@@ -25,8 +27,6 @@ not wait as long for a writer that died, the fence sees to."""
 MAX_PARALLELISM = 200
 """Tasks of one shuffle of a write: each may write a file of its own."""
 TABLE_VERSION = "9"
-MIN_COMMITS_KEPT = 60
-"""The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
 META_COLUMNS = (
     "_hoodie_commit_time",
     "_hoodie_commit_seqno",
@@ -34,6 +34,8 @@ META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+_CHANGE_LOG = "hoodie.table.cdc.enabled"
+_MIB = 2**20
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
 
 
@@ -65,7 +67,7 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
     """The same for every writer of a table, also for the one of its errors. `parallelism`: the cores that the session has."""
     tasks = str(max(2, min(parallelism, MAX_PARALLELISM)))
     shuffles = ("bulkinsert", "upsert", "insert", "delete")
-    return _lock_options(table.uri) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
+    return _lock_options(table.uri) | _change_log_options(table) | _file_size_options(table) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
         "hoodie.table.name": table.name,
         # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
@@ -88,6 +90,28 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
     }  # fmt: skip
 
 
+def _file_size_options(table: TableSpec) -> dict[str, str]:
+    """A file that is half full gets no new rows, so that it has room to grow, and new rows write less than a whole file anew."""
+    largest = table.max_file_mib * _MIB
+    return {
+        "hoodie.parquet.max.file.size": str(largest),
+        "hoodie.parquet.small.file.limit": str(largest // 2),
+        # What is not written out yet counts by its size in memory, which is several times that in the file.
+        "hoodie.parquet.block.size": str(largest // 2),
+        # Hudi learns from earlier files how many rows make one, but not from small ones: from those of 100 KiB.
+        "hoodie.record.size.estimation.threshold": str(0.2 / table.max_file_mib),
+    }
+
+
+def _change_log_options(table: TableSpec) -> dict[str, str]:
+    """Without the log an incremental reader sees no delete. It names keys only, and a reader gets the rows from the files' versions."""
+    timeline = Timeline(table.uri)
+    properties = timeline.properties if timeline.exists else {_CHANGE_LOG: str(table.change_log).lower()}
+    if properties.get(_CHANGE_LOG) != "true":
+        return {}
+    return {_CHANGE_LOG: "true", "hoodie.table.cdc.supplemental.logging.mode": "OP_KEY_ONLY"}
+
+
 def _lock_options(uri: str) -> dict[str, str]:
     """Optimistic concurrency with a lock that needs no server. Retries are ours: Hudi's own would repeat stale locations."""
     in_object_store = urlsplit(uri).scheme in ("s3", "s3a", "gs")
@@ -107,10 +131,10 @@ def _lock_options(uri: str) -> dict[str, str]:
     }
 
 
-def read_table(spark: SparkSession, table: TableSpec) -> DataFrame:
-    """The table as it is now, with Hudi's own columns."""
+def read_table(spark: SparkSession, table: TableSpec, *, by_listing: bool = False) -> DataFrame:
+    """The table as it is now, with Hudi's own columns. `by_listing`: of the files that its folders hold, whatever the metadata table says."""
     options = {
-        "hoodie.metadata.enable": "true" if has_metadata_table(table.uri) else "false",
+        "hoodie.metadata.enable": "true" if not by_listing and has_metadata_table(table.uri) else "false",
         # With it Hudi leaves out files that hold the rows, where the record key has several columns (1.2.0).
         "hoodie.enable.data.skipping": "false",
     }
@@ -137,7 +161,7 @@ def _schema_by_spark(spark: SparkSession, table: TableSpec) -> Schema:
     fields = read_table(spark, table).schema.fields
     return Schema(
         tuple(
-            SchemaColumn(field.name, _type_name(field.dataType.simpleString()))
+            SchemaColumn(field.name, str(type_of_spark(field.dataType)))
             for field in fields
             if field.name not in META_COLUMNS
         )
@@ -210,9 +234,3 @@ def remove_table(uri: str) -> None:
 def has_metadata_table(uri: str) -> bool:
     filesystem, path = open_storage(uri)
     return bool(filesystem.get_file_info(f"{path}/.hoodie/metadata/.hoodie/hoodie.properties").type == fs.FileType.File)
-
-
-def _type_name(spark_name: str) -> str:
-    return {"bigint": "long", "smallint": "int", "tinyint": "int", "timestamp_ntz": "timestamp"}.get(
-        spark_name, spark_name
-    )

@@ -13,7 +13,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from functools import cached_property, lru_cache, partial
+from functools import cached_property, partial
 from typing import Any, NamedTuple, TypeVar
 
 import fastavro
@@ -21,6 +21,7 @@ from pyarrow import fs
 
 from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
+from ingestion.spark.tables.record_cache import RecordCache
 
 T = TypeVar("T")
 _WRITES = ("commit", "deltacommit", "replacecommit")
@@ -31,15 +32,21 @@ _LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
 _FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
 """Of the instants of a table, and of the table that it keeps about itself."""
 TABLE_SERVICES = ("CLUSTER", "COMPACT")
-"""Operations that move rows but change none."""
-_MAX_COMMITS_KEPT, _MAX_BYTES_KEPT = 4096, 32 * 1024
-"""Records of commits, each of at most so many bytes, that a process keeps: they never change, and each job walks over all of them."""
+"""Operations that move rows but change none: their statistics count all rows as inserts."""
+MIN_COMMITS_KEPT = 60
+"""The active timeline keeps at least this many; a checkpoint is stamped again at half of it."""
+_MAX_BYTES_KEPT, _MAX_RECORD_BYTES = 64 * 1024**2, 1024**2
+"""Of the records of commits that a process keeps, all together and each: they never change, and each job walks over all of its table's."""
 _MAX_READS = 4
 """A writer may be renaming what is being read: look again this often."""
 
 
 class NotATable(ValueError):
     """A URI was given where no Hudi table is."""
+
+
+class CommitArchived(LookupError):
+    """A write was asked for that has left the timeline since it was listed."""
 
 
 class DamagedTable(ValueError):
@@ -71,10 +78,19 @@ class LakeCommit:
     """By the platform's clock, which the run has told where it differs from the wall's."""
     operation: str
     partitions: dict[str, PartitionChange]
-    checkpoint: dict[str, Any] | None
+    checkpoint_json: str
+    """Empty: it carries none. Kept as text, which is a quarter of what it takes as Python's values: of all commits but one nobody asks."""
     run: dict[str, Any]
+    written: PartitionChange
+    """Keys written in all partitions. One that moved is an insert: that it was removed from where it was is not counted again."""
     avro_schema: str = ""
     """The table's columns as it wrote them, as JSON; empty where it says nothing of them."""
+
+    @property
+    def checkpoint(self) -> dict[str, Any] | None:
+        """Parsed anew each time."""
+        position: dict[str, Any] | None = json.loads(self.checkpoint_json or "null")
+        return position
 
 
 class _CompletedFile(NamedTuple):
@@ -88,6 +104,10 @@ class _CompletedFile(NamedTuple):
     @property
     def instant(self) -> str:
         return self.name.partition("_")[0]
+
+    @property
+    def completed(self) -> str:
+        return self.name.partition("_")[2].partition(".")[0]
 
 
 @dataclass(frozen=True)
@@ -139,6 +159,10 @@ class Timeline:
         """Of the completed writes that are not archived."""
         return [file.instant for file in self._completed()]
 
+    def latest_completion(self) -> str:
+        """When the newest write was completed, as an instant; empty where there is none."""
+        return max((file.completed for file in self._completed()), default="")
+
     def latest_time(self) -> str:
         """Of all instants, requested or completed, of writes and of services, of the table and of its metadata table; empty where there is none."""
         matches = (_TIMES.match(name) for folder in _FOLDERS for name in self._list_names(folder))
@@ -172,8 +196,11 @@ class Timeline:
         filesystem.delete_file(f"{path}/{name}")
 
     def checkpoint(self) -> Checkpoint | None:
-        return latest_checkpoint(
-            CommitStamp(commit.instant, commit.completed, commit.checkpoint) for commit in self.commits()
+        """Reads no commit that is older than the one that carries it."""
+        return self._retry_read(
+            lambda: latest_checkpoint(
+                CommitStamp(commit.instant, commit.completed, commit.checkpoint) for commit in self.newest_first()
+            )
         )
 
     def commit_of_run(self, run_id: str) -> LakeCommit | None:
@@ -184,6 +211,19 @@ class Timeline:
         """Completed writes from the last that was completed on, each read when it is asked for."""
         for file in reversed(self._completed()):
             yield self._retry_read(partial(self._commit, file))
+
+    def written_files(self, instant: str) -> list[tuple[str, str, str]]:
+        """The data files that a completed write has written, in no order: path of the partition, id of the file group, path within the
+        table. Raises CommitArchived where the write is not on the timeline any more: which files it wrote is not known then."""
+        file = next((file for file in self._completed() if file.instant == instant), None)
+        if file is None:
+            raise CommitArchived(f"The commit {instant} is no longer on the timeline of {self.uri}.")
+        try:
+            record = _read_avro_record(self._retry_read(partial(self._read_bytes, f".hoodie/timeline/{file.name}")))
+        except FileNotFoundError as problem:
+            raise CommitArchived(f"The commit {instant} has just left the timeline of {self.uri}.") from problem
+        stats = (record.get("partitionToWriteStats") or {}).items()
+        return [(partition, stat["fileId"], stat["path"]) for partition, those in stats for stat in those]
 
     def pending(self) -> dict[str, datetime | None]:
         """Writes that were begun and not completed: the instant, and its writer's last heartbeat (None: it has none)."""
@@ -212,7 +252,7 @@ class Timeline:
         return [file for _, file in sorted(files)]
 
     def _commit(self, file: _CompletedFile) -> LakeCommit:
-        return (_read_commit if file.size <= _MAX_BYTES_KEPT else _read_commit.__wrapped__)(file)
+        return _commits.get(file)
 
     def _heartbeat(self, instant: str) -> datetime | None:
         filesystem, path = self._storage
@@ -260,7 +300,6 @@ def instant_to_datetime(instant: str) -> datetime:
     )
 
 
-@lru_cache(maxsize=_MAX_COMMITS_KEPT)
 def _read_commit(file: _CompletedFile) -> LakeCommit:
     name = f".hoodie/timeline/{file.name}"
     match = _COMPLETED.fullmatch(file.name)
@@ -276,18 +315,29 @@ def _read_commit(file: _CompletedFile) -> LakeCommit:
 def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
     record = _read_avro_record(content)
     extra = record.get("extraMetadata") or {}
-    run = json.loads(extra.get(RUN_KEY, "{}"))
+    run, partitions = json.loads(extra.get(RUN_KEY, "{}")), _partition_changes(record)
     return LakeCommit(
         instant=name[1],
         completed=name[2],
         completed_at=instant_to_datetime(name[2]) + timedelta(seconds=run.get("clock_ahead_s", 0.0)),
         operation=record.get("operationType") or "UNKNOWN",
-        partitions=_partition_changes(record),
-        checkpoint=json.loads(extra.get(CHECKPOINT_KEY, "null")),
+        partitions=partitions,
+        written=_keys_written(partitions, moved=run.get("moved", 0)),
+        checkpoint_json=_checkpoint_json(extra),
         run=run,
         # The same text in nearly all commits of a table.
         avro_schema=sys.intern(extra.get("schema") or ""),
     )
+
+
+def _checkpoint_json(extra: Mapping[str, str]) -> str:
+    text = extra.get(CHECKPOINT_KEY, "null")
+    return "" if json.loads(text) is None else text  # what is no JSON is damaged
+
+
+_commits = RecordCache(
+    _read_commit, lambda file: file.size, max_bytes=_MAX_BYTES_KEPT, max_record_bytes=_MAX_RECORD_BYTES
+)
 
 
 def _read_avro_record(content: bytes) -> Mapping[str, Any]:
@@ -297,12 +347,19 @@ def _read_avro_record(content: bytes) -> Mapping[str, Any]:
 
 
 def _partition_changes(record: Mapping[str, Any]) -> dict[str, PartitionChange]:
+    if record.get("operationType") in TABLE_SERVICES:
+        return {}
     touched = {
         _partition_value(name): _sum_stats(stats) for name, stats in (record.get("partitionToWriteStats") or {}).items()
     }
     for name in record.get("partitionToReplaceFileIds") or {}:
         touched.setdefault(_partition_value(name), PartitionChange())
     return dict(sorted(touched.items()))
+
+
+def _keys_written(partitions: Mapping[str, PartitionChange], *, moved: int) -> PartitionChange:
+    inserts, updates, deletes = map(sum, zip(*partitions.values(), strict=True)) if partitions else (0, 0, 0)
+    return PartitionChange(inserts, updates, deletes - moved)
 
 
 def _sum_stats(stats: list[Mapping[str, Any]]) -> PartitionChange:

@@ -14,7 +14,7 @@ from lakehub.catalog import ports
 from lakehub.catalog.datasets import grace_periods
 from lakehub.catalog.datasets.feed_options import option_problems
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
-from lakehub.catalog.metadata import TableMetadata
+from lakehub.catalog.metadata import ColumnType, TableMetadata
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
 from lakehub.catalog.validation import (
     Problems,
@@ -27,8 +27,16 @@ from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.suggest import did_you_mean
 
 DATASET_FIELDS = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
-FEED_FIELDS = {"every": "every", "inputs": "inputs", "paused": "paused", "feed_options": "options"}
+FEED_FIELDS = {
+    "every": "every",
+    "inputs": "inputs",
+    "paused": "paused",
+    "paused_why": "paused_why",
+    "feed_options": "options",
+}
 """Each with the field of the feed that holds it."""
+MAX_REASON_LENGTH = 2000
+"""Characters of why a feed is paused."""
 POLICY_FIELDS = ("schema_changes", "not_compared")
 """Kept among the overrides: what a change of columns is worth, and which columns are not compared across data centers."""
 EDITABLE_FIELDS = (*DATASET_FIELDS, *FEED_FIELDS, *POLICY_FIELDS)
@@ -46,6 +54,7 @@ def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now:
     was = {name: current_value(dataset, name) for name in changes}
     of_dataset = {name: value for name, value in changes.items() if name in DATASET_FIELDS}
     of_feed = {FEED_FIELDS[name]: value for name, value in changes.items() if name in FEED_FIELDS}
+    of_feed |= _pause_facts(dataset, changes, actor, now)
     with transaction.atomic():
         unchanged = Dataset.objects.filter(pk=dataset.pk, metadata_version=dataset.metadata_version, offboarded_at=None)
         if not unchanged.update(**of_dataset, metadata_version=F("metadata_version") + 1):
@@ -62,6 +71,15 @@ def write_changes(dataset: Dataset, changes: dict[str, Any], *, actor: str, now:
         wake_on_metadata_change()
     dataset.refresh_from_db()
     return dataset
+
+
+def _pause_facts(dataset: Dataset, changes: dict[str, Any], actor: str, now: datetime) -> dict[str, Any]:
+    """Who pauses the feed, and when; nothing of it stays when it is resumed."""
+    if "paused" not in changes or changes["paused"] == dataset.feed.paused:
+        return {}
+    if not changes["paused"]:
+        return {"paused_by": "", "paused_at": None, "paused_why": ""}
+    return {"paused_by": actor, "paused_at": now, "paused_why": changes.get("paused_why", "")}
 
 
 def current_value(dataset: Dataset, name: str) -> Any:
@@ -109,6 +127,8 @@ def record_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: d
         Dataset.objects.filter(pk=dataset.pk).update(columns=columns, metadata_version=F("metadata_version") + 1)
         audit_log.record(actor, "schema", f"dataset:{dataset.name}", now=now, columns=[c["name"] for c in columns])
         before, after = ({str(c["name"]): str(c["type"]) for c in each} for each in (known, columns))
+        # A type that had no name, and has one now, is none that changed.
+        before |= {name: after[name] for name, type_ in before.items() if type_ == ColumnType.OTHER and name in after}
         ports.schema_change_observer()(dataset.pk, dataset.overrides, before, after, now=now)
         wake_on_metadata_change()
     dataset.refresh_from_db()
@@ -131,6 +151,8 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
     if not hasattr(dataset, "feed"):
         for name in set(changes) & set(FEED_FIELDS):
             problems.add(name, f"`{dataset.name}` is not fed, so there is no `{name}` to change.")
+    if "paused_why" in changes and not changes.get("paused"):
+        problems.add("paused_why", "A reason belongs to a pause: give it together with `paused`.")
     _check_inputs(problems, dataset, changes.get("inputs"))
     check_feed_options(problems, changes.get("feed_options") or {}, name=dataset.name, ingested=dataset.ingested)
     known_columns = [column["name"] for column in dataset.columns]

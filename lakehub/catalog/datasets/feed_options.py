@@ -32,11 +32,17 @@ _ALL = (
     FeedOption(
         "index", "Index",
         "How a job finds the stored row of a key. `simple` reads the partitions that a batch touches, and the whole table where "
-        "the key does not say the partition. `record_index` then reads only those that hold the keys. The next commit switches.",
+        "the key does not say the partition. `record_index`, and for up to two million rows `memory`, then read only the files that "
+        "hold the keys. The next commit switches.",
         "simple",
     ),
     FeedOption("overlap_s", "Overlap, seconds", "How far behind the watermark to look again, for transactions that commit late.", 120, (0, _YEAR_S)),
     FeedOption("chunk_rows", "Rows read at a time", "How many rows a job holds in memory while it reads.", 20_000, (1, 1_000_000), is_whole=True),
+    FeedOption("commit_rows", "Rows in a commit", "After about how many rows a job commits and reads on.", 5_000_000, (1, 1_000_000_000), is_whole=True),
+    FeedOption("commit_mib", "Data in a commit, MiB", "After about how much data in memory a job commits and reads on.", 8192, (1, 1_048_576), is_whole=True),
+    FeedOption("commit_s", "Reading time of a commit, seconds", "After how long a job commits what it has read and reads on.", 900, (1, _YEAR_S)),
+    FeedOption("max_file_mib", "Largest file, MiB", "About how large a file of the lake may get. A changed row writes its whole file anew; a scan reads few large files sooner.", 32, (1, 1024), is_whole=True),
+    FeedOption("rows_per_s", "Rows read per second", "How fast a job may read, to spare the source; 0 is as fast as it can.", 0, (0, 1_000_000_000)),
     FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S)),
     FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
 )  # fmt: skip

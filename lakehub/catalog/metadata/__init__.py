@@ -27,7 +27,20 @@ class ColumnType(StrEnum):
     DATE = "date"
     TIMESTAMP = "timestamp"
     BINARY = "binary"
+    TIME = "time"
+    JSON = "json"
+    STRUCT = "struct"
+    ARRAY = "array"
+    MAP = "map"
     OTHER = "other"
+
+    @property
+    def is_nested(self) -> bool:
+        """Its values are in no order, and no text names them."""
+        return self in NESTED_TYPES
+
+
+NESTED_TYPES = frozenset({ColumnType.STRUCT, ColumnType.ARRAY, ColumnType.MAP})
 
 
 @dataclass(frozen=True)

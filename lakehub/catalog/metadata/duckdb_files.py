@@ -28,7 +28,7 @@ from lakehub.scratch import temporary_folder
 
 READ_FUNCTIONS = {
     ".csv": "read_csv($files, union_by_name = true, hive_partitioning = false)",
-    ".jsonl": "read_json($files, format = 'newline_delimited', union_by_name = true, hive_partitioning = false)",
+    ".jsonl": "read_json($files, format = 'newline_delimited', union_by_name = true, hive_partitioning = false, map_inference_threshold = -1)",
     ".parquet": "read_parquet($files, union_by_name = true, hive_partitioning = false)",
 }
 """How a file with this ending is read; the parameter `files` is the list of files."""
@@ -45,6 +45,8 @@ _COLUMN_TYPES = {
     "BOOLEAN": ColumnType.BOOLEAN,
     "DATE": ColumnType.DATE,
     "BLOB": ColumnType.BINARY,
+    "TIME": ColumnType.TIME,
+    "JSON": ColumnType.JSON,
 }
 
 
@@ -153,7 +155,9 @@ def _execute(db: duckdb.DuckDBPyConnection, sql: str, files: Sequence[Path]) -> 
 
 def _column_type(kind: str) -> ColumnType:
     if kind.endswith("]"):  # a list of times is no time
-        return ColumnType.OTHER
+        return ColumnType.ARRAY
+    if kind.startswith(("STRUCT(", "MAP(")):
+        return ColumnType.STRUCT if kind.startswith("STRUCT") else ColumnType.MAP
     if kind.startswith("TIMESTAMP"):
         return ColumnType.TIMESTAMP
     if kind.startswith("DECIMAL"):

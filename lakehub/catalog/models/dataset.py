@@ -184,6 +184,10 @@ class Feed(models.Model):
     """Names of datasets in the lake that it is made from; the gate is asked about them before a job starts. None: those
     that lineage knows of."""
     paused = models.BooleanField(default=False)
+    """No job reads its source; those that were at work stop after the commit that they are in, and go on when it is resumed."""
+    paused_by = models.CharField(max_length=150, blank=True)
+    paused_at = models.DateTimeField(null=True, blank=True)
+    paused_why = models.TextField(blank=True)
 
     class Meta:
         constraints: ClassVar = [
@@ -196,6 +200,15 @@ class Feed(models.Model):
 
     def __str__(self) -> str:
         return f"{self.address} → {self.dataset}"
+
+    @property
+    def pause_text(self) -> str:
+        """`paused by ana since 2026-11-25 04:10 UTC: the database moves`; empty where it is not paused."""
+        if not self.paused:
+            return ""
+        by = f" by {self.paused_by}" if self.paused_by else ""
+        since = f" since {self.paused_at.astimezone(UTC):%Y-%m-%d %H:%M} UTC" if self.paused_at else ""
+        return f"paused{by}{since}{f': {self.paused_why}' if self.paused_why else ''}"
 
     @property
     def source_name(self) -> str:

@@ -35,6 +35,10 @@ class Connection(models.Model):
     plugin = models.CharField(max_length=30)
     url = EncryptedTextField()
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="connections")
+    rows_per_s = models.PositiveIntegerField(null=True, blank=True)
+    """How fast all jobs and looks together may read there; null: as fast as they can."""
+    max_connections = models.PositiveSmallIntegerField(null=True, blank=True)
+    """How many of them may be at work there at once; null: any number."""
     role_facts = models.JSONField(null=True, blank=True, editable=False)
     """What its database said of the role in the URL when that was tried last; null where the database has none, or does not say."""
 

@@ -8,6 +8,7 @@ from zoneinfo import ZoneInfo
 
 from lakehub.catalog.datasets.copies import CopySource, check_distinct_tables, check_separate_lakes
 from lakehub.catalog.metadata import (
+    NESTED_TYPES,
     ColumnType,
     KeyEvidence,
     MetadataUnavailable,
@@ -33,6 +34,9 @@ if TYPE_CHECKING:
     from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
 
 
+_UNSORTABLE = frozenset({ColumnType.FLOAT, ColumnType.BOOLEAN, ColumnType.BINARY, ColumnType.JSON}) | NESTED_TYPES
+
+
 def check_keys(
     problems: Problems, application: OnboardingRequest, connection: Connection, table: TableMetadata
 ) -> KeyEvidence | None:
@@ -56,6 +60,8 @@ def check_keys(
     for name in ("reference_key", "cursor_column"):
         _check_sortable(problems, name, named[name], table)
     _check_holds_times(problems, named["event_time"], table)
+    if application.ingested:
+        _check_plain(problems, "record_key" if application.record_key else "primary_key", record_key, table)
     return _check_evidence(problems, application, connection)
 
 
@@ -69,8 +75,20 @@ def _check_columns_exist(problems: Problems, name: str, columns: Sequence[str], 
 def _check_sortable(problems: Problems, name: str, columns: Sequence[str], table: TableMetadata) -> None:
     types = {column.name: column.type for column in table.columns}
     for column in columns:
-        if types[column] in (ColumnType.FLOAT, ColumnType.BOOLEAN, ColumnType.BINARY):
+        if types[column] in _UNSORTABLE:
             problems.add(name, f"Column `{column}` is {types[column]}: use a timestamp, a whole number or a string.")
+
+
+def _check_plain(problems: Problems, name: str, columns: Sequence[str], table: TableMetadata) -> None:
+    """A record key of the lake is written as text."""
+    types = {column.name: column.type for column in table.columns}
+    for column in columns:
+        if types[column].is_nested:
+            problems.add(
+                name,
+                f"Column `{column}` is {types[column]} and cannot be a part of a record key: name columns with plain values, "
+                "or load a view that has one.",
+            )
 
 
 def _check_holds_times(problems: Problems, columns: Sequence[str], table: TableMetadata) -> None:

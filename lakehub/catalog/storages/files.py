@@ -42,6 +42,11 @@ _AVRO_TYPES = {
     "timestamp-millis": ColumnType.TIMESTAMP,
     "timestamp-micros": ColumnType.TIMESTAMP,
     "decimal": ColumnType.DECIMAL,
+    "time-millis": ColumnType.TIME,
+    "time-micros": ColumnType.TIME,
+    "record": ColumnType.STRUCT,
+    "array": ColumnType.ARRAY,
+    "map": ColumnType.MAP,
 }
 FILE_ENDINGS = (*duckdb_files.READ_FUNCTIONS, ".avro")
 MAX_FILES = 10_000

@@ -8,7 +8,8 @@ from datetime import datetime, timedelta
 from django.db.models import Min
 
 from incidents.models import Message, MessageState
-from ingestion.models import JobRun, JobState, TouchedPartition
+from ingestion.following import follow_runs
+from ingestion.models import JobKind, JobRun, JobState, TouchedPartition
 from lakehub.demo.play.story_context import StoryContext
 from lakehub.kernel.outcome import Outcome
 from quality.models import Flip, Unit
@@ -33,7 +34,9 @@ def wait_until_idle(stage: StoryContext, *, within_s: float = IDLE_TIMEOUT_S) ->
 
 def remaining_work(now: datetime) -> Iterator[int]:
     """How many are left of each kind of thing that one part hands to the next, in the order of the flow."""
-    yield JobRun.objects.filter(state__in=(JobState.QUEUED, JobState.RUNNING), due_at__lte=now).count()
+    jobs = JobRun.objects.filter(state__in=(JobState.QUEUED, JobState.RUNNING), due_at__lte=now)
+    yield jobs.exclude(kind=JobKind.FOLLOW, state=JobState.RUNNING).count()
+    yield follow_runs.overdue_looks(now=now)
     yield TouchedPartition.objects.filter(claimed_at=None).count()
     yield Unit.objects.filter(due_at__lte=now).count()
     yield Flip.objects.filter(claimed_at=None).count()

@@ -6,8 +6,9 @@ import time
 from datetime import datetime, timedelta
 
 from ingestion.models import Commit, JobKind, JobRun, JobState
+from ingestion.runs.copy_lag import complete_upto
 from lakehub.catalog.models import DatasetCopy
-from lakehub.demo.play.kill_spark import kill_during_commit
+from lakehub.demo.play.kill_follower import kill_during_commit
 from lakehub.demo.play.lake_counts import rows_and_keys
 from lakehub.demo.play.narrator import ClaimFailed
 from lakehub.demo.play.settle import play_until_settled
@@ -40,21 +41,20 @@ def play(stage: StoryContext) -> None:
 
 
 def wait_for_ingestion(stage: StoryContext, *, since: datetime) -> None:
-    """Until every moving copy was looked at once more, by the schedule."""
-    copies = DatasetCopy.objects.filter(dataset__name__in=CHANGING_DATASETS).count()
+    """Until every moving copy was looked at once more."""
+    copies = list(DatasetCopy.objects.filter(dataset__name__in=CHANGING_DATASETS))
 
     def looked_at() -> bool:
-        runs = JobRun.objects.filter(kind=JobKind.INCREMENTAL, due_at__gte=since - STEP, ended_at__gte=since)
-        failed = runs.filter(state=JobState.FAILED).first()
+        failed = JobRun.objects.filter(kind=JobKind.FOLLOW, state=JobState.FAILED, ended_at__gte=since).first()
         if failed is not None:
             raise ClaimFailed(f"{failed}: {failed.error}")
-        return runs.filter(state=JobState.SUCCEEDED).values("copy").distinct().count() == copies
+        return all((read_upto := complete_upto(copy)) is not None and read_upto >= since for copy in copies)
 
-    stage.wait_until("the incremental jobs", looked_at, within_s=INGESTION_TIMEOUT_S)
+    stage.wait_until("a look at the sources", looked_at, within_s=INGESTION_TIMEOUT_S)
 
 
 def _show_accounting(stage: StoryContext) -> None:
-    commits = Commit.objects.filter(run__kind=JobKind.INCREMENTAL)
+    commits = Commit.objects.filter(run__kind=JobKind.FOLLOW)
     read = applied = superseded = redelivered = errors = 0
     for commit in commits:
         read += commit.read or 0

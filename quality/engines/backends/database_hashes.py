@@ -20,7 +20,7 @@ from quality.engines.scans.row_endpoint import MAX_TEXT
 Text: TypeAlias = sa.ColumnElement[Any]
 Number: TypeAlias = sa.ColumnElement[Any]
 
-_WRITTEN = frozenset(ColumnType) - {ColumnType.FLOAT, ColumnType.OTHER}
+_WRITTEN = frozenset(ColumnType) - {ColumnType.FLOAT, ColumnType.NESTED, ColumnType.OTHER}
 
 
 def text_form(column: sa.Column[Any]) -> ColumnForm:

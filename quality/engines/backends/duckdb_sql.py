@@ -98,6 +98,8 @@ def error_line(failed: Exception) -> str:
 
 
 def _column_type(native: str) -> ColumnType:
+    if native.endswith("]") or native.startswith(("STRUCT(", "MAP(", "UNION(")):
+        return ColumnType.NESTED
     if native.startswith("DECIMAL"):
         return ColumnType.DECIMAL
     if native.endswith("INT") or native == "INTEGER":

@@ -76,6 +76,9 @@ _COLUMN_TYPES: tuple[tuple[type[T.DataType], ColumnType], ...] = (
     (T.TimestampType, ColumnType.INSTANT),
     (T.TimestampNTZType, ColumnType.LOCAL),
     (T.BinaryType, ColumnType.BINARY),
+    (T.StructType, ColumnType.NESTED),
+    (T.ArrayType, ColumnType.NESTED),
+    (T.MapType, ColumnType.NESTED),
 )
 
 

@@ -20,6 +20,7 @@ class ColumnType(StrEnum):
     INSTANT = "time with a zone"
     LOCAL = "time without a zone"
     BINARY = "binary"
+    NESTED = "structure, list or map"
     OTHER = "other"
 
     @property

@@ -27,6 +27,11 @@ def check_measure(measure: Measure, columns: ColumnTypes, flavour: RegexFlavour 
     unknown = next((column for column in measure.columns if column not in columns), None)
     if unknown is not None:
         return error(f"There is no column `{unknown}`.{did_you_mean(unknown, columns)}")
+    nested = next((column for column in measure.columns if columns[column] is ColumnType.NESTED), None)
+    if nested is not None and measure.kind not in _OF_ANY_VALUE:
+        return error(
+            f"`{nested}` is a {ColumnType.NESTED}, of which only nulls are counted: name a column with plain values"
+        )
     check = _CHECKS.get(measure.kind)
     try:
         values = check(measure, columns[measure.columns[0]]) if check else measure.values
@@ -97,6 +102,8 @@ _BOUND_WRITERS: dict[ColumnType, Callable[[datetime], Scalar]] = {
 }
 
 
+_OF_ANY_VALUE = frozenset({"rows", "nulls"})
+"""Spark compares no maps, and the other engines compare them and structures each in an order of its own."""
 _CHECKS: dict[str, _Check] = {
     "sum": _numbers_only,
     LATEST: _as_bound,

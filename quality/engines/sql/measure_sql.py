@@ -310,7 +310,7 @@ def shown_column(column: str, kind: ColumnType) -> str:
     """The beginning of a text; of bytes, lists and structures only that there is something."""
     if kind is ColumnType.TEXT:
         return f"SUBSTRING({column}, 1, {MAX_SHOWN_TEXT + 1:d})"
-    if kind in (ColumnType.BINARY, ColumnType.OTHER):
+    if kind in (ColumnType.BINARY, ColumnType.NESTED, ColumnType.OTHER):
         return f"CASE WHEN {column} IS NULL THEN NULL ELSE '({kind})' END"
     return column
 

@@ -262,7 +262,7 @@ class ScanReader:
 
 
 def _shown_kind(kind: ColumnType) -> ColumnType:
-    return ColumnType.TEXT if kind in (ColumnType.BINARY, ColumnType.OTHER) else kind
+    return ColumnType.TEXT if kind in (ColumnType.BINARY, ColumnType.NESTED, ColumnType.OTHER) else kind
 
 
 def _cut(text: str | None) -> str | None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 
+from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
-from ingestion.sources import Chunk, SourceConfig, SourceReading
+from ingestion.sources import Chunk, EventBatch, SourceConfig, SourceReading
 from lakehub_ledger.storage import LedgerStorage, columns_of, entries_of
 
 
@@ -19,15 +20,24 @@ class LedgerSource:
         return Schema.of(columns_of(self._table))
 
     def snapshot(
-        self, *, upto: datetime | None = None, only: Mapping[str, Sequence[str]] | None = None
+        self,
+        *,
+        upto: datetime | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        after: Position | None = None,
+        limits: BatchLimits = UNLIMITED,
     ) -> SourceReading:
         return self._reading(0, only or {})
 
-    def changes(self, position: Position, *, upto: datetime | None = None) -> SourceReading:
-        return self._reading(position["entries"], {})
+    def changes(
+        self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
+    ) -> SourceReading:
+        return self._reading(position["entries"], {}, limits.rows)
 
-    def _reading(self, first: int, only: Mapping[str, Sequence[str]]) -> SourceReading:
+    def _reading(self, first: int, only: Mapping[str, Sequence[str]], most: int | None = None) -> SourceReading:
         entries = list(entries_of(self._table))
-        read = [row for row in entries[first:] if all(row[name] in values for name, values in only.items())]
-        chunk = Chunk({name: [row[name] for row in read] for name in columns_of(self._table)})
-        return SourceReading(iter([chunk] if read else []), lambda: {"entries": len(entries)})
+        end = len(entries) if most is None else min(len(entries), first + most)
+        read = [row for row in entries[first:end] if all(row[name] in values for name, values in only.items())]
+        rows = Chunk({name: [row[name] for row in read] for name in columns_of(self._table)})
+        batches = iter([EventBatch.of(rows, self.schema())] if read else [])
+        return SourceReading(batches, lambda: {"entries": end}, has_more=lambda: end < len(entries))

@@ -11,9 +11,9 @@ from typing import Any
 from hypothesis import strategies as st
 
 from ingestion.domain.accounting import RowFate
-from ingestion.domain.events import ChangeEvent, Operation, RowKey, Version
-from ingestion.domain.merge import MergedBatch, merge_batch
-from ingestion.domain.row_state import ColumnState, RowState
+from ingestion.domain.merging.events import ChangeEvent, Operation, RowKey, Version
+from ingestion.domain.merging.merge import MergedBatch, merge_batch
+from ingestion.domain.merging.row_state import ColumnState, RowState
 
 COLUMNS = ("x", "y", "z")
 Table = dict[RowKey, RowState]

@@ -21,6 +21,16 @@ TYPES = {
     "date": {"type": "int", "logicalType": "date"},
     "timestamp": {"type": "long", "logicalType": "timestamp-micros"},
     "decimal(10,2)": DECIMAL,
+    "array<long>": {"type": "array", "items": ["null", "long"]},
+    "map<string,date>": {"type": "map", "values": {"type": "int", "logicalType": "date"}},
+    "struct<a:int,b:array<string>>": {
+        "type": "record",
+        "name": "inner",
+        "fields": [
+            {"name": "a", "type": ["null", "int"]},
+            {"name": "b", "type": {"type": "array", "items": "string"}},
+        ],
+    },
     "decimal(20,0)": {**DECIMAL, "precision": 20, "scale": 0},
 }
 
@@ -34,6 +44,12 @@ def test_each_type_is_named(name: str, avro: object) -> None:
     assert schema_of(record(plain=avro, nullable=["null", avro])) == Schema.of({"plain": name, "nullable": name})
 
 
+def test_a_type_that_an_earlier_column_named_is_known_by_its_name() -> None:
+    inner = {"type": "record", "name": "inner", "namespace": "shop", "fields": [{"name": "a", "type": "int"}]}
+    schema = schema_of(record(first=inner, short="inner", long={"type": "array", "items": ["null", "shop.inner"]}))
+    assert schema == Schema.of({"first": "struct<a:int>", "short": "struct<a:int>", "long": "array<struct<a:int>>"})
+
+
 def test_columns_of_the_table_format_are_left_out() -> None:
     assert schema_of(record(_seqno="string", id="long"), without=("_seqno",)) == Schema.of({"id": "long"})
 
@@ -41,8 +57,7 @@ def test_columns_of_the_table_format_are_left_out() -> None:
 @pytest.mark.parametrize(
     "avro",
     [
-        {"type": "array", "items": "long"},
-        {"type": "map", "values": "long"},
+        {"type": "array", "items": ["null", "long", "string"]},
         {"type": "record", "name": "inner", "fields": []},
         ["null", "long", "string"],
         {"type": "long", "logicalType": "time-micros"},

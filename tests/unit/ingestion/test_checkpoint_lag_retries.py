@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.checkpoint import Checkpoint, CommitStamp, is_restamp_due, latest_checkpoint
+from ingestion.domain.checkpoint import (
+    Checkpoint,
+    CommitStamp,
+    Position,
+    holds_nothing_beyond,
+    is_restamp_due,
+    latest_checkpoint,
+    source_position,
+    with_rows_followed,
+    with_rows_loaded_upto,
+)
 from ingestion.domain.lag import lag
 from ingestion.domain.retries import BACKOFF, MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
 
@@ -38,6 +48,34 @@ def test_an_empty_checkpoint_is_one() -> None:
 @pytest.mark.parametrize(("since", "due"), [(0, False), (29, False), (30, True)])
 def test_a_checkpoint_is_stamped_again_at_half_of_what_is_kept(since: int, due: bool) -> None:
     assert is_restamp_due(Checkpoint({}, "1", since), commits_kept=60) is due
+
+
+LOADED: Position = with_rows_loaded_upto({"watermark": 3}, "2026-11-17T12:00:00+00:00")
+
+
+@pytest.mark.parametrize(
+    ("upto", "is_whole", "certain"),
+    [
+        ("2026-11-17T12:00:00+00:00", True, True),
+        ("2026-11-17T13:00:00+01:00", True, True),
+        ("2026-11-17T11:59:59+00:00", True, False),
+        ("2026-11-17T12:00:00+00:00", False, False),
+        (None, True, True),
+    ],
+)
+def test_a_whole_reading_has_passed_what_was_loaded_before(upto: str | None, is_whole: bool, certain: bool) -> None:
+    followed = with_rows_followed({"watermark": 5}, LOADED, upto=upto, is_whole=is_whole)
+    assert holds_nothing_beyond(followed) is certain
+    assert source_position(followed) == {"watermark": 5}
+
+
+def test_a_load_ends_the_certainty_and_only_a_whole_reading_brings_it_back() -> None:
+    assert not holds_nothing_beyond({"watermark": 3})
+    certain = with_rows_followed({"watermark": 4}, {"watermark": 3}, upto=None, is_whole=True)
+    assert holds_nothing_beyond(with_rows_followed({"watermark": 5}, certain, upto=None, is_whole=False))
+    unlimited = with_rows_loaded_upto(certain, None)
+    later = with_rows_followed({"watermark": 6}, unlimited, upto="2099-01-01T00:00:00+00:00", is_whole=True)
+    assert not holds_nothing_beyond(later)
 
 
 @pytest.mark.parametrize(

@@ -8,8 +8,8 @@ from datetime import UTC, datetime
 import pytest
 from hypothesis import given
 
-from ingestion.domain.events import ChangeEvent, ReferenceKey, misfit
-from ingestion.domain.row_state import RowState, changelog_columns, columns_from_changelog
+from ingestion.domain.merging.events import ChangeEvent, ReferenceKey, misfit
+from ingestion.domain.merging.row_state import RowState, changelog_columns, columns_from_changelog
 from tests.unit.ingestion.change_events import change, delete, logs, table_after
 
 FITTING = change(1, 1, x=1)

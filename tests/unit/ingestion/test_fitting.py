@@ -12,7 +12,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from ingestion.domain.schema import SIMPLE_TYPES, Schema
+from ingestion.domain.column_types import SIMPLE_TYPES
+from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk, UnreadableRow
 from ingestion.spark.loading.fitting import FitRules, fit_rows
 from tests.text_strategies import any_text
@@ -128,6 +129,41 @@ def test_a_key_is_not_null_and_a_partition_names_a_folder() -> None:
     ]
 
 
+@pytest.mark.parametrize("name", ["10:20", "a\0b", "n" * 252, "ü" * 126])
+def test_one_name_that_no_folder_has_does_not_stop_the_others(name: str) -> None:
+    columns = {"day": ["2026-11-16", name, "n" * 251, "a\nb =%41"]}
+    batch = fitted(columns, {"day": "string"}, required=("day",), partition_column="day")
+    assert batch.rows["day"].to_pylist() == [columns["day"][place] for place in (0, 2, 3)]
+    assert [each.column for each in batch.rejected] == ["day"]
+
+
+def test_two_keys_never_have_one_text() -> None:
+    """Hudi writes `a:1,b:2`. Of two rows with the same text at most one may stay, and which one does not depend on the other."""
+    columns = {"a": ["1,b:2", "1", "1,b", ",b:", "1,c:2"], "b": ["3", "2,b:3", ":2,b:3", "", ",a:1"]}
+    batch = fitted(columns, {"a": "string", "b": "string"}, required=("a", "b"), record_key=("a", "b"))
+    texts = [f"a:{row['a']},b:{row['b']}" for row in batch.rows.to_pylist()]
+    assert len(set(texts)) == len(texts) == 3
+    assert [row.column for row in batch.rejected] == ["a", "a"]
+    assert batch.rejected[0].reason == "`a` has the text `,b:` in it, which separates the columns of a key"
+
+
+@given(st.lists(st.tuples(*[st.text("a,b:c1", max_size=9)] * 3), unique=True, min_size=2))
+def test_whatever_keys_come_those_that_stay_have_a_text_of_their_own(keys: list[tuple[str, str, str]]) -> None:
+    columns = dict(zip("abc", map(list, zip(*keys, strict=True)), strict=True))
+    rows = fitted(columns, dict.fromkeys("abc", "string"), record_key=("a", "b", "c")).rows.to_pylist()
+    texts = [",".join(f"{name}:{value}" for name, value in row.items()) for row in rows]
+    assert len(set(texts)) == len(texts)
+
+
+def test_an_empty_text_is_no_whole_key() -> None:
+    """Hudi refuses the batch for it; of a key of several columns one may be empty."""
+    columns, types = {"id": ["", "a"], "part": ["", "b"]}, {"id": "string", "part": "string"}
+    batch = fitted(columns, types, required=("id",), record_key=("id",))
+    assert batch.rows["id"].to_pylist() == ["a"]
+    assert batch.rejected[0].reason == "`id` is an empty text, but it is the whole key"
+    assert not fitted(columns, types, required=("id", "part")).rejected
+
+
 def test_a_field_that_nobody_knows_is_not_dropped_in_silence() -> None:
     batch = fitted({"id": [1, 2], "extra": [None, "x"]}, {"id": "long"})
     assert batch.rows["id"].to_pylist() == [1]
@@ -146,3 +182,12 @@ def test_arrow_columns_are_taken_as_they_are() -> None:
 
 def fitted(columns: dict[str, Any], types: dict[str, str], **rules: Any) -> Any:
     return fit_rows(Chunk(columns), FitRules(Schema.of(types), **rules))
+
+
+@pytest.mark.parametrize(("letters", "kept"), [(15_000, 1), (15_001, 0)])
+def test_a_record_key_that_the_index_cannot_hold_is_rejected(letters: int, kept: int) -> None:
+    """The bytes of all its columns count."""
+    columns, types = {"id": ["é" * 7_500], "part": ["x" * letters]}, {"id": "string", "part": "string"}
+    batch = fitted(columns, types, record_key=("id", "part"))
+    assert batch.rows.num_rows == kept
+    assert [row.column for row in batch.rejected] == ["id"] * (1 - kept)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given
 
 from ingestion.domain.accounting import RowCounts, RowFate
-from ingestion.domain.events import ChangeEvent
-from ingestion.domain.merge import MergedBatch
+from ingestion.domain.merging.events import ChangeEvent
+from ingestion.domain.merging.merge import MergedBatch
 from tests.unit.ingestion.change_events import (
     Table,
     change,

@@ -6,9 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.domain.accounting import RowFate
-from ingestion.domain.events import ChangeEvent
-from ingestion.domain.merge import MergedBatch
-from ingestion.domain.row_state import ColumnState, RowState
+from ingestion.domain.merging.events import ChangeEvent
+from ingestion.domain.merging.merge import MergedBatch
+from ingestion.domain.merging.row_state import ColumnState, RowState
 from tests.unit.ingestion.change_events import Table, batches, change, delete, logs, merge, table_after
 
 APPLIED, SUPERSEDED, REDELIVERED, _ = RowFate

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.domain.accounting import Event, RowFate, fates_of
-from ingestion.domain.events import ChangeEvent
-from ingestion.domain.merge import merge_batch
+from ingestion.domain.merging.events import ChangeEvent
+from ingestion.domain.merging.merge import merge_batch
 from tests.unit.ingestion.change_events import COLUMNS, Table, change
 
 ROWS = st.tuples(st.sampled_from("ab"), st.integers(0, 3))

@@ -6,7 +6,7 @@ from pathlib import Path
 from zoneinfo import ZoneInfo
 
 from ingestion.domain.schema import Schema, SchemaColumn
-from ingestion.sources import Chunk, SourceReading
+from ingestion.sources import Chunk, EventBatch, SourceReading
 from ingestion.spark.loading.fitting import FitRules
 from ingestion.spark.loading.staging import MAX_MISPLACED_VALUES, StagedBatch, stage_rows
 from lakehub.kernel.partitions import Grain
@@ -20,7 +20,8 @@ def staged(folder: Path, *chunks: list[str]) -> StagedBatch:
         (folder / name).mkdir()
     schema = Schema((SchemaColumn("ds", "string"), SchemaColumn(TARGET, "string")))
     rules = FitRules(schema, (TARGET,), TARGET, partition_form("ds", Grain.DAY, ZoneInfo("UTC"), "%Y%m%d"), None)
-    reading = SourceReading(iter([Chunk({"ds": values}) for values in chunks]), dict)
+    arriving = Schema((SchemaColumn("ds", "string"),))
+    reading = SourceReading(iter([EventBatch.of(Chunk({"ds": values}), arriving) for values in chunks]), dict)
     return stage_rows(reading, rules, folder.as_uri(), cursor_column=None, origin="x", alive=lambda: None)
 
 

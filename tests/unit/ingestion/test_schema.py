@@ -6,19 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.schema import (
-    SIMPLE_TYPES,
-    Schema,
-    SchemaColumn,
-    UnfitColumnName,
-    UnknownColumn,
-    UnknownType,
-    evolve_schema,
-    is_widening,
-)
+from ingestion.domain.column_types import Plain, UnknownType, evolve_type, is_plain_widening, parse_type
+from ingestion.domain.schema import Schema, SchemaColumn, UnfitColumnName, UnknownColumn, evolve_schema
+from tests.unit.ingestion.type_strategies import TYPES
 
-TYPES = st.sampled_from((*SIMPLE_TYPES, "decimal(10,2)", "decimal(20,2)", "decimal(12,4)"))
-SCHEMAS = st.dictionaries(st.sampled_from("abcdef"), TYPES).map(Schema.of)
+SCHEMAS = st.dictionaries(st.sampled_from("abcdef"), TYPES.map(str)).map(Schema.of)
 
 
 @given(SCHEMAS, SCHEMAS)
@@ -26,7 +18,8 @@ def test_no_column_is_lost_and_stored_types_only_widen(stored: Schema, incoming:
     target = evolve_schema(stored, incoming).target
     assert set(target.names) == {*stored.names, *incoming.names}
     assert target.names[: len(stored.names)] == stored.names
-    assert all(is_widening(type_, target.types[name]) for name, type_ in stored.types.items())
+    for name, type_ in stored.types.items():
+        assert evolve_type(parse_type(type_), parse_type(target.types[name]), name).conflicts == ()
 
 
 @given(SCHEMAS, SCHEMAS)
@@ -56,7 +49,19 @@ def test_fixed_columns_keep_their_type(stored: Schema, incoming: Schema) -> None
     ],
 )
 def test_widening(narrow: str, wide: str, fits: bool) -> None:
-    assert is_widening(narrow, wide) is fits
+    assert is_plain_widening(Plain(narrow), Plain(wide)) is fits
+
+
+def test_a_structure_that_grew_is_widened_and_a_conflict_in_it_keeps_the_rest() -> None:
+    stored, incoming = Schema.of({"p": "struct<a:int,b:int>"}), Schema.of({"p": "struct<a:long,b:date,c:date>"})
+    evolution = evolve_schema(stored, incoming)
+    assert evolution.target.types == {"p": "struct<a:long,b:int,c:date>"}
+    assert (evolution.widened, evolution.conflicts) == (("p",), (("p.b", "int", "date"),))
+
+
+def test_a_field_that_the_lake_cannot_hold_is_named_by_its_path() -> None:
+    with pytest.raises(UnfitColumnName, match=r"cannot hold the columns `p\[\].two words`"):
+        Schema.of({"p": "array<struct<`two words`:int>>"}).require_lake_names("The source of `orders`")
 
 
 def test_a_narrower_source_is_no_conflict() -> None:

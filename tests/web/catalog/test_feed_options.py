@@ -10,6 +10,7 @@ import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
 
+from ingestion.domain.batch_limits import BatchLimits
 from ingestion.runs.job_specs import job_spec_of
 from lakehub.accounts.models import AuditEntry, Role
 from lakehub.catalog.datasets.feed_options import FEED_OPTIONS
@@ -18,8 +19,16 @@ from tests import factories as make
 from tests.factories import DAY, NOW
 
 pytestmark = pytest.mark.django_db
-DEFAULTS = {"index": "simple", "overlap_s": 120, "chunk_rows": 20_000, "deadline_s": 3600, "inputs_back_s": 0}
-SET = {"index": "record_index", "overlap_s": 0, "chunk_rows": 500, "deadline_s": 90.5, "inputs_back_s": 86_400}
+DEFAULTS = {
+    "index": "simple", "overlap_s": 120, "chunk_rows": 20_000, "commit_rows": 5_000_000, "commit_mib": 8192, "commit_s": 900,
+    "rows_per_s": 0, "max_file_mib": 32,
+    "deadline_s": 3600, "inputs_back_s": 0,
+}  # fmt: skip
+SET = {
+    "index": "record_index", "overlap_s": 0, "chunk_rows": 500, "commit_rows": 1000, "commit_mib": 2, "commit_s": 30,
+    "rows_per_s": 2.5, "max_file_mib": 8,
+    "deadline_s": 90.5, "inputs_back_s": 86_400,
+}  # fmt: skip
 
 
 def signed_in(role: Role) -> Client:
@@ -56,6 +65,8 @@ def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> Non
     assert spec.source is not None
     assert (spec.table.index, spec.deadline_s) == ("record_index", 90.5)
     assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 500)
+    assert spec.source.rows_per_s == 2.5
+    assert spec.source.limits == BatchLimits(rows=1000, bytes=2 * 2**20, seconds=30)
 
 
 def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner: Client) -> None:

@@ -35,7 +35,11 @@ def run(flights: Dataset) -> JobRun:
 
 
 def words(browser: Client, where: str = PAGE) -> str:
-    html = browser.get(where).content.decode()
+    return words_of(browser.get(where))
+
+
+def words_of(answer: object) -> str:
+    html = answer.content.decode()  # type: ignore[attr-defined]  # a response of the test client
     return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", "", html))
 
 
@@ -116,3 +120,18 @@ def test_a_hook_of_another_team_is_not_revoked_here(page: Client) -> None:
     page.post(f"/datasets/flights/hooks/{hook.key}/revoke")
     hook.refresh_from_db()
     assert hook.revoked_at is None
+
+
+def test_ingestion_is_paused_with_a_reason_and_resumed(page: Client, guest: Client, flights: Dataset) -> None:
+    run = make.run(make.copy_of(flights), JobKind.BACKFILL, JobState.PAUSED, started_at=None, ended_at=None)
+    assert "Say why it is paused" in page.post("/datasets/flights/pause", {"why": " "}, follow=True).content.decode()
+    assert "Resume ingestion" not in words(page)
+    html = page.post("/datasets/flights/pause", {"why": "the <b>database</b> moves"}, follow=True).content.decode()
+    assert "Ingestion is paused" in html
+    assert "ines: the &lt;b&gt;database&lt;/b&gt; moves" in html
+    assert re.search(rf"Backfill {run.pk} dc1 .*?Paused", words(page))
+    assert ("Ingestion is paused" in words(guest), "Resume ingestion" in words(guest)) == (True, False)
+    for action in ("pause", "resume"):
+        assert guest.post(f"/datasets/flights/{action}", {"why": "x"}).status_code == 403
+    assert "Ingestion goes on where it was." in words_of(page.post("/datasets/flights/resume", follow=True))
+    assert "Pause ingestion" in words(page)

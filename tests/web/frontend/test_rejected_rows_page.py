@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import re
 from pathlib import Path
+from typing import Any
 
 import pytest
 from django.test import Client
 from pytest_django import DjangoAssertNumQueries
 
-from ingestion.models import JobKind
+from ingestion.models import JobKind, JobState, ReplayRequest
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import DataCenter, Dataset, DatasetCopy
 from tests import factories as make
-from tests.error_tables import error_row, error_table, key_of
+from tests.error_tables import error_row, error_table, key_of, resolve
 
 PAGE = "/datasets/flights/rejected"
 HOSTILE = '<script>alert("x")</script>'
@@ -67,10 +68,10 @@ def test_many_groups_leave_the_rows_in_sight(page: Client, folder: Path) -> None
 
 def test_a_row_links_to_the_run_that_read_it(page: Client, copy: DatasetCopy, folder: Path) -> None:
     run = make.run(copy, JobKind.INCREMENTAL)
-    error_table(folder, [error_row(0, run=str(run.key)), error_row(1, run="no-uuid", raw="other")])
+    error_table(folder, [error_row(0, run=str(run.key)), error_row(1, run="no-uuid", raw="elsewhere")])
     assert f'<a href="/datasets/flights/ingestion#run-{run.pk}">Run {run.pk}</a>' in html_of(page)
     of_run = html_of(page, f"{PAGE}?run={run.pk}")
-    assert (f"Matching rows of run {run.pk}" in of_run, "other" in of_run) == (True, False)
+    assert (f"Matching rows of run {run.pk}" in of_run, "elsewhere" in of_run) == (True, False)
 
 
 def test_older_rows_are_on_further_pages_with_the_filters(page: Client, folder: Path) -> None:
@@ -156,3 +157,69 @@ def test_the_queries_do_not_grow_with_the_rows(
     error_table(folder, [error_row(number, run=str(run.key)) for number, run in enumerate(runs)])
     with django_assert_max_num_queries(22):
         page.get(PAGE)
+
+
+@pytest.fixture
+def table(copy: DatasetCopy, folder: Path) -> DatasetCopy:
+    """A loaded copy with three rejected rows of one kind."""
+    make.run(copy, JobKind.BOOTSTRAP, JobState.SUCCEEDED)
+    Dataset.objects.filter(pk=copy.dataset_id).update(columns=[{"name": "amount", "type": "decimal(12,2)"}])
+    error_table(folder, [error_row(number) for number in range(3)])
+    return copy
+
+
+def replay(browser: Client, **fields: Any) -> str:
+    """What the page says afterwards."""
+    return words(browser.post(f"{PAGE}/replay", {"dc": "dc1", **fields}, follow=True).content.decode())
+
+
+def test_selected_rows_are_replayed_with_the_values_of_the_form(page: Client, table: DatasetCopy) -> None:
+    html = html_of(page)
+    assert f'form="replay" name="row" value="{key_of(1)}"' in html
+    said_after = replay(page, row=[key_of(0), key_of(1)], values='{"amount": "1.5"}')
+    request = ReplayRequest.objects.get()
+    assert f"Run {request.pk} tries 2 rejected rows again" in said_after
+    assert (set(request.keys), request.values) == ({key_of(0), key_of(1)}, {"amount": "1.5"})
+
+
+def test_all_rows_of_a_kind_are_replayed(page: Client, table: DatasetCopy) -> None:
+    assert "Replay 3 rows" in words(html_of(page))
+    assert "tries 3 rejected rows again" in replay(page, column="amount", kind="not a valid decimal(12,2)")
+
+
+@pytest.mark.parametrize(
+    ("fields", "message"),
+    [
+        ({}, "one of the two"),
+        ({"row": [key_of(0)], "values": "{"}, "This is not JSON"),
+        ({"row": [key_of(0)], "values": "[" * 50_000}, "This is not JSON"),
+        ({"row": [key_of(0)], "values": '{"amount": "\\u0000"}'}, "NUL"),
+        ({"row": [key_of(0)], "values": '{"amount": "\\ud800"}'}, "half a character"),
+        ({"row": [key_of(9)]}, "not in the error table"),
+    ],
+)
+def test_what_cannot_be_replayed_is_said_on_the_page(
+    page: Client, table: DatasetCopy, fields: dict[str, Any], message: str
+) -> None:
+    assert message in replay(page, **fields)
+    assert not ReplayRequest.objects.exists()
+
+
+def test_resolved_rows_are_listed_apart_with_who_and_with_what(page: Client, table: DatasetCopy, folder: Path) -> None:
+    resolve(folder, error_row(1), by=HOSTILE, fixed='{"amount": "<b>1.5"}')
+    assert "2 rejected rows in dc1" in words(html_of(page))
+    html = html_of(page, f"{PAGE}?state=resolved")
+    assert "1 resolved row in dc1" in words(html)
+    assert ("{&quot;amount&quot;: &quot;&lt;b&gt;1.5&quot;}" in html, HOSTILE in html, "<b>1.5" in html) == (
+        True,
+        False,
+        False,
+    )
+    assert 'name="row"' not in html
+
+
+def test_who_may_not_replay_sees_no_form(page: Client, table: DatasetCopy, guest: Client) -> None:
+    html = html_of(guest)
+    assert ('id="replay"' in html, 'name="row"' in html, "Replay all" in html) == (False, False, False)
+    assert guest.post(f"{PAGE}/replay", {"dc": "dc1", "row": key_of(0)}).status_code == 403
+    assert page.get(f"{PAGE}/replay").status_code == 405

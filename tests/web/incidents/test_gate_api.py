@@ -233,3 +233,15 @@ def test_over_rest_the_token_is_one_query_more(stage: FailingDataset) -> None:
         ask(caller)
     reading = [query["sql"] for query in asked if query["sql"].lstrip("(").startswith(("SELECT", "WITH"))]
     assert len(reading) == 4, reading
+
+
+def test_a_consumer_is_told_that_nothing_new_comes(stage: FailingDataset) -> None:
+    """What has come is judged as ever."""
+    before = ask()
+    assert before["paused"] is None
+    factories.feed(stage.dataset, paused=True, paused_at=NOW - DAY, paused_why="the database moves")
+    with CaptureQueriesContext(connection) as queries:
+        reply = ask()
+    assert reply["paused"] == {"since": "2026-11-16T19:32:00Z", "why": "the database moves"}
+    assert (reply["verdict"], reply["reasons"]) == (before["verdict"], before["reasons"])
+    assert not [query for query in queries.captured_queries if 'FROM "catalog_feed"' in query["sql"]]

@@ -15,6 +15,7 @@ from ingestion.runs.run_worker import Worker
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
 from ingestion.spark.contract.spec import JobSpec
+from ingestion.spark.contract.write_lease import WriteLease
 from lakehub.catalog.models import DatasetCopy
 from tests import factories as given
 
@@ -28,7 +29,9 @@ class FakeLauncher:
     far: JobProgress | None = None
     """What it says when asked how far a job is."""
 
-    def run(self, spec: JobSpec, secrets: Mapping[str, str]) -> JobReport:
+    def run(
+        self, spec: JobSpec, secrets: Mapping[str, str], lease: WriteLease | None = None, guidance: object = None
+    ) -> JobReport:
         self.asked.append((spec, secrets))
         return self.answer(spec)
 

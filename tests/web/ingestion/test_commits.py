@@ -12,8 +12,10 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from ingestion.domain.checkpoint import UnfinishedSnapshot
 from ingestion.lake import commits
 from ingestion.models import Commit, Finding, JobRun, TouchedPartition
+from ingestion.runs.copy_lag import has_table
 from ingestion.spark.tables.timeline import Timeline
 from ingestion.tasks import record_lake_commits
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -43,6 +45,26 @@ def test_two_processes_that_take_in_at_once_write_it_down_once(copy: DatasetCopy
     assert commits.record_new_commits(copy, now=NOW) != []
     assert commits.record_commit(copy, commit, now=NOW) is None
     assert TouchedPartition.objects.count() == 1
+
+
+def test_a_load_in_several_commits_is_tested_as_a_whole(copy: DatasetCopy) -> None:
+    """What the first commits touched is told once the last has made the table whole; they are commits of one run."""
+    run = JobRun.objects.create(copy=copy, kind="bootstrap", due_at=NOW)
+    part = UnfinishedSnapshot({"after": [5]}, rows=3, total=6).position
+    for instant, number, day, checkpoint in (
+        (FIRST, "", "2026-11-15", part), (SECOND, "#2", "2026-11-16", part), (THIRD, "#3", "2026-11-16", {"watermark": 7})
+    ):  # fmt: skip
+        mark = hudi_timeline.told_by(f"{run.key}{number}", read=2, applied=2, kind="bootstrap")
+        hudi_timeline.commit(copy, instant, {day: (2, 0, 0)}, operation="BULK_INSERT", run=mark, checkpoint=checkpoint)
+        (commit,) = commits.record_new_commits(copy, now=NOW)
+        assert commit.run == run
+        assert has_table(copy) == (instant == THIRD)
+        assert TouchedPartition.objects.exists() == (instant == THIRD)
+    touched = [(each.commit.instant, each.start, each.inserts) for each in TouchedPartition.objects.order_by("start")]
+    assert touched == [
+        (THIRD, given.day("2026-11-15").start, 2),
+        (THIRD, given.day("2026-11-16").start, 4),
+    ]
 
 
 def test_commits_come_in_the_order_of_their_completion_and_only_new_ones(copy: DatasetCopy) -> None:
@@ -193,6 +215,17 @@ def test_rows_whose_cursor_has_no_place_are_told_until_they_are_corrected(copy: 
     )
 
 
+def test_a_limit_of_the_index_is_told_until_a_commit_of_a_job_that_knows_says_that_it_is_none(
+    copy: DatasetCopy,
+) -> None:
+    for instant, facts in ((FIRST, {"index_limitation": "Too many."}), (SECOND, {}), (THIRD, {"index_limitation": ""})):
+        hudi_timeline.commit(copy, instant, {"2026-11-16": (1, 0, 0)}, run=hudi_timeline.told_by("", **facts))
+        commits.record_new_commits(copy, now=NOW)
+        finding = Finding.objects.get(kind="index_limited")
+        assert (finding.cleared_at is not None) == (instant == THIRD)
+    assert finding.detail["message"].startswith("Too many. Until then Spark looks the keys up")
+
+
 WHOLE_SOURCE = {"rows": 9, "digest": "00000000000000ff"}
 
 
@@ -302,6 +335,22 @@ def test_rows_of_the_future_are_counted_without_those_that_are_gone(
     finding = Finding.objects.get(kind="partition_ahead")
     assert (finding.cleared_at is not None) == (left is None)
     assert finding.detail["rows"] == (left or 5)
+
+
+@pytest.mark.parametrize("kind", ["incremental", "follow"])
+def test_a_row_that_is_moved_out_of_the_future_is_a_finding_no_longer(copy: DatasetCopy, kind: str) -> None:
+    """Also where both batches share a row of what they touched."""
+    run = JobRun.objects.create(copy=copy, kind=kind, due_at=NOW)
+    batch = hudi_timeline.told_by(f"{run.key}", read=1, applied=1, kind="incremental")
+    hudi_timeline.commit(copy, FIRST, {"2031-01-01": (1, 0, 0)}, run=batch)
+    commits.record_new_commits(copy, now=NOW)
+    assert Finding.objects.filter(kind="partition_ahead", cleared_at=None).exists()
+    moving = hudi_timeline.told_by(f"{run.key}#2", read=1, applied=1, kind="incremental", moved=1)
+    hudi_timeline.commit(copy, "20261117100100000", {"2031-01-01": (0, 0, 1), "2026-11-15": (1, 0, 0)}, run=moving)
+    commits.record_new_commits(copy, now=NOW)
+    assert not Finding.objects.filter(cleared_at=None).exists()
+    ahead = TouchedPartition.objects.filter(start=given.day("2031-01-01").start)
+    assert [row.deletes for row in ahead.order_by("pk")] == ([1] if kind == "follow" else [0, 1])
 
 
 def test_rows_of_the_future_that_were_there_before_the_first_known_commit_are_a_finding(copy: DatasetCopy) -> None:

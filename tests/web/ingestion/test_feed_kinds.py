@@ -27,11 +27,11 @@ REFUSAL = r"`flights` cannot be loaded by the job `{job}`: its feed is a {kind} 
 
 @pytest.mark.parametrize("kind", FeedKind)
 @pytest.mark.parametrize("loaded", [False, True])
-def test_only_a_connection_is_looked_at_on_schedule(copy: DatasetCopy, kind: FeedKind, loaded: bool) -> None:
+def test_only_a_connection_is_loaded_and_followed(copy: DatasetCopy, kind: FeedKind, loaded: bool) -> None:
     given.feed_of_kind(copy.dataset, kind)
     if loaded:
         given.run(copy, "bootstrap", started_at=NOW - given.DAY)  # type: ignore[arg-type]  # its value
-    due = ["incremental" if loaded else "bootstrap"] if kind == FeedKind.CONNECTION else []
+    due = ["follow" if loaded else "bootstrap"] if kind == FeedKind.CONNECTION else []
     assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == due
 
 

@@ -1,8 +1,8 @@
-"""What is due: a bootstrap for what was never loaded, then an incremental each time the feed's interval has passed."""
+"""What is due: a bootstrap for what was never loaded, then a run that follows its source for as long as it can."""
 
 from __future__ import annotations
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 import pytest
 from django.db import connection
@@ -34,18 +34,17 @@ def test_every_copy_gets_its_own(copy: DatasetCopy) -> None:
     assert due() == ["bootstrap", "bootstrap"]
 
 
-def test_a_loaded_copy_is_looked_at_each_interval(copy: DatasetCopy) -> None:
+def test_a_loaded_copy_is_followed_from_then_on_by_one_run(copy: DatasetCopy) -> None:
     ended(copy, "bootstrap")
-    assert due(NOW + 4 * MINUTE) == []
-    assert due(NOW + 5 * MINUTE) == ["incremental"]
+    assert due() == ["follow"]
     assert due(NOW + 60 * MINUTE) == []
 
 
-def test_the_interval_counts_from_the_last_look(copy: DatasetCopy) -> None:
+def test_following_that_was_given_up_begins_again_after_an_interval(copy: DatasetCopy) -> None:
     ended(copy, "bootstrap")
-    ended(copy, "incremental", at=NOW + 3 * MINUTE)
-    assert due(NOW + 7 * MINUTE) == []
-    assert due(NOW + 8 * MINUTE) == ["incremental"]
+    ended(copy, "follow", JobState.FAILED)
+    assert due(NOW + 4 * MINUTE) == []
+    assert due(NOW + 5 * MINUTE) == ["follow"]
 
 
 @pytest.mark.parametrize("change", [{"ingested": False}, {"offboarded_at": NOW}])
@@ -81,6 +80,7 @@ def test_the_number_of_queries_does_not_grow_with_the_copies(
         for each in made.copies.all():
             ended(each, "bootstrap")
     ended(copy, "bootstrap")
+    assert len(due()) == 7
     with django_assert_num_queries(1):  # type: ignore[operator]  # pytest-django's own callable
         assert due(NOW) == []
 
@@ -88,6 +88,7 @@ def test_the_number_of_queries_does_not_grow_with_the_copies(
 def test_no_number_of_runs_makes_planning_slow(copy: DatasetCopy) -> None:
     """Each fact of a copy's newest runs is a search in an index, and nothing is added up over all of them."""
     ended(copy, "bootstrap")
+    due()
     with CaptureQueriesContext(connection) as asked:
         due()
     planned = asked.captured_queries[0]["sql"]
@@ -96,7 +97,7 @@ def test_no_number_of_runs_makes_planning_slow(copy: DatasetCopy) -> None:
         cursor.execute(f"EXPLAIN QUERY PLAN {planned}" if connection.vendor == "sqlite" else f"EXPLAIN {planned}")
         plan = "\n".join(str(row[-1]) for row in cursor.fetchall())
     if connection.vendor == "sqlite":
-        assert plan.count("USING INDEX jobrun_newest (copy_id=? AND kind=?)") == 5
+        assert plan.count("USING INDEX jobrun_newest (copy_id=? AND kind=?)") == 4
         assert "USING INDEX jobrun_at_work (state=?)" in plan
 
 
@@ -144,3 +145,33 @@ def test_a_dataset_that_is_only_monitored_is_never_written(copy: DatasetCopy) ->
     copy.dataset.ingested = False
     with pytest.raises(Refused, match="is monitored where it lies"):
         job_runs.request_run(copy, "bootstrap", asked_by="ana", now=NOW)
+
+
+def test_small_files_are_put_together_beside_the_follower_where_there_are_many(
+    copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process looks once an hour, and not again before there are as many new commits as make it worth a look."""
+    looks: list[DatasetCopy] = []
+
+    def look(looked_at: DatasetCopy, **_: object) -> bool:
+        looks.append(looked_at)
+        return len(looks) > 1
+
+    monkeypatch.setattr(feed_schedule, "is_clustering_due", look)
+    monkeypatch.setattr(feed_schedule, "_files_looked_at", {})
+    ended(copy, "bootstrap")
+    for number in range(7):
+        given.commit(copy, NOW - MINUTE, instant=f"i{number}")
+    assert clusterings() == []
+    given.commit(copy, NOW - MINUTE, instant="i7")
+    assert (clusterings(), len(looks)) == ([], 1)
+    assert (clusterings(NOW + MINUTE), len(looks)) == ([], 1)
+    assert clusterings(NOW + 60 * MINUTE) == [{"planned": True}]
+    assert clusterings(NOW + 61 * MINUTE) == [], "it waits to be run"
+    assert due(NOW + 61 * MINUTE) == ["follow"]
+    JobRun.objects.filter(kind="cluster").update(state=JobState.SUCCEEDED, ended_at=NOW + 61 * MINUTE)
+    assert (clusterings(NOW + 240 * MINUTE), len(looks)) == ([], 2)
+
+
+def clusterings(now: datetime = NOW) -> list[dict[str, object]]:
+    return [run.params for run in feed_schedule.request_due_clusterings(now=now, wall=now)]

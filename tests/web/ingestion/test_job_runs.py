@@ -15,9 +15,9 @@ from django.db.models.functions import Now
 from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.lake import findings
 from ingestion.models import CopyLease, Finding, JobKind, JobRun, JobState
-from ingestion.runs import feed_schedule, job_runs, leases, run_worker
+from ingestion.runs import copy_lag, feed_schedule, job_runs, leases, run_worker
 from ingestion.spark.contract.progress import JobProgress
-from ingestion.spark.contract.report import FAILED, NOTHING_TO_DO, SUCCEEDED, JobReport
+from ingestion.spark.contract.report import FAILED, NOTHING_TO_DO, SUCCEEDED, UNFINISHED, JobReport
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict, NotFound, Refused
@@ -97,7 +97,7 @@ def test_leases_are_by_the_databases_clock(copy: DatasetCopy) -> None:
 
 def test_a_second_incremental_waits_for_nothing(copy: DatasetCopy) -> None:
     ask(copy)
-    with pytest.raises(Conflict, match=r"An incremental of flights@dc1 waits or runs already"):
+    with pytest.raises(Conflict, match=r"The incremental of flights@dc1 waits or runs already"):
         ask(copy)
 
 
@@ -139,6 +139,21 @@ def test_a_run_that_fails_is_queued_again_later(copy: DatasetCopy, launcher: Fak
     run.refresh_from_db()
     assert (run.state, run.error, run.due_at) == (JobState.QUEUED, "no such table", NOW + timedelta(seconds=5))
     assert not Finding.objects.exists()
+
+
+def test_a_load_that_is_unfinished_goes_on_at_once_and_counts_its_attempts_anew(
+    copy: DatasetCopy, launcher: FakeLauncher
+) -> None:
+    run = ask(copy, "bootstrap")
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=FAILED, error="gone")
+    run_worker.run_next(worker_at(NOW, launcher))
+    JobRun.objects.filter(pk=run.pk).update(due_at=NOW)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=UNFINISHED, has_more=True)
+    run_worker.run_next(worker_at(NOW, launcher))
+    run.refresh_from_db()
+    assert (run.state, run.due_at, run.attempt, run.ended_at, run.error) == ("queued", NOW, 0, None, "")
+    assert feed_schedule.request_due_runs(now=NOW) == []  # it is at work on it
+    assert not copy_lag.is_loaded(copy)
 
 
 def test_a_run_that_goes_on_failing_is_given_up_with_a_finding_that_success_clears(

@@ -19,6 +19,7 @@ from django.test import Client
 
 from incidents.gate.answer import CopyQuestion, ask_gate
 from incidents.models import Incident
+from ingestion.following import follow_runs
 from ingestion.lake import commits
 from ingestion.models import Finding, JobKind, JobRun, JobState, TouchedPartition
 from ingestion.ports import rows_in_lake
@@ -42,6 +43,7 @@ from quality.planning import baseline
 from quality.planning.touched_partitions import claim_touched_partitions
 from tests import factories, hudi_tables
 from tests.factories import DAY, MINUTE, NOW, day
+from tests.following import follow_once
 from tests.web.catalog.test_copy_locations import AT_OPS, DAYS
 from tests.web.ingestion import hudi_timeline
 from tests.web.ingestion.conftest import FakeLauncher, worker_at
@@ -119,12 +121,14 @@ def tested(flights: Dataset) -> Dataset:
 
 
 def work(lake: Lake, now: datetime, *, switching: bool = True) -> None:
-    """What beat and the worker do, until nothing is due."""
+    """What beat, the worker and the follower do, until nothing is due."""
     offboarding.close_offboarded(now=now)
+    follow_runs.end_unwanted(now=now)
     feed_schedule.request_due_runs(now=now)
     launcher = FakeLauncher(lake.write)
     while run_worker.run_next(worker_at(now, launcher)) is not None:
         pass
+    follow_once(worker_at(now, launcher, "host:1:f"))
     if switching:
         rebuilds.switch_whole_rebuilds(holder="host:1:b", now=now)
     rebuilds.drop_cancelled(now=now)

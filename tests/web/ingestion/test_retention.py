@@ -51,7 +51,7 @@ def test_the_newest_of_each_kind_and_state_stays_so_that_nothing_is_loaded_twice
     ran(copy, state=JobState.FAILED)
     ran(copy)
     assert retention.delete_old_runs(now=NOW, retention=KEPT) == 0
-    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == [JobKind.INCREMENTAL]
+    assert [run.kind for run in feed_schedule.request_due_runs(now=NOW)] == [JobKind.FOLLOW]
 
 
 def test_a_run_that_waits_stays_however_old(copy: DatasetCopy) -> None:

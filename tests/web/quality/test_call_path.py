@@ -37,7 +37,7 @@ class CommittingLauncher:
     def __init__(self, world: World) -> None:
         self._world = world
 
-    def run(self, spec: JobSpec, secrets: object) -> JobReport:
+    def run(self, spec: JobSpec, secrets: object, lease: object, guidance: object = None) -> JobReport:
         copy, folder = self._world.copy("dc2"), self._world.table("dc2")
         properties = folder / ".hoodie" / "hoodie.properties"
         stored = properties.read_text()
@@ -83,7 +83,7 @@ def path(world: World) -> CallPath:
     )
     run = job_runs.claim_next_run(worker.name, now=NOW)
     assert run is not None
-    report = run_worker._launch(run, worker)
+    report = run_worker._launch(run, worker, None)
     recorded = CallPath()
     with recorded.recording():
         run_worker._record_outcome(run, report, worker)

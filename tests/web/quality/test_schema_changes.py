@@ -73,6 +73,14 @@ def test_a_column_that_is_gone_is_an_incident_on_every_copy(flights: Dataset, so
     }
 
 
+def test_a_type_that_has_a_name_now_did_not_change(flights: Dataset, source: sa.Engine) -> None:
+    flights.columns = [{**column, "type": "other"} for column in flights.columns]
+    flights.save()
+    changed(flights, source)
+    assert [column["type"] for column in flights.columns] == ["integer", "string", "string"]
+    assert not Finding.objects.exists()
+
+
 def test_a_column_that_was_added_is_a_warning_for_a_week(flights: Dataset, source: sa.Engine) -> None:
     changed(flights, source, ADDED)
     assert verdicts() == {("warn", "accepted")}

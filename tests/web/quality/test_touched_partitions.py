@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import Any
 
 import pyarrow as pa
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from ingestion.models import Finding, TouchedPartition
 from lakehub.kernel.interval import EVERYTHING
@@ -280,3 +283,32 @@ def test_what_ingestion_did_not_find_has_no_unit(world: World) -> None:
     touched_partitions.retest(world.copy().pk, [(day(DAYS[0]).start, day(DAYS[2]).end)], now=NOW + DAY)
     assert not test.planned
     assert [(unit.start, unit.due_at) for unit in test.units.all()] == [(day(DAYS[1]).start, None)]
+
+
+def test_a_stream_of_commits_writes_each_unit_once_in_a_window_and_none_waits_for_longer(
+    world: World, settings: Any
+) -> None:
+    world.monitored()
+    settings.LAKEHUB_COMMIT_GATHER_S = 10
+    planned, due, at = [], set(), NOW
+    for number in range(24):
+        at = NOW + number * timedelta(seconds=5)
+        touch(world, DAYS[1], DAYS[2])
+        with CaptureQueriesContext(connection) as asked:
+            planned.append(touched_partitions.claim_touched_partitions(now=at))
+        assert planned[-1] or not [sql for sql in asked.captured_queries if "UPDATE" in sql["sql"]]
+        due.add(world.unit("duplicates", DAYS[1]).due_at)
+        left = TouchedPartition.objects.filter(claimed_at=None).exists()
+        assert touched_partitions.next_claim_at(at) == (at + timedelta(seconds=5) if left else None)
+    assert [bool(units) for units in planned] == [True, False] * 12
+    assert due == {NOW + 2 * MINUTE}, "a steady stream does not put the retest off"
+    assert touched_partitions.claim_touched_partitions(now=at + timedelta(seconds=5))
+    assert not TouchedPartition.objects.filter(claimed_at=None).exists()
+
+
+def test_without_a_window_each_commit_is_claimed_at_once(world: World, settings: Any) -> None:
+    world.monitored()
+    settings.LAKEHUB_COMMIT_GATHER_S = 0
+    for _ in range(2):
+        touch(world, DAYS[1])
+        assert touched_partitions.claim_touched_partitions(now=NOW)

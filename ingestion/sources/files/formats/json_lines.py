@@ -1,4 +1,4 @@
-"""An object a line. Types are inferred from the first lines; nested values are kept as JSON text."""
+"""An object a line. Types are inferred from the first lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from itertools import islice
 from typing import Any
 
+from ingestion.domain.column_types import in_lake
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.sources import Chunk, UnreadableRow
+from ingestion.sources.files.formats.json_types import JsonType
 from ingestion.sources.files.formats.records import (
     MAX_CHUNK_CELLS,
     MAX_COLUMNS,
@@ -30,11 +32,11 @@ _NO_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 class JsonLinesFormat:
     def schema(self, file: Any) -> Schema:
-        kinds: dict[str, set[type]] = {}
+        columns: dict[str, JsonType] = {}
         for record in islice(_records(file), _MAX_INFERRED_ROWS):
             for name, value in record.values.items() if isinstance(record, Record) else ():
-                kinds.setdefault(name, set()).update([] if value is None else [type(value)])
-        return Schema(tuple(SchemaColumn(name, _type_of(value_types)) for name, value_types in kinds.items()))
+                columns.setdefault(name, JsonType()).meet(value)
+        return Schema(tuple(SchemaColumn(name, str(in_lake(met.column_type()))) for name, met in columns.items()))
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]:
         for piece in chunked(_records(file), rows):
@@ -120,11 +122,3 @@ def _of_few_columns(rows: list[dict[str, Any]]) -> Iterator[list[dict[str, Any]]
 def _chunk_of(rows: list[dict[str, Any]], broken: tuple[UnreadableRow, ...]) -> Chunk:
     names = dict.fromkeys(name for row in rows for name in row)
     return Chunk({name: [row.get(name) for row in rows] for name in names}, broken)
-
-
-def _type_of(kinds: set[type]) -> str:
-    if kinds == {bool}:
-        return "boolean"
-    if kinds == {int}:
-        return "long"
-    return "double" if kinds and kinds <= {int, float} else "string"

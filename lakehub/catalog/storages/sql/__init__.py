@@ -43,6 +43,9 @@ _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.DateTime, ColumnType.TIMESTAMP),
     (sa.Date, ColumnType.DATE),
     (sa.LargeBinary, ColumnType.BINARY),
+    (sa.ARRAY, ColumnType.ARRAY),
+    (sa.JSON, ColumnType.JSON),
+    (sa.Time, ColumnType.TIME),
     (sa.String, ColumnType.STRING),
 )
 

@@ -1,0 +1,140 @@
+"""Who writes: Lakehub's jobs, from the source to the commit, and Hudi's own writer, from rows that Spark reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+from pyspark.sql import DataFrame, SparkSession
+
+from bench.writing import rows
+from bench.writing.rows import Order
+from ingestion.spark.contract.report import SUCCEEDED
+from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
+from ingestion.spark.execute import execute
+from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.tables import hudi
+from ingestion.spark.tables.checkpoint_metadata import commit_metadata
+
+_SOURCE_URL = "BENCH_SHOP"
+
+
+class Contender(Protocol):
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def is_global(self) -> bool:
+        """Does it find a key in whatever partition it is?"""
+
+    def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None: ...
+
+    def prepare(self, folder: Path, orders: Sequence[Order]) -> None:
+        """Put the changed rows where it reads them; not measured."""
+
+    def upsert(self, spark: SparkSession, folder: Path, number: int) -> None: ...
+
+
+@dataclass(frozen=True)
+class Lakehub:
+    """The job `incremental`: reads the source, fits, judges each row against the stored one, and commits with the checkpoint."""
+
+    index: str
+    is_global: bool = True
+
+    @property
+    def name(self) -> str:
+        return f"Lakehub, {self.index}"
+
+    def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None:
+        index: Index = INDEXES.get(self.index)()
+        position = {"watermark": {"type": "str", "value": f"{rows.LOADED_AT:%Y-%m-%d %H:%M:%S}"}, "seen": []}
+        marks = commit_metadata(run={"run_id": "load"}, checkpoint=position)
+        table = self._table(folder)
+        hudi.write_commit(loaded, table, "bulk_insert", index.write_options(table), marks)
+        index.settle(spark, table, loaded.count())
+
+    def prepare(self, folder: Path, orders: Sequence[Order]) -> None:
+        rows.to_shop(folder / "shop.db", orders)
+
+    def upsert(self, spark: SparkSession, folder: Path, number: int) -> None:
+        source = SourceSpec("sql", f"env:{_SOURCE_URL}", "orders", cursor_column="changed_at")
+        spec = JobSpec(run_id=f"run-{number}", kind="incremental", table=self._table(folder), source=source)
+        report = execute(spec, spark=spark, secrets={_SOURCE_URL: f"sqlite:///{folder / 'shop.db'}"})
+        if report.status != SUCCEEDED:
+            raise AssertionError(f"{self.name}: {report.status}: {report.error}")
+
+    def _table(self, folder: Path) -> TableSpec:
+        return TableSpec(
+            name="orders",
+            uri=(folder / "lake" / "orders").as_uri(),
+            error_uri=(folder / "lake" / "_errors").as_uri(),
+            record_key=("id",) if self.is_global else ("id", "day"),
+            reference_key="changed_at",
+            partition_column="day",
+            index=self.index,
+        )
+
+
+@dataclass(frozen=True)
+class Hudi:
+    """`df.write.format("hudi")` with the operation `upsert`: no reading of a source, no sum, no checkpoint."""
+
+    name: str
+    options: tuple[tuple[str, str], ...]
+    is_global: bool = True
+
+    def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None:
+        self._write(loaded, folder, "bulk_insert")
+
+    def prepare(self, folder: Path, orders: Sequence[Order]) -> None:
+        rows.to_parquet(folder / "changed.parquet", orders)
+
+    def upsert(self, spark: SparkSession, folder: Path, number: int) -> None:
+        self._write(spark.read.schema(rows.COLUMNS).parquet(str(folder / "changed.parquet")), folder, "upsert")
+
+    def _write(self, frame: DataFrame, folder: Path, operation: str) -> None:
+        frame.write.format("hudi").options(**HUDI_OPTIONS).options(**dict(self.options)).option(
+            "hoodie.datasource.write.operation", operation
+        ).mode("append").save((folder / "lake" / "orders").as_uri())
+
+
+HUDI_OPTIONS: Mapping[str, str] = {
+    "hoodie.table.name": "orders",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.datasource.write.partitionpath.field": "day",
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.table.ordering.fields": "changed_at",
+    "hoodie.embed.timeline.server": "false",
+    "hoodie.metadata.index.column.stats.enable": "false",
+    "hoodie.parquet.bloom.filter.enabled": "false",
+    "hoodie.upsert.shuffle.parallelism": "2",
+    "hoodie.bulkinsert.shuffle.parallelism": "2",
+    "hoodie.insert.shuffle.parallelism": "2",
+}
+"""Its defaults, but for what makes it faster on a small machine."""
+CONTENDERS: tuple[Contender, ...] = (
+    Lakehub("memory"),
+    Lakehub("record_index"),
+    Lakehub("simple", is_global=False),
+    Hudi(
+        "Hudi, record index",
+        (
+            ("hoodie.metadata.enable", "true"),
+            ("hoodie.metadata.record.index.enable", "true"),
+            ("hoodie.index.type", "RECORD_INDEX"),
+        ),
+    ),
+    Hudi("Hudi, GLOBAL_SIMPLE", (("hoodie.metadata.enable", "false"), ("hoodie.index.type", "GLOBAL_SIMPLE"))),
+    Hudi(
+        "Hudi, bucket",
+        (
+            ("hoodie.metadata.enable", "false"),
+            ("hoodie.index.type", "BUCKET"),
+            ("hoodie.bucket.index.num.buckets", "1"),
+        ),
+        is_global=False,
+    ),
+)

@@ -1,0 +1,1 @@
+"""How much of a source is used at once, by whom."""

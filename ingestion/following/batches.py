@@ -1,0 +1,85 @@
+"""One batch of a followed copy: the gate, an incremental job of Spark that takes the copy's lease while it writes, and the commit taken in after it."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from enum import Enum
+from functools import partial
+from uuid import uuid4
+
+from ingestion.lake import commits
+from ingestion.models import JobRun
+from ingestion.runs import blocked_inputs, job_runs, leases
+from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.leases import CopyWriteLease
+from ingestion.runs.run_worker import Worker
+from ingestion.runs.source_use import source_limits
+from ingestion.runs.source_use.source_limits import Crowded
+from ingestion.spark.contract.report import FAILED, JobReport
+from lakehub.catalog.models import DatasetCopy
+from lakehub.db.lease_renewal import keep_renewed
+
+logger = logging.getLogger(__name__)
+
+
+class NotRun(Enum):
+    """Why there was no batch."""
+
+    BLOCKED = "an input is blocked: the run waits in the database, and is nobody's"
+    LEASED = "a job has the copy to itself"
+    GONE = "the copy was removed, or its table was dropped"
+
+
+def run_batch(run: JobRun, worker: Worker, *, keep_held: Callable[[], None]) -> JobReport | NotRun | Crowded:
+    """`keep_held` is called again and again meanwhile: it renews what the worker holds besides. Raises Refused where the feed names
+    an input that is not there, and what a timeline raises that cannot be read."""
+    if blocked_inputs.wait_if_blocked(run, worker.name, worker.gate, now=worker.clock()):
+        return NotRun.BLOCKED
+    if not leases.may_share(run.copy):
+        return NotRun.LEASED
+    with source_limits.place_of(run, worker.name) as crowded:
+        return crowded or _run_in_place(run, worker, keep_held)
+
+
+def _run_in_place(run: JobRun, worker: Worker, keep_held: Callable[[], None]) -> JobReport | NotRun:
+    lease = leases.lease_of_run(run, worker.name)
+    try:
+        if not _is_still_there(run):
+            return NotRun.GONE
+        with keep_renewed(partial(_renew, run.copy, lease, keep_held), every=leases.LEASE_DURATION / 4):
+            report = _launch(run, worker, lease)
+        # Whatever the report says: the timeline is true.
+        commits.record_new_commits(run.copy, now=worker.clock())
+        if run.regardless_by and report.status != FAILED:
+            # What somebody answers for is this batch, and not all that come after it; the audit log keeps who it was.
+            JobRun.objects.filter(pk=run.pk).update(regardless_by="", regardless_why="")
+    finally:
+        lease.release()
+    logger.info("Batch of %s: %s, %s", run.copy, report.status, report.counts)
+    return report
+
+
+def _is_still_there(run: JobRun) -> bool:
+    """The copy as it is now: whoever had it to themselves may have moved or removed it, or dropped its table."""
+    copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "data_center", "rebuild")
+    run.copy = copies.get(pk=run.copy_id)
+    return run.copy.removed_at is None and not job_runs.lacks_table(run.copy, run.kind, asked_by="")
+
+
+def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease) -> JobReport:
+    spec, secrets = job_spec_of(
+        run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock(), batch=uuid4().hex[:12]
+    )
+    try:
+        return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run))
+    except Exception as problem:
+        logger.exception("The job %s could not be launched", spec.run_id)
+        error = f"The job could not be launched: {type(problem).__name__}: {problem}"
+        return JobReport(run_id=spec.run_id, status=FAILED, error=error)
+
+
+def _renew(copy: DatasetCopy, lease: CopyWriteLease, keep_held: Callable[[], None]) -> None:
+    keep_held()
+    if not lease.renew():
+        logger.warning("%s has lost its lease: the table's fence keeps its batch from doing harm", copy)

@@ -1,0 +1,280 @@
+"""A process that follows copies: it looks at their sources when they are due, and runs an incremental job where there is something new.
+
+What a copy has seen is kept in memory and written down once a minute at most, on the one row of its run. An empty look reads the
+source; the database only where others have written to it since, once for all copies that are due. It writes nothing, asks no gate
+and starts no Spark. A batch adds its commit. Sources are asked at once in some threads, so that those that are silent hold nobody up (`LookPlaces`);
+batches come one after the other, in the order in which their looks were due.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from concurrent.futures import Executor
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from functools import partial
+
+from django.db import Error as DatabaseProblem
+from structlog.contextvars import bound_contextvars
+
+from ingestion.domain.following import TELL_EVERY, FollowSums, is_telling_due, next_look_at
+from ingestion.following import follow_runs
+from ingestion.following.batches import NotRun, run_batch
+from ingestion.following.running_looks import Interrupted, RunningLook, RunningLooks
+from ingestion.following.source_looks import SourceLook
+from ingestion.models import JobRun, JobState
+from ingestion.runs import job_runs, leases
+from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.run_worker import LEASE_RETRY_AFTER, Worker
+from ingestion.runs.source_use import source_limits
+from ingestion.runs.source_use.source_limits import Crowded
+from ingestion.sources import SourceError
+from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport
+from lakehub.catalog.datasets.feed_options import effective_options
+from lakehub.catalog.models import RebuildState
+
+logger = logging.getLogger(__name__)
+
+MAX_FOLLOWED = 1_000
+"""Copies of one process."""
+LONGEST_WAIT = timedelta(seconds=1)
+"""Others ask for runs, and the clock may be set."""
+
+
+@dataclass
+class Followed:
+    """A copy as this process follows it. `has_looked`: a look has succeeded since the run was claimed."""
+
+    run: JobRun
+    sums: FollowSums
+    due_at: datetime
+    told_at: datetime
+    has_looked: bool = False
+    is_current: bool = True
+    """Nobody has written to the database since `run` was read."""
+    began_at: datetime | None = None
+    running: RunningLook | None = None
+    has_place: bool = True
+    """False: the look is due, and has to wait for others."""
+    look: SourceLook = field(default_factory=SourceLook)
+
+
+class Follower:
+    """`worker.clock` says what is due. `has_news`: have others written to the database since it was asked last? `wake` is called,
+    from any thread, when a look has an answer. `monotonic`: seconds of a clock that only grows, for how long looks take."""
+
+    def __init__(
+        self,
+        worker: Worker,
+        looks: Executor,
+        *,
+        has_news: Callable[[], bool],
+        wake: Callable[[], None],
+        monotonic: Callable[[], float],
+    ) -> None:
+        self._worker, self._has_news = worker, has_news
+        self._looks = RunningLooks(looks, wake=wake, monotonic=monotonic)
+        self._monotonic, self._renewed_at = monotonic, monotonic()
+        self._followed: dict[int, Followed] = {}
+        self._claim_at: datetime | None = None
+        """When a run is due that this process has put back: nobody writes to the database then."""
+
+    def step(self) -> timedelta:
+        """Does what is to be done now; for how long there is nothing more. Raises DatabaseError; the next step tries again."""
+        now = self._worker.clock()
+        if self._has_news() or (self._claim_at is not None and self._claim_at <= now):
+            for followed in self._followed.values():
+                followed.is_current = False
+            self._claim(now)
+        for followed in list(self._followed.values()):
+            if is_telling_due(followed.told_at, now=now):
+                self._tell(followed, now)
+        self._looks.end_slow()
+        self._renew_places()
+        self._begin_looks(now)
+        self._looks.free_places()
+        answered = [each for each in self._followed.values() if each.running and self._looks.is_over(each.running)]
+        for followed in sorted(answered, key=lambda each: each.due_at):
+            with bound_contextvars(run=followed.run.pk, copy=str(followed.run.copy)):
+                self._take_answer(followed)
+        return self._time_left()
+
+    def _renew_places(self) -> None:
+        """Of looks at connections with a limit, as long as they are under way."""
+        if self._monotonic() < self._renewed_at + leases.LEASE_DURATION.total_seconds() / 4:
+            return
+        self._renewed_at = self._monotonic()
+        if any(source_limits.needs_place(each.run) for each in self._followed.values() if each.running):
+            source_limits.renew_places(self._worker.name)
+
+    def give_back(self) -> None:
+        """The process ends: others go on at once."""
+        now = self._worker.clock()
+        for pk, followed in self._followed.items():
+            follow_runs.give_back(pk, self._worker.name, followed.sums, now=now)
+        if any(source_limits.needs_place(followed.run) for followed in self._followed.values()):
+            source_limits.release_all_places(self._worker.name)
+        self._followed.clear()
+
+    def _claim(self, now: datetime) -> None:
+        self._claim_at = None
+        claimed = follow_runs.claim(self._worker.name, now=now, most=MAX_FOLLOWED - len(self._followed))
+        runs = follow_runs.held(self._worker.name, claimed) if claimed else {}
+        for pk in filter(runs.__contains__, claimed):
+            run = runs[pk]
+            # One that was paused and resumed in the meantime is known better here than in the database.
+            sums = self._followed[pk].sums if pk in self._followed else FollowSums.from_json(run.progress)
+            due_at = next_look_at(sums.looked_at, run.copy.dataset.feed.every, now=now)
+            self._followed[pk] = Followed(run, sums, due_at if run.attempt == 1 else now, told_at=now)
+
+    def _tell(self, followed: Followed, now: datetime) -> None:
+        followed.told_at = now
+        worker, sums = self._worker.name, followed.sums
+        if not follow_runs.tell(followed.run.pk, worker, sums, is_well=followed.has_looked, now=now):
+            self._let_go(followed, now)  # it was ended or paused, or another process has taken it over
+
+    def _begin_looks(self, now: datetime) -> None:
+        due = [each for each in self._followed.values() if each.running is None and each.due_at <= now]
+        self._read_anew([each for each in due if not each.is_current], now)
+        for followed in sorted(due, key=lambda each: each.due_at):
+            if followed.is_current:
+                self._begin_look(followed, now)
+
+    def _read_anew(self, outdated: list[Followed], now: datetime) -> None:
+        """Runs and feeds may have been changed by others; one that is not this process's any more is forgotten."""
+        runs = follow_runs.held(self._worker.name, [each.run.pk for each in outdated]) if outdated else {}
+        for followed in outdated:
+            if followed.run.pk in runs:
+                followed.run, followed.is_current = runs[followed.run.pk], True
+            else:
+                self._let_go(followed, now)
+
+    def _begin_look(self, followed: Followed, now: datetime) -> None:
+        worker, connection = self._worker, followed.run.copy.dataset.feed.connection_id
+        followed.began_at, followed.has_place = now, self._looks.has_place(connection)
+        if not followed.has_place:
+            return
+        crowded = source_limits.take_turn(followed.run, worker.name)
+        if crowded is not None:
+            self._wait_for_place(followed, crowded, now)
+            return
+        try:
+            spec, secrets = job_spec_of(followed.run, staging=worker.staging, ahead=worker.clock_offset(), now=now)
+        except ValueError as problem:
+            self._fail(followed, str(problem))
+            return
+        end = partial(self._end_look, followed.look, followed.run)
+        followed.running = self._looks.begin(followed.look, connection, spec, secrets, now=now, on_end=end)
+
+    def _wait_for_place(self, followed: Followed, crowded: Crowded, now: datetime) -> None:
+        options = effective_options(followed.run.copy.dataset.feed.options)
+        error = crowded.error_after(timedelta(seconds=float(options["deadline_s"])))
+        if error is not None:
+            source_limits.release_place(followed.run, self._worker.name)
+            self._fail(followed, error)
+            return
+        followed.due_at = now + crowded.retry_after
+        if crowded.waits >= TELL_EVERY and followed.run.error != crowded.why:
+            followed.has_looked = False  # the next that succeeds clears it
+            follow_runs.note_problem(followed.run, self._worker.name, crowded.why)
+
+    def _end_look(self, look: SourceLook, run: JobRun) -> None:
+        source_limits.end_turn(run, self._worker.name, look.rows_read)
+
+    def _take_answer(self, followed: Followed) -> None:
+        running, began_at = followed.running, followed.began_at
+        assert running is not None
+        assert began_at is not None
+        followed.running = None
+        if running.interrupted is not None and running.has_failed:
+            self._take_interruption(followed, running.interrupted)
+            return
+        try:
+            if running.answer.result():
+                self._run_batch(followed, began_at)
+            else:
+                self._note_look(followed, began_at)
+        except DatabaseProblem:
+            raise  # ours: the look is made again
+        except Exception as problem:
+            if not isinstance(problem, SourceError | ValueError | LookupError):
+                logger.exception("A look of run %s has failed", followed.run.pk)
+            self._fail(followed, f"{type(problem).__name__}: {problem}")
+
+    def _take_interruption(self, followed: Followed, reason: Interrupted) -> None:
+        followed.look = SourceLook()  # the other may be at work still
+        if reason is Interrupted.SLOW:
+            logger.info("The look at %s was ended: %s", followed.run.copy, reason.value)
+            followed.due_at = self._worker.clock()
+        else:
+            self._fail(followed, f"{followed.run.copy.dataset.feed.address} did not answer: {reason.value}")
+
+    def _run_batch(self, followed: Followed, began_at: datetime) -> None:
+        worker = self._worker
+        followed.look.forget()
+        report = run_batch(followed.run, worker, keep_held=self._renew)
+        if report is NotRun.LEASED:
+            followed.due_at = worker.clock() + LEASE_RETRY_AFTER
+        elif isinstance(report, Crowded):
+            self._wait_for_place(followed, report, worker.clock())
+        elif isinstance(report, NotRun):
+            self._let_go(followed, worker.clock())
+            self._note_claim(follow_runs.due_at(followed.run.pk))
+        elif report.status == FAILED:
+            self._fail(followed, report.error or "", report)
+        else:
+            if report.status == SUCCEEDED:
+                followed.sums = followed.sums.after_batch(report.counts, committed_at=worker.clock())
+            self._note_look(followed, began_at, has_more=report.has_more)
+
+    def _renew(self) -> None:
+        """All that the process holds, while a batch keeps it from its next step."""
+        follow_runs.renew(self._worker.name)
+        source_limits.renew_places(self._worker.name)
+
+    def _note_look(self, followed: Followed, began_at: datetime, *, has_more: bool = False) -> None:
+        """It has succeeded. Where a batch has left something to read, it goes on at once, and not all is read that was there."""
+        now, copy = self._worker.clock(), followed.run.copy
+        if has_more:
+            followed.due_at = now
+        else:
+            followed.sums = followed.sums.after_look(began_at)
+            followed.due_at = next_look_at(began_at, copy.dataset.feed.every, now=now)
+        # A table that is being built is switched to when it is known to have read what the present one has.
+        is_built = copy.rebuild is not None and copy.rebuild.state == RebuildState.BUILDING
+        is_first, followed.has_looked = not followed.has_looked, True
+        if is_first:
+            follow_runs.clear_failing(followed.run, now=now)
+        if is_first or is_built or is_telling_due(followed.told_at, now=now):
+            self._tell(followed, now)
+
+    def _fail(self, followed: Followed, error: str, report: JobReport | None = None) -> None:
+        """It is looked at again after a while, by whichever process, or given up with a finding."""
+        now, run = self._worker.clock(), followed.run
+        logger.warning("Following %s has failed: %s", run.copy, error)
+        self._tell(followed, now)
+        if followed.run.pk in self._followed:
+            self._forget(followed)
+            failed = report or JobReport(run_id=str(run.key), status=FAILED, error=error)
+            job_runs.finish_run(run, failed, self._worker.name, now=now, jitter=self._worker.draw_jitter())
+            self._note_claim(run.due_at if run.state == JobState.QUEUED else None)
+
+    def _note_claim(self, due_at: datetime | None) -> None:
+        """A run that this process has put back is claimed in time, although nobody writes to the database when it is due."""
+        if due_at is not None:
+            self._claim_at = due_at if self._claim_at is None else min(self._claim_at, due_at)
+
+    def _let_go(self, followed: Followed, now: datetime) -> None:
+        """It is nobody's now, or another's. The first has to know what was seen."""
+        self._forget(followed)
+        follow_runs.keep_sums(followed.run.pk, followed.sums, now=now)
+
+    def _forget(self, followed: Followed) -> None:
+        self._followed.pop(followed.run.pk, None)
+
+    def _time_left(self) -> timedelta:
+        """Those that wait for a place are told by a look that ends."""
+        waiting = [each.due_at for each in self._followed.values() if each.running is None and each.has_place]
+        left = min([*waiting, *([self._claim_at] if self._claim_at else [])], default=None)
+        return LONGEST_WAIT if left is None else min(LONGEST_WAIT, max(left - self._worker.clock(), timedelta()))

@@ -1,0 +1,1 @@
+"""Rejected rows that people ask to be tried again."""

@@ -1,0 +1,205 @@
+"""What all jobs and looks at a connection may use of its source together, over all processes: places, and rows per second.
+
+A place is a lease in the database. Who finds none has a place in the queue, asks again, and is the next when one is free. Rows are paid for
+after they were read: each piece moves on the time until when the source is paid for, and whoever has read it waits until then.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from django.db import Error as DatabaseProblem
+from django.db import transaction
+from django.db.models import Q, QuerySet
+from django.db.models.functions import Now
+
+from ingestion.models import JobKind, JobRun, SourcePlace, SourceQuota
+from ingestion.runs.leases import LEASE_DURATION, lease_end
+from ingestion.runs.source_use import paused_runs
+from ingestion.spark.contract.job_kinds import READING_KINDS
+from lakehub.catalog.models import Connection, DatasetCopy
+
+logger = logging.getLogger(__name__)
+
+RETRY_AFTER = timedelta(seconds=5)
+SILENCE = timedelta(minutes=1)
+"""Who waits and has not asked for so long holds up nobody behind it."""
+FORGOTTEN_AFTER = timedelta(minutes=10)
+"""Who has not asked for so long begins to wait anew."""
+CATCH_UP = timedelta(seconds=1)
+"""What was not read meanwhile may be caught up for so long."""
+_MAX_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Crowded:
+    """There is no place. `waits`: since it asked for the first time."""
+
+    why: str
+    waits: timedelta = timedelta()
+    retry_after: timedelta = RETRY_AFTER
+
+    def error_after(self, limit: timedelta) -> str | None:
+        """In words, where it has waited for longer."""
+        if self.waits < limit:
+            return None
+        waited = timedelta(seconds=int(self.waits.total_seconds()))
+        return f"It {self.why}, and has waited for {waited}. Raise `max_connections` of the connection, or load less at once."
+
+
+def connection_of(run: JobRun) -> Connection | None:
+    """What its jobs and looks read; None where they read no source."""
+    feed = run.copy.dataset.feed_or_none
+    reads = run.kind in READING_KINDS or run.kind == JobKind.FOLLOW
+    return feed.connection if feed is not None and reads else None
+
+
+def take_place(run: JobRun, worker: str) -> Crowded | None:
+    """None: it has one, or its connection has no limit. It has to be renewed and released."""
+    connection = connection_of(run)
+    if connection is None or connection.max_connections is None:
+        return None
+    with transaction.atomic():
+        # Whoever takes a place of this connection waits here. What a person has changed since the run was read counts too.
+        locked = Connection.objects.select_for_update(no_key=True).get(pk=connection.pk)
+        own = _own_place(run, locked, worker)
+        others = SourcePlace.objects.filter(connection=locked).exclude(pk=own.pk)
+        taken = others.filter(leased_until__gte=Now())
+        is_ahead = Q(asked_at__lt=own.asked_at) | Q(asked_at=own.asked_at, pk__lt=own.pk)
+        ahead = others.filter(is_ahead, leased_until=None, seen_at__gte=Now() - SILENCE)
+        most = locked.max_connections
+        if most is None or taken.count() + ahead.count() < most:
+            SourcePlace.objects.filter(pk=own.pk).update(leased_until=lease_end(LEASE_DURATION))
+            return None
+        return _crowded(locked, own, list(taken.select_related("run__copy__dataset", "run__copy__data_center")))
+
+
+def needs_place(run: JobRun) -> bool:
+    connection = connection_of(run)
+    return connection is not None and connection.max_connections is not None
+
+
+def take_turn(run: JobRun, worker: str) -> Crowded | None:
+    """For a look, which cannot wait while it reads: None where it may begin, and has its place. Without limits no query."""
+    connection = connection_of(run)
+    if connection is not None and connection.rows_per_s is not None and (wait := _time_until_paid(connection)):
+        return Crowded(
+            f"waits for the connection `{connection.name}`: {connection.rows_per_s:,} rows a second", retry_after=wait
+        )
+    return take_place(run, worker)
+
+
+def end_turn(run: JobRun, worker: str, rows: int) -> None:
+    """The look has read so many."""
+    connection = connection_of(run)
+    if connection is not None and connection.rows_per_s is not None and rows:
+        pay_for_rows(connection.pk, rows)
+    if needs_place(run):
+        release_place(run, worker)
+
+
+@contextmanager
+def place_of(run: JobRun, worker: str) -> Iterator[Crowded | None]:
+    """None: it has a place as long as the block lasts, or needs none."""
+    crowded = take_place(run, worker)
+    try:
+        yield crowded
+    finally:
+        if crowded is None and needs_place(run):
+            release_place(run, worker)
+
+
+def renew_places(worker: str) -> None:
+    """All that `worker` has."""
+    held = SourcePlace.objects.filter(leased_by=worker, leased_until__isnull=False)
+    held.update(leased_until=lease_end(LEASE_DURATION))
+
+
+def release_place(run: JobRun, worker: str) -> None:
+    """Also where there is none, or it waits no more."""
+    SourcePlace.objects.filter(run=run, leased_by=worker).delete()
+
+
+def release_all_places(worker: str) -> None:
+    """The process ends."""
+    SourcePlace.objects.filter(leased_by=worker).delete()
+
+
+def pay_for_rows(connection: int, rows: int) -> timedelta:
+    """`rows` were read there; how long to wait before more is read. Zero where there is no limit."""
+    with transaction.atomic():
+        rate = Connection.objects.values_list("rows_per_s", flat=True).get(pk=connection)
+        if rate is None:
+            return timedelta()
+        SourceQuota.objects.get_or_create(connection_id=connection, defaults={"paid_until": Now() - CATCH_UP})
+        quotas = SourceQuota.objects.select_for_update().filter(connection=connection)
+        stored, now = _paid_until(quotas)
+        paid_until = max(stored, now - CATCH_UP) + timedelta(seconds=rows / rate)
+        quotas.update(paid_until=paid_until)
+        return max(paid_until - now, timedelta())
+
+
+@dataclass
+class RunGuidance:
+    """What the job of a run is told, out of this process. A `contract.guidance.Guidance`."""
+
+    copy: DatasetCopy
+    connection: int | None
+    _paid_rows: int = field(default=0, init=False)
+    _reads_on_at: float = field(default=0.0, init=False)
+
+    def is_paused(self) -> bool:
+        return paused_runs.is_paused(self.copy)
+
+    def may_read_on(self, rows: int) -> bool:
+        """Where the database does not answer the job waits, until its deadline."""
+        if rows > self._paid_rows and self.connection is not None:
+            try:
+                wait = pay_for_rows(self.connection, rows - self._paid_rows)
+            except DatabaseProblem:
+                logger.warning("What %s has read cannot be written down: it waits", self.copy, exc_info=True)
+                return False
+            self._paid_rows, self._reads_on_at = rows, time.monotonic() + wait.total_seconds()
+        return time.monotonic() >= self._reads_on_at
+
+
+def guidance_of(run: JobRun) -> RunGuidance:
+    connection = connection_of(run)
+    return RunGuidance(run.copy, None if connection is None else connection.pk)
+
+
+def _time_until_paid(connection: Connection) -> timedelta:
+    quotas = SourceQuota.objects.filter(connection=connection)
+    if not quotas.exists():
+        return timedelta()
+    paid_until, now = _paid_until(quotas)
+    return max(paid_until - now, timedelta())
+
+
+def _own_place(run: JobRun, connection: Connection, worker: str) -> SourcePlace:
+    SourcePlace.objects.filter(Q(seen_at__lt=Now() - FORGOTTEN_AFTER) | ~Q(connection=connection), run=run).delete()
+    asked = {"connection": connection, "leased_by": worker, "asked_at": Now(), "seen_at": Now()}
+    SourcePlace.objects.get_or_create(run=run, defaults=asked)
+    SourcePlace.objects.filter(run=run).update(seen_at=Now(), leased_by=worker, leased_until=None)
+    return SourcePlace.objects.get(run=run)
+
+
+def _crowded(connection: Connection, own: SourcePlace, taken: list[SourcePlace]) -> Crowded:
+    names = [f"{place.run.kind} run {place.run_id} on {place.run.copy}" for place in taken]
+    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
+    why = (
+        f"waits for the connection `{connection.name}`: {len(names)} of {connection.max_connections} places are taken"
+        f"{': ' if names else ''}{', '.join(names[:_MAX_NAMED])}{more}"
+    )
+    return Crowded(why, own.seen_at - own.asked_at)
+
+
+def _paid_until(quotas: QuerySet[SourceQuota]) -> tuple[datetime, datetime]:
+    """And the database's time."""
+    quota = quotas.annotate(now=Now()).get()
+    return quota.paid_until, quota.now

@@ -1,0 +1,46 @@
+"""What an index is told of a batch: the partitions that it touches, and its keys where they are few enough to be named."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from functools import cached_property
+
+from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups.lookups import SEPARATOR
+from ingestion.spark.file_groups.record_locations import is_empty_key, key_determines_partition, record_key
+
+MAX_NAMED_KEYS = 10_000
+"""Of more, reading the whole table costs less than collecting them and looking each up."""
+_NAMED_TYPES = frozenset({"string", "int", "bigint"})
+"""Types that Hudi writes into a key as Spark casts them to text. A key that is written otherwise would not be found, and be inserted twice."""
+
+
+@dataclass(frozen=True)
+class BatchKeys:
+    """`frame`: rows with the table's key columns, in the types of the table. `partitions` None: too many to name."""
+
+    frame: DataFrame
+    rows: int
+    partitions: Collection[str] | None
+    table: TableSpec
+
+    @cached_property
+    def named(self) -> tuple[str, ...] | None:
+        """Each key as Hudi writes it; None where there are too many, or how it writes them is not certain. One Spark job."""
+        if self.rows > MAX_NAMED_KEYS or not {type_ for _, type_ in self.frame.dtypes} <= _NAMED_TYPES:
+            return None
+        keys = self.frame.select(record_key(self.table), is_empty_key(self.table)).distinct().collect()
+        if any(empty or SEPARATOR in key for key, empty in keys):
+            return None
+        return tuple(sorted(key for key, _ in keys))
+
+    def in_partitions(self, rows: DataFrame) -> DataFrame:
+        """`rows` of the partitions that can hold the keys."""
+        column = self.table.partition_column
+        if column is None or self.partitions is None or not key_determines_partition(self.table):
+            return rows
+        return rows.where(F.col(column).isin(*self.partitions))

@@ -1,0 +1,111 @@
+"""Does an index say where the keys of a table lie? Its entries are compared with the rows of the base files, which nothing changes.
+
+Both sides are joined by key in Spark, which spills to disk what does not fit into memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+MAX_EXAMPLES = 10
+"""Of each problem."""
+ENTRY_COLUMNS = ("key", "partition", "file_id")
+
+
+class IndexProblem(StrEnum):
+    """What may be wrong with a key."""
+
+    DOUBLED = "doubled"
+    """The table has it more than once."""
+    MISSING = "missing"
+    """The table has it, and the index does not: it would be inserted once more."""
+    MISPLACED = "misplaced"
+    """The index has it in another place than the table."""
+    WITHOUT_ROW = "without_row"
+    """The index has it, and the table does not. Harmless: it is looked for in a file that does not hold it."""
+
+
+@dataclass(frozen=True)
+class IndexCheck:
+    """`rows` of the table and `entries` of the index (None: it keeps none). `problems`: how many keys have each; `examples`: some of them."""
+
+    index: str
+    rows: int
+    entries: int | None
+    problems: dict[str, int]
+    examples: dict[str, list[str]]
+
+    def output(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self)
+
+
+def check_entries(index: str, rows: DataFrame, entries: DataFrame | None) -> IndexCheck:
+    """`rows`: of the table, with Hudi's own columns; `entries`: ENTRY_COLUMNS, None where the index keeps nothing. A few Spark jobs."""
+    compared = _compare(rows, entries).persist(StorageLevel.DISK_ONLY)
+    try:
+        counts = compared.groupBy("problem").agg(
+            F.count("*").alias("keys"), F.sum("times").alias("rows"), F.count("entry").alias("entries")
+        )
+        groups = counts.collect()
+        problems = {group.problem: group["keys"] for group in groups if group.problem is not None}
+        return IndexCheck(
+            index,
+            rows=sum(group["rows"] or 0 for group in groups),
+            entries=None if entries is None else sum(group["entries"] for group in groups),
+            problems={str(problem): problems.get(problem, 0) for problem in IndexProblem},
+            examples={problem: _examples(compared, problem) for problem in sorted(problems)},
+        )
+    finally:
+        compared.unpersist()
+
+
+def _compare(rows: DataFrame, entries: DataFrame | None) -> DataFrame:
+    """Each key of either side with its problem, null for none."""
+    file_id = F.substring_index("_hoodie_file_name", "_", 1)
+    place = F.struct(F.col("_hoodie_partition_path").alias("partition"), file_id.alias("file_id"))
+    stored = rows.groupBy(F.col("_hoodie_record_key").alias("key")).agg(
+        F.count("*").alias("times"), F.min(place).alias("place"), F.max(place).alias("other")
+    )
+    if entries is None:
+        nothing = F.lit(None).cast(stored.schema["place"].dataType)
+        return stored.withColumn("entry", nothing).withColumn(
+            "problem", F.when(F.col("times") > 1, IndexProblem.DOUBLED)
+        )
+    known = entries.select("key", F.struct("partition", "file_id").alias("entry"))
+    return stored.join(known, "key", "full_outer").withColumn("problem", _problem())
+
+
+def _problem() -> Column:
+    return (
+        F.when(F.col("times").isNull(), IndexProblem.WITHOUT_ROW)
+        .when(F.col("times") > 1, IndexProblem.DOUBLED)
+        .when(F.col("entry").isNull(), IndexProblem.MISSING)
+        .when(~F.col("entry").eqNullSafe(F.col("place")), IndexProblem.MISPLACED)
+    )
+
+
+def _examples(compared: DataFrame, problem: str) -> list[str]:
+    """In words: the key, and where it lies."""
+    rows = compared.where(F.col("problem") == problem).orderBy("key").limit(MAX_EXAMPLES).collect()
+    return [_example(problem, row) for row in rows]
+
+
+def _example(problem: str, row: Any) -> str:
+    if problem == IndexProblem.WITHOUT_ROW:
+        return f"{row.key}: the index has it in {_place_text(row.entry)}"
+    if problem == IndexProblem.DOUBLED:
+        return f"{row.key}: {row.times} times, in {_place_text(row.place)} and {_place_text(row.other)}"
+    if problem == IndexProblem.MISSING:
+        return f"{row.key}: the table has it in {_place_text(row.place)}"
+    return f"{row.key}: the table has it in {_place_text(row.place)}, the index in {_place_text(row.entry)}"
+
+
+def _place_text(place: Any) -> str:
+    return "/".join(filter(None, (place.partition, place.file_id)))

@@ -1,0 +1,163 @@
+"""Where the keys of a table lie, kept in memory and brought up to date from the timeline.
+
+An entry may be stale: a key that was deleted, or moved away, is still looked for where it was, and not met there. A key without an
+entry would be inserted twice, so every file that a commit has written is read for its keys before the next question is answered.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from itertools import islice
+from threading import Lock
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyarrow import fs
+from pyspark.sql import SparkSession
+
+from ingestion.spark.file_groups import BaseFile, FileGroup
+from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
+from ingestion.spark.file_groups.stored_rows import KEY
+from ingestion.spark.tables.timeline import CommitArchived, Timeline, open_storage
+
+MAX_KEYS = 2_000_000
+"""Of all tables, in the memory of each process that writes them: some 150 bytes a key."""
+
+
+_ENTRIES_A_FILE = 500_000
+
+
+class TooManyKeys(ValueError):
+    """The table has more keys than are kept in memory."""
+
+
+class KeyMaps:
+    """Of the tables that a process writes, `most` keys together: those of the table that was asked for longest ago are let go."""
+
+    def __init__(self, most: int = MAX_KEYS) -> None:
+        self.most = most
+        self._lock = Lock()
+        self._maps: dict[str, KeyMap] = {}
+        """The one that was asked for last comes last."""
+
+    def of(self, uri: str) -> KeyMap:
+        with self._lock:
+            self._maps[uri] = self._maps.pop(uri) if uri in self._maps else KeyMap(uri, self._make_room)
+            return self._maps[uri]
+
+    def _make_room(self, growing: KeyMap) -> None:
+        """Raises TooManyKeys where even alone it has too many."""
+        with self._lock:
+            for uri, key_map in list(self._maps.items()):
+                if sum(map(len, self._maps.values())) <= self.most:
+                    return
+                if key_map is not growing:
+                    del self._maps[uri]
+        if len(growing) > self.most:
+            raise TooManyKeys(
+                f"The table at {growing.uri} has more than {self.most:,} keys, which are not kept in memory. "
+                "Choose the index `record_index` for it."
+            )
+
+
+class KeyMap:
+    """The keys of the table at `uri`. `make_room` is told when it has grown, and may raise TooManyKeys.
+
+    A table that has too many keys once is taken to have them, until `forget`: its keys are not read again for each batch.
+    """
+
+    def __init__(self, uri: str, make_room: Callable[[KeyMap], None]) -> None:
+        self.uri = uri
+        self.too_many: TooManyKeys | None = None
+        self._make_room = make_room
+        self._group_by_key: dict[str, FileGroup] = {}
+        self._completions: dict[str, str] = {}
+        """Of the commits whose files were read, by instant."""
+
+    @property
+    def is_read(self) -> bool:
+        return bool(self._completions)
+
+    def __len__(self) -> int:
+        return len(self._group_by_key)
+
+    def groups_of(self, spark: SparkSession, keys: Iterable[str]) -> set[FileGroup]:
+        """As the table is now: at least the groups that hold the keys. Raises TooManyKeys."""
+        self._follow(spark)
+        return {self._group_by_key[key] for key in keys if key in self._group_by_key}
+
+    def forget(self) -> None:
+        self.too_many = None
+        self._completions = {}
+        self._group_by_key.clear()
+
+    def write_entries(self, spark: SparkSession, folder: str) -> None:
+        """As Parquet files below the URI `folder`: each key with its group, as the table is now. Raises TooManyKeys."""
+        self._follow(spark)
+        filesystem, path = open_storage(folder)
+        entries, number = iter(self._group_by_key.items()), 0
+        while (chunk := list(islice(entries, _ENTRIES_A_FILE))) or not number:
+            columns = [
+                [key for key, _ in chunk],
+                [group.partition for _, group in chunk],
+                [group.file_id for _, group in chunk],
+            ]
+            arrays = [pa.array(column, pa.string()) for column in columns]
+            rows = pa.table(arrays, names=["key", "partition", "file_id"])
+            pq.write_table(rows, f"{path}/{number:06}.parquet", filesystem=filesystem)
+            number += 1
+
+    def _follow(self, spark: SparkSession) -> None:
+        if self.too_many is not None:
+            raise self.too_many
+        try:
+            self._read_new_commits(spark)
+        except TooManyKeys as problem:
+            self.forget()
+            self.too_many = problem
+            raise
+
+    def _read_new_commits(self, spark: SparkSession) -> None:
+        timeline = Timeline(self.uri)
+        completions = {commit.instant: commit.completed for commit in timeline.commits()}
+        if not self._is_continued_by(completions) or not self._read_commits(timeline, completions):
+            # First of all: where the reading fails, what was known of earlier commits is known no more.
+            self.forget()
+            self._read(newest_base_files(spark, self.uri, partition_paths(spark, self.uri)))
+        self._completions = completions
+
+    def _read_commits(self, timeline: Timeline, instants: Iterable[str]) -> bool:
+        """Those that are new. False: one has left the timeline since it was listed, and what it wrote is not known."""
+        try:
+            for instant in instants:
+                if instant not in self._completions:
+                    self._read(_written_by(timeline, instant))
+        except CommitArchived:
+            return False
+        return True
+
+    def _is_continued_by(self, completions: dict[str, str]) -> bool:
+        """Commits only leave a timeline at its beginning, for the archive. One that left elsewhere was rolled back; and where none of
+        those known is left, others may have come and gone unseen."""
+        kept = [instant for instant, completed in self._completions.items() if completions.get(instant) == completed]
+        first = min(completions.values(), default="")
+        gone = [completed for instant, completed in self._completions.items() if instant not in completions]
+        return bool(kept) and all(completed < first for completed in gone)
+
+    def _read(self, files: Iterable[BaseFile]) -> None:
+        """One that was cleaned away has a newer version."""
+        filesystem, root = open_storage(self.uri)
+        for base_file in files:
+            path = f"{root}/{base_file.path}"
+            if filesystem.get_file_info(path).type == fs.FileType.NotFound:
+                continue
+            with filesystem.open_input_file(path) as file:
+                for batch in pq.ParquetFile(file).iter_batches(columns=[KEY]):
+                    self._group_by_key.update(dict.fromkeys(batch.column(0).to_pylist(), base_file.group))
+                    self._make_room(self)
+
+
+def _written_by(timeline: Timeline, instant: str) -> list[BaseFile]:
+    """Their sizes are not asked for."""
+    files = timeline.written_files(instant)
+    return [BaseFile(FileGroup(partition, file_id), path.rpartition("/")[2], 0) for partition, file_id, path in files]

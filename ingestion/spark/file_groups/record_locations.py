@@ -1,0 +1,88 @@
+"""Where a row lives, in the columns by which Hudi writes it there without looking it up (a prepped upsert)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import reduce
+from operator import or_
+
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as F
+
+from ingestion.domain.schema import Schema
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups.lookups import SEPARATOR
+from ingestion.spark.tables.hudi import META_COLUMNS
+
+PREPPED = {"_hoodie.spark.sql.writes.prepped": "true"}
+_CERTAIN_TYPES = frozenset({"string", "int", "long"})
+
+
+def has_certain_keys(table: TableSpec, schema: Schema) -> bool:
+    """Hudi writes keys of these types as Spark casts them to text, but for an empty text, for which it has a word of its own.
+
+    A key that is written otherwise is not met when Hudi looks it up, and is inserted twice.
+    """
+    types = schema.types
+    return {types[name] for name in table.record_key} <= _CERTAIN_TYPES
+
+
+def is_empty_key(table: TableSpec) -> Column:
+    """Is a part of the key an empty text?"""
+    return reduce(or_, (F.col(name).cast("string") == "" for name in table.record_key))
+
+
+def key_determines_partition(table: TableSpec) -> bool:
+    """A key can only lie in one partition: the table has none, or the partition column is a part of the key."""
+    return table.partition_column is None or table.partition_column in table.record_key
+
+
+def with_locations(rows: DataFrame, table: TableSpec) -> DataFrame:
+    """Rows joined with the location of the stored row (Hudi's own columns, null for a new key) -> the frame of a prepped upsert.
+
+    No row may move: of one that does, the stored row would stay where it is as well.
+    """
+    return rows.select(*_location_columns(table), *(name for name in rows.columns if name not in META_COLUMNS))
+
+
+def without_locations(rows: DataFrame) -> DataFrame:
+    """For Hudi to look up itself."""
+    return rows.drop(*META_COLUMNS)
+
+
+def record_key(table: TableSpec) -> Column:
+    """As Hudi's key generators write it."""
+    if len(table.record_key) == 1:
+        return F.col(table.record_key[0]).cast("string")
+    return F.concat_ws(",", *(F.concat(F.lit(f"{name}:"), F.col(name).cast("string")) for name in table.record_key))
+
+
+def key_text(values: Sequence[str], table: TableSpec) -> str | None:
+    """The same of one record, whose key has these texts; None where it is not certain: Hudi has a word of its own for an empty text."""
+    if any(not value or SEPARATOR in value for value in values):
+        return None
+    if len(table.record_key) == 1:
+        return values[0]
+    return ",".join(f"{name}:{value}" for name, value in zip(table.record_key, values, strict=True))
+
+
+def partition_path(table: TableSpec) -> Column:
+    if table.partition_column is None:
+        return F.lit("")
+    return F.concat(F.lit(f"{table.partition_column}="), F.col(table.partition_column))
+
+
+def _location_columns(table: TableSpec) -> list[Column]:
+    """The stored row's location; for a new key its partition, and nothing else. All are nullable: Hudi's schema check wants it so."""
+    key, partition = F.col("_hoodie_record_key"), F.col("_hoodie_partition_path")
+    return [
+        F.col("_hoodie_commit_time"),
+        F.lit(None).cast("string").alias("_hoodie_commit_seqno"),
+        _as_nullable(F.coalesce(key, record_key(table))).alias("_hoodie_record_key"),
+        _as_nullable(F.coalesce(partition, partition_path(table))).alias("_hoodie_partition_path"),
+        F.col("_hoodie_file_name"),
+    ]
+
+
+def _as_nullable(column: Column) -> Column:
+    return F.when(F.lit(True), column)

@@ -1,0 +1,72 @@
+"""The keys of the tables in the memory of the process that writes them, for up to two million keys that do not say their partition.
+
+No metadata table is kept up. A process that begins reads the keys of the whole table once, and of each commit those of the files that it wrote.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from contextlib import suppress
+
+from pyspark.sql import DataFrame, SparkSession
+
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups import BaseFile
+from ingestion.spark.file_groups.batch_keys import BatchKeys
+from ingestion.spark.file_groups.key_map import KeyMaps, TooManyKeys
+from ingestion.spark.file_groups.lookups import newest_base_files
+from ingestion.spark.file_groups.record_locations import key_determines_partition
+from ingestion.spark.tables.hudi import has_metadata_table, read_table
+
+_KEY_MAPS = KeyMaps()
+
+
+class MemoryIndex:
+    def write_options(self, table: TableSpec) -> dict[str, str]:
+        options = {"hoodie.metadata.enable": "false"}
+        if key_determines_partition(table):
+            return options | {"hoodie.index.type": "SIMPLE"}
+        return options | {"hoodie.index.type": "GLOBAL_SIMPLE", "hoodie.simple.index.update.partition.path": "true"}
+
+    def settle(self, spark: SparkSession, table: TableSpec, rows: int) -> None:
+        """Nothing is kept beside the table."""
+
+    def is_up_to_date(self, table: TableSpec) -> bool:
+        """A metadata table of another index is there until Spark's next commit removes it."""
+        return not has_metadata_table(table.uri)
+
+    def entries(self, spark: SparkSession, table: TableSpec, scratch: str) -> DataFrame | None:
+        """Those of this process. A key that is gone may still be among them."""
+        try:
+            _KEY_MAPS.of(table.uri).write_entries(spark, scratch)
+        except TooManyKeys:
+            return None
+        return spark.read.schema("key string, partition string, file_id string").parquet(scratch)
+
+    def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
+        _KEY_MAPS.of(table.uri).forget()
+        with suppress(TooManyKeys):
+            _KEY_MAPS.of(table.uri).groups_of(spark, ())
+
+    def limitation(self, table: TableSpec) -> str | None:
+        key_map = _KEY_MAPS.of(table.uri)
+        if key_map.too_many is not None:
+            return str(key_map.too_many)
+        return "" if key_map.is_read else None
+
+    def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
+        return batch.in_partitions(read_table(spark, table))
+
+    def base_files(
+        self, spark: SparkSession, table: TableSpec, keys: Sequence[str], partitions: Collection[str]
+    ) -> Sequence[BaseFile] | None:
+        if not self.is_up_to_date(table):
+            return None
+        if not keys:
+            return []
+        try:
+            groups = _KEY_MAPS.of(table.uri).groups_of(spark, keys)
+        except TooManyKeys:
+            return None
+        files = newest_base_files(spark, table.uri, {group.partition for group in groups})
+        return [file for file in files if file.group in groups]

@@ -1,0 +1,1 @@
+"""Rows that did not fit: where they are kept."""

@@ -1,0 +1,68 @@
+"""Processes that read one connection at the same time, each with places and rows of its own: what they held, and when."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.polling import scaled
+from tests.web.quality import test_worker_kill as processes
+
+Held = tuple[float, float]
+"""From when to when, by a clock that all processes share."""
+
+_SETUP = """
+call_command("migrate", run_syncdb=True, verbosity=0)
+from tests import factories
+from lakehub.catalog.models import Connection
+for number in range(6):
+    dataset = factories.dataset(f"d{{number}}")
+    feed = factories.feed(dataset, connection=Connection.objects.filter(name="ops").first())
+    factories.run(factories.copy_of(dataset), "bootstrap")
+Connection.objects.update(max_connections={places}, rows_per_s={rows})
+"""
+_BEGIN = """
+import time, sys
+from ingestion.models import JobRun
+from ingestion.runs.source_use import source_limits
+number = {number}
+run = JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").order_by("pk")[number]
+"""
+CAN_BE_TAKEN = """
+for _ in range(10):
+    while source_limits.take_place(run, f"host:{number}:a") is not None:
+        time.sleep(0.005)
+    began = time.monotonic()
+    time.sleep(0.02)
+    print(began, time.monotonic())
+    source_limits.release_place(run, f"host:{number}:a")
+"""
+PAYS = """
+guidance = source_limits.guidance_of(run)
+for piece in range(10):
+    began = time.monotonic()
+    while not guidance.may_read_on((piece + 1) * 20):
+        time.sleep(0.005)
+    print(began, time.monotonic())
+"""
+
+
+def setup(home: Path, places: int | None = None, rows: int | None = None) -> None:
+    code, shown = processes.run(home, _SETUP.format(places=places, rows=rows))
+    assert code == 0, shown
+
+
+def work_at_once(home: Path, script: str, *, count: int) -> list[Held]:
+    """What each of so many processes printed."""
+    started = [processes.start(home, _BEGIN.format(number=number) + script) for number in range(count)]
+    held: list[Held] = []
+    for process in started:
+        out, err = process.communicate(timeout=scaled(120))
+        assert process.returncode == 0, err
+        held += [(float(begin), float(end)) for begin, end in map(str.split, out.splitlines())]
+    return held
+
+
+def overlaps(held: Sequence[Held]) -> list[int]:
+    """For each, how many were held as it began, with itself."""
+    return [sum(begin <= at < end for begin, end in held) for at, _ in held]

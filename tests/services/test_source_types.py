@@ -1,0 +1,97 @@
+"""Types of PostgreSQL and MariaDB that SQLite lacks reach the lake's types with every value."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from decimal import Decimal
+from typing import Any
+from uuid import uuid4
+
+import sqlalchemy as sa
+
+from ingestion.sources import SourceConfig
+from ingestion.sources.sql.source import SqlSource
+from ingestion.spark.loading.fitting import FitRules, fit_rows
+from tests.services.database_tables import DRIVERS
+
+
+@contextmanager
+def table(url: str, fixture: str, *statements: str) -> Iterator[SqlSource]:
+    """A table of a name of its own, which stands for `{t}` in the statements."""
+    address = sa.make_url(url).set(drivername=DRIVERS[fixture])
+    if not address.database:
+        with sa.create_engine(address).begin() as connection:
+            connection.execute(sa.text("CREATE DATABASE IF NOT EXISTS lakehub_tests"))
+        address = address.set(database="lakehub_tests")
+    engine, name = sa.create_engine(address), f"types_{uuid4().hex}"
+    try:
+        with engine.begin() as connection:
+            for statement in statements:
+                connection.exec_driver_sql(statement.replace("{t}", name))
+        yield SqlSource(SourceConfig(address.render_as_string(hide_password=False), name))
+    finally:
+        with engine.begin() as connection:
+            connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}")
+        engine.dispose()
+
+
+def loaded(source: SqlSource) -> tuple[dict[str, str], dict[str, list[Any]]]:
+    """The types of the columns, and what would be stored in each."""
+    (chunk,) = source.snapshot().batches
+    fitted = fit_rows(chunk, FitRules(source.schema()))
+    assert fitted.rejected == ()
+    return source.schema().types, fitted.rows.to_pydict()
+
+
+def test_postgresql(postgresql_url: str) -> None:
+    create = (
+        "CREATE TABLE {t} (id int, facts jsonb, raw json, tags text[], prices numeric(10,2)[], clock time, zoned timetz,"
+        " took interval, tag uuid)"
+    )
+    first = (
+        """INSERT INTO {t} VALUES (1, '{"b": [1, 2.50], "a": "ü"}', '[1,  2]', '{a,NULL}', '{1.5,2}', '08:00', '08:00+02',"""
+        " '30 hours', '00000000-0000-0000-0000-000000000005')"
+    )
+    texts = """INSERT INTO {t} (id, facts, raw, clock) VALUES (2, '"text"', 'null', '23:59:59.5')"""
+    with table(postgresql_url, "postgresql_url", create, first, texts) as source:
+        types, values = loaded(source)
+    assert types == {
+        "id": "long", "facts": "string", "raw": "string", "tags": "array<string>", "prices": "array<decimal(10,2)>",
+        "clock": "string", "zoned": "string", "took": "string", "tag": "string",
+    }  # fmt: skip
+    assert values == {
+        "id": [1, 2],
+        "facts": ['{"a": "ü", "b": [1, 2.50]}', '"text"'],
+        "raw": ["[1,  2]", "null"],
+        "tags": [["a", None], None],
+        "prices": [[Decimal("1.50"), Decimal("2.00")], None],
+        "clock": ["08:00:00", "23:59:59.500000"],
+        "zoned": ["08:00:00+02:00", None],
+        "took": ["30:00:00", None],
+        "tag": ["00000000-0000-0000-0000-000000000005", None],
+    }
+
+
+def test_mariadb(mariadb_url: str) -> None:
+    create = (
+        "CREATE TABLE {t} (id bigint unsigned, small int unsigned, facts json, clock time(6), size enum('s','m'),"
+        " marks set('x','y'), plain bigint)"
+    )
+    first = "INSERT INTO {t} VALUES (18446744073709551615, 4294967295, '{\"a\": 1.50}', '-838:59:59', 'm', 'x,y', -1)"
+    second = "INSERT INTO {t} (id, clock) VALUES (0, '08:00:00.5')"
+    with table(mariadb_url, "mariadb_url", create, first, second) as source:
+        types, values = loaded(source)
+    assert types == {
+        "id": "decimal(20,0)", "small": "long", "facts": "string", "clock": "string", "size": "string",
+        "marks": "string", "plain": "long",
+    }  # fmt: skip
+    assert values == {
+        "id": [Decimal(2**64 - 1), Decimal(0)],
+        "small": [2**32 - 1, None],
+        "facts": ['{"a": 1.50}', None],
+        "clock": ["-838:59:59", "08:00:00.500000"],
+        "size": ["m", None],
+        "marks": ["x,y", None],
+        "plain": [-1, None],
+    }

@@ -1,0 +1,67 @@
+"""Who reads a table's increments sees each change: what was inserted, changed, moved to another partition, and deleted."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.spark.contract.spec import DeleteSpec
+from ingestion.spark.loading import small_batches
+from ingestion.spark.rejected.error_table import error_table_spec
+from ingestion.spark.tables.timeline import Timeline
+from tests.spark.order_shop import Orders
+
+AT = "2026-11-16 09:00:00"
+
+
+@pytest.mark.parametrize("most", [0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
+def test_a_reader_of_increments_sees_inserts_changes_moves_and_deletes(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    monkeypatch.setattr(small_batches, "MAX_ROWS", most)
+    shop = Orders(tmp_path, index="memory")
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.fill(6, days=2)
+    shop.run(spark, "bootstrap", "b")
+    loaded = shop.timeline.commits()[-1].completed
+    shop.sql(f"update orders set day = '2026-11-09', updated_at = '{AT}' where id = 1")
+    shop.change(2, -1.0, AT)
+    shop.add((7, "2026-11-01", 1.0, AT), ("x", "2026-11-01", 1.0, AT))
+    assert shop.run(spark, "incremental", "i").counts.applied == 3
+    assert shop.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3",),))).error is None
+    assert changes(spark, shop, after=loaded) == [
+        ("d", 1, "2026-11-02"),
+        ("d", 3, "2026-11-02"),
+        ("i", 1, "2026-11-09"),
+        ("i", 7, "2026-11-01"),
+        ("u", 2, "2026-11-01"),
+    ]
+
+
+def test_a_table_without_the_log_stays_without_and_an_error_table_has_none(spark: SparkSession, orders: Orders) -> None:
+    log = "hoodie.table.cdc.enabled"
+    orders.table = replace(orders.table, change_log=False)
+    orders.add((1, "2026-11-01", 1.0, "2026-11-16 08:00:00"), ("x", "2026-11-01", 1.0, "2026-11-16 08:00:00"))
+    orders.run(spark, "bootstrap", "b")
+    orders.table = replace(orders.table, change_log=True)
+    orders.change(1, -1.0, AT)
+    assert orders.run(spark, "incremental", "i").counts.applied == 1
+    assert orders.timeline.properties.get(log, "false") == "false"
+    assert Timeline(error_table_spec(orders.table).uri).properties.get(log, "false") == "false"
+    assert not list((orders.folder / "lake").rglob("*.cdc"))
+
+
+def changes(spark: SparkSession, shop: Orders, *, after: str) -> list[tuple[str, int, str]]:
+    """Operation, id and day of each change that was completed after an instant, in order of these three."""
+    options = {
+        "hoodie.datasource.query.type": "incremental",
+        "hoodie.datasource.query.incremental.format": "cdc",
+        "hoodie.datasource.read.begin.instanttime": after,
+    }
+    rows = spark.read.format("hudi").options(**options).load(shop.table.uri).collect()
+    changed = [(row["op"], json.loads(row["before"] if row["op"] == "d" else row["after"])) for row in rows]
+    return sorted((operation, row["id"], row["day"]) for operation, row in changed)

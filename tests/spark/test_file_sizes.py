@@ -1,0 +1,63 @@
+"""Base files do not grow with the table, so neither does what a changed row writes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.spark.loading import small_batches
+from tests.spark.order_shop import Orders
+from tests.spark.test_small_batches import load
+
+MIB = 2**20
+NEW = 500_000
+
+
+def written_bytes(shop: Orders) -> int:
+    """By the newest commit, in data files."""
+    instant = shop.timeline.instants()[-1]
+    folder = shop.folder / "lake" / "orders"
+    return sum((folder / path).stat().st_size for _, _, path in shop.timeline.written_files(instant))
+
+
+def bytes_of_a_changed_row(spark: SparkSession, shop: Orders, rows: int) -> int:
+    """The table has no partitions. A row of it changes, then a new one comes."""
+    shop.table = replace(shop.table, record_key=("id",), partition_column=None, max_file_mib=1)
+    load(spark, shop, rows)
+    written = []
+    for number, id_ in enumerate((5, NEW * 4)):
+        shop.sql("delete from orders")
+        shop.add((id_, "2026-01-06", -1.0, f"2026-11-17 0{number}:00:00"))
+        report = shop.run(spark, "incremental", f"i{number}")
+        assert (report.error, report.counts.applied) == (None, 1)
+        written.append(written_bytes(shop))
+    return max(written)
+
+
+@pytest.mark.parametrize("most_rows", [small_batches.MAX_ROWS, 0], ids=["directly", "spark"])
+def test_a_changed_row_writes_as_much_in_a_large_table_as_in_a_small_one(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most_rows: int
+) -> None:
+    monkeypatch.setattr(small_batches, "MAX_ROWS", most_rows)
+    small = bytes_of_a_changed_row(spark, Orders(tmp_path / "small", index="memory"), NEW // 5)
+    shop = Orders(tmp_path / "large", index="memory")
+    large = bytes_of_a_changed_row(spark, shop, NEW * 2)
+    assert sum(path.stat().st_size for path in shop.folder.glob("lake/orders/*.parquet")) > 10 * MIB
+    assert max(small, large) <= 1.2 * MIB, (small, large)
+
+
+def test_many_new_rows_of_one_partition_fill_several_files(spark: SparkSession, tmp_path: Path) -> None:
+    """Of the size that the files before have taught: not too many."""
+    shop = Orders(tmp_path)
+    shop.table = replace(shop.table, max_file_mib=1)
+    shop.fill(150_000, days=1)
+    assert shop.run(spark, "bootstrap", "b").error is None
+    shop.sql("delete from orders")
+    shop.add(*((NEW + number, "2026-11-01", 1.0, "2026-11-17 08:00:00") for number in range(150_000)))
+    assert shop.run(spark, "incremental", "i").written.inserts == 150_000
+    sizes = [path.stat().st_size for path in (tmp_path / "lake" / "orders" / "day=2026-11-01").glob("*.parquet")]
+    assert max(sizes) <= 2 * MIB
+    assert len(sizes) <= 3 * sum(sizes) / MIB, sizes

@@ -1,0 +1,178 @@
+"""A small batch costs by its rows and not by the table: no Spark job, few bytes, and the table is the same as Spark would leave it."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pyspark.sql import SparkSession
+
+from ingestion.spark.file_groups import direct_write
+from ingestion.spark.indexes import INDEXES, Index
+from ingestion.spark.loading import small_batches
+from ingestion.spark.session import jvm_pid
+from ingestion.spark.tables import hudi
+from ingestion.spark.tables.checkpoint_metadata import commit_metadata
+from tests.fuzz_seed import REPEAT, SEED
+from tests.spark.order_shop import Orders
+
+LOADED_AT = "2026-11-16 08:00:00"
+ROWS_A_DAY = 5000
+
+
+class Counted:
+    """Spark jobs, and bytes that this process and its JVM read, of files and of all else."""
+
+    jobs = bytes_read = 0
+
+
+@contextmanager
+def counting(spark: SparkSession) -> Iterator[Counted]:
+    counted, jobs, bytes_read = Counted(), _last_job(spark), _bytes_read(spark)
+    yield counted
+    counted.jobs, counted.bytes_read = _last_job(spark) - jobs, _bytes_read(spark) - bytes_read
+
+
+def _last_job(spark: SparkSession) -> int:
+    """The number of the newest job: they are numbered from 0."""
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)  # type: ignore[attr-defined]
+    return max((jobs.apply(place).jobId() for place in range(jobs.size())), default=-1)
+
+
+def _bytes_read(spark: SparkSession) -> int:
+    lines = [
+        line
+        for process in (os.getpid(), jvm_pid(spark))
+        for line in Path(f"/proc/{process}/io").read_text().splitlines()
+    ]
+    return sum(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
+
+
+def load(spark: SparkSession, orders: Orders, rows: int) -> None:
+    """A table of so many rows, `ROWS_A_DAY` in each partition, straight from Spark; the shop's database has none of them."""
+    days = rows // ROWS_A_DAY
+    day = f"date_format(date_add('2026-01-01', cast(id % {days} as int)), 'yyyy-MM-dd') as day"
+    columns = ("id", day, "cast(id as double) as amount", f"timestamp '{LOADED_AT}' as updated_at")
+    index: Index = INDEXES.get(orders.table.index)()
+    position = {"watermark": {"type": "str", "value": LOADED_AT}, "seen": []}
+    marks = commit_metadata(run={"run_id": "b"}, checkpoint=position)
+    hudi.write_commit(
+        spark.range(rows).selectExpr(*columns), orders.table, "bulk_insert", index.write_options(orders.table), marks
+    )
+    index.settle(spark, orders.table, rows)
+
+
+def cost_of_a_changed_row(spark: SparkSession, orders: Orders, rows: int) -> Counted:
+    """The least of some batches, after those that warm up what is kept: other threads of both processes read as well."""
+    orders.table = replace(orders.table, record_key=("id",))
+    load(spark, orders, rows)
+    measured = []
+    for number in range(5):
+        orders.sql("delete from orders")
+        orders.add((5, "2026-01-06", -1.0 - number, f"2026-11-17 0{number}:00:00"))
+        with counting(spark) as counted:
+            report = orders.run(spark, "incremental", f"i{number}")
+        assert (report.error, report.counts.applied, report.written.updates) == (None, 1, 1)
+        measured.append(counted)
+    assert max(counted.jobs for counted in measured) <= 6
+    return min(measured, key=lambda counted: counted.bytes_read)
+
+
+@pytest.mark.parametrize("index", ["record_index", "memory"])
+def test_a_changed_row_costs_as_much_in_a_table_of_a_million_rows_as_in_one_of_100_000(
+    spark: SparkSession, tmp_path: Path, index: str
+) -> None:
+    """Its key does not say its partition."""
+    small = cost_of_a_changed_row(spark, Orders(tmp_path / "small", index=index), 100_000)
+    large = cost_of_a_changed_row(spark, Orders(tmp_path / "large", index=index), 1_000_000)
+    assert large.bytes_read <= 1.5 * small.bytes_read, (small.bytes_read, large.bytes_read)
+    assert small.jobs == large.jobs == 0
+
+
+@pytest.mark.parametrize("index", list(INDEXES))
+@pytest.mark.parametrize("key", [("id",), ("id", "day")])
+def test_random_batches_leave_the_table_that_spark_leaves(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, index: str, key: tuple[str, ...]
+) -> None:
+    """Row by row and count by count: new keys, changes, rows that come again, older ones, and keys that move."""
+    randomly, shops = random.Random(SEED), [Orders(tmp_path / way, index=index) for way in ("directly", "spark")]
+    for shop in shops:
+        shop.table = replace(shop.table, record_key=key)
+        # So far back that the source hands over rows that are older than the stored ones.
+        shop.source = replace(shop.source, overlap_s=30 * 86_400.0)
+        shop.fill(12, days=4)
+        assert shop.run(spark, "bootstrap", "b").error is None
+    for number in range(1, 4):
+        rows = [_random_row(randomly, number) for _ in range(8)]
+        reports = []
+        for shop, most in zip(shops, (small_batches.MAX_ROWS, 0), strict=True):
+            monkeypatch.setattr(small_batches, "MAX_ROWS", most)
+            shop.sql("delete from orders")
+            shop.add(*rows)
+            with counting(spark) as counted:
+                reports.append(shop.run(spark, "incremental", f"i{number}"))
+            assert most == 0 or counted.jobs == 0 or index == "simple"
+        assert reports[0].error is reports[1].error is None, REPEAT
+        assert reports[0].counts == reports[1].counts, REPEAT
+        assert reports[0].is_accounted, REPEAT
+        assert shops[0].rows(spark) == shops[1].rows(spark), REPEAT
+
+
+def _random_row(randomly: random.Random, number: int) -> tuple[int, str, float, str]:
+    at = f"2026-11-1{randomly.choice([6, 6, 6 + number])} 0{randomly.randrange(7, 10)}:00:00"
+    return (randomly.randrange(18), f"2026-11-{randomly.randrange(1, 6):02}", float(randomly.randrange(3)), at)
+
+
+@pytest.mark.parametrize("index", ["memory", "record_index"])
+def test_a_partition_may_have_any_name_that_a_folder_has(spark: SparkSession, tmp_path: Path, index: str) -> None:
+    """Hudi's answers come as one text: no character of a name may end a part of it."""
+    shop = Orders(tmp_path, index=index)
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.fill(2)
+    assert shop.run(spark, "bootstrap", "b").error is None
+    for number, name in enumerate(["a\1b", "x=y", "% ü\n"]):
+        shop.add((10 + number, name, 1.0, "2026-11-17 07:00:00"))
+    assert shop.run(spark, "incremental", "i1").error is None
+    shop.sql("update orders set amount = 2, updated_at = '2026-11-17 08:00:00' where id >= 10")
+    report = shop.run(spark, "incremental", "i2")
+    assert (report.error, report.counts.applied, report.written.inserts) == (None, 3, 0)
+    assert shop.rows(spark) == shop.source_rows()
+
+
+class FailingClient:
+    """As Hudi's, which could not write the first row and goes on."""
+
+    def __init__(self, client: Any) -> None:
+        self._client = client
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._client, name)
+
+    def upsertPreppedRecords(self, records: Any, instant: str) -> Any:  # noqa: N802  # Hudi's name
+        statuses = self._client.upsertPreppedRecords(records, instant)
+        statuses[0].setTotalErrorRecords(1)
+        return statuses
+
+
+def test_a_batch_with_a_row_that_could_not_be_written_is_not_committed(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shop = Orders(tmp_path)
+    shop.fill(6)
+    assert shop.run(spark, "bootstrap", "b").error is None
+    before = shop.rows(spark)
+    shop.change(1, -1.0, "2026-11-17 07:00:00")
+    with monkeypatch.context() as failing:
+        open_client = direct_write.open_client
+        failing.setattr(direct_write, "open_client", lambda *given: FailingClient(open_client(*given)))
+        report = shop.run(spark, "incremental", "i1")
+    assert "could not write 1 of the rows of `orders`" in str(report.error)
+    assert shop.rows(spark) == before
+    assert shop.run(spark, "incremental", "i2").counts.applied == 1
+    assert shop.rows(spark) == shop.source_rows()

@@ -1,0 +1,65 @@
+"""The column types of JSON lines and of Arrow's schemas."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pyarrow as pa
+import pytest
+
+from ingestion.domain.column_types import MAX_DEPTH, MAX_FIELDS, parse_type
+from ingestion.sources.files.formats.arrow_types import type_name_of
+from ingestion.sources.files.formats.json_lines import JsonLinesFormat
+
+DEEP: object = 1
+for _ in range(MAX_DEPTH + 3):
+    DEEP = {"a": DEEP}
+
+
+@pytest.mark.parametrize(
+    ("values", "type_"),
+    [
+        ([{"a": 1}, None, {"b": {"c": True}, "a": 2.5}], "struct<a:double,b:struct<c:boolean>>"),
+        ([[1, None], [], [2]], "array<long>"),
+        ([[{"a": "x"}, {"b": 1}], [{"a": None}]], "array<struct<a:string,b:long>>"),
+        ([[], []], "array<string>"),
+        ([[1], {"a": 1}], "string"),
+        ([[1], ["x"]], "array<string>"),
+        ([{"a": {"x": 1}}, {"a": [1]}], "struct<a:string>"),
+        ([{}], "string"),
+        ([{"a": {"two words": 1}, "b": 1}], "struct<a:string,b:long>"),
+        ([{f"f{n}": 1 for n in range(MAX_FIELDS + 1)}], "string"),
+        ([None], "string"),
+    ],
+)
+def test_nested_json_has_the_type_that_its_values_have_in_common(values: list[object], type_: str) -> None:
+    lines = "".join(f"{json.dumps({'c': value})}\n" for value in values)
+    assert JsonLinesFormat().schema(io.BytesIO(lines.encode())).types == {"c": type_}
+
+
+def test_json_that_is_too_deep_for_the_lake_ends_in_text() -> None:
+    name = JsonLinesFormat().schema(io.BytesIO(json.dumps({"c": DEEP}).encode())).types["c"]
+    assert name == "struct<a:" * (MAX_DEPTH - 1) + "string" + ">" * (MAX_DEPTH - 1)
+    assert str(parse_type(name)) == name
+
+
+@pytest.mark.parametrize(
+    ("arrow", "type_"),
+    [
+        (pa.struct([("a", pa.int8()), ("b", pa.list_(pa.decimal128(5, 2)))]), "struct<a:int,b:array<decimal(5,2)>>"),
+        (pa.map_(pa.string(), pa.large_list(pa.date64())), "map<string,array<date>>"),
+        (pa.map_(pa.int64(), pa.string()), "string"),
+        (pa.list_(pa.float16(), 3), "array<float>"),
+        (pa.struct([pa.field("a", pa.int8()), pa.field("a", pa.int8())]), "string"),
+        (pa.struct([]), "string"),
+        (pa.list_(pa.struct([("two words", pa.int8())])), "array<string>"),
+        (pa.dictionary(pa.int8(), pa.string()), "string"),
+        (pa.uint64(), "decimal(20,0)"),
+        (pa.uint32(), "long"),
+        (pa.time64("ns"), "string"),
+        (pa.binary(16), "binary"),
+    ],
+)
+def test_nested_types_of_arrow(arrow: pa.DataType, type_: str) -> None:
+    assert type_name_of(arrow) == type_

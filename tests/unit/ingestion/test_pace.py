@@ -1,0 +1,49 @@
+"""A source is read no faster than it may be, however large the pieces are."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ingestion.domain.pace import Pace
+from ingestion.domain.schema import Schema
+from ingestion.sources import Chunk, EventBatch
+from ingestion.spark.loading.staging import paced
+
+
+def test_a_piece_takes_as_long_as_its_rows_may() -> None:
+    pace = Pace(100.0)
+    assert pace.delay(50, now=10.0) == pytest.approx(0.5)
+    assert pace.delay(100, now=10.5) == pytest.approx(1.0)
+    assert pace.delay(100, now=11.1) == pytest.approx(1.4)  # it was too early by 0.4
+
+
+def test_a_pause_is_caught_up_for_one_second_only() -> None:
+    pace = Pace(100.0)
+    pace.delay(100, now=0.0)
+    assert pace.delay(100, now=60.0) == 0.0
+    assert pace.delay(100, now=60.0) == pytest.approx(1.0)
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 500), st.floats(0, 3)), min_size=1, max_size=20),
+    st.sampled_from([1.0, 50.0, 1e6]),
+)
+def test_over_any_time_no_more_is_read_than_may_be(pieces: list[tuple[int, float]], rate: float) -> None:
+    """Who waits as long as is asked has read at most what the time allows, and one second's rows that a pause left."""
+    pace, now, rows = Pace(rate), 0.0, 0
+    for size, work in pieces:
+        rows += size
+        now += pace.delay(size, now=now)
+        assert rows <= rate * (now + 1) + 1e-6
+        now += work
+
+
+def test_the_wait_is_between_the_batches_of_a_reading() -> None:
+    schema = Schema.of({"id": "long"})
+    batches = [EventBatch.of(Chunk({"id": [1] * rows}), schema) for rows in (10, 20)]
+    events: list[object] = []
+    reading = paced(iter(batches), Pace(10.0), clock=lambda: 0.0, sleep=events.append)
+    events.extend(f"{batch.rows} rows" for batch in reading)
+    assert events == ["10 rows", 1.0, "20 rows", 3.0]

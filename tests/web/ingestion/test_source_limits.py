@@ -1,0 +1,191 @@
+"""Of one connection no more jobs and looks are at work at once, and no more rows are read in a second, than may be; over all processes."""
+
+from __future__ import annotations
+
+import time
+from datetime import timedelta
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db.models import F
+from django.test.utils import CaptureQueriesContext
+
+from ingestion.models import Finding, JobKind, JobRun, JobState, SourcePlace
+from ingestion.runs import leases, run_worker
+from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.source_use import source_limits
+from lakehub.accounts.models import AuditEntry
+from lakehub.catalog.connection_limits import limit_connection
+from lakehub.catalog.models import Connection, DatasetCopy
+from lakehub.kernel.errors import Refused
+from tests import factories as given
+from tests.factories import HOUR, NOW
+from tests.polling import wait_until
+from tests.processes_at_once import CAN_BE_TAKEN, PAYS, overlaps, setup, work_at_once
+from tests.web.ingestion.conftest import FakeLauncher, worker_at
+
+
+def limit(places: int | None = None, rows: int | None = None) -> Connection:
+    connection = Connection.objects.get(name="ops")
+    limit_connection(connection, rows_per_s=rows, max_connections=places, actor="ana", now=NOW)
+    return connection
+
+
+def run_of(name: str, kind: str = JobKind.BOOTSTRAP) -> JobRun:
+    """Another dataset of the same connection."""
+    dataset = given.dataset(name)
+    given.feed(dataset, connection=Connection.objects.get(name="ops"))
+    run = given.run(given.copy_of(dataset), kind, JobState.QUEUED, started_at=None, ended_at=None, due_at=NOW)
+    return fresh(run)
+
+
+def fresh(run: JobRun) -> JobRun:
+    return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run.pk)
+
+
+@pytest.fixture
+def planes(copy: DatasetCopy) -> JobRun:
+    return run_of("planes")
+
+
+@pytest.fixture
+def crews(copy: DatasetCopy) -> JobRun:
+    return run_of("crews")
+
+
+def test_limits_are_checked_and_audited(copy: DatasetCopy) -> None:
+    limit(2, 500)
+    entry = AuditEntry.objects.get(action="limit connection")
+    assert (entry.subject, entry.detail["becomes"]) == ("connection:ops", {"rows_per_s": 500, "max_connections": 2})
+    for wrong in ({"places": 0}, {"places": 1001}, {"rows": -1}, {"rows": 10**10}):
+        with pytest.raises(Refused, match="give a number from 1"):
+            limit(**wrong)
+    out = StringIO()
+    call_command("limit_connection", "ops", "--rows-per-s", "5000", stdout=out)
+    assert out.getvalue() == "Connection ops: rows_per_s: 5,000, max_connections: no limit\n"
+    with pytest.raises(CommandError, match="no connection `opps`"):
+        call_command("limit_connection", "opps")
+
+
+def test_without_a_limit_nothing_is_asked(planes: JobRun) -> None:
+    from django.db import connection
+
+    with CaptureQueriesContext(connection) as queries:
+        assert source_limits.take_turn(planes, "host:1:a") is None
+        source_limits.end_turn(planes, "host:1:a", 1_000)
+    assert len(queries) == 0
+
+
+def test_who_finds_no_place_waits_and_says_for_whom(planes: JobRun, crews: JobRun, launcher: FakeLauncher) -> None:
+    limit(1)
+    assert source_limits.take_place(fresh(planes), "host:9:b") is None
+    JobRun.objects.filter(pk=planes.pk).update(state=JobState.RUNNING, leased_until=leases.lease_end())
+    run_worker.run_next(worker_at(NOW, launcher))
+    crews.refresh_from_db()
+    assert (crews.state, crews.attempt, crews.due_at) == (JobState.QUEUED, 0, NOW + source_limits.RETRY_AFTER)
+    assert crews.error == (
+        f"waits for the connection `ops`: 1 of 1 places are taken: bootstrap run {planes.pk} on planes@dc1"
+    )
+    source_limits.release_place(planes, "host:9:b")
+    run_worker.run_next(worker_at(crews.due_at, launcher))
+    crews.refresh_from_db()
+    assert (crews.state, crews.error, SourcePlace.objects.count()) == (JobState.SUCCEEDED, "", 0)
+
+
+def test_who_waits_for_longer_than_its_deadline_fails_and_says_so(
+    planes: JobRun, crews: JobRun, launcher: FakeLauncher
+) -> None:
+    limit(1)
+    source_limits.take_place(fresh(planes), "host:9:b")
+    JobRun.objects.filter(pk=planes.pk).update(state=JobState.RUNNING, leased_until=leases.lease_end())
+    run_worker.run_next(worker_at(NOW, launcher))
+    SourcePlace.objects.filter(run=crews).update(asked_at=F("asked_at") - HOUR)
+    run_worker.run_next(worker_at(NOW + HOUR, launcher))
+    crews.refresh_from_db()
+    assert (crews.state, crews.attempt) == (JobState.QUEUED, 1)
+    assert "has waited for 1:00:0" in crews.error
+    assert "Raise `max_connections` of the connection" in crews.error
+    assert not Finding.objects.exists(), "it is tried again first"
+
+
+def test_places_are_given_in_the_order_in_which_they_were_asked_for(planes: JobRun, crews: JobRun) -> None:
+    limit(1)
+    other = run_of("gates")
+    assert source_limits.take_place(fresh(other), "host:1:a") is None
+    assert source_limits.take_place(fresh(crews), "host:2:b") is not None
+    assert source_limits.take_place(fresh(planes), "host:3:c") is not None
+    source_limits.release_place(other, "host:1:a")
+    assert source_limits.take_place(fresh(planes), "host:3:c") is not None, "crews was first"
+    assert source_limits.take_place(fresh(crews), "host:2:b") is None
+
+
+def test_who_waits_and_is_silent_holds_up_nobody(planes: JobRun, crews: JobRun) -> None:
+    limit(1)
+    other = run_of("gates")
+    source_limits.take_place(fresh(other), "host:1:a")
+    source_limits.take_place(fresh(crews), "host:2:b")
+    source_limits.release_place(other, "host:1:a")
+    SourcePlace.objects.filter(run=crews).update(seen_at=F("seen_at") - source_limits.SILENCE)
+    assert source_limits.take_place(fresh(planes), "host:3:c") is None
+
+
+def test_the_place_of_a_process_that_died_is_free_again(planes: JobRun, crews: JobRun) -> None:
+    limit(1)
+    assert source_limits.take_place(fresh(planes), "host:999999999:a") is None
+    assert leases.release_leases_of_dead_processes("host") == 0
+    assert source_limits.take_place(fresh(crews), "host:2:b") is None
+    SourcePlace.objects.update(leased_until=F("leased_until") - 2 * leases.LEASE_DURATION)
+    assert source_limits.take_place(fresh(planes), "host:3:c") is None, "of another host when its lease has run out"
+
+
+def test_another_limit_holds_for_who_asks_next(planes: JobRun, crews: JobRun) -> None:
+    limit(1)
+    source_limits.take_place(fresh(planes), "host:1:a")
+    waiting = fresh(crews)
+    assert source_limits.take_place(waiting, "host:2:b") is not None
+    limit(2)
+    assert source_limits.take_place(waiting, "host:2:b") is None
+
+
+def test_a_job_reads_in_pieces_that_suit_the_rows_per_second(planes: JobRun) -> None:
+    def pieces() -> tuple[int, bool]:
+        spec, _ = job_spec_of(fresh(planes), staging="file:///staging", ahead=timedelta(), now=NOW)
+        assert spec.source is not None
+        return spec.source.chunk_rows, spec.source.is_paid_for
+
+    assert pieces() == (20_000, False)
+    limit(rows=50)
+    assert pieces() == (500, True)
+
+
+def test_what_was_read_is_paid_for_by_all_who_read(planes: JobRun, crews: JobRun) -> None:
+    limit(rows=10)
+    first, second = source_limits.guidance_of(fresh(planes)), source_limits.guidance_of(fresh(crews))
+    assert first.may_read_on(5), "a second may be caught up"
+    assert not second.may_read_on(20)
+    crowded = source_limits.take_turn(fresh(crews), "host:1:a")
+    assert crowded is not None
+    assert timedelta() < crowded.retry_after <= timedelta(seconds=1.5)
+    began = time.monotonic()
+    wait_until(lambda: second.may_read_on(20))
+    assert time.monotonic() - began > 1.0
+    limit(rows=None)
+    assert second.may_read_on(10_000_000)
+
+
+@pytest.mark.slow
+def test_over_processes_no_more_are_at_work_at_once_than_there_are_places(tmp_path: Path) -> None:
+    setup(tmp_path, places=2)
+    held = work_at_once(tmp_path, CAN_BE_TAKEN, count=4)
+    assert (len(held), max(overlaps(held))) == (4 * 10, 2)
+
+
+@pytest.mark.slow
+def test_over_processes_no_more_rows_are_read_in_a_second_than_may_be(tmp_path: Path) -> None:
+    setup(tmp_path, rows=200)
+    spent = work_at_once(tmp_path, PAYS, count=3)
+    began, ended = min(at for at, _ in spent), max(at for _, at in spent)
+    assert len(spent) == 3 * 10
+    assert 200 * (ended - began + 1.0) >= 3 * 10 * 20
