@@ -144,6 +144,10 @@ class SourceReading:
         """Whether something is new is known only after all chunks."""
         return self.unchanged is not _not_known
 
+    def close(self) -> None:
+        """For who does not walk to the end: what is open at the source, such as a connection, is not kept until somebody collects `batches`."""
+        getattr(self.batches, "close", lambda: None)()
+
 
 class Source(Protocol):
     """`only` keeps the rows whose column has one of the values: {column: values}. `upto`: rows with a later watermark are not there yet.
@@ -185,8 +189,7 @@ def has_changes(
             if not is_empty and not reading.is_judged_whole:
                 return True
     finally:
-        # What is open at the source, such as a connection, is not kept until somebody collects the iterator.
-        getattr(reading.batches, "close", lambda: None)()
+        reading.close()
     return not is_empty and not reading.unchanged()
 
 

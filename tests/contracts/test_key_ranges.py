@@ -6,7 +6,7 @@ import json
 import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from datetime import time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -191,9 +191,9 @@ def test_a_table_that_takes_long_to_count_is_loaded_all_the_same(
     table.sql("drop table orders")
     table.sql(f"create view orders as {endless}")
     monkeypatch.setattr("ingestion.sources.sql.table._COUNT_LIMIT", timedelta(seconds=0.1))
-    reading = table.source.snapshot()
-    assert reading.total() is None
-    assert next(reading.batches).rows == 3
+    with closing(table.source.snapshot()) as reading:
+        assert reading.total() is None
+        assert next(reading.batches).rows == 3
 
 
 def test_a_table_without_a_cursor_is_known_by_the_sum_over_all_ranges(tmp_path: Path) -> None:

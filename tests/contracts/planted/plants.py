@@ -23,6 +23,11 @@ def _some(rows: Sequence[StoredRow], period: Period, count: int, salt: int) -> l
     return [row for row in there if row.number in drawn]
 
 
+def _next_number(rows: Sequence[StoredRow]) -> int:
+    """Of a row that upstream does not have; no other row has it, however many were lost meanwhile."""
+    return 1 + max((SURPLUS_FROM - 1, *(row.number for row in rows)))
+
+
 def lose(period: Period, count: int, salt: int) -> Damage:
     def damage(rows: Sequence[StoredRow]) -> list[StoredRow]:
         lost = {row.number for row in _some(rows, period, count, salt)}
@@ -43,7 +48,7 @@ def add(period: Period, count: int) -> Damage:
     """Rows with keys of their own."""
 
     def damage(rows: Sequence[StoredRow]) -> list[StoredRow]:
-        first = SURPLUS_FROM + len(rows)
+        first = _next_number(rows)
         return [*rows, *(StoredRow(first + extra, period.start, period, extra) for extra in range(count))]
 
     return damage
@@ -66,7 +71,7 @@ def misplace(period: Period | None, count: int, at: datetime) -> Damage:
     """Rows of no period, or of one far ahead."""
 
     def damage(rows: Sequence[StoredRow]) -> list[StoredRow]:
-        first = SURPLUS_FROM + len(rows)
+        first = _next_number(rows)
         return [*rows, *(StoredRow(first + extra, at, period, extra) for extra in range(count))]
 
     return damage
