@@ -69,6 +69,7 @@ class JobRun(models.Model):
     leased_until = models.DateTimeField(null=True, blank=True)
     """The database's clock, not the instance's."""
     started_at = models.DateTimeField(null=True, blank=True)
+    """When it was first begun: a load in several goes has read everything that was there before."""
     ended_at = models.DateTimeField(null=True, blank=True)
     progress = models.JSONField(default=dict, blank=True)
     """While it runs: the fields of JobProgress, as told last; empty until then. Of a follow run: the fields of FollowSums."""

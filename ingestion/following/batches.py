@@ -8,6 +8,7 @@ from enum import Enum
 from functools import partial
 from uuid import uuid4
 
+from ingestion.following import follow_runs
 from ingestion.lake import commits
 from ingestion.models import JobRun
 from ingestion.runs import blocked_inputs, job_runs, leases
@@ -27,8 +28,8 @@ class NotRun(Enum):
     """Why there was no batch."""
 
     BLOCKED = "an input is blocked: the run waits in the database, and is nobody's"
-    LEASED = "a job has the copy to itself"
-    GONE = "the copy was removed, or its table was dropped"
+    LEASED = "another job writes the copy, or has it to itself"
+    GONE = "the copy was removed, its table was dropped, or it is not to be followed now"
 
 
 def run_batch(run: JobRun, worker: Worker, *, keep_held: Callable[[], None]) -> JobReport | NotRun | Crowded:
@@ -36,8 +37,8 @@ def run_batch(run: JobRun, worker: Worker, *, keep_held: Callable[[], None]) -> 
     an input that is not there, and what a timeline raises that cannot be read."""
     if blocked_inputs.wait_if_blocked(run, worker.name, worker.gate, now=worker.clock()):
         return NotRun.BLOCKED
-    if not leases.may_share(run.copy):
-        return NotRun.LEASED
+    if not (leases.may_share(run.copy) and leases.is_free(run.copy)):
+        return NotRun.LEASED  # others that the worker follows do not wait for it
     with source_limits.place_of(run, worker.name) as crowded:
         return crowded or _run_in_place(run, worker, keep_held)
 
@@ -45,7 +46,7 @@ def run_batch(run: JobRun, worker: Worker, *, keep_held: Callable[[], None]) -> 
 def _run_in_place(run: JobRun, worker: Worker, keep_held: Callable[[], None]) -> JobReport | NotRun:
     lease = leases.lease_of_run(run, worker.name)
     try:
-        if not _is_still_there(run):
+        if not _is_still_there(run, worker):
             return NotRun.GONE
         with keep_renewed(partial(_renew, run.copy, lease, keep_held), every=leases.LEASE_DURATION / 4):
             report = _launch(run, worker, lease)
@@ -60,8 +61,10 @@ def _run_in_place(run: JobRun, worker: Worker, keep_held: Callable[[], None]) ->
     return report
 
 
-def _is_still_there(run: JobRun) -> bool:
-    """The copy as it is now: whoever had it to themselves may have moved or removed it, or dropped its table."""
+def _is_still_there(run: JobRun, worker: Worker) -> bool:
+    """The copy as it is now: whoever had it to themselves may have moved or removed it, or dropped its table. Its feed may have been paused."""
+    if not follow_runs.held(worker.name, [run.pk]):
+        return False
     copies = DatasetCopy.with_removed.select_related("dataset__feed__connection", "data_center", "rebuild")
     run.copy = copies.get(pk=run.copy_id)
     return run.copy.removed_at is None and not job_runs.lacks_table(run.copy, run.kind, asked_by="")

@@ -38,6 +38,8 @@ logger = logging.getLogger(__name__)
 
 MAX_FOLLOWED = 1_000
 """Copies of one process."""
+CLAIMED_AT_ONCE = 20
+"""Then others have their turn: processes that start together share the copies out."""
 LONGEST_WAIT = timedelta(seconds=1)
 """Others ask for runs, and the clock may be set."""
 
@@ -119,7 +121,10 @@ class Follower:
 
     def _claim(self, now: datetime) -> None:
         self._claim_at = None
-        claimed = follow_runs.claim(self._worker.name, now=now, most=MAX_FOLLOWED - len(self._followed))
+        room = min(CLAIMED_AT_ONCE, MAX_FOLLOWED - len(self._followed))
+        claimed = follow_runs.claim(self._worker.name, now=now, most=room)
+        if claimed and len(claimed) == CLAIMED_AT_ONCE:
+            self._claim_at = now
         runs = follow_runs.held(self._worker.name, claimed) if claimed else {}
         for pk in filter(runs.__contains__, claimed):
             run = runs[pk]
@@ -133,6 +138,8 @@ class Follower:
         worker, sums = self._worker.name, followed.sums
         if not follow_runs.tell(followed.run.pk, worker, sums, is_well=followed.has_looked, now=now):
             self._let_go(followed, now)  # it was ended or paused, or another process has taken it over
+        elif followed.has_looked:
+            followed.run.attempt = 1
 
     def _begin_looks(self, now: datetime) -> None:
         due = [each for each in self._followed.values() if each.running is None and each.due_at <= now]

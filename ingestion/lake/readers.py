@@ -59,8 +59,14 @@ def retention_hours(copy: DatasetCopy, *, now: datetime, wall: datetime) -> int:
     """For how long a version of a file is kept that was replaced. `wall`: the time of commits, where `now` is that of readers."""
     live = ReaderPosition.objects.filter(copy=copy, expires_at__gt=now)
     position = live.order_by("position").values_list("position", flat=True).first()
-    least: int = settings.LAKEHUB_LAKE_RETENTION_HOURS
+    least = least_retention_hours()
     return least if position is None else hours_to_keep(position, wall, least=least, most=_most_hours())
+
+
+def least_retention_hours() -> int:
+    """Where nobody reads."""
+    hours: int = settings.LAKEHUB_LAKE_RETENTION_HOURS
+    return hours
 
 
 def hours_to_keep(position: str, wall: datetime, *, least: int, most: int) -> int:

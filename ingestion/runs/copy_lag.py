@@ -28,7 +28,8 @@ def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
 
 def complete_upto(copy: DatasetCopy) -> datetime | None:
     """What was committed in the source before is here: when the last look began that took everything in. None: none did."""
-    latest: datetime | None = _looks(copy).aggregate(at=Max("started_at"))["at"]
+    whole = _looks(copy).filter(Q(report__has_more=False) | Q(report__has_more__isnull=True))
+    latest: datetime | None = whole.aggregate(at=Max("started_at"))["at"]
     followed = copy.runs.filter(kind=JobKind.FOLLOW, pk__gt=_last_drop(copy, "pk") or 0).order_by("-pk")
     sums = (FollowSums.from_json(stored) for stored in followed.values_list("progress", flat=True)[:_FOLLOW_RUNS_READ])
     return max((at for at in (latest, *(each.looked_at for each in sums)) if at is not None), default=None)

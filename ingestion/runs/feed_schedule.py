@@ -14,6 +14,7 @@ from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 from ingestion.lake.small_files import PLANNED, is_clustering_due
 from ingestion.models import Commit, JobKind, JobRun, JobState
 from ingestion.runs import job_runs
+from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.datasets.feed_options import effective_options_of
 from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Conflict
@@ -41,10 +42,13 @@ def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, dat
         loaded=_newest_run_value("pk", kind=JobKind.BOOTSTRAP, state=JobState.SUCCEEDED),
         dropped=_newest_run_value("pk", kind=JobKind.DROP, state=JobState.SUCCEEDED),
         failed_at=_newest_run_value("ended_at", kind=JobKind.BOOTSTRAP, state=JobState.FAILED),
+        has_work=Exists(_active_runs().exclude(kind=JobKind.CLUSTER).filter(copy=OuterRef("pk"))),
         unfollowed_at=_newest_run_value("ended_at", kind=JobKind.FOLLOW, state=JobState.FAILED),
     )
     for copy in copies:
         is_loaded = (copy.loaded or 0) > (copy.dropped or 0)
+        if not is_loaded and copy.has_work:
+            continue  # which may become the bootstrap, or has to end before one
         failed_at = copy.unfollowed_at if is_loaded else copy.failed_at
         # One that lies ahead was noted by a clock that was wrong, and holds nothing up.
         is_waiting = failed_at is not None and failed_at <= now
@@ -92,9 +96,13 @@ def _is_look_due(copy: DatasetCopy, now: datetime) -> bool:
 
 
 def idle_fed_copies() -> QuerySet[DatasetCopy]:
-    """Copies that jobs load from a connection, and that no job but a clustering is at work on; also those that are being built."""
-    at_work = JobRun.objects.filter(state__in=job_runs.ACTIVE).exclude(kind=JobKind.CLUSTER).values("copy")
+    """Copies that jobs load from a connection, and that none loads whole or follows; also those that are being built."""
+    at_work = _active_runs().filter(kind__in=(JobKind.FOLLOW, *EXCLUSIVE_KINDS)).values("copy")
     return _fed_copies().exclude(pk__in=at_work)
+
+
+def _active_runs() -> QuerySet[JobRun]:
+    return JobRun.objects.filter(state__in=job_runs.ACTIVE)
 
 
 def _fed_copies() -> QuerySet[DatasetCopy]:

@@ -163,7 +163,7 @@ def claim_next_run(worker: str, *, now: datetime, lease: timedelta = LEASE_DURAT
                     leased_by=worker,
                     leased_until=lease_end(lease),
                     attempt=F("attempt") + 1,
-                    started_at=now,
+                    started_at=Coalesce(F("started_at"), Value(now)),
                     progress={},
                     progress_at=None,
                 )  # fmt: skip

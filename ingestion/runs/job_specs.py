@@ -9,7 +9,7 @@ from typing import Any
 from uuid import UUID
 
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
-from ingestion.lake.readers import retention_hours
+from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
 from ingestion.models import JobKind, JobRun, ReplayRequest
 from ingestion.spark.contract.job_kinds import READING_KINDS
@@ -59,7 +59,7 @@ def job_spec_of(
 ) -> tuple[JobSpec, dict[str, str]]:
     """The spec and its secrets. `staging`: the URI of a folder for rows on their way. Raises Refused or a ValueError that says what is wrong.
 
-    `batch`: which batch of a follow run it is. Each is an incremental job, and commits once.
+    `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
     """
     copy, params = run.copy, run.params
     feed = copy.dataset.feed_or_none
@@ -67,10 +67,12 @@ def job_spec_of(
     check_source(copy.dataset, kind)
     connection = feed.connection if feed is not None and kind in READING_KINDS else None
     options = checked_options({} if feed is None else feed.options)
+    is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
+    kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     spec = JobSpec(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
-        table=table_spec_of(copy, options, retention_hours=retention_hours(copy, now=now, wall=now - ahead)),
+        table=table_spec_of(copy, options, retention_hours=kept_h),
         source=_source_spec(feed, connection, options) if feed is not None and connection is not None else None,
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
@@ -81,6 +83,7 @@ def job_spec_of(
         replace=bool(params.get("replace", False)),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=float(options["deadline_s"]),
+        one_commit=run.kind == JobKind.FOLLOW,
     )
     return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
 

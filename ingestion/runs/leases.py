@@ -5,6 +5,7 @@ A copy's lease is held by a run that is alone on the copy for its whole length, 
 
 from __future__ import annotations
 
+import logging
 import os
 import socket
 from collections.abc import Collection
@@ -13,8 +14,8 @@ from datetime import datetime, timedelta
 from threading import Lock
 from uuid import uuid4
 
-from django.db import transaction
-from django.db.models import DateTimeField, ExpressionWrapper, Q
+from django.db import DatabaseError, InterfaceError, connection, transaction
+from django.db.models import DateTimeField, ExpressionWrapper, Q, QuerySet
 from django.db.models.expressions import Combinable
 from django.db.models.functions import Now
 
@@ -22,6 +23,7 @@ from ingestion.models import CopyLease, JobRun, JobState, SourcePlace
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS
 from lakehub.catalog.models import DatasetCopy
 
+logger = logging.getLogger(__name__)
 LEASE_DURATION = timedelta(seconds=60)
 """Renewed every quarter of it."""
 WRITES_NOW = ":writes-"
@@ -91,8 +93,16 @@ def may_share(copy: DatasetCopy) -> bool:
     """
     with transaction.atomic():
         hold_off([copy.pk])
-        held_by_others = CopyLease.objects.filter(copy=copy, until__gte=Now()).exclude(holder="")
-        return not held_by_others.exclude(holder__contains=WRITES_NOW).exists()
+        return not _held(copy).exclude(holder__contains=WRITES_NOW).exists()
+
+
+def is_free(copy: DatasetCopy) -> bool:
+    """Whether nobody writes the copy at the moment: who begins now and has others to see to need not wait for its lease."""
+    return not _held(copy).exists()
+
+
+def _held(copy: DatasetCopy) -> QuerySet[CopyLease]:
+    return CopyLease.objects.filter(copy=copy, until__gte=Now()).exclude(holder="")
 
 
 def lease_of_run(run: JobRun, worker: str) -> CopyWriteLease:
@@ -112,8 +122,14 @@ class CopyWriteLease:
     """A renewal never takes the lease again that was just released."""
 
     def try_acquire(self) -> bool:
+        """Also False where the database does not answer: a job that has read its source asks again as long as it has time."""
         with self._lock:
-            self._is_held = acquire(self.copy, self.holder)
+            try:
+                self._is_held = acquire(self.copy, self.holder)
+            except (DatabaseError, InterfaceError) as problem:
+                connection.close()
+                logger.warning("%s cannot be leased, which is tried again: %s", self.copy, problem)
+                self._is_held = False
             return self._is_held
 
     def renew(self) -> bool:

@@ -75,6 +75,19 @@ def test_an_incremental_of_many_rows_is_several_commits_of_one_run(spark: SparkS
     assert orders.run(spark, "incremental", "next").status == "nothing_to_do"
 
 
+def test_a_job_that_is_to_commit_once_leaves_the_rest_to_the_next(spark: SparkSession, orders: Orders) -> None:
+    orders.fill(4)
+    orders.run(spark, "bootstrap", "b")
+    for number in range(4):
+        orders.add((10 + number, "2026-11-04", 1.0, f"2026-11-16 09:00:0{number}"))
+    orders.source = replace(orders.source, commit_rows=2)
+    first = orders.run(spark, "incremental", "i", one_commit=True)
+    assert (first.counts.applied, first.has_more) == (2, True)
+    second = orders.run(spark, "incremental", "j", one_commit=True)
+    assert (second.counts.applied, second.has_more) == (2, False)
+    assert orders.rows(spark) == orders.source_rows()
+
+
 def test_nothing_new_makes_no_commit(spark: SparkSession, orders: Orders) -> None:
     orders.fill(6)
     orders.run(spark, "bootstrap", "b")

@@ -12,7 +12,7 @@ from functools import partial, reduce
 from ingestion.domain.checkpoint import Position, holds_nothing_beyond, is_restamp_due, source_position
 from ingestion.domain.schema import SchemaEvolution
 from ingestion.sources import SourceReading
-from ingestion.spark.contract.report import NOTHING_TO_DO, JobReport
+from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport
 from ingestion.spark.job import Job
 from ingestion.spark.loading import rereading, staging, write_path
 from ingestion.spark.loading.rereading import ReadingStart
@@ -26,11 +26,16 @@ def run(job: Job) -> JobReport:
         # It died after a commit: whether that was to be the last, the next run finds out.
         return replace(reduce(JobReport.followed_by, map(job.report_of, own_commits)), has_more=True)
     last = report = _run_batch(job, timeline, None)
-    while last.has_more and job.has_time_for_more:
+    while last.has_more and _goes_on(job, last):
         job.begin_next_commit()
         last = _run_batch(job, timeline, last)
         report = report.followed_by(last)
     return report
+
+
+def _goes_on(job: Job, last: JobReport) -> bool:
+    """What was read without anything to commit has its position in no commit: the next job would read it again."""
+    return job.has_time_for_more and not (job.spec.one_commit and last.status == SUCCEEDED)
 
 
 def _run_batch(job: Job, timeline: Timeline, before: JobReport | None) -> JobReport:

@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from ingestion.models import Finding, JobRun, JobState
 from ingestion.runs import copy_lag, feed_schedule, job_runs, offboarding
+from ingestion.spark.contract.report import JobReport
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
 from tests import factories as given
@@ -38,6 +39,20 @@ def test_a_loaded_copy_is_followed_from_then_on_by_one_run(copy: DatasetCopy) ->
     ended(copy, "bootstrap")
     assert due() == ["follow"]
     assert due(NOW + 60 * MINUTE) == []
+
+
+@pytest.mark.parametrize("kind", ["backfill", "delete", "incremental", "cluster"])
+def test_a_job_that_shares_the_copy_keeps_nobody_from_following_it(copy: DatasetCopy, kind: str) -> None:
+    ended(copy, "bootstrap")
+    JobRun.objects.create(copy=copy, kind=kind, state=JobState.RUNNING, due_at=NOW, started_at=NOW)
+    assert due() == ["follow"]
+
+
+@pytest.mark.parametrize("kind", ["bootstrap", "drop"])
+def test_a_job_that_is_alone_on_the_copy_is_waited_for(copy: DatasetCopy, kind: str) -> None:
+    ended(copy, "bootstrap")
+    JobRun.objects.create(copy=copy, kind=kind, due_at=NOW)
+    assert due() == []
 
 
 def test_following_that_was_given_up_begins_again_after_an_interval(copy: DatasetCopy) -> None:
@@ -114,6 +129,24 @@ def test_a_look_that_failed_made_nothing_queryable(copy: DatasetCopy) -> None:
     ended(copy, "incremental")
     ended(copy, "incremental", JobState.FAILED, at=NOW + 5 * MINUTE)
     assert copy_lag.lag_of_copy(copy, now=NOW + 7 * MINUTE) == 7 * MINUTE
+
+
+def test_a_run_that_left_something_to_read_says_nothing_of_the_lag(copy: DatasetCopy) -> None:
+    ended(copy, "incremental")
+    more = ended(copy, "incremental", at=NOW + 5 * MINUTE)
+    JobRun.objects.filter(pk=more.pk).update(report={"has_more": True})
+    assert copy_lag.lag_of_copy(copy, now=NOW + 7 * MINUTE) == 7 * MINUTE
+
+
+def test_a_load_in_several_goes_has_what_was_there_before_the_first(copy: DatasetCopy) -> None:
+    run = JobRun.objects.create(copy=copy, kind="bootstrap", due_at=NOW)
+    for minutes in (0, 7):
+        now = NOW + minutes * MINUTE
+        claimed = job_runs.claim_next_run("host:1:a", now=now)
+        assert claimed == run
+        status = "unfinished" if minutes == 0 else "succeeded"
+        job_runs.finish_run(claimed, JobReport(run_id=str(run.key), status=status), "host:1:a", now=now, jitter=0.0)
+    assert copy_lag.lag_of_copy(copy, now=NOW + 8 * MINUTE) == 8 * MINUTE
 
 
 def test_a_copy_that_was_dropped_has_no_lag(copy: DatasetCopy) -> None:

@@ -14,6 +14,7 @@ from django.db import connection
 from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
+from ingestion.domain.retries import MAX_ATTEMPTS
 from ingestion.following import follow_runs
 from ingestion.following.follower import Follower
 from ingestion.models import BlockedInput, Commit, Finding, JobKind, JobRun, JobState, SourcePlace, TouchedPartition
@@ -203,14 +204,16 @@ def test_what_batches_touch_is_one_row_of_a_partition_for_an_hour(shop: Shop) ->
     assert [row.rows for row in rows.order_by("pk")] == [3, 1]
 
 
-def test_a_batch_waits_while_another_writer_holds_the_copy(shop: Shop) -> None:
+@pytest.mark.parametrize("holder", ["host:2:b:alone-7", "host:2:b:writes-7"])
+def test_a_batch_waits_while_another_writer_holds_the_copy(shop: Shop, holder: str) -> None:
+    """Other copies are followed meanwhile: it begins no job that would wait for the lease."""
     process = follower(shop.worker())
     process.step()
     shop.change()
-    assert leases.acquire(shop.copy, "host:2:backfill")
+    assert leases.acquire(shop.copy, holder)
     shop.steps(process)
     assert shop.specs == []
-    leases.release(shop.copy, "host:2:backfill")
+    leases.release(shop.copy, holder)
     shop.steps(process)
     assert (len(shop.specs), the_run().attempt) == (1, 1)
 
@@ -333,6 +336,53 @@ def test_it_shares_a_copy_with_other_jobs_which_wait_only_for_a_batch(shop: Shop
     assert claimed == run
     assert leases.lease_of_run(the_run(), "host:1:a").try_acquire(), "the follower writes a batch"
     assert [text.split()[0] for text in job_runs.running_jobs([shop.copy.pk])] == ["follow", "delete"]
+
+
+def test_a_batch_commits_once(shop: Shop) -> None:
+    process = follower(shop.worker())
+    process.step()
+    shop.change()
+    shop.steps(process)
+    assert [spec.one_commit for spec in shop.specs] == [True]
+
+
+def test_processes_that_start_together_share_the_copies_out(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ingestion.following.follower.CLAIMED_AT_ONCE", 1)
+    for name in ("a", "b", "c"):
+        made = given.dataset(name)
+        given.feed(made)
+        given.run(made.copies.get(), JobKind.BOOTSTRAP, started_at=NOW - MINUTE, ended_at=NOW - MINUTE)
+    feed_schedule.request_due_runs(now=NOW)
+    news = iter([True, False, False])
+    processes = [follower(shop.worker(f"host:{number}:a"), has_news=lambda: next(news, False)) for number in (1, 2)]
+    processes[1]._claim_at = NOW
+    for process in processes * 3:
+        process.step()
+    follow_runs_ = JobRun.objects.filter(kind=JobKind.FOLLOW).exclude(leased_by="")
+    assert sorted(follow_runs_.values_list("leased_by", flat=True)) == ["host:1:a"] * 2 + ["host:2:a"] * 2
+
+
+def test_a_batch_of_a_feed_that_was_paused_after_the_look_is_not_run(shop: Shop) -> None:
+    news = iter([True])
+    process = follower(shop.worker(), has_news=lambda: next(news, False))
+    process.step()
+    shop.change()
+    type(shop.copy.dataset.feed).objects.update(paused=True)
+    paused_runs.apply_pauses(now=shop.now)
+    shop.steps(process)
+    assert (shop.specs, the_run().state) == ([], JobState.PAUSED)
+
+
+def test_attempts_are_counted_anew_after_a_look_that_succeeded(shop: Shop) -> None:
+    JobRun.objects.filter(kind=JobKind.FOLLOW).update(attempt=MAX_ATTEMPTS - 1)
+    news = iter([True])
+    process = follower(shop.worker(), has_news=lambda: next(news, False))
+    process.step()
+    shop.steps(process, 13)
+    shop.fails = "no memory"
+    shop.change()
+    shop.steps(process)
+    assert (the_run().state, the_run().attempt) == (JobState.QUEUED, 1)
 
 
 def test_looks_and_batches_keep_to_the_limits_of_their_connection(shop: Shop) -> None:

@@ -16,6 +16,7 @@ from ingestion.runs import job_runs, run_worker
 from ingestion.runs.job_specs import table_spec_of
 from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from lakehub.accounts.models import AuditEntry
+from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import DatasetCopy, DatasetKind
 from tests import factories as given
 from tests.factories import NOW
@@ -85,7 +86,8 @@ def test_the_spec_has_no_source_and_says_which_index(copy: DatasetCopy) -> None:
 @pytest.mark.parametrize("kind", DatasetKind.values)
 def test_the_table_knows_whether_its_rows_are_never_changed(copy: DatasetCopy, kind: str) -> None:
     copy.dataset.kind = kind
-    assert table_spec_of(copy, index="simple").append_only is (kind == "append-only")
+    table = table_spec_of(copy, checked_options({}), retention_hours=2)
+    assert table.append_only is (kind == "append-only")
 
 
 def on_the_page(client: Client, copy: DatasetCopy, role: str = "owner") -> Client:

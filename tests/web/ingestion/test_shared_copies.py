@@ -6,7 +6,7 @@ import os
 from datetime import timedelta
 
 import pytest
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, connection, transaction
 
 from ingestion.models import CopyLease, JobKind, JobRun, JobState
 from ingestion.runs import job_runs, leases, rebuilds, run_worker
@@ -126,6 +126,20 @@ def test_a_run_begins_while_another_writes_but_not_while_its_copies_are_switched
         assert are_leased
         assert not leases.may_share(copy)
     assert leases.may_share(copy)
+
+
+def test_a_database_that_does_not_answer_is_asked_again(copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What the job has read is not lost for it."""
+    lease = leases.CopyWriteLease(copy, "host:1:a:writes-7")
+
+    def silent(*_: object) -> bool:
+        raise OperationalError("database is locked")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(connection, "close", lambda: None)  # the test's own transaction is on it
+        broken.setattr(leases, "acquire", silent)
+        assert not lease.try_acquire()
+    assert lease.try_acquire()
 
 
 def test_a_renewal_never_takes_a_lease_again_that_was_released(copy: DatasetCopy) -> None:
