@@ -27,7 +27,7 @@ from ingestion.serializers import (
     ErrorRowsRequestSerializer,
     JobRunRequestSerializer,
     JobRunSerializer,
-    PauseSerializer,
+    PauseRequestSerializer,
     ReaderPositionSerializer,
     ReaderSerializer,
     RebuildSerializer,
@@ -124,12 +124,12 @@ class RetryRun(APIView):
 class PauseIngestion(APIView):
     scopes: ClassVar = {"POST": "ingestion:run"}
 
-    @extend_schema(request=PauseSerializer, responses=DatasetSerializer)
+    @extend_schema(request=PauseRequestSerializer, responses=DatasetSerializer)
     def post(self, request: Request, name: str) -> Response:
         """Nothing reads the source of the dataset until it is resumed. A load that is at work stops after the commit that it is in, and keeps its position."""
         dataset = live_dataset(name)
         require(request.user, "rerun", dataset.team)
-        serializer = PauseSerializer(data=request.data)
+        serializer = PauseRequestSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         why, actor = serializer.validated_data["why"], request.user.get_username()
         pausing.pause_ingestion(dataset, why=why, actor=actor, now=wiring.clock.now())

@@ -71,7 +71,7 @@ class StartRegardlessSerializer(serializers.Serializer[JobRun]):
     why = serializers.CharField(max_length=2000)
 
 
-class PauseSerializer(serializers.Serializer[Any]):
+class PauseRequestSerializer(serializers.Serializer[Any]):
     """Why ingestion is paused: who waits for the data will ask."""
 
     why = serializers.CharField(max_length=MAX_REASON_LENGTH)

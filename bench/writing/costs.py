@@ -26,17 +26,16 @@ class Cost(NamedTuple):
 
 
 def cost_of(spark: SparkSession, work: Callable[[], object]) -> Cost:
-    jobs, (read, written), begun = _newest_job(spark), _bytes(spark), time.perf_counter()
+    jobs, (read, written), begun = _jobs_so_far(spark), _bytes(spark), time.perf_counter()
     work()
     seconds, (read_then, written_then) = time.perf_counter() - begun, _bytes(spark)
-    return Cost(seconds, _newest_job(spark) - jobs, read_then - read, written_then - written)
+    return Cost(seconds, _jobs_so_far(spark) - jobs, read_then - read, written_then - written)
 
 
-def _newest_job(spark: SparkSession) -> int:
-    """Jobs are numbered from 0."""
+def _jobs_so_far(spark: SparkSession) -> int:
+    """As the scheduler counts them: what Spark's listeners know comes later, where the machine is busy."""
     context: Any = spark.sparkContext
-    jobs = context._jsc.sc().statusStore().jobsList(None)
-    return max((jobs.apply(place).jobId() for place in range(jobs.size())), default=-1)
+    return int(context._jsc.sc().dagScheduler().numTotalJobs())
 
 
 def _bytes(spark: SparkSession) -> tuple[int, int]:

@@ -12,7 +12,8 @@ from dataclasses import dataclass, field
 LOADING_KINDS = ("bootstrap",)
 MOVING_KINDS = ("incremental", "backfill", "replay")
 """Kinds of job that delete a row only where they write it to another partition; of all others a delete says that the row is gone."""
-_REPLACING_OPERATIONS = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+REPLACING_OPERATIONS = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
+"""The table format's words, in small letters: what lay in the partitions that these touch is gone."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +62,7 @@ def why_read_again(began: str, commits: Collection[TableCommit], partitions: Col
     if began and len(since) == len(commits):
         return "the commit that was the newest when reading began is archived, so nobody knows what was deleted since"
     for each in since:
-        if each.operation.lower() in _REPLACING_OPERATIONS or each.kind in LOADING_KINDS:
+        if each.operation.lower() in REPLACING_OPERATIONS or each.kind in LOADING_KINDS:
             return f"the commit {each.requested} has replaced rows since"
         touched = each.deleted_from if partitions is None else each.deleted_from.intersection(partitions)
         if each.kind not in MOVING_KINDS and touched:

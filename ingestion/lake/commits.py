@@ -16,7 +16,8 @@ from django.db import transaction
 from django.db.models import F, OuterRef, Q, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
 
-from ingestion.domain.checkpoint import run_of_commit, unfinished_snapshot
+from ingestion.domain.checkpoint import run_of_commit
+from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.lake import findings
 from ingestion.lake.merged_touches import merge_into_rows
 from ingestion.lake.misplaced_rows import (
@@ -38,8 +39,6 @@ logger = logging.getLogger(__name__)
 _FULL_LOOKS = (JobKind.BOOTSTRAP, JobKind.INCREMENTAL)
 """The jobs that see all rows without a place in the cursor's order; a backfill reads some partitions only."""
 _KEY_LENGTH = len(str(UUID(int=0)))
-_REPLACING_OPERATIONS = ("insert_overwrite", "insert_overwrite_table", "delete_partition")
-"""What lay in the partitions that these touch is gone."""
 
 
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
@@ -49,12 +48,10 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
         return []
     stored_commits = Commit.objects.filter(copy=copy, instant__in=timeline.instants())
     known_instants = set(stored_commits.values_list("instant", flat=True))
-    new_commits = list(timeline.commits(but=known_instants))
-    are_columns_changed = any(_changes_columns(commit.run.get("schema", {}), copy.dataset) for commit in new_commits)
-    recorded_commits = [
-        record_commit(copy, lake_commit, parts=_parts_of_load(timeline, lake_commit), now=now)
-        for lake_commit in new_commits
-    ]
+    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in timeline.commits(but=known_instants)]
+    schemas = [commit.run.get("schema", {}) for commit, _ in new_commits]
+    are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
+    recorded_commits = [record_commit(copy, commit, parts=parts, now=now) for commit, parts in new_commits]
     if any(recorded_commits):
         wake_task(settings.LAKEHUB_TASK_ON_COMMIT)
     if are_columns_changed:
@@ -76,27 +73,11 @@ def _refresh_columns(dataset: Dataset, *, now: datetime) -> None:
         logger.warning("the columns of %s were not read again: %s", dataset, problem)
 
 
-def _parts_of_load(timeline: Timeline, last: LakeCommit) -> list[LakeCommit]:
-    """The earlier commits of a first load in several commits, once the last is made."""
-    if not _is_load(last) or _is_part_of_load(last) or last.operation.lower() in _REPLACING_OPERATIONS:
-        return []
-    return [commit for commit in timeline.commits() if commit.completed < last.completed and _is_part_of_load(commit)]
-
-
-def _is_load(lake_commit: LakeCommit) -> bool:
-    return bool(lake_commit.run.get("kind") == JobKind.BOOTSTRAP)
-
-
-def _is_part_of_load(lake_commit: LakeCommit) -> bool:
-    """The table is not loaded as a whole yet."""
-    return unfinished_snapshot(lake_commit.checkpoint or {}) is not None
-
-
 def record_commit(
     copy: DatasetCopy, lake_commit: LakeCommit, *, parts: Collection[LakeCommit] = (), now: datetime
 ) -> Commit | None:
     """None: another process was faster. What the `parts` of a load touched is tested when the last commit has made it whole."""
-    is_whole = lake_commit.operation not in TABLE_SERVICES and not _is_part_of_load(lake_commit)
+    is_whole = lake_commit.operation not in TABLE_SERVICES and not lake_commit.is_part_of_load
     touched = touched_partitions([*parts, lake_commit], copy.layout) if is_whole else {}
     facts = {
         "touched_count": len(touched),
@@ -228,7 +209,7 @@ def _has_read_everything(lake_commit: LakeCommit, parts: Collection[LakeCommit])
     kind, checkpoint = lake_commit.run.get("kind"), lake_commit.checkpoint or {}
     has_read = bool(lake_commit.run.get("counts", {}).get("read"))
     if kind == JobKind.BOOTSTRAP:
-        return not parts and not _is_part_of_load(lake_commit)
+        return not parts and not lake_commit.is_part_of_load
     return bool(kind == JobKind.INCREMENTAL and has_read and "digest" in checkpoint)
 
 
@@ -236,7 +217,7 @@ def _rows_ahead(copy: DatasetCopy, *, after: datetime) -> dict[Interval, int | N
     """The partitions after a time that still hold rows, and how many (None: they were there before the first commit that is
     known). What a commit replaced does not count any more."""
     touched = TouchedPartition.objects.filter(copy=copy, start__gt=after, end__lt=FOREVER)
-    replaced = touched.filter(start=OuterRef("start"), commit__operation__in=_REPLACING_OPERATIONS)
+    replaced = touched.filter(start=OuterRef("start"), commit__operation__in=REPLACING_OPERATIONS)
     replaced_at = replaced.order_by("-commit__completed_at").values("commit__completed_at")[:1]
     present = touched.filter(commit__completed_at__gte=Coalesce(Subquery(replaced_at), Value(BEGINNING)))
     counts = present.values("start", "end").annotate(

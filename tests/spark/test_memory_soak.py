@@ -1,4 +1,4 @@
-"""Many small jobs in one session: memory stays flat. 40 of them; `LAKEHUB_SOAK_JOBS=200` looks longer, as CI does."""
+"""Many small jobs in one session: memory stays flat. 40 of them; `LAKEHUB_SOAK_JOBS=200` looks longer."""
 
 from __future__ import annotations
 

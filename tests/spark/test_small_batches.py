@@ -34,15 +34,14 @@ class Counted:
 
 @contextmanager
 def counting(spark: SparkSession) -> Iterator[Counted]:
-    counted, jobs, bytes_read = Counted(), _last_job(spark), _bytes_read(spark)
+    counted, jobs, bytes_read = Counted(), _jobs_so_far(spark), _bytes_read(spark)
     yield counted
-    counted.jobs, counted.bytes_read = _last_job(spark) - jobs, _bytes_read(spark) - bytes_read
+    counted.jobs, counted.bytes_read = _jobs_so_far(spark) - jobs, _bytes_read(spark) - bytes_read
 
 
-def _last_job(spark: SparkSession) -> int:
-    """The number of the newest job: they are numbered from 0."""
-    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)  # type: ignore[attr-defined]
-    return max((jobs.apply(place).jobId() for place in range(jobs.size())), default=-1)
+def _jobs_so_far(spark: SparkSession) -> int:
+    """As the scheduler counts them: what Spark's listeners know comes later, where the machine is busy."""
+    return int(spark.sparkContext._jsc.sc().dagScheduler().numTotalJobs())  # type: ignore[attr-defined]
 
 
 def _bytes_read(spark: SparkSession) -> int:
@@ -108,7 +107,7 @@ def test_random_batches_leave_the_table_that_spark_leaves(
         shop.source = replace(shop.source, overlap_s=30 * 86_400.0)
         shop.fill(12, days=4)
         assert shop.run(spark, "bootstrap", "b").error is None
-    for number in range(1, 4):
+    for number in range(1, 3):
         rows = [_random_row(randomly, number) for _ in range(8)]
         reports = []
         for shop, most in zip(shops, (small_batches.MAX_ROWS, 0), strict=True):
@@ -117,7 +116,8 @@ def test_random_batches_leave_the_table_that_spark_leaves(
             shop.add(*rows)
             with counting(spark) as counted:
                 reports.append(shop.run(spark, "incremental", f"i{number}"))
-            assert most == 0 or counted.jobs == 0 or index == "simple"
+            assert counted.jobs == 0 or most == 0 or index == "simple"
+            assert counted.jobs or most, "Spark's way has Spark jobs"
         assert reports[0].error is reports[1].error is None, REPEAT
         assert reports[0].counts == reports[1].counts, REPEAT
         assert reports[0].is_accounted, REPEAT

@@ -9,19 +9,21 @@ import io
 import json
 import re
 import sys
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
+from threading import Lock
 from typing import Any, NamedTuple, TypeVar
 
 import fastavro
 from pyarrow import fs
 
-from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint
+from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint, unfinished_snapshot
+from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
-from ingestion.spark.tables.record_cache import RecordCache
 
 T = TypeVar("T")
 _WRITES = ("commit", "deltacommit", "replacecommit")
@@ -91,6 +93,11 @@ class LakeCommit:
         """Parsed anew each time."""
         position: dict[str, Any] | None = json.loads(self.checkpoint_json or "null")
         return position
+
+    @property
+    def is_part_of_load(self) -> bool:
+        """The table was not loaded as a whole yet."""
+        return unfinished_snapshot(self.checkpoint or {}) is not None
 
 
 class _CompletedFile(NamedTuple):
@@ -206,6 +213,16 @@ class Timeline:
     def commit_of_run(self, run_id: str) -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write."""
         return next((commit for commit in self.newest_first() if commit.run.get("run_id") == run_id), None)
+
+    def parts_of_load(self, last: LakeCommit) -> list[LakeCommit]:
+        """The earlier commits of a first load in several commits, where `last` has made it whole."""
+        if (
+            last.is_part_of_load
+            or last.run.get("kind") != "bootstrap"
+            or last.operation.lower() in REPLACING_OPERATIONS
+        ):
+            return []
+        return [each for each in self.commits() if each.completed < last.completed and each.is_part_of_load]
 
     def newest_first(self) -> Iterator[LakeCommit]:
         """Completed writes from the last that was completed on, each read when it is asked for."""
@@ -335,9 +352,35 @@ def _checkpoint_json(extra: Mapping[str, str]) -> str:
     return "" if json.loads(text) is None else text  # what is no JSON is damaged
 
 
-_commits = RecordCache(
-    _read_commit, lambda file: file.size, max_bytes=_MAX_BYTES_KEPT, max_record_bytes=_MAX_RECORD_BYTES
-)
+class _KeptCommits:
+    """Those that were asked for last. Safe to be asked by several threads; two that ask for the same at once may both read it."""
+
+    def __init__(self) -> None:
+        self._commits: OrderedDict[_CompletedFile, LakeCommit] = OrderedDict()
+        self._bytes, self._lock = 0, Lock()
+
+    def get(self, file: _CompletedFile) -> LakeCommit:
+        with self._lock:
+            if file in self._commits:
+                self._commits.move_to_end(file)
+                return self._commits[file]
+        commit = _read_commit(file)
+        if file.size <= _MAX_RECORD_BYTES:
+            with self._lock:
+                self._keep(file, commit)
+        return commit
+
+    def _keep(self, file: _CompletedFile, commit: LakeCommit) -> None:
+        if file in self._commits:
+            return
+        self._commits[file] = commit
+        self._bytes += file.size
+        while self._bytes > _MAX_BYTES_KEPT:
+            oldest, _ = self._commits.popitem(last=False)
+            self._bytes -= oldest.size
+
+
+_commits = _KeptCommits()
 
 
 def _read_avro_record(content: bytes) -> Mapping[str, Any]:

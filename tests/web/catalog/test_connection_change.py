@@ -125,7 +125,8 @@ def test_the_api_is_for_admins_of_its_team_and_shows_no_url(tmp_path: Path, sett
     assert ops().url.endswith("/ops.db")
     assert patch(url).status_code == 200
     assert ops().url == url
-    shown = {"name": "ops", "plugin": "sql", "team": "flight-ops", "role": None, "role_warning": ""}
+    limits = {"max_connections": None, "rows_per_s": None}
+    shown = {"name": "ops", "plugin": "sql", "team": "flight-ops", "role": None, "role_warning": "", **limits}
     assert browser.get("/api/v1/connections/ops").json() == shown
     secret = patch("postgresql+psycopg://ann:hunter2@nowhere.invalid/x")
     assert secret.status_code == 422
