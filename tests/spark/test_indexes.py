@@ -173,12 +173,12 @@ def _stored_places(spark: SparkSession, orders: Orders, *ids: int) -> set[str]:
     return {f"{row['_hoodie_partition_path']}/{row['_hoodie_file_name']}" for row in rows}
 
 
-@pytest.mark.parametrize("key", [("id",), ("id", "name"), ("name",)])
+@pytest.mark.parametrize("key", [("id",), ("id", "name"), ("name",), ("big",), ("big", "id")])
 def test_keys_are_named_as_the_table_has_them(spark: SparkSession, orders: Orders, key: tuple[str, ...]) -> None:
     names = ("plain", "with space", "a,b:c", 'it\'s "quoted"', "für 日本", "%41", "a/b", "\t", "__null__", "NULL")
     orders.sql("drop table orders")
-    orders.sql("create table orders(id integer, name text, day text, updated_at timestamp)")
-    orders.add(*((number - 5, name, "2026-11-01", LATER) for number, name in enumerate(names)))
+    orders.sql("create table orders(id integer, name text, big numeric(20, 0), day text, updated_at timestamp)")
+    orders.add(*((number - 5, name, (number - 5) * 10**18, "2026-11-01", LATER) for number, name in enumerate(names)))
     orders.table = replace(orders.table, record_key=key)
     assert orders.run(spark, "bootstrap", "b").error is None
     keys = spark.createDataFrame(orders.rows(spark, *key), ", ".join(f"{name} {_TYPES[name]}" for name in key))
@@ -186,7 +186,7 @@ def test_keys_are_named_as_the_table_has_them(spark: SparkSession, orders: Order
     assert BatchKeys(keys, 10, None, orders.table).named == tuple(sorted(stored))
 
 
-_TYPES = {"id": "bigint", "name": "string"}
+_TYPES = {"id": "bigint", "name": "string", "big": "decimal(20,0)"}
 
 
 @pytest.mark.parametrize(

@@ -59,3 +59,20 @@ def test_a_few_keys_are_deleted_without_a_spark_job(
     assert shop.run(spark, "delete", "e", delete=DeleteSpec(keys=keys[-1:])).status == "nothing_to_do"
     assert shop.run(spark, "backfill", "f", partitions=(DAY,)).written.inserts == 2
     assert shop.rows(spark) == shop.source_rows()
+
+
+@pytest.mark.parametrize("index", ["record_index", "memory"])
+def test_a_key_of_whole_decimals_needs_no_spark_job(spark: SparkSession, tmp_path: Path, index: str) -> None:
+    """Which unsigned integers of 64 bits become. Spark's way and the direct one write the same texts of keys."""
+    shop = Orders(tmp_path, index=index)
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.sql("drop table orders")
+    shop.sql("create table orders(id numeric(20, 0), day text, amount real, updated_at timestamp)")
+    shop.add(*((number * 10**18, DAY, 1.0, "2026-11-16 08:00:00") for number in range(9)))
+    assert shop.run(spark, "bootstrap", "b").error is None
+    shop.change(7 * 10**18, -1.0, "2026-11-17 08:00:00")
+    shop.add((5, DAY, 2.0, "2026-11-17 08:00:00"))
+    with counting(spark) as counted:
+        report = shop.run(spark, "incremental", "i")
+    assert (report.error, report.written.inserts, report.written.updates, counted.jobs) == (None, 1, 1, 0)
+    assert len(shop.rows(spark)) == 10

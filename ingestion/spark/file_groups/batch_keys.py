@@ -11,12 +11,15 @@ from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.lookups import SEPARATOR
-from ingestion.spark.file_groups.record_locations import is_empty_key, key_determines_partition, record_key
+from ingestion.spark.file_groups.record_locations import (
+    is_certain_type,
+    is_empty_key,
+    key_determines_partition,
+    record_key,
+)
 
 MAX_NAMED_KEYS = 10_000
 """Of more, reading the whole table costs less than collecting them and looking each up."""
-_NAMED_TYPES = frozenset({"string", "int", "bigint"})
-"""Types that Hudi writes into a key as Spark casts them to text. A key that is written otherwise would not be found, and be inserted twice."""
 
 
 @dataclass(frozen=True)
@@ -31,7 +34,7 @@ class BatchKeys:
     @cached_property
     def named(self) -> tuple[str, ...] | None:
         """Each key as Hudi writes it; None where there are too many, or how it writes them is not certain. One Spark job."""
-        if self.rows > MAX_NAMED_KEYS or not {type_ for _, type_ in self.frame.dtypes} <= _NAMED_TYPES:
+        if self.rows > MAX_NAMED_KEYS or not all(is_certain_type(type_) for _, type_ in self.frame.dtypes):
             return None
         keys = self.frame.select(record_key(self.table), is_empty_key(self.table)).distinct().collect()
         if any(empty or SEPARATOR in key for key, empty in keys):

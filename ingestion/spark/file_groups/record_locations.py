@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
@@ -15,7 +16,8 @@ from ingestion.spark.file_groups.lookups import SEPARATOR
 from ingestion.spark.tables.hudi import META_COLUMNS
 
 PREPPED = {"_hoodie.spark.sql.writes.prepped": "true"}
-_CERTAIN_TYPES = frozenset({"string", "int", "long"})
+_CERTAIN_TYPE = re.compile(r"string|int|long|bigint|decimal\(\d+,\s*0\)")
+"""Of the schema or of Spark."""
 
 
 def has_certain_keys(table: TableSpec, schema: Schema) -> bool:
@@ -24,7 +26,12 @@ def has_certain_keys(table: TableSpec, schema: Schema) -> bool:
     A key that is written otherwise is not met when Hudi looks it up, and is inserted twice.
     """
     types = schema.types
-    return {types[name] for name in table.record_key} <= _CERTAIN_TYPES
+    return all(is_certain_type(types[name]) for name in table.record_key)
+
+
+def is_certain_type(type_: str) -> bool:
+    """Whole decimals are what unsigned integers of 64 bits become."""
+    return _CERTAIN_TYPE.fullmatch(type_) is not None
 
 
 def is_empty_key(table: TableSpec) -> Column:
