@@ -17,6 +17,8 @@ class CopyLease(models.Model):
     copy = models.OneToOneField(DatasetCopy, on_delete=models.CASCADE, related_name="lease", primary_key=True)
     holder = models.CharField(max_length=100, blank=True)
     until = models.DateTimeField(null=True, blank=True)
+    is_shared = models.BooleanField(default=False)
+    """Whoever holds it shares the copy with others, and writes now; otherwise it is alone on the copy."""
 
     def __str__(self) -> str:
         return f"{self.copy}: {self.holder or 'free'}"

@@ -12,6 +12,11 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.AddField(
+            model_name='copylease',
+            name='is_shared',
+            field=models.BooleanField(default=False),
+        ),
         migrations.CreateModel(
             name='ReaderPosition',
             fields=[

@@ -16,7 +16,7 @@ from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs.copy_lag import has_table
 from ingestion.runs.job_specs import check_params, check_source
-from ingestion.runs.leases import LEASE_DURATION, WRITES_NOW, hold_off, lease_end
+from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, PAUSED, SUCCEEDED, UNFINISHED, JobReport
@@ -122,7 +122,7 @@ def find_copy(dataset: Dataset, data_center: str) -> DatasetCopy:
 def running_jobs(copies: Collection[int]) -> list[str]:
     """What is at work on these copies now. A follow run is so only while it writes a batch: it holds the copy's lease then."""
     running = JobRun.objects.filter(copy__in=copies, state=JobState.RUNNING).select_related("copy__data_center")
-    holder = Concat(F("leased_by"), Value(WRITES_NOW), Cast("pk", CharField()))
+    holder = Concat(F("leased_by"), Value(RUN_SEPARATOR), Cast("pk", CharField()))
     at_work = running.filter(~Q(kind=JobKind.FOLLOW) | Q(copy__lease__holder=holder, copy__lease__until__gt=Now()))
     return [f"{run.kind} run {run.pk} on {run.copy}" for run in at_work.order_by("pk")]
 

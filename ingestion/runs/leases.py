@@ -26,8 +26,8 @@ from lakehub.catalog.models import DatasetCopy
 logger = logging.getLogger(__name__)
 LEASE_DURATION = timedelta(seconds=60)
 """Renewed every quarter of it."""
-WRITES_NOW = ":writes-"
-"""In the name of a holder: a run that shares the copy with others, and writes now."""
+RUN_SEPARATOR = ":"
+"""Between the worker and the run, in the name of a holder: runs of one process are told apart."""
 
 
 def lease_end(lease: timedelta = LEASE_DURATION) -> Combinable:
@@ -35,11 +35,12 @@ def lease_end(lease: timedelta = LEASE_DURATION) -> Combinable:
     return ExpressionWrapper(Now() + lease, output_field=DateTimeField[datetime, datetime]())
 
 
-def acquire(copy: DatasetCopy, holder: str, lease: timedelta = LEASE_DURATION) -> bool:
+def acquire(copy: DatasetCopy, holder: str, lease: timedelta = LEASE_DURATION, *, is_shared: bool = False) -> bool:
     """True where `holder` may write the copy now; taking it again renews it."""
     CopyLease.objects.get_or_create(copy=copy)
     free = Q(holder="") | Q(holder=holder) | Q(until__lt=Now())
-    return bool(CopyLease.objects.filter(free, copy=copy).update(holder=holder, until=lease_end(lease)))
+    taken = {"holder": holder, "until": lease_end(lease), "is_shared": is_shared}
+    return bool(CopyLease.objects.filter(free, copy=copy).update(**taken))
 
 
 def hold_off(copies: Collection[int]) -> None:
@@ -93,7 +94,7 @@ def may_share(copy: DatasetCopy) -> bool:
     """
     with transaction.atomic():
         hold_off([copy.pk])
-        return not _held(copy).exclude(holder__contains=WRITES_NOW).exists()
+        return not _held(copy).filter(is_shared=False).exists()
 
 
 def is_free(copy: DatasetCopy) -> bool:
@@ -106,9 +107,8 @@ def _held(copy: DatasetCopy) -> QuerySet[CopyLease]:
 
 
 def lease_of_run(run: JobRun, worker: str) -> CopyWriteLease:
-    """Runs of one process are told apart."""
-    mark = ":alone-" if run.kind in EXCLUSIVE_KINDS else WRITES_NOW
-    return CopyWriteLease(run.copy, f"{worker}{mark}{run.pk}")
+    holder = f"{worker}{RUN_SEPARATOR}{run.pk}"
+    return CopyWriteLease(run.copy, holder, is_shared=run.kind not in EXCLUSIVE_KINDS)
 
 
 @dataclass
@@ -117,6 +117,7 @@ class CopyWriteLease:
 
     copy: DatasetCopy
     holder: str
+    is_shared: bool = True
     _is_held: bool = False
     _lock: Lock = field(default_factory=Lock)
     """A renewal never takes the lease again that was just released."""
@@ -125,17 +126,20 @@ class CopyWriteLease:
         """Also False where the database does not answer: a job that has read its source asks again as long as it has time."""
         with self._lock:
             try:
-                self._is_held = acquire(self.copy, self.holder)
+                self._is_held = self._acquire()
             except (DatabaseError, InterfaceError) as problem:
                 connection.close()
                 logger.warning("%s cannot be leased, which is tried again: %s", self.copy, problem)
                 self._is_held = False
             return self._is_held
 
+    def _acquire(self) -> bool:
+        return acquire(self.copy, self.holder, is_shared=self.is_shared)
+
     def renew(self) -> bool:
         """False: it was lost."""
         with self._lock:
-            return not self._is_held or acquire(self.copy, self.holder)
+            return not self._is_held or self._acquire()
 
     def release(self) -> None:
         with self._lock:

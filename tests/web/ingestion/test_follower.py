@@ -204,16 +204,16 @@ def test_what_batches_touch_is_one_row_of_a_partition_for_an_hour(shop: Shop) ->
     assert [row.rows for row in rows.order_by("pk")] == [3, 1]
 
 
-@pytest.mark.parametrize("holder", ["host:2:b:alone-7", "host:2:b:writes-7"])
-def test_a_batch_waits_while_another_writer_holds_the_copy(shop: Shop, holder: str) -> None:
+@pytest.mark.parametrize("is_shared", [False, True])
+def test_a_batch_waits_while_another_writer_holds_the_copy(shop: Shop, is_shared: bool) -> None:
     """Other copies are followed meanwhile: it begins no job that would wait for the lease."""
     process = follower(shop.worker())
     process.step()
     shop.change()
-    assert leases.acquire(shop.copy, holder)
+    assert leases.acquire(shop.copy, "host:2:b:7", is_shared=is_shared)
     shop.steps(process)
     assert shop.specs == []
-    leases.release(shop.copy, holder)
+    leases.release(shop.copy, "host:2:b:7")
     shop.steps(process)
     assert (len(shop.specs), the_run().attempt) == (1, 1)
 

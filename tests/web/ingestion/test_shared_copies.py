@@ -87,37 +87,42 @@ class LookingLauncher(FakeLauncher):
     def run(
         self, spec: JobSpec, secrets: object, lease: WriteLease | None = None, guidance: object = None
     ) -> JobReport:
-        self.holders = [holder()]
+        self.holders = [held()]
         if lease is not None:
             assert lease.try_acquire()
-            self.holders.append(holder())
+            self.holders.append(held())
             lease.release()
-            self.holders.append(holder())
+            self.holders.append(held())
             assert lease.try_acquire()  # and dies with it
         return JobReport(run_id=spec.run_id, status=NOTHING_TO_DO)
 
 
 def holder() -> str:
-    return next(iter(CopyLease.objects.values_list("holder", flat=True)), "")
+    return held()[0]
+
+
+def held() -> tuple[str, bool]:
+    """By whom, and whether they share the copy."""
+    return next(iter(CopyLease.objects.exclude(holder="").values_list("holder", "is_shared")), ("", False))
 
 
 def test_a_job_that_shares_holds_the_lease_while_it_writes_only(copy: DatasetCopy) -> None:
     launcher, run = LookingLauncher(), queued(given.with_table(copy), "incremental")
     assert run_worker.run_next(worker_at(NOW, launcher)) == run
-    (worker_name,) = {name.partition(":writes-")[0] for name in launcher.holders if name}
-    assert launcher.holders == ["", f"{worker_name}:writes-{run.pk}", ""]
+    by_run = [(name.rpartition(":")[2], is_shared) for name, is_shared in launcher.holders]
+    assert by_run == [("", False), (str(run.pk), True), ("", False)]
     assert holder() == ""
 
 
 def test_a_job_that_is_alone_holds_it_for_its_whole_run(copy: DatasetCopy) -> None:
     launcher, run = LookingLauncher(), queued(copy, "bootstrap")
     assert run_worker.run_next(worker_at(NOW, launcher)) == run
-    assert [name.rpartition(":")[2] for name in launcher.holders] == [f"alone-{run.pk}"]
+    assert [(name.rpartition(":")[2], is_shared) for name, is_shared in launcher.holders] == [(str(run.pk), False)]
     assert holder() == ""
 
 
 def test_a_run_begins_while_another_writes_but_not_while_its_copies_are_switched(copy: DatasetCopy) -> None:
-    writing = leases.CopyWriteLease(copy, "host:1:a:writes-7")
+    writing = leases.CopyWriteLease(copy, "host:1:a:7")
     assert writing.try_acquire()
     assert leases.may_share(copy)
     assert not leases.lease_of_run(queued(copy, "backfill"), "host:1:a").try_acquire()
@@ -130,9 +135,9 @@ def test_a_run_begins_while_another_writes_but_not_while_its_copies_are_switched
 
 def test_a_database_that_does_not_answer_is_asked_again(copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch) -> None:
     """What the job has read is not lost for it."""
-    lease = leases.CopyWriteLease(copy, "host:1:a:writes-7")
+    lease = leases.CopyWriteLease(copy, "host:1:a:7")
 
-    def silent(*_: object) -> bool:
+    def silent(*_: object, **__: object) -> bool:
         raise OperationalError("database is locked")
 
     with monkeypatch.context() as broken:
@@ -143,20 +148,20 @@ def test_a_database_that_does_not_answer_is_asked_again(copy: DatasetCopy, monke
 
 
 def test_a_renewal_never_takes_a_lease_again_that_was_released(copy: DatasetCopy) -> None:
-    lease = leases.CopyWriteLease(copy, "host:1:a:writes-7")
+    lease = leases.CopyWriteLease(copy, "host:1:a:7")
     assert lease.try_acquire()
     assert lease.renew()
     lease.release()
     assert lease.renew()
     assert holder() == ""
     assert lease.try_acquire()
-    CopyLease.objects.update(holder="host:2:b:writes-8")
+    CopyLease.objects.update(holder="host:2:b:8")
     assert not lease.renew()
 
 
 def test_a_worker_that_died_while_its_job_wrote_is_succeeded_at_once(copy: DatasetCopy) -> None:
-    gone = leases.CopyWriteLease(copy, f"{leases.holder_name('here', 2**22 + 1, 'x')}:writes-7")
-    alive = leases.CopyWriteLease(copy, f"{leases.holder_name('here', os.getpid(), 'x')}:writes-8")
+    gone = leases.CopyWriteLease(copy, f"{leases.holder_name('here', 2**22 + 1, 'x')}:7")
+    alive = leases.CopyWriteLease(copy, f"{leases.holder_name('here', os.getpid(), 'x')}:8")
     assert gone.try_acquire()
     assert not alive.try_acquire()
     assert leases.release_leases_of_dead_processes("here") == 1
