@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
 
-from django.db.models import Count, F, Q, QuerySet, Sum
+from django.db.models import Count, F, OuterRef, Q, QuerySet, Subquery, Sum
 from django.db.models.functions import Coalesce
 
 from frontend.screens.dataset.partition_calendar import DayStatus, PartitionCalendar, build_calendar
@@ -59,8 +59,11 @@ class Neighbours:
 
 
 def recent_commits(dataset: Dataset, limit: int = _MAX_COMMITS) -> QuerySet[Commit]:
-    newest = Commit.objects.filter(copy__dataset=dataset).select_related("copy__data_center")
-    partitions = Coalesce(F("touched_count"), Count("touched"))
+    newest = Commit.objects.filter(copy__in=dataset.copies.all()).select_related("copy__data_center")
+    # Counted for those that are shown, and not by grouping all.
+    touched = TouchedPartition.objects.filter(commit=OuterRef("pk")).order_by().values("commit")
+    counted = Subquery(touched.annotate(count=Count("pk")).values("count"))
+    partitions = Coalesce(F("touched_count"), counted, 0)
     return newest.annotate(partitions=partitions, lag=F("completed_at") - F("source_committed_upto")).order_by(
         "-completed_at"
     )[:limit]

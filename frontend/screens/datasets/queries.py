@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from django.db.models import Sum
-from django.db.models.functions import TruncDate
+from django.db.models import Q, Sum
 
 from frontend.components.freshness_lag import FreshnessLag, lag_by_dataset
 from frontend.results.reasons import cell_reason, example_units
@@ -147,17 +146,15 @@ def dataset_rows(page: Sequence[DatasetHealth], *, now: datetime) -> list[Datase
 
 
 def _rows_written_by_day(datasets: Sequence[int], now: datetime) -> dict[int, tuple[int, ...]]:
-    since = (now - timedelta(days=_SPARK_DAYS - 1)).replace(hour=0, minute=0, second=0, microsecond=0)
-    commits = Commit.objects.filter(copy__dataset__in=datasets, completed_at__gte=since)
-    days = (
-        commits.annotate(day=TruncDate("completed_at"))
-        .values_list("copy__dataset_id", "day")
-        .annotate(rows=Sum("applied"))
-    )
-    lines_by_dataset: dict[int, list[int]] = {}
-    for dataset, day, count in days.order_by():
-        line = lines_by_dataset.setdefault(dataset, [0] * _SPARK_DAYS)
-        at = (day - since.date()).days
-        if 0 <= at < _SPARK_DAYS:
-            line[at] = count or 0
-    return {dataset: tuple(line) for dataset, line in lines_by_dataset.items()}
+    """A followed copy may have hundreds of thousands of commits in these days: they are compared with bounds, as SQLite would call Python for
+    the day of each."""
+    today = now.replace(hour=0, minute=0, second=0, microsecond=0)
+    days = [today - timedelta(days=back) for back in reversed(range(_SPARK_DAYS))]
+    commits = Commit.objects.filter(copy__dataset__in=datasets, completed_at__gte=days[0])
+    sums = {f"day_{number}": Sum("applied", filter=_within_day(day)) for number, day in enumerate(days)}
+    written = commits.order_by().values_list("copy__dataset_id").annotate(**sums)
+    return {dataset: tuple(rows or 0 for rows in line) for dataset, *line in written}
+
+
+def _within_day(begins: datetime) -> Q:
+    return Q(completed_at__gte=begins, completed_at__lt=begins + timedelta(days=1))
