@@ -190,7 +190,8 @@ class Commit(models.Model):
     """The requested time, as Hudi writes it; rows carry it."""
     completed_at = models.DateTimeField()
     operation = models.CharField(max_length=30)
-    checkpoint = models.JSONField(null=True, blank=True)
+    is_part_of_load = models.BooleanField(default=False)
+    """Of a first load in several commits, and not the last: the table was not whole yet."""
     read = models.BigIntegerField(null=True)
     applied = models.BigIntegerField(null=True)
     superseded = models.BigIntegerField(null=True)

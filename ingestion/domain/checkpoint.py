@@ -34,7 +34,7 @@ Position = Mapping[str, Any]
 """Where a source stands: opaque to everyone but the source, and plain JSON."""
 
 
-UNFINISHED_KEY = "unfinished_snapshot"
+_UNFINISHED_KEY = "unfinished_snapshot"
 """The checkpoint of a table that a bootstrap has loaded in part has only this key."""
 
 
@@ -52,12 +52,12 @@ class UnfinishedSnapshot:
     @property
     def position(self) -> Position:
         facts = {"after": self.after, "rows": self.rows, "total": self.total, "commits": self.commits}
-        return {UNFINISHED_KEY: facts}
+        return {_UNFINISHED_KEY: facts}
 
 
 def unfinished_snapshot(position: Position) -> UnfinishedSnapshot | None:
     """None: the table was loaded as a whole, and `position` is where its changes go on."""
-    facts = position.get(UNFINISHED_KEY)
+    facts = position.get(_UNFINISHED_KEY)
     return None if facts is None else UnfinishedSnapshot(**facts)
 
 

@@ -85,7 +85,7 @@ def record_commit(
         # After a clock that was hours ahead, commits go on from there: none was completed after it was seen.
         "completed_at": min(lake_commit.completed_at, now),
         "operation": lake_commit.operation.lower(),
-        "checkpoint": lake_commit.checkpoint,
+        "is_part_of_load": lake_commit.is_part_of_load,
         "source_committed_upto": _parse_instant(lake_commit.run.get("source_committed_upto")),
         **lake_commit.run.get("counts", {}),
         **lake_commit.written._asdict(),

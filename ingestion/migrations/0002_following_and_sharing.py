@@ -12,6 +12,15 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RemoveField(
+            model_name='commit',
+            name='checkpoint',
+        ),
+        migrations.AddField(
+            model_name='commit',
+            name='is_part_of_load',
+            field=models.BooleanField(default=False),
+        ),
         migrations.AddField(
             model_name='copylease',
             name='is_shared',

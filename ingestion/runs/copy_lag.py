@@ -7,7 +7,6 @@ from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
-from ingestion.domain.checkpoint import UNFINISHED_KEY
 from ingestion.domain.following import TELL_EVERY, FollowSums
 from ingestion.domain.lag import lag
 from ingestion.models import JobKind, JobRun, JobState
@@ -44,8 +43,7 @@ def has_table(copy: DatasetCopy) -> bool:
     """It was loaded, or somebody else's commits are on its timeline, and it was not dropped since. A part of a load is no table yet."""
     dropped_at = _last_drop(copy, "started_at")
     commits = copy.commits.all() if dropped_at is None else copy.commits.filter(completed_at__gt=dropped_at)
-    whole = commits.filter(Q(checkpoint__isnull=True) | ~Q(checkpoint__has_key=UNFINISHED_KEY))
-    return is_loaded(copy) or whole.exists()
+    return is_loaded(copy) or commits.filter(is_part_of_load=False).exists()
 
 
 def _looks(copy: DatasetCopy) -> QuerySet[JobRun]:

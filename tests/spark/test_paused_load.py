@@ -19,6 +19,7 @@ from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
+from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.datasets import pausing
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
 from lakehub.kernel.errors import Refused
@@ -97,9 +98,11 @@ def test_it_stops_after_the_commit_that_it_is_in_and_goes_on_after_it(
     jobs.before_question = pause
     run_worker.run_next(worker)
     run.refresh_from_db()
-    position = Commit.objects.get().checkpoint
+    assert Commit.objects.get().is_part_of_load
     assert (run.state, run.report["status"], run.report["counts"]["read"]) == (JobState.PAUSED, "paused", 4)
-    assert position["unfinished_snapshot"]["rows"] == ROWS_A_COMMIT
+    position = Timeline(copy.uri).checkpoint()
+    assert position is not None
+    assert position.position["unfinished_snapshot"]["rows"] == ROWS_A_COMMIT
     assert read(spark, copy.uri).count() == ROWS_A_COMMIT
 
     # Nothing begins, nothing has failed, and the copy counts as what it is: not loaded.
