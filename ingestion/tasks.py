@@ -76,9 +76,10 @@ def check_tables() -> None:
 
 @shared_task
 def prune_history() -> None:
-    """Lets old runs and touched partitions go, and what processes that ended left on the disk."""
+    """Lets old runs, commits and touched partitions go, and what processes that ended left on the disk."""
     now = wiring.clock.now()
     retention.delete_old_runs(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
+    retention.delete_old_commits(now=now, retention=timedelta(days=settings.LAKEHUB_RUNS_KEPT_DAYS))
     retention.delete_old_touched_partitions(now=now, retention=timedelta(days=settings.LAKEHUB_HISTORY_KEPT_DAYS))
     retention.delete_old_job_folders(launcher_folder(), now=now, wall=datetime.now(UTC))
     sweep_scratch()

@@ -1,4 +1,4 @@
-"""What ingestion keeps for a while: the runs of its jobs and their folders, and which partitions each commit touched."""
+"""What ingestion keeps for a while: the runs of its jobs and their folders, commits, and which partitions each touched."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ from pathlib import Path
 from urllib.parse import unquote
 from uuid import UUID
 
-from django.db.models import Exists, OuterRef, Q
+from django.db.models import Exists, OuterRef, Q, Subquery
 
-from ingestion.models import JobRun, JobState, TouchedPartition
+from ingestion.models import Commit, JobRun, JobState, TouchedPartition
 from ingestion.runs.job_specs import run_key_of
+from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT
 from lakehub.db.batch_delete import delete_old_rows
 
+COMMITS_KEPT = 10 * MIN_COMMITS_KEPT
+"""Of each copy. Its timeline has fewer that are older than the time for which it keeps them."""
 JOB_FOLDERS_KEPT = timedelta(days=7)
 """Specs, reports and logs of jobs that failed."""
 
@@ -68,6 +71,18 @@ def _age(path: Path, wall: datetime) -> timedelta:
     with suppress(FileNotFoundError):
         return wall - datetime.fromtimestamp(path.stat().st_mtime, UTC)
     return timedelta()
+
+
+def delete_old_commits(*, now: datetime, retention: timedelta) -> int:
+    """Deletes commits that were completed longer ago than `retention`: a copy that is followed has one every few seconds.
+
+    What is still to be tested stays, and so do the newest `COMMITS_KEPT` of a copy however old: those that are on the lake's timeline would
+    be taken for new ones.
+    """
+    newest = Commit.objects.filter(copy=OuterRef("copy")).order_by("-completed_at").values("completed_at")
+    beyond = Q(completed_at__lt=Subquery(newest[COMMITS_KEPT - 1 : COMMITS_KEPT]))
+    touched = Exists(TouchedPartition.objects.filter(commit=OuterRef("pk")))
+    return delete_old_rows(Commit.objects.all(), age="completed_at", before=now - retention, where=beyond & ~Q(touched))
 
 
 def delete_old_touched_partitions(*, now: datetime, retention: timedelta) -> int:

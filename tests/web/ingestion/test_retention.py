@@ -71,6 +71,21 @@ def test_touched_partitions_go_once_they_were_claimed(copy: DatasetCopy) -> None
     assert TouchedPartition.objects.filter(pk=unclaimed.pk).exists()
 
 
+def test_commits_go_but_for_the_newest_of_a_copy_and_those_that_are_to_be_tested(
+    copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those on the timeline are among the newest: they would be taken for new ones."""
+    monkeypatch.setattr(retention, "COMMITS_KEPT", 2)
+    other = factories.copy_of(factories.dataset("other"))
+    old = [factories.commit(each, LONG_AGO + number * HOUR) for each in (copy, other) for number in range(4)]
+    factories.commit(copy, LONG_AGO, touched=[day("2026-08-01")])
+    young = [factories.commit(copy) for _ in range(2)]
+    assert retention.delete_old_commits(now=NOW, retention=KEPT) == 6
+    kept = set(Commit.objects.filter(touched=None))
+    assert kept == {*young, *old[6:]}
+    assert Commit.objects.exclude(touched=None).count() == 1
+
+
 def test_touched_partitions_of_the_future_stay_until_their_time_comes(copy: DatasetCopy) -> None:
     factories.commit(copy, LONG_AGO, touched=[day("2031-01-01")])
     assert retention.delete_old_touched_partitions(now=NOW, retention=KEPT) == 0
