@@ -236,7 +236,7 @@ class TouchedPartition(models.Model):
     class Meta:
         constraints: ClassVar = [models.UniqueConstraint(fields=["commit", "start"], name="touched_once_a_commit")]
         indexes: ClassVar = [
-            models.Index(fields=["id"], condition=Q(claimed_at=None), name="touched_unclaimed"),
+            models.Index(fields=["copy", "id"], condition=Q(claimed_at=None), name="touched_unclaimed"),
             models.Index(fields=["copy", "start"], name="touched_of_copy"),
             models.Index(fields=["copy", "-last_claimed_at"], name="touched_last_claim"),
         ]

@@ -12,6 +12,14 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
+        migrations.RemoveIndex(
+            model_name='touchedpartition',
+            name='touched_unclaimed',
+        ),
+        migrations.AddIndex(
+            model_name='touchedpartition',
+            index=models.Index(condition=models.Q(('claimed_at', None)), fields=['copy', 'id'], name='touched_unclaimed'),
+        ),
         migrations.RemoveField(
             model_name='commit',
             name='checkpoint',

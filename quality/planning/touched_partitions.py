@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db import transaction
-from django.db.models import Max, Q, QuerySet
+from django.db.models import Max, Min, Q, QuerySet
 
 from ingestion.models import TouchedPartition
 from lakehub.catalog.models import Dataset, DatasetCopy
@@ -24,7 +24,8 @@ from quality.planning.retired_units import NOT_EXPECTED
 from quality.state.dataset_slas import slas_or_tier_defaults
 from quality.state.unit_state import apply_facts, save_units, unit_facts
 
-CLAIM_BATCH = 500
+CLAIM_BATCH, MAX_BATCHES = 500, 20
+"""Of a copy, in one call: others have their turn then."""
 
 
 def claim_touched_partitions(*, now: datetime) -> int:
@@ -49,8 +50,8 @@ def next_claim_at(now: datetime) -> datetime | None:
 def _claims_due(now: datetime) -> Iterator[tuple[int, datetime]]:
     """The copies with something to claim, and from when on."""
     gather = timedelta(seconds=settings.LAKEHUB_COMMIT_GATHER_S)
-    unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by("pk")
-    copies = list(dict.fromkeys(unclaimed.values_list("copy_id", flat=True)))
+    unclaimed = TouchedPartition.objects.filter(claimed_at=None).order_by()
+    copies = list(unclaimed.values("copy").annotate(first=Min("pk")).order_by("first").values_list("copy", flat=True))
     claimed = TouchedPartition.objects.filter(
         copy__in=copies, last_claimed_at__gt=now - gather, last_claimed_at__lte=now
     )
@@ -60,13 +61,25 @@ def _claims_due(now: datetime) -> Iterator[tuple[int, datetime]]:
 
 
 def _claim_touched_of_copy(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, now: datetime) -> int:
+    """A load may have touched thousands of partitions, which do not wait for the pause one batch after the other."""
+    retested = 0
+    for _ in range(MAX_BATCHES):
+        claimed, units = _claim_batch(copy_id, unclaimed, now=now)
+        retested += units
+        if claimed < CLAIM_BATCH:
+            break
+    return retested
+
+
+def _claim_batch(copy_id: int, unclaimed: QuerySet[TouchedPartition], *, now: datetime) -> tuple[int, int]:
+    """How many touched partitions, and how many units."""
     with transaction.atomic():
         rows = unclaimed.filter(copy=copy_id).select_for_update(skip_locked=True)
         touched = {pk: (start, end) for pk, start, end in rows.values_list("pk", "start", "end")[:CLAIM_BATCH]}
         if not touched:
-            return 0
+            return 0, 0
         TouchedPartition.objects.filter(pk__in=touched).update(claimed_at=now, last_claimed_at=now)
-        return retest(copy_id, touched.values(), now=now)
+        return len(touched), retest(copy_id, touched.values(), now=now)
 
 
 def retest(

@@ -306,6 +306,17 @@ def test_a_stream_of_commits_writes_each_unit_once_in_a_window_and_none_waits_fo
     assert not TouchedPartition.objects.filter(claimed_at=None).exists()
 
 
+def test_a_load_of_many_partitions_is_claimed_whole_however_long_the_window(
+    world: World, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world.monitored()
+    settings.LAKEHUB_COMMIT_GATHER_S = 3600
+    monkeypatch.setattr(touched_partitions, "CLAIM_BATCH", 1)
+    touch(world, *DAYS)
+    touched_partitions.claim_touched_partitions(now=NOW)
+    assert not TouchedPartition.objects.filter(claimed_at=None).exists()
+
+
 def test_without_a_window_each_commit_is_claimed_at_once(world: World, settings: Any) -> None:
     world.monitored()
     settings.LAKEHUB_COMMIT_GATHER_S = 0
