@@ -18,8 +18,7 @@ from ingestion.spark.file_groups.direct_write import PlacedRow
 from ingestion.spark.file_groups.stored_rows import FILE_ID, KEY, PARTITION, read_stored_rows
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, schema_facts
-from ingestion.spark.loading import rereading, write_path
-from ingestion.spark.loading.small_batches import MAX_ROWS, are_few, columns_to_write
+from ingestion.spark.loading import rereading, small_batches, write_path
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
@@ -73,12 +72,12 @@ def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _Smal
     table, schema = job.table, hudi.stored_schema(job.spark, job.table)
     is_nested = any("<" in type_ for type_ in schema.types.values())
     keys = None if is_nested else _certain_keys(delete_spec, table, schema)
-    columns = columns_to_write(job.spark, table, schema) if keys else None
+    columns = small_batches.columns_to_write(job.spark, table, schema) if keys else None
     if not keys or columns is None:
         return None
     with job.phase("read"):
         files = index.base_files(job.spark, table, keys, _partitions_of_keys(delete_spec, table))
-        if files is None or not are_few(files):
+        if files is None or not small_batches.are_few(files):
             return None
         stored = read_stored_rows(table.uri, files, keys, pa.schema([]))
     groups = map(FileGroup, stored[PARTITION].to_pylist(), stored[FILE_ID].to_pylist())
@@ -93,7 +92,7 @@ def _open_small_delete(job: Job, delete_spec: DeleteSpec, index: Index) -> _Smal
 
 def _certain_keys(delete_spec: DeleteSpec, table: TableSpec, schema: Schema) -> list[str] | None:
     """As Hudi writes them; None where there are many or how it writes one is not certain."""
-    if not 0 < len(delete_spec.keys) <= MAX_ROWS or not record_locations.has_certain_keys(table, schema):
+    if not 0 < len(delete_spec.keys) <= small_batches.MAX_ROWS or not record_locations.has_certain_keys(table, schema):
         return None
     if any(len(values) != len(table.record_key) for values in delete_spec.keys):
         return None
