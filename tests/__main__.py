@@ -22,14 +22,14 @@ from lakehub.setup.machine import slowness
 SUITES = ("unit", "unit/quality", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
 """Where a folder of a suite stands as well, it is run apart. The pure tests are in two halves: processes that xdist shares them out to
 would each read all of them first, which takes as long as to run them."""
-PROCESSES = {"web": 2}
-"""How many processes share a suite. The others start servers, a JVM or a browser, which are enough for a small machine."""
+SHARED_OUT = ("web",)
+"""Suites that two processes share where no other suite runs beside it. The others start servers, a JVM or a browser, which are enough for a
+small machine."""
 WITHOUT = {"unit": ("django", "schemathesis", "xdist")}
 """Plug-ins that a suite can do without: the pure one has no Django to set up, and takes a third less time for it."""
 STAGES = (
     (("unit",), ("unit/quality",)),
-    (("contracts", "golden", "docs", "architecture", "services"), ("spark", "e2e")),
-    (("web",),),
+    (("contracts", "golden", "docs", "architecture", "services", "web"), ("spark", "e2e")),
 )
 """One stage after the other, of lanes side by side, of suites one after the other. Two processes at a time are what a small machine
 has cores for: with more, each takes the longer. The first lane is shown as it goes, another's suites when they are over."""
@@ -95,23 +95,24 @@ def run_all(suites: Sequence[str]) -> list[Run]:
 def run_stage(stage: Sequence[Sequence[str]], suites: Sequence[str]) -> list[Run]:
     lanes = [lane for lane in ([suite for suite in lane if suite in suites] for lane in stage) if lane]
     with ThreadPoolExecutor(max_workers=len(stage)) as side_by_side:
-        going = [side_by_side.submit(run_lane, lane, shown=lane is lanes[0]) for lane in lanes]
+        is_alone = len(lanes) == 1
+        going = [side_by_side.submit(run_lane, lane, shown=lane is lanes[0], is_alone=is_alone) for lane in lanes]
         return [each for lane in going for each in lane.result()]
 
 
-def run_lane(suites: Sequence[str], *, shown: bool) -> list[Run]:
-    return [run(suite, shown=shown) for suite in suites]
+def run_lane(suites: Sequence[str], *, shown: bool, is_alone: bool) -> list[Run]:
+    return [run(suite, shown=shown, is_alone=is_alone) for suite in suites]
 
 
-def run(suite: str, *, shown: bool = True) -> Run:
+def run(suite: str, *, shown: bool = True, is_alone: bool = True) -> Run:
     """What it prints is shown as it comes, or else when it is over."""
     print(f"\n── {suite}{'' if shown else ', beside the others'} ──", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
-        if suite in PROCESSES:
-            command += ["-n", str(PROCESSES[suite])]
+        if is_alone and suite in SHARED_OUT:
+            command += ["-n", "2"]
         command += [f"--ignore={FOLDER / part}" for part in SUITES if _whole(part) == suite != part]
         command += [f"-pno:{plugin}" for plugin in WITHOUT.get(_whole(suite), ())]
         if _whole(suite) == "unit":
