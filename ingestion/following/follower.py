@@ -53,6 +53,8 @@ class Followed:
     due_at: datetime
     told_at: datetime
     has_looked: bool = False
+    has_caught_up: bool = False
+    """A look has taken everything in since then."""
     is_current: bool = True
     """Nobody has written to the database since `run` was read."""
     began_at: datetime | None = None
@@ -251,9 +253,11 @@ class Follower:
         # A table that is being built is switched to when it is known to have read what the present one has.
         is_built = copy.rebuild is not None and copy.rebuild.state == RebuildState.BUILDING
         is_first, followed.has_looked = not followed.has_looked, True
+        is_caught_up_now = not has_more and not followed.has_caught_up
+        followed.has_caught_up = followed.has_caught_up or not has_more
         if is_first:
             follow_runs.clear_failing(followed.run, now=now)
-        if is_first or is_built or is_telling_due(followed.told_at, now=now):
+        if is_first or is_caught_up_now or is_built or is_telling_due(followed.told_at, now=now):
             self._tell(followed, now)
 
     def _fail(self, followed: Followed, error: str, report: JobReport | None = None) -> None:

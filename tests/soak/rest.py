@@ -18,12 +18,12 @@ from tests.soak.stand.stage import NotInTime, Stage
 
 def wait_until_at_rest(stage: Stage) -> None:
     """Nothing is written to the source any more. Raises NotInTime with what is left to do."""
-    tellings: list[dict[int, datetime | None]] = []
+    tellings: list[dict[int, str | None]] = []
     left: list[str] = []
 
     def is_at_rest() -> bool:
         try:
-            # The first sums that are told from here on may be of an earlier look, the second are not; times may be of a wrong clock.
+            # The first look that is told from here on may be an earlier one, the second is not; times may be of a wrong clock.
             if (latest := _latest_tellings()) not in tellings:
                 tellings.append(latest)
             left[:] = [] if stage.instance.is_up() else ["the instance is not up"]
@@ -41,14 +41,14 @@ def wait_until_at_rest(stage: Stage) -> None:
         raise NotInTime(f"{late}; left: {', '.join(left)}") from None
 
 
-def _latest_tellings() -> dict[int, datetime | None]:
-    """When the runs that follow copies told their sums last."""
+def _latest_tellings() -> dict[int, str | None]:
+    """The last look that took everything in, as the runs that follow copies have told it."""
     following = JobRun.objects.filter(copy__dataset__name=ORDERS.name, kind=JobKind.FOLLOW, state=JobState.RUNNING)
-    return dict(following.values_list("pk", "progress_at"))
+    return {pk: progress.get("looked_at") for pk, progress in following.values_list("pk", "progress")}
 
 
 def remaining_work(tellings: int) -> Iterator[tuple[str, int]]:
-    """`tellings`: how often sums were told. How many are left of each kind of thing that one part hands to the next, in the order of the flow."""
+    """`tellings`: how often another look was told. How many are left of each kind of thing that one part hands to the next, in the order of the flow."""
     now = datetime.now(UTC)
     yield "looks at the source", max(0, 2 - tellings)
     yield "copies not monitored yet", DatasetCopy.objects.filter(monitored_from=None).count()

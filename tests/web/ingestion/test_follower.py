@@ -453,6 +453,15 @@ def test_a_batch_that_leaves_something_to_read_is_followed_by_the_next_look_at_o
     assert (len(shop.specs), followed.sums.looks, followed.sums.looked_at) == (1, looks + 1, shop.now)
 
 
+def test_a_copy_that_has_caught_up_says_so_at_once(shop: Shop) -> None:
+    process, shop.leave_more = follower(shop.worker()), (1,)
+    shop.change()
+    process.step()
+    assert the_run().progress["looked_at"] is None, "it has not read all"
+    process.step()
+    assert the_run().progress["looked_at"] == shop.now.isoformat()
+
+
 def test_a_batch_waits_for_its_inputs_and_the_answer_is_remembered(shop: Shop) -> None:
     other = given.dataset("airports", ingested=True)
     given.copy_of(other)
