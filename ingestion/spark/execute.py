@@ -21,6 +21,7 @@ from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.contract.write_lease import LeaseUnanswered, NoLease, WriteLease
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.jobs import JOBS
+from ingestion.spark.session import does_jvm_answer
 from ingestion.spark.tables import fence
 from ingestion.spark.write_permit import hold_write_permit
 
@@ -61,16 +62,23 @@ def execute(
     except _EXPECTED_ERRORS as problem:
         report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
     except (Py4JError, PySparkException) as problem:
-        error = job.deadline_error() or java_message(problem)
+        error = job.deadline_error() or _jvm_ended(spark, problem) or java_message(problem)
         logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.deadline_error() is None)
         report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
     except Exception as problem:
         # A bug, or the machine's fault: who asked for the job is told all the same.
         logger.exception("The job %s failed", spec.run_id)
         # A JVM that was killed at the deadline refuses whoever tidies up.
-        late = job.deadline_error() if isinstance(problem, ConnectionError) else None
+        late = (job.deadline_error() or _jvm_ended(spark, problem)) if isinstance(problem, ConnectionError) else None
         report = JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
     return replace(report, phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)})
+
+
+def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:
+    """In words, where the JVM is gone: what py4j raises then names whatever was asked for last, as if it had not been found."""
+    if isinstance(problem, (Py4JJavaError, PySparkException)) or does_jvm_answer(spark):
+        return None
+    return "The job's JVM ended while the job ran: it was killed, or the machine has no memory left. Run the job again."
 
 
 def java_message(problem: Exception) -> str:

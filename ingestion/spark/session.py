@@ -237,6 +237,13 @@ def ask_jvm_pid(spark: SparkSession) -> int:
     return int(jvm(spark).java.lang.ProcessHandle.current().pid())
 
 
+def does_jvm_answer(spark: SparkSession) -> bool:
+    try:
+        return ask_jvm_pid(spark) > 0
+    except (Py4JError, OSError):
+        return False
+
+
 _NO_UI = {
     "spark.ui.enabled": "false",
     # Kept in the heap even without the pages: a warm session would hold its last thousand jobs.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -181,7 +182,8 @@ def test_the_lease_of_a_job_that_dies_while_it_writes_is_given_back(
     lease = CountedLease(lambda: _kill_processes(tmp_path / "jobs"))
     report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets, lease)
     assert report.status == "failed"
-    assert "The job's process ended with code" in (report.error or "")
+    # Whoever sees it first: the launcher, or the Python of the job before it is ended too.
+    assert re.search("The job's (process ended with code -9|JVM ended while the job ran)", report.error or "")
     assert (lease.most_holders, lease.holders) == (1, 0)
     warm_launcher = run_with("warm").launcher
     assert (
@@ -310,6 +312,19 @@ def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with:
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = launcher.run(orders.spec("incremental", "i"), orders.secrets)
     assert (report.status, report.counts.applied) == ("succeeded", 1)
+
+
+def test_a_job_whose_jvm_is_killed_while_it_runs_says_so(run_with: Callable[[str], JobRun], orders: Orders) -> None:
+    """Rather than that Java has no `java`, which is what py4j makes of it."""
+    orders.fill(3)
+    launcher = run_with("warm").launcher
+    assert isinstance(launcher, WarmLauncher)
+    session = launcher._open()
+    lease = CountedLease(lambda: os.kill(jvm_pid(session), signal.SIGKILL))
+    report = launcher.run(orders.spec("bootstrap", "k"), orders.secrets, lease)
+    assert report.status == "failed"
+    assert (report.error or "").startswith("The job's JVM ended while the job ran: it was killed, or")
+    assert lease.holders == 0
 
 
 def test_a_jvm_that_hangs_is_killed_after_the_deadline(

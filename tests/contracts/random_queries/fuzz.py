@@ -80,7 +80,8 @@ def check_worth(outcome: Outcome, dialect: Dialect) -> None:
     assert outcome.sensitive >= 0.1 * outcome.watched
     turns = outcome.queries // len(dialect.forms)
     rare = {form: outcome.forms[form] for form in dialect.forms if outcome.forms[form] < turns // 4}
-    assert not rare, f"of {turns} queries that were made for each of these forms, so many ran: {rare}"
+    by_chance = 0 if turns >= 20 else 2  # every other query with a form runs: of 7 none does once in 100 forms
+    assert len(rare) <= by_chance, f"of {turns} queries that were made for each of these forms, so many ran: {rare}"
 
 
 def _engine(engine: type[Engine], seed: str) -> Engine:
