@@ -113,10 +113,9 @@ class RetryRun(APIView):
 
     @extend_schema(request=None, responses={201: JobRunSerializer})
     def post(self, request: Request, name: str, number: int) -> Response:
-        """A run of its own, of the same kind on the same copy. What removes rows needs an administrator of the team."""
+        """A run of its own, of the same kind on the same copy. What removes rows needs an administrator of the team, a replay an owner or an administrator."""
         run = _run_to_change(request, name, number)
-        if run.kind in failed_runs.DESTRUCTIVE_KINDS:
-            require(request.user, "offboard", run.copy.dataset.team)
+        require(request.user, failed_runs.right_to_retry(run.kind), run.copy.dataset.team)
         retried = failed_runs.retry_run(run, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(JobRunSerializer(retried).data, status.HTTP_201_CREATED)
 

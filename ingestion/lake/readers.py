@@ -25,7 +25,11 @@ from lakehub.kernel.suggest import did_you_mean
 
 LASTS = timedelta(days=7)
 """A reader that has not been seen for so long holds nothing any more."""
+MAX_READERS = 200
+"""Of a copy, those that are over too."""
+MAX_NAME_LENGTH = 100
 _INSTANT = re.compile(r"\d{17}")
+_MAX_NAMED = 10
 
 
 def note_position(
@@ -37,8 +41,15 @@ def note_position(
             f"The position of the reader `{name}` is {position!r}, which is no instant. Give the time of completion of the newest commit "
             "that it has read, in 17 digits as the timeline has it, such as 20261116080000000."
         )
+    if not (name.isprintable() and 0 < len(name) <= MAX_NAME_LENGTH):
+        raise Refused(f"A reader has a name of 1 to {MAX_NAME_LENGTH} characters, none of which controls a terminal.")
     facts = {"position": position, "seen_at": now, "expires_at": now + lasts}
+    known = ReaderPosition.objects.filter(copy=copy)
     with transaction.atomic():
+        if known.count() >= MAX_READERS and not known.filter(name=name).exists():
+            known.filter(expires_at__lte=now).delete()
+            if known.count() >= MAX_READERS:
+                raise Refused(f"{copy} has {MAX_READERS} readers: remove one that reads no more.")
         reader, is_new = ReaderPosition.objects.update_or_create(copy=copy, name=name, defaults=facts)
         if is_new:
             audit_log.record(actor, "reader", f"copy:{copy}", now=now, reader=name, position=position)
@@ -84,7 +95,8 @@ def report_passed_readers(*, now: datetime, wall: datetime) -> None:
     for reader in live.select_related("copy__dataset", "copy__data_center").order_by("position"):
         passed[reader.copy].append(reader)
     for copy, readers in passed.items():
-        named = ", ".join(f"`{reader.name}` (at {reader.position})" for reader in readers)
+        more = f" and {len(readers) - _MAX_NAMED} more" if len(readers) > _MAX_NAMED else ""
+        named = ", ".join(f"`{reader.name}` (at {reader.position})" for reader in readers[:_MAX_NAMED]) + more
         message = (
             f"Readers of increments are more than {most} hours behind, so what they have not read may be cleaned away: {named}. Let "
             "them read the whole table once, or raise LAKEHUB_LAKE_READER_HOURS before they fall behind."

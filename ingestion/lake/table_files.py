@@ -33,7 +33,7 @@ _TURN_S = 5.0
 _MAX_ATTEMPTS = 3
 _WAIT_S = 0.05
 _REMEDY = "Restore it from a backup. Dropping the copy removes its error table too."
-_turns = BoundedSemaphore(MAX_AT_ONCE)
+_turns, _waiting = BoundedSemaphore(MAX_AT_ONCE), BoundedSemaphore(1)
 
 
 def read_files(uri: str, read: Callable[[list[str]], T]) -> T:
@@ -66,12 +66,22 @@ def query_files(query: str, files: Sequence[str], values: Mapping[str, Any]) -> 
 
 @contextmanager
 def _turn() -> Iterator[None]:
-    if not _turns.acquire(timeout=_TURN_S):
+    if not (_turns.acquire(blocking=False) or _wait_for_turn()):
         raise Busy("Other error tables are being read just now.", retry_after_s=int(_TURN_S))
     try:
         yield
     finally:
         _turns.release()
+
+
+def _wait_for_turn() -> bool:
+    """One at a time: whoever waits holds a thread of the process, of which there are few."""
+    if not _waiting.acquire(blocking=False):
+        return False
+    try:
+        return _turns.acquire(timeout=_TURN_S)
+    finally:
+        _waiting.release()
 
 
 @lru_cache(maxsize=1)

@@ -16,6 +16,16 @@ DESTRUCTIVE_KINDS = (JobKind.DELETE, JobKind.DROP)
 """To ask for one of them, also again, needs the right to off-board."""
 
 
+RIGHTS_TO_RETRY = ("rerun", "onboard", "offboard")
+
+
+def right_to_retry(kind: str) -> str:
+    """What it takes to ask for such a job again: as much as to ask for it."""
+    if kind in DESTRUCTIVE_KINDS:
+        return "offboard"
+    return "onboard" if kind == JobKind.REPLAY else "rerun"
+
+
 def unresolved_failures(datasets: Collection[int]) -> QuerySet[JobRun]:
     """Newest first: failed runs of these datasets with no later run of the same kind on the same copy that counts."""
     later = JobRun.objects.filter(copy=OuterRef("copy"), kind=OuterRef("kind"), pk__gt=OuterRef("pk"))

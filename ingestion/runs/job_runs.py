@@ -45,6 +45,8 @@ _KINDS_ON_A_TABLE = (
     JobKind.VERIFY_INDEX,
     JobKind.REBUILD_INDEX,
 )
+_ONCE_IN_THE_QUEUE = (JobKind.VERIFY_INDEX, JobKind.REBUILD_INDEX)
+"""One that has not begun sees all that was written before it was asked for."""
 _NEEDS_ROWS = (
     "A replay needs the rejected rows to try again: choose them on the page Rejected rows of the dataset, "
     "by `POST /api/v1/datasets/{name}/errors/replay`, or by `manage.py replay_errors {name}`."
@@ -71,6 +73,8 @@ def request_run(
     if kind == JobKind.REPLAY and replay is None:
         raise Refused(_NEEDS_ROWS.format(name=copy.dataset.name))
     _check_request(copy, kind, params or {})
+    if kind in _ONCE_IN_THE_QUEUE and JobRun.objects.filter(copy=copy, kind=kind, state__in=PENDING).exists():
+        raise Conflict(f"A {kind} of {copy} waits already; nothing was changed.")
     if lacks_table(copy, kind, asked_by):
         kind, params = _bootstrap_instead(copy, kind), {}
     try:
@@ -329,7 +333,10 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
     if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
         raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
-    for name in params.get("partitions", ()):
+    partitions = params.get("partitions", ())
+    if not isinstance(partitions, list | tuple) or not all(isinstance(name, str) for name in partitions):
+        raise Refused("`partitions` is a list of names, each a text.")
+    for name in partitions:
         _check_partition(copy, name)
     if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
         raise Refused("A delete needs `keys` or `share`, one of the two.")

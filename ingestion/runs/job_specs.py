@@ -112,8 +112,12 @@ def _partition_spec(dataset: Dataset) -> PartitionSpec | None:
 
 
 def error_table_uri(copy: DatasetCopy) -> str:
-    """Beside the tables, under the name of the copy's own: a copy that was built anew has another."""
-    name = copy.uri.rstrip("/").rpartition("/")[2] or copy.dataset.name
+    """Beside the tables, under the name of the copy's own: a copy that was built anew has another.
+
+    A copy that is only monitored has none, and the name of its dataset may be that of another's table (`flights-2` of `flights`):
+    no table's name begins with a dot.
+    """
+    name = copy.uri.rstrip("/").rpartition("/")[2] or f".{copy.dataset.name}"
     return f"{copy.data_center.lake_uri.rstrip('/')}/_errors/{name}"
 
 

@@ -58,8 +58,7 @@ def retry_run(request: HttpRequest, name: str, number: int) -> HttpResponse:
         retried = failed_runs.retry_run(run, actor=actor.get_username(), now=wiring.clock.now())
         return f"Run {retried.pk} tries it again as soon as a worker is free."
 
-    removes = run.kind in failed_runs.DESTRUCTIVE_KINDS
-    return perform_action(request, "offboard" if removes else "rerun", dataset, use_case, then=_page_url(name))
+    return perform_action(request, failed_runs.right_to_retry(run.kind), dataset, use_case, then=_page_url(name))
 
 
 @require_POST

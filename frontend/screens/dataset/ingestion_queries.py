@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -45,15 +46,11 @@ class ExternalRunRow:
     wrote: str
 
 
-def run_rows(dataset: Dataset, *, may_rerun: bool, may_remove: bool, now: datetime) -> list[RunRow]:
-    """Those that follow copies now, then the newest, newest first. Four queries."""
+def run_rows(dataset: Dataset, *, rights: Collection[str], now: datetime) -> list[RunRow]:
+    """`rights`: those of the viewer. Those that follow copies now, then the newest, newest first. Four queries."""
     unresolved = set(failed_runs.unresolved_failures([dataset.pk]).values_list("pk", flat=True)[:MAX_RUNS])
     return [
-        RunRow(
-            run,
-            _run_sentence(run, now),
-            run.pk in unresolved and (may_remove if run.kind in failed_runs.DESTRUCTIVE_KINDS else may_rerun),
-        )
+        RunRow(run, _run_sentence(run, now), run.pk in unresolved and failed_runs.right_to_retry(run.kind) in rights)
         for run in {run.pk: run for run in (*_following_runs(dataset), *recent_runs(dataset, MAX_RUNS))}.values()
     ]
 

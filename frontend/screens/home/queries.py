@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -82,12 +82,9 @@ class MatrixRow:
 
 @dataclass(frozen=True)
 class PermittedTeams:
-    """The teams in which the viewer may act: a button is shown only where it does something."""
+    """The teams in which the viewer has each right: a button is shown only where it does something."""
 
-    act: frozenset[int]
-    """Acknowledge, rerun, and try a failed run again."""
-    remove: frozenset[int]
-    """Try again what removes rows."""
+    by_right: Mapping[str, frozenset[int]]
 
 
 def fleet_health(scope: TeamScope, *, now: datetime) -> list[DatasetHealth]:
@@ -174,9 +171,8 @@ def _todo_group(items: Sequence[TodoItem], left_out: int, may: PermittedTeams) -
 
 def _permitted(item: TodoItem, may: PermittedTeams) -> TodoItem:
     """Without its action where the viewer may not take it."""
-    removes = item.run is not None and item.run.kind in failed_runs.DESTRUCTIVE_KINDS
-    allowed = item.dataset.team_id in (may.remove if removes else may.act)
-    return item if allowed else replace(item, action="")
+    right = "rerun" if item.run is None else failed_runs.right_to_retry(item.run.kind)
+    return item if item.dataset.team_id in may.by_right[right] else replace(item, action="")
 
 
 def _not_checked_item(cells: Sequence[tuple[DatasetHealth, CategoryHealth]]) -> TodoItem:

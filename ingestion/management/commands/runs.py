@@ -49,4 +49,9 @@ def _as_line(run: JobRun) -> str:
     if run.state == JobState.WAITING:
         numbers = sorted({number for blocked_input in run.blocked_by.all() for number in blocked_input.incidents})
         detail += f"{''.join(f', #{number}' for number in numbers)}; asks again at {run.due_at:%H:%M:%S}"
-    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {detail}"
+    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {_printable(detail)}"
+
+
+def _printable(text: str) -> str:
+    """A terminal obeys control characters, which a reason to pause or an error of a source may hold: they are written out."""
+    return text if text.isprintable() else repr(text)[1:-1]

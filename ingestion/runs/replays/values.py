@@ -35,10 +35,13 @@ def _refuse_constant(name: str) -> NoReturn:
 def check_values(dataset: Dataset, values: Mapping[str, Any]) -> None:
     """Raises Refused."""
     try:
-        text = json.dumps(values, ensure_ascii=False)
+        # A number such as 1e999 is infinite when it was read, which no database holds as JSON.
+        text = json.dumps(values, ensure_ascii=False, allow_nan=False)
         text.encode()
     except (ValueError, RecursionError):
-        raise Refused.for_fields({"values": "The values are nested too deeply, or hold half a character."}) from None
+        raise Refused.for_fields(
+            {"values": "The values are nested too deeply, hold half a character, or a number that is too large."}
+        ) from None
     if len(text) > MAX_VALUES:
         raise Refused.for_fields(
             {

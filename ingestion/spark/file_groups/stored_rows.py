@@ -19,12 +19,15 @@ KEY, PARTITION, INSTANT = "_hoodie_record_key", "_hoodie_partition_path", "_hood
 FILE_ID = "_lakehub_file_id"
 LOCATION = pa.schema([(name, pa.string()) for name in (KEY, PARTITION, INSTANT, FILE_ID)])
 """Where a row lies, and which commit wrote it."""
+MAX_TEXT_BYTES = 256 * 2**20
+"""Of the texts of the rows of one row group, written out."""
 
 
 def read_stored_rows(uri: str, files: Iterable[BaseFile], keys: Iterable[str], columns: pa.Schema) -> pa.Table:
     """The rows with these keys in files of the table at `uri`: where they lie (LOCATION), then `columns` in these types, null where a file is older than the column.
 
-    Raises ArrowInvalid or ArrowNotImplementedError where a file has a column in a type that does not become the one asked for.
+    Raises ArrowInvalid or ArrowNotImplementedError where a file has a column in a type that does not become the one asked for, and where
+    the texts of the rows take more than MAX_TEXT_BYTES.
     """
     ordered = sorted(keys)
     wanted = pa.array(ordered, pa.string())
@@ -38,7 +41,7 @@ def _rows_of_file(
 ) -> Iterator[pa.Table]:
     filesystem, root = open_storage(uri)
     with filesystem.open_input_file(f"{root}/{file.path}") as opened:
-        parquet = pq.ParquetFile(opened)
+        parquet = _open_with_dictionaries(opened)
         there = [name for name in columns.names if name in parquet.schema_arrow.names]
         for group in range(parquet.num_row_groups):
             if not _may_hold(parquet, group, ordered):
@@ -46,7 +49,26 @@ def _rows_of_file(
             is_wanted = pc.is_in(parquet.read_row_group(group, columns=[KEY])[KEY], wanted)
             if pc.any(is_wanted).as_py():
                 rows = parquet.read_row_group(group, columns=[KEY, PARTITION, INSTANT, *there]).filter(is_wanted)
+                _check_text_bytes(rows)
                 yield _located(rows, file, columns)
+
+
+def _open_with_dictionaries(opened: pa.NativeFile) -> pq.ParquetFile:
+    """A text that is there many times is read once: a row group of 5 kB may be 500 MB of texts that are written out."""
+    plain = pq.ParquetFile(opened)
+    is_text = {
+        field.name: pa.types.is_string(field.type) or pa.types.is_binary(field.type) for field in plain.schema_arrow
+    }
+    texts = [name for name, known in is_text.items() if known and name != KEY]
+    return pq.ParquetFile(opened, metadata=plain.metadata, read_dictionary=texts)
+
+
+def _check_text_bytes(rows: pa.Table) -> None:
+    """Raises ArrowInvalid."""
+    chunks = [chunk for column in rows.columns for chunk in column.chunks if pa.types.is_dictionary(chunk.type)]
+    lengths = (pc.sum(pc.take(pc.binary_length(chunk.dictionary), chunk.indices)).as_py() or 0 for chunk in chunks)
+    if (size := sum(lengths)) > MAX_TEXT_BYTES:
+        raise pa.ArrowInvalid(f"the texts of {rows.num_rows} stored rows take {size:,} bytes")
 
 
 def _may_hold(parquet: pq.ParquetFile, group: int, ordered: Sequence[str]) -> bool:
@@ -65,6 +87,5 @@ def _located(rows: pa.Table, file: BaseFile, columns: pa.Schema) -> pa.Table:
         rows[field.name].cast(field.type) if field.name in rows.column_names else pa.nulls(rows.num_rows, field.type)
         for field in columns
     ]
-    return pa.table(
-        [rows[KEY], rows[PARTITION], rows[INSTANT], file_ids, *values], schema=pa.schema([*LOCATION, *columns])
-    )
+    places = [rows[name].cast(pa.string()) for name in (KEY, PARTITION, INSTANT)]
+    return pa.table([*places, file_ids, *values], schema=pa.schema([*LOCATION, *columns]))

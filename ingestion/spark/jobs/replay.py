@@ -29,7 +29,7 @@ from ingestion.spark.write_permit import hold_write_permit
 _MAX_RAW = 5_000_000
 """Characters of a raw row."""
 _MAX_CHARACTERS = 64_000_000
-"""Of all rows of a run; the others stay open."""
+"""Of all rows of a run with the values that each is given, which are kept for each; the others stay open."""
 
 
 def run(job: Job) -> JobReport:
@@ -52,10 +52,10 @@ def _read_rows(job: Job, replay: ReplaySpec) -> Iterator[ReplayedRow]:
     with job.phase("read"):
         for row in error_table.open_rows(job.spark, job.table, replay.keys, max_raw=_MAX_RAW).toLocalIterator():
             job.check_deadline()
-            characters += len(row["raw"] or "")
+            fixed = replay.fixes.get(row["error_key"], replay.values)
+            characters += len(row["raw"] or "") + len(fixed)
             if characters > _MAX_CHARACTERS:
                 return
-            fixed = replay.fixes.get(row["error_key"], replay.values)
             yield replayed_row(row.asDict(), fixed, types, max_raw=_MAX_RAW)
 
 

@@ -63,7 +63,12 @@ def open_small_batch(
 ) -> SmallBatch | None:
     """`sought`: the rows to look up, by their sequence. None: it is Spark's."""
     table = job.table
-    if staged.rows > MAX_ROWS or staged.is_replayed or not has_certain_keys(table, target):
+    if (
+        staged.rows > MAX_ROWS
+        or staged.row_bytes > MAX_BYTES
+        or staged.is_replayed
+        or not has_certain_keys(table, target)
+    ):
         return None
     if any("<" in type_ for type_ in target.types.values()):
         return None  # nested

@@ -39,6 +39,8 @@ MAX_NAMED_VALUES = 20
 MAX_PARTITIONS = 5000
 """Beyond this many, pruning by partition costs more than it saves."""
 _DIGESTS = 2**256
+_NAP_S = 5.0
+"""Whoever waits for longer looks at the deadline in between."""
 MAX_KNOWN_RANGES = 50
 _UNTIL_FORMAT = "%Y%m%dT%H%M%SZ"
 _FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}")
@@ -52,6 +54,8 @@ class StagedBatch:
     schema: Schema
     read: int = 0
     rows: int = 0
+    row_bytes: int = 0
+    """Of the rows in memory: their files say nothing about it, as they are compressed."""
     errors: int = 0
     errors_digest: int = 0
     """Of the errors, in whatever order they were read."""
@@ -170,14 +174,18 @@ def paced(
     batches: Iterator[EventBatch],
     pace: Pace,
     *,
+    alive: Callable[[], None] = lambda: None,
     clock: Callable[[], float] = time.monotonic,
     sleep: Callable[[float], object] = time.sleep,
 ) -> Iterator[EventBatch]:
-    """The batches, each after its time."""
+    """The batches, each after its time. `alive` raises when the job's time is up: a wait may be longer than that."""
     for batch in batches:
         yield batch
-        if delay := pace.delay(batch.rows, now=clock()):
-            sleep(delay)
+        left = pace.delay(batch.rows, now=clock())
+        while left > 0:
+            alive()
+            sleep(min(left, _NAP_S))
+            left -= _NAP_S
 
 
 def paid_for(batches: Iterator[EventBatch], pay: Callable[[int], None]) -> Iterator[EventBatch]:
@@ -206,6 +214,7 @@ def add_counts(
 ) -> None:
     staged.read += read
     staged.rows += fitted.rows.num_rows
+    staged.row_bytes += fitted.rows.nbytes
     staged.errors += len(fitted.rejected)
     staged.nulls.update(fitted.nulls)
     staged.misplaced_rows += sum(fitted.misplaced.values())

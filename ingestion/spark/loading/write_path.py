@@ -114,7 +114,7 @@ def stage_reading(
     rules = FitRules(arriving, key_columns(table), table.partition_column, form, wanted, table.record_key)
     rate = job.source_spec.rows_per_s
     if rate is not None:
-        reading = replace(reading, batches=staging.paced(reading.batches, Pace(rate)))
+        reading = replace(reading, batches=staging.paced(reading.batches, Pace(rate), alive=job.check_deadline))
     if job.source_spec.is_paid_for:
         reading = replace(reading, batches=staging.paid_for(reading.batches, job.pay_for_rows))
     with job.phase("read"):
