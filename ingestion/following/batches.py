@@ -17,7 +17,7 @@ from ingestion.runs.leases import CopyWriteLease
 from ingestion.runs.run_worker import Worker
 from ingestion.runs.source_use import source_limits
 from ingestion.runs.source_use.source_limits import Crowded
-from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
 from lakehub.catalog.models import DatasetCopy
 from lakehub.db.lease_renewal import keep_renewed
 
@@ -57,6 +57,8 @@ def _run_in_place(run: JobRun, worker: Worker, keep_held: Callable[[], None]) ->
             JobRun.objects.filter(pk=run.pk).update(regardless_by="", regardless_why="")
     finally:
         lease.release()
+    if report.status == PUT_OFF:
+        return NotRun.LEASED
     logger.info("Batch of %s: %s, %s", run.copy, report.status, report.counts)
     return report
 

@@ -83,10 +83,12 @@ class Follower:
         self._followed: dict[int, Followed] = {}
         self._claim_at: datetime | None = None
         """When a run is due that this process has put back: nobody writes to the database then."""
+        self._stepped_at: datetime | None = None
 
     def step(self) -> timedelta:
         """Does what is to be done now; for how long there is nothing more. Raises DatabaseError; the next step tries again."""
         now = self._worker.clock()
+        self._go_back_with_clock(now)
         if self._has_news() or (self._claim_at is not None and self._claim_at <= now):
             for followed in self._followed.values():
                 followed.is_current = False
@@ -103,6 +105,15 @@ class Follower:
             with bound_contextvars(run=followed.run.pk, copy=str(followed.run.copy)):
                 self._take_answer(followed)
         return self._time_left()
+
+    def _go_back_with_clock(self, now: datetime) -> None:
+        """What was due in some seconds is due in as many still, although the clock was ahead and has been set back since."""
+        set_back = self._stepped_at - now if self._stepped_at is not None else timedelta()
+        self._stepped_at = now
+        if set_back > timedelta():
+            self._claim_at = None if self._claim_at is None else self._claim_at - set_back
+            for followed in self._followed.values():
+                followed.due_at -= set_back
 
     def _renew_places(self) -> None:
         """Of looks at connections with a limit, as long as they are under way."""

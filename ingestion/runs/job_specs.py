@@ -32,6 +32,8 @@ MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 MAX_PIECE_S = 10
 """What is read at a time takes so many seconds at most, where the rows per second are limited."""
+BATCH_LEASE_WAIT_S = 10.0
+"""Then the batch is put off: the process that follows the copy has others to follow."""
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
 PARAMS_BY_KIND = {
@@ -83,6 +85,7 @@ def job_spec_of(
         replace=bool(params.get("replace", False)),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=float(options["deadline_s"]),
+        lease_wait_s=BATCH_LEASE_WAIT_S if run.kind == JobKind.FOLLOW else None,
         one_commit=run.kind == JobKind.FOLLOW,
     )
     return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}

@@ -16,9 +16,9 @@ from ingestion.domain.schema import UnknownColumn
 from ingestion.sources import SourceError
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READ_ONLY_KINDS
-from ingestion.spark.contract.report import FAILED, JobReport
+from ingestion.spark.contract.report import FAILED, PUT_OFF, JobReport
 from ingestion.spark.contract.spec import JobSpec
-from ingestion.spark.contract.write_lease import LeaseUnanswered, NoLease, WriteLease
+from ingestion.spark.contract.write_lease import LeaseTaken, LeaseUnanswered, NoLease, WriteLease
 from ingestion.spark.job import Job, JobError, logger
 from ingestion.spark.jobs import JOBS
 from ingestion.spark.session import does_jvm_answer
@@ -59,6 +59,8 @@ def execute(
             if spec.kind not in (*EXCLUSIVE_KINDS, *READ_ONLY_KINDS):
                 fence.clean_up_after_killed_writer(spark, spec.table.uri, wait_s=spec.lock_wait_s)
             report = JOBS.get(spec.kind)(job)
+    except LeaseTaken as problem:
+        report = JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))
     except _EXPECTED_ERRORS as problem:
         report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
     except (Py4JError, PySparkException) as problem:

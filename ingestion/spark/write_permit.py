@@ -14,14 +14,16 @@ from ingestion.spark.tables import fence
 def hold_write_permit(job: Job) -> Iterator[None]:
     """Within it nobody else writes the table. A job that holds it for its whole run takes it once.
 
-    The lease is waited for until the job's deadline, the fence for `lock_wait_s`. Raises TableFenced, DeadlinePassed, LeaseUnanswered.
+    The lease is waited for until the job's deadline or for `lease_wait_s`, the fence for `lock_wait_s`. Raises TableFenced, DeadlinePassed,
+    LeaseTaken, LeaseUnanswered.
     """
     if job.may_write:
         yield
         return
     with ExitStack() as held:
         with job.phase("fence"):
-            held.enter_context(hold_lease(job.lease, check_deadline=job.check_deadline))
+            wait_s = job.spec.lease_wait_s
+            held.enter_context(hold_lease(job.lease, check_deadline=job.check_deadline, wait_s=wait_s))
             held.enter_context(fence.hold_fence(job.spark, job.table.uri, wait_s=job.spec.lock_wait_s))
         job.may_write = True
         try:

@@ -16,6 +16,9 @@ SUCCEEDED, NOTHING_TO_DO, FAILED = "succeeded", "nothing_to_do", "failed"
 UNFINISHED = "unfinished"
 """Of a bootstrap that has committed a part, and goes on when it is run again."""
 
+PUT_OFF = "put_off"
+"""Nothing was written: another job holds the copy, and this one was not to wait for long."""
+
 PAUSED = "paused"
 """Unfinished, because a person has paused the ingestion: it goes on when that is resumed."""
 
@@ -42,7 +45,7 @@ def _known(*instants: str | None) -> list[str]:
 
 @dataclass(frozen=True)
 class JobReport:
-    """`status` is succeeded, nothing_to_do, failed, unfinished, or paused.
+    """`status` is succeeded, nothing_to_do, failed, unfinished, paused, or put_off.
 
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.

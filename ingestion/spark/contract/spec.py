@@ -120,6 +120,7 @@ class JobSpec:
     `upto`: rows with a later watermark are not there yet. `clock_ahead_s`: how far the platform's clock is ahead of the wall's (0 in production): commits are timed by the wall.
     `window_days`: how far back from `upto` a job of the kind `lineage` looks.
     `staging_uri`: where rows wait on their way to Spark; every executor must reach it. `deadline_s`: how long the whole job may take.
+    `lease_wait_s`: how long the job may wait for the lease of the copy before it is put off; None: until its deadline.
     `one_commit`: whoever launched the job has others to see to; what is left to read is for the next.
     """
 
@@ -138,6 +139,7 @@ class JobSpec:
     staging_uri: str | None = None
     deadline_s: float = 3600.0
     lock_wait_s: float = 60.0
+    lease_wait_s: float | None = None
     one_commit: bool = False
     spec_version: int = SPEC_VERSION
 

@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from math import inf
 from pathlib import Path
 from typing import Protocol
 from uuid import uuid4
@@ -34,6 +35,10 @@ class LeaseUnanswered(RuntimeError):
     """Nobody answers who could grant the lease."""
 
 
+class LeaseTaken(RuntimeError):
+    """Another job has held it for longer than this one may wait."""
+
+
 class NoLease:
     """For a job that nobody launched from a database: the table's fence alone keeps others out."""
 
@@ -45,11 +50,14 @@ class NoLease:
 
 
 @contextmanager
-def hold_lease(lease: WriteLease, *, check_deadline: Callable[[], None]) -> Iterator[None]:
-    """Waits for it as long as the job has time: what was read is worth more than the wait."""
+def hold_lease(lease: WriteLease, *, check_deadline: Callable[[], None], wait_s: float | None = None) -> Iterator[None]:
+    """Waits for it as long as the job has time: what was read is worth more than the wait. With `wait_s` only so long; raises LeaseTaken."""
+    give_up_at = inf if wait_s is None else time.monotonic() + wait_s
     try:
         while not lease.try_acquire():
             check_deadline()
+            if time.monotonic() >= give_up_at:
+                raise LeaseTaken(f"Another job has held the copy for {wait_s:g} s; nothing was written.")
             time.sleep(POLL_INTERVAL_S)
         yield
     finally:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from ingestion.spark.contract.write_lease import LeaseAnswers, LeaseByFiles, LeaseUnanswered, hold_lease
+from ingestion.spark.contract.write_lease import LeaseAnswers, LeaseByFiles, LeaseTaken, LeaseUnanswered, hold_lease
 
 
 class CountedLease:
@@ -93,5 +93,12 @@ def test_a_job_waits_until_its_deadline_and_takes_its_request_back() -> None:
         raise TimeoutError
 
     with pytest.raises(TimeoutError), hold_lease(lease, check_deadline=too_late):
+        raise AssertionError("it was never free")
+    assert (lease.tries, lease.held) == (1, -1)
+
+
+def test_a_job_that_has_others_to_see_to_waits_a_short_time() -> None:
+    lease = CountedLease(free_from=99)
+    with pytest.raises(LeaseTaken), hold_lease(lease, check_deadline=lambda: None, wait_s=0.0):
         raise AssertionError("it was never free")
     assert (lease.tries, lease.held) == (1, -1)

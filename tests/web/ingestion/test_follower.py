@@ -25,7 +25,7 @@ from ingestion.runs.source_use import paused_runs, source_limits
 from ingestion.sources import SourceConfig
 from ingestion.sources.sql.source import SqlSource
 from ingestion.spark.contract.progress import JobProgress
-from ingestion.spark.contract.report import FAILED, SUCCEEDED, JobReport, RowCounts
+from ingestion.spark.contract.report import FAILED, PUT_OFF, SUCCEEDED, JobReport, RowCounts
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
 from tests import factories as given
@@ -48,6 +48,7 @@ class Shop:
     database: Path
     now: datetime = NOW
     fails: str = ""
+    is_put_off: bool = False
     specs: list[JobSpec] = field(default_factory=list)
     leave_more: tuple[int, ...] = ()
     """The batches, counted from 1, that do not read all that there is."""
@@ -76,6 +77,8 @@ class Shop:
         self.specs.append(spec)
         if self.fails:
             return JobReport(run_id=spec.run_id, status=FAILED, error=self.fails)
+        if self.is_put_off:
+            return JobReport(run_id=spec.run_id, status=PUT_OFF)
         self.commit(spec.run_id)
         counts = RowCounts(read=1, applied=1)
         return JobReport(
@@ -216,6 +219,47 @@ def test_a_batch_waits_while_another_writer_holds_the_copy(shop: Shop, is_shared
     leases.release(shop.copy, "host:2:b:7")
     shop.steps(process)
     assert (len(shop.specs), the_run().attempt) == (1, 1)
+
+
+def test_a_batch_gives_up_a_copy_that_another_writer_took_while_it_read(shop: Shop) -> None:
+    """It holds up no other copy's batches, and counts as no failure."""
+    process = follower(shop.worker())
+    process.step()
+    shop.change()
+    shop.is_put_off = True
+    shop.steps(process)
+    assert [(spec.lease_wait_s, spec.one_commit) for spec in shop.specs] == [(10.0, True)]
+    assert (the_run().state, the_run().attempt, Finding.objects.count()) == (JobState.RUNNING, 1, 0)
+    shop.is_put_off = False
+    shop.steps(process)
+    assert len(shop.specs) == 2
+    process.give_back()
+    assert the_run().progress["batches"] == 1
+
+
+@pytest.mark.parametrize("ahead", [timedelta(hours=3), timedelta(days=3650)])
+def test_a_clock_that_was_ahead_holds_up_no_look(shop: Shop, ahead: timedelta) -> None:
+    shop.now += ahead
+    process = follower(shop.worker())
+    shop.steps(process)
+    shop.now -= ahead
+    shop.change()
+    shop.steps(process, 2)
+    assert len(shop.specs) == 1
+
+
+def test_a_clock_that_was_ahead_holds_up_no_run_that_was_put_back(shop: Shop) -> None:
+    process = follower(shop.worker(), has_news=iter([True, *[False] * 9]).__next__)
+    process.step()
+    shop.change()
+    shop.fails = "no space left"
+    shop.now += timedelta(hours=3)
+    process.step()
+    shop.fails = ""
+    shop.now -= timedelta(hours=3)
+    JobRun.objects.update(due_at=shop.now)  # as what puts times right leaves it
+    shop.steps(process, 2)
+    assert len(shop.specs) == 2
 
 
 def test_what_fails_is_tried_again_then_given_up_with_a_finding_that_the_next_look_clears(shop: Shop) -> None:
