@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Protocol
 
@@ -14,6 +15,7 @@ from bench.writing.rows import Order
 from ingestion.spark.contract.report import SUCCEEDED
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
 from ingestion.spark.execute import execute
+from ingestion.spark.file_groups.key_map import MAX_KEYS
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
@@ -28,6 +30,10 @@ class Contender(Protocol):
     @property
     def is_global(self) -> bool:
         """Does it find a key in whatever partition it is?"""
+
+    @property
+    def most_rows(self) -> float:
+        """Of a table that it is meant for."""
 
     def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None: ...
 
@@ -47,6 +53,10 @@ class Lakehub:
     @property
     def name(self) -> str:
         return f"Lakehub, {self.index}"
+
+    @property
+    def most_rows(self) -> float:
+        return MAX_KEYS if self.index == "memory" else inf
 
     def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None:
         index: Index = INDEXES.get(self.index)()
@@ -85,6 +95,7 @@ class Hudi:
     name: str
     options: tuple[tuple[str, str], ...]
     is_global: bool = True
+    most_rows: float = inf
 
     def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None:
         self._write(loaded, folder, "bulk_insert")

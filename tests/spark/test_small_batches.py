@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -86,12 +87,11 @@ def costs_of_a_changed_row(spark: SparkSession, orders: Orders, rows: int) -> li
 def test_a_changed_row_costs_as_much_in_a_table_of_a_million_rows_as_in_one_of_100_000(
     spark: SparkSession, tmp_path: Path, index: str
 ) -> None:
-    """Its key does not say its partition. Compared are batches that come after as many others; at least one is measured while no other
-    thread of the two processes reads."""
+    """Its key does not say its partition. Compared are batches that come after as many others."""
     small = costs_of_a_changed_row(spark, Orders(tmp_path / "small", index=index), 100_000)
     large = costs_of_a_changed_row(spark, Orders(tmp_path / "large", index=index), 1_000_000)
     pairs = [(few.bytes_read, many.bytes_read) for few, many in zip(small, large, strict=True)]
-    assert min(of_large / of_small for of_small, of_large in pairs) <= 1.5, pairs
+    assert statistics.median(of_large / of_small for of_small, of_large in pairs) <= 1.5, pairs
     assert {counted.jobs for counted in (*small, *large)} == {0}
 
 
