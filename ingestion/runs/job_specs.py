@@ -32,8 +32,8 @@ MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 MAX_PIECE_S = 10
 """What is read at a time takes so many seconds at most, where the rows per second are limited."""
-BATCH_LEASE_WAIT_S = 10.0
-"""Then the batch is put off: the process that follows the copy has others to follow."""
+BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
+"""How long a batch reads at most, and waits for its copy before it is put off: the process that follows the copy has others to follow."""
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
 PARAMS_BY_KIND = {
@@ -69,6 +69,8 @@ def job_spec_of(
     check_source(copy.dataset, kind)
     connection = feed.connection if feed is not None and kind in READING_KINDS else None
     options = checked_options({} if feed is None else feed.options)
+    if run.kind == JobKind.FOLLOW:
+        options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     spec = JobSpec(

@@ -387,7 +387,7 @@ def test_a_batch_commits_once(shop: Shop) -> None:
     process.step()
     shop.change()
     shop.steps(process)
-    assert [spec.one_commit for spec in shop.specs] == [True]
+    assert [(spec.one_commit, spec.source and spec.source.commit_s) for spec in shop.specs] == [(True, 60.0)]
 
 
 def test_processes_that_start_together_share_the_copies_out(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
