@@ -75,7 +75,7 @@ class JobRunList(ListAPIView[JobRun]):
         copy = job_runs.find_copy(dataset, values["data_center"])
         actor = request.user.get_username()
         run = job_runs.request_run(copy, values["kind"], values["params"], asked_by=actor, now=wiring.clock.now())
-        return Response(JobRunSerializer(run).data, status.HTTP_201_CREATED)
+        return Response(_shown_run(run, request), status.HTTP_201_CREATED)
 
 
 class StartRun(APIView):
@@ -90,7 +90,7 @@ class StartRun(APIView):
         serializer = StartRegardlessSerializer(data=request.data)
         serializer.is_valid(raise_exception=True)
         blocked_inputs.start_regardless(run, why=serializer.validated_data["why"], actor=actor, now=wiring.clock.now())
-        return Response(JobRunSerializer(run).data)
+        return Response(_shown_run(run, request))
 
 
 class CancelRun(APIView):
@@ -103,7 +103,7 @@ class CancelRun(APIView):
         """One that runs is left to end."""
         run = _run_to_change(request, name, number)
         job_runs.cancel_run(run, actor=request.user.get_username(), now=wiring.clock.now())
-        return Response(JobRunSerializer(job_runs.find_run(run.copy.dataset, number)).data)
+        return Response(_shown_run(job_runs.find_run(run.copy.dataset, number), request))
 
 
 class RetryRun(APIView):
@@ -117,7 +117,7 @@ class RetryRun(APIView):
         run = _run_to_change(request, name, number)
         require(request.user, failed_runs.right_to_retry(run.kind), run.copy.dataset.team)
         retried = failed_runs.retry_run(run, actor=request.user.get_username(), now=wiring.clock.now())
-        return Response(JobRunSerializer(retried).data, status.HTTP_201_CREATED)
+        return Response(_shown_run(retried, request), status.HTTP_201_CREATED)
 
 
 class PauseIngestion(APIView):
@@ -145,6 +145,10 @@ class ResumeIngestion(APIView):
         require(request.user, "rerun", dataset.team)
         pausing.resume_ingestion(dataset, actor=request.user.get_username(), now=wiring.clock.now())
         return Response(DatasetSerializer(dataset).data)
+
+
+def _shown_run(run: JobRun, request: Request) -> dict[str, Any]:
+    return JobRunSerializer(run, context={"request": request}).data
 
 
 def _run_to_change(request: Request, name: str, number: int) -> JobRun:
@@ -307,7 +311,7 @@ class ErrorReplay(APIView):
         copy = job_runs.find_copy(dataset, values.pop("data_center"))
         actor = request.user.get_username()
         run = request_replay(copy, RowChoice.of(**values), asked_by=actor, now=wiring.clock.now())
-        return Response(JobRunSerializer(run).data, status.HTTP_201_CREATED)
+        return Response(_shown_run(run, request), status.HTTP_201_CREATED)
 
 
 class ErrorRowDetail(APIView):

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Any, ClassVar
 
+from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
 from ingestion.lake import error_rows, readers
 from ingestion.models import BlockedInput, Commit, JobKind, JobRun, ReaderPosition
+from lakehub.accounts.permissions import teams_permitting
 from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.models import DatasetCopy
+
+SHOWS_KEYS = {"shows_keys": True}
+"""The context of JobRunSerializer for the operator at the terminal."""
+_JSON_OBJECT = {"type": "object", "additionalProperties": {}}
+_PARAMS = "What the run was asked for. The `keys` of a delete are for members of the owning team."
+_REPORT = "What the job reported, without its checkpoint. `output.examples` names records by their keys: for members of the owning team."
 
 
 class BlockedInputSerializer(serializers.ModelSerializer[BlockedInput]):
@@ -26,8 +35,12 @@ class BlockedInputSerializer(serializers.ModelSerializer[BlockedInput]):
 
 
 class JobRunSerializer(serializers.ModelSerializer[JobRun]):
+    """A job run. Keys of records are rows of data: only members of the owning team see them."""
+
     dataset = serializers.CharField(source="copy.dataset.name", read_only=True)
     data_center = serializers.CharField(source="copy.data_center.name", read_only=True)
+    params = serializers.SerializerMethodField(help_text=_PARAMS)
+    report = serializers.SerializerMethodField(help_text=_REPORT)
     blocked_by = BlockedInputSerializer(many=True, read_only=True)
 
     class Meta:
@@ -55,6 +68,32 @@ class JobRunSerializer(serializers.ModelSerializer[JobRun]):
             "regardless_why",
         ]
         read_only_fields = fields
+
+    @extend_schema_field(_JSON_OBJECT)
+    def get_params(self, run: JobRun) -> dict[str, Any]:
+        return self._without_keys(run, run.params, "keys")
+
+    @extend_schema_field(_JSON_OBJECT)
+    def get_report(self, run: JobRun) -> dict[str, Any]:
+        """Nobody reads the checkpoint but jobs, from the commit; of a load in several commits it names the last key that was read."""
+        report = {name: value for name, value in run.report.items() if name != "checkpoint"}
+        if report.get("output"):
+            report["output"] = self._without_keys(run, report["output"], "examples")
+        return report
+
+    def _without_keys(self, run: JobRun, values: dict[str, Any], name: str) -> dict[str, Any]:
+        if name not in values or self._shows_keys(run):
+            return values
+        return {each: value for each, value in values.items() if each != name}
+
+    def _shows_keys(self, run: JobRun) -> bool:
+        return bool(self.context.get("shows_keys")) or run.copy.dataset.team_id in self._teams
+
+    @cached_property
+    def _teams(self) -> frozenset[int]:
+        """Asked once for all runs of a list."""
+        request = self.context.get("request")
+        return frozenset() if request is None else teams_permitting(request.user, "see rows")
 
 
 class JobRunRequestSerializer(serializers.Serializer[JobRun]):

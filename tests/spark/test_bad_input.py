@@ -135,7 +135,8 @@ def test_an_unbalanced_sum_stops_the_commit(
     orders.change(1, 9.0, "2026-11-16 09:00:00")
     report = orders.run(spark, "incremental", "i")
     assert report.status == "failed"
-    assert "holds the record key 'id:1,day:2026-11-01' more than once" in (report.error or "")
+    assert "holds record keys of this batch more than once (1)" in (report.error or "")
+    assert "id:1" not in (report.error or ""), "everybody sees the error of a run"
     monkeypatch.setattr(small_batches, "MAX_ROWS", 0)
     assert "rows read for `orders` are not accounted for" in (orders.run(spark, "incremental", "j").error or "")
     assert len(orders.timeline.commits()) == 1

@@ -10,7 +10,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.runs.job_runs import with_details
-from ingestion.serializers import JobRunSerializer
+from ingestion.serializers import SHOWS_KEYS, JobRunSerializer
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound
 
@@ -34,7 +34,7 @@ class Command(BaseCommand):
 
 
 def _as_json(run: JobRun) -> str:
-    return json.dumps(JobRunSerializer(run).data, default=str)
+    return json.dumps(JobRunSerializer(run, context=SHOWS_KEYS).data, default=str)
 
 
 def _as_line(run: JobRun) -> str:

@@ -104,8 +104,9 @@ def _commit_small(
     counted = FateCounts(judged.counts, judged.moved)
     if judged.doubled and not job.table.append_only:
         raise UnbalancedCounts(
-            f"`{job.table.name}` holds the record key {judged.doubled[0]!r} more than once; nothing was written. "
-            "Look for another writer, then bootstrap it again."
+            # Everybody who is signed in sees this: without the keys, which are rows of data.
+            f"`{job.table.name}` holds record keys of this batch more than once ({len(judged.doubled):,}); nothing was written. "
+            "Verify the index: its result has examples. Look for another writer, then bootstrap it again."
         )
     _check_balance(counted, job.table)
     if _has_nothing_to_commit(counted, plan):

@@ -8,10 +8,12 @@ from threading import Event, Semaphore, Thread
 from typing import Any
 
 import pytest
+from django.core.management import call_command
 from django.test import Client
+from pytest_django import DjangoAssertNumQueries
 
 from ingestion.lake import readers, table_files
-from ingestion.models import Finding, JobRun, JobState, ReaderPosition, ReplayRequest
+from ingestion.models import Finding, JobKind, JobRun, JobState, ReaderPosition, ReplayRequest
 from ingestion.runs.job_specs import error_table_uri
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import DatasetCopy
@@ -23,6 +25,7 @@ from tests.web.ingestion.test_error_rows_api import member
 from tests.web.ingestion.test_replays import REPLAY, ask, owner, rows  # noqa: F401
 
 RUNS = "/api/v1/datasets/flights/runs"
+KEY = "alice@example.com"
 
 
 def test_a_monitored_dataset_of_another_team_shows_no_error_table(copy: DatasetCopy, tmp_path: Path) -> None:
@@ -85,6 +88,56 @@ def test_on_call_may_not_replay_by_retrying(copy: DatasetCopy, owner: Client, ro
     page = on_call.post(f"/datasets/flights/runs/{number}/retry")
     assert page.status_code == 403
     assert ReplayRequest.objects.count() == 1
+
+
+@pytest.fixture
+def runs_with_keys(copy: DatasetCopy) -> None:
+    """A look at the index that has found something, an unfinished load, and a delete by key."""
+    problems = dict.fromkeys(("doubled", "missing", "misplaced", "without_row"), 1)
+    examples = {"missing": [f"{KEY}: the table has it in flight_date=2026-11-16/f1"]}
+    output = {"index": "simple", "rows": 1, "entries": 1, "problems": problems, "examples": examples}
+    look = given.run(copy, JobKind.VERIFY_INDEX, JobState.SUCCEEDED)
+    JobRun.objects.filter(pk=look.pk).update(report={"output": output})
+    load = given.run(copy, JobKind.BOOTSTRAP, JobState.QUEUED)
+    JobRun.objects.filter(pk=load.pk).update(report={"checkpoint": {"after": [KEY]}, "counts": {"read": 7}})
+    delete = given.run(copy, JobKind.DELETE, JobState.SUCCEEDED)
+    JobRun.objects.filter(pk=delete.pk).update(params={"keys": [[KEY, "2026-11-16"]], "partitions": ["2026-11-16"]})
+
+
+@pytest.mark.usefixtures("runs_with_keys")
+def test_keys_of_records_are_not_for_everybody_who_is_signed_in(copy: DatasetCopy) -> None:
+    somebody = member(copy, None)
+    delete, load, look = somebody.get(RUNS).json()["results"]
+    assert delete["params"] == {"partitions": ["2026-11-16"]}
+    assert load["report"] == {"counts": {"read": 7}}
+    assert look["report"]["output"]["problems"]["missing"] == 1
+    assert KEY not in str((delete, load, look))
+    assert KEY not in somebody.get("/datasets/flights/ingestion").content.decode()
+
+
+@pytest.mark.usefixtures("runs_with_keys")
+def test_members_of_the_team_see_keys_but_no_checkpoint(copy: DatasetCopy) -> None:
+    delete, load, look = member(copy, Role.VIEWER).get(RUNS).json()["results"]
+    assert delete["params"]["keys"] == [[KEY, "2026-11-16"]]
+    assert KEY in look["report"]["output"]["examples"]["missing"][0]
+    assert "checkpoint" not in load["report"]
+
+
+@pytest.mark.usefixtures("runs_with_keys")
+def test_the_terminal_shows_keys_to_the_operator(capsys: pytest.CaptureFixture[str]) -> None:
+    call_command("runs", "flights", "--json")
+    assert capsys.readouterr().out.count(KEY) == 2
+
+
+def test_rights_to_keys_are_asked_once_for_a_list(
+    copy: DatasetCopy, django_assert_max_num_queries: DjangoAssertNumQueries
+) -> None:
+    for _ in range(20):
+        run = given.run(copy, JobKind.DELETE, JobState.SUCCEEDED)
+        JobRun.objects.filter(pk=run.pk).update(params={"keys": [[KEY]]})
+    viewer = member(copy, Role.VIEWER)
+    with django_assert_max_num_queries(10):
+        viewer.get(RUNS)
 
 
 def test_a_second_check_of_an_index_does_not_wait_behind_the_first(owner: Client, rows: list[str]) -> None:  # noqa: F811
