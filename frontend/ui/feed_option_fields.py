@@ -42,14 +42,14 @@ class FeedOptionField:
 
     @property
     def default_text(self) -> str:
-        return _shown(self.option.default)
+        return _shown(self.option.in_force({}))
 
     @property
     def bounds_text(self) -> str:
         if self.option.bounds is None:
             return ""
         least, most = map(_shown, self.option.bounds)
-        return f"From {least} to {most}."
+        return f"0, or from {least} to {most}." if self.option.zero_is_none else f"From {least} to {most}."
 
 
 @dataclass(frozen=True)

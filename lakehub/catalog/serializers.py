@@ -119,10 +119,10 @@ def _options_schema() -> dict[str, Any]:
 
 
 def _option_schema(option: FeedOption) -> dict[str, Any]:
-    schema = {"description": option.text, "default": option.default}
+    schema = {"description": option.text, "default": option.in_force({})}
     if option.bounds is None:
         return {"type": "string", **schema}
-    least, most = option.bounds
+    least, most = (0, option.bounds[1]) if option.zero_is_none else option.bounds
     return {"type": "integer" if option.is_whole else "number", "minimum": least, "maximum": most, **schema}
 
 

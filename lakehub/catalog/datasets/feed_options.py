@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from django.conf import settings
+
 from lakehub.catalog import ports
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
@@ -18,14 +20,38 @@ _MAX_SHOWN = 60
 
 @dataclass(frozen=True)
 class FeedOption:
-    """`bounds`: of a number, both included; None: the name of an index."""
+    """`usable`: the numbers that a job can go by, both bounds included; None: the name of an index.
+
+    `least`: the smallest that people may set, where a smaller one would harm others. `zero_is_none`: 0 may be set as well, and
+    means no limit. `limited_by`: the operator's setting of the largest one.
+    """
 
     name: str
     label: str
     text: str
     default: int | str
-    bounds: tuple[int, int] | None = None
+    usable: tuple[int, int] | None = None
     is_whole: bool = False
+    least: int | None = None
+    zero_is_none: bool = False
+    limited_by: str = ""
+
+    @property
+    def bounds(self) -> tuple[int, int] | None:
+        """Of what people may set: all jobs of an instance share its workers."""
+        if self.usable is None:
+            return None
+        least, most = self.usable
+        return self.least or least, min(most, getattr(settings, self.limited_by)) if self.limited_by else most
+
+    def in_force(self, options: Mapping[str, Any]) -> Any:
+        """The value that was set, else the default, within the bounds of now: a value may have been stored before they were so."""
+        value = options.get(self.name, self.default)
+        is_none = self.zero_is_none and value == 0
+        if self.bounds is None or is_none or not _is_within(self.usable, value):
+            return value
+        least, most = self.bounds
+        return min(max(value, least), most)
 
 
 _ALL = (
@@ -37,13 +63,13 @@ _ALL = (
         "simple",
     ),
     FeedOption("overlap_s", "Overlap, seconds", "How far behind the watermark to look again, for transactions that commit late.", 120, (0, _YEAR_S)),
-    FeedOption("chunk_rows", "Rows read at a time", "How many rows a job holds in memory while it reads.", 20_000, (1, 1_000_000), is_whole=True),
+    FeedOption("chunk_rows", "Rows read at a time", "How many rows a job holds in memory while it reads.", 20_000, (1, 1_000_000), is_whole=True, least=1000),
     FeedOption("commit_rows", "Rows in a commit", "After about how many rows a job commits and reads on.", 5_000_000, (1, 1_000_000_000), is_whole=True),
     FeedOption("commit_mib", "Data in a commit, MiB", "After about how much data in memory a job commits and reads on.", 8192, (1, 1_048_576), is_whole=True),
     FeedOption("commit_s", "Reading time of a commit, seconds", "After how long a job commits what it has read and reads on.", 900, (1, _YEAR_S)),
     FeedOption("max_file_mib", "Largest file, MiB", "About how large a file of the lake may get. A changed row writes its whole file anew; a scan reads few large files sooner.", 32, (1, 1024), is_whole=True),
-    FeedOption("rows_per_s", "Rows read per second", "How fast a job may read, to spare the source; 0 is as fast as it can.", 0, (0, 1_000_000_000)),
-    FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S)),
+    FeedOption("rows_per_s", "Rows read per second", "How fast a job may read, to spare the source; 0 is as fast as it can.", 0, (0, 1_000_000_000), least=1, zero_is_none=True),
+    FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S), limited_by="LAKEHUB_MAX_DEADLINE_S"),
     FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
 )  # fmt: skip
 FEED_OPTIONS = {option.name: option for option in _ALL}
@@ -55,8 +81,8 @@ def takes_feed_options(dataset: Dataset) -> bool:
 
 
 def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """All of them: the value that was set, else the default."""
-    return {name: options.get(name, option.default) for name, option in FEED_OPTIONS.items()}
+    """All of them, as jobs go by them."""
+    return {name: option.in_force(options) for name, option in FEED_OPTIONS.items()}
 
 
 def effective_options_of(dataset: Dataset) -> dict[str, Any]:
@@ -65,43 +91,46 @@ def effective_options_of(dataset: Dataset) -> dict[str, Any]:
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
-    """The effective options. Raises Refused for one that there is not, and for a value that cannot be used."""
-    problems = option_problems(options)
+    """The effective options of a feed. Raises Refused for one that there is not, and for a value that no job can go by."""
+    problems = dict(_problems(options, stored=True))
     if problems:
         raise Refused(" ".join(problems.values()))
     return effective_options(options)
 
 
 def option_problems(options: Mapping[str, Any]) -> dict[str, str]:
-    """Why these cannot be used, by name, each with the value and the remedy."""
-    return dict(_problems(options))
+    """Why people cannot set these, by name, each with the value and the remedy."""
+    return dict(_problems(options, stored=False))
 
 
-def _problems(options: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+def _problems(options: Mapping[str, Any], *, stored: bool) -> Iterator[tuple[str, str]]:
     unknown = [name for name in options if name not in FEED_OPTIONS]
     for name in unknown[:MAX_HINTS]:
         yield name, f"A feed has no option `{name:.{_MAX_SHOWN}}`.{did_you_mean(name, FEED_OPTIONS)}"
     for name, option in FEED_OPTIONS.items():
-        problem = _value_problem(option, options[name]) if name in options else ""
+        problem = _value_problem(option, options[name], stored=stored) if name in options else ""
         if problem:
             yield name, problem
 
 
-def _value_problem(option: FeedOption, value: Any) -> str:
+def _value_problem(option: FeedOption, value: Any, *, stored: bool) -> str:
     shown = f"The feed's option `{option.name}` is {value!r:.{_MAX_SHOWN}}:"
     if option.bounds is None:
         names = ports.index_names()
         return "" if value in names else f"{shown} there is no such index.{did_you_mean(str(value), names)}"
-    if _is_usable_number(value, option):
+    if _is_within(option.usable if stored else option.bounds, value, is_whole=option.is_whole):
+        return ""
+    if option.zero_is_none and _is_within((0, 0), value):
         return ""
     least, most = option.bounds
     whole = ", without decimals" if option.is_whole else ""
-    return f"{shown} give a number from {least} to {most}{whole}. Leave it out for {option.default}."
+    zero = "0, or " if option.zero_is_none else ""
+    return f"{shown} give {zero}a number from {least} to {most}{whole}. Leave it out for {option.in_force({})}."
 
 
-def _is_usable_number(value: object, option: FeedOption) -> bool:
+def _is_within(bounds: tuple[int, int] | None, value: object, *, is_whole: bool = False) -> bool:
     """NaN and infinity lie within no bounds."""
-    if option.bounds is None or isinstance(value, bool) or not isinstance(value, int | float):
+    if bounds is None or isinstance(value, bool) or not isinstance(value, int | float):
         return False
-    least, most = option.bounds
-    return least <= value <= most and (not option.is_whole or value == int(value))
+    least, most = bounds
+    return least <= value <= most and (not is_whole or value == int(value))

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 from django.core.management import CommandError, call_command
 from django.test import Client
+from pytest_django import Settings
 
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.runs.job_specs import job_spec_of
@@ -25,7 +26,7 @@ DEFAULTS = {
     "deadline_s": 3600, "inputs_back_s": 0,
 }  # fmt: skip
 SET = {
-    "index": "record_index", "overlap_s": 0, "chunk_rows": 500, "commit_rows": 1000, "commit_mib": 2, "commit_s": 30,
+    "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 1000, "commit_mib": 2, "commit_s": 30,
     "rows_per_s": 2.5, "max_file_mib": 8,
     "deadline_s": 90.5, "inputs_back_s": 86_400,
 }  # fmt: skip
@@ -92,9 +93,13 @@ def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner
         ({"overlap_s": "60"}, "`overlap_s` is '60': give a number"),
         ({"overlap_s": "NaN"}, "`overlap_s` is 'NaN': give a number"),
         ({"overlap_s": {"a": [1] * 500}}, "`overlap_s` is {'a': [1, 1,"),
-        ({"chunk_rows": 0}, "`chunk_rows` is 0: give a number from 1 to 1000000, without decimals."),
+        ({"chunk_rows": 0}, "`chunk_rows` is 0: give a number from 1000 to 1000000, without decimals."),
+        ({"chunk_rows": 999}, "`chunk_rows` is 999: give a number from 1000"),
         ({"chunk_rows": 10.5}, "`chunk_rows` is 10.5: give a number"),
         ({"deadline_s": 29.9}, "`deadline_s` is 29.9: give a number from 30"),
+        ({"deadline_s": 86_401}, "`deadline_s` is 86401: give a number from 30 to 86400. Leave it out for 3600."),
+        ({"rows_per_s": 1e-9}, "`rows_per_s` is 1e-09: give 0, or a number from 1 to 1000000000. Leave it out for 0."),
+        ({"rows_per_s": False}, "`rows_per_s` is False: give 0, or a number"),
         ({"inputs_back_s": 31_622_401}, "`inputs_back_s` is 31622401: give a number"),
         ({f"x{number}": 1 for number in range(10_000)}, "A feed has no option `x4`."),
     ],
@@ -108,6 +113,27 @@ def test_what_cannot_be_used_is_refused_by_option_value_and_remedy(
     assert says in why
     assert len(why) < 1000
     assert Feed.objects.get().options == {}
+
+
+def test_what_was_stored_beyond_the_bounds_is_cut_to_them(owner: Client) -> None:
+    stored = {"deadline_s": 366 * 24 * 3600, "rows_per_s": 1e-9, "chunk_rows": 1}
+    Feed.objects.update(options=stored)
+    shown = owner.get("/api/v1/datasets/flights").json()
+    assert shown["feed_options"] == stored
+    assert shown["effective_feed_options"] == DEFAULTS | {"deadline_s": 86_400, "rows_per_s": 1, "chunk_rows": 1000}
+    spec, _ = job_spec_of(
+        make.run(Dataset.objects.get().copies.get()), staging="file:///staging", ahead=0 * DAY, now=NOW
+    )
+    assert spec.source is not None
+    assert (spec.deadline_s, spec.source.rows_per_s, spec.source.chunk_rows) == (86_400, 1, 10)
+
+
+def test_no_job_takes_longer_than_the_operator_allows(owner: Client, settings: Settings) -> None:
+    settings.LAKEHUB_MAX_DEADLINE_S = 600
+    assert owner.get("/api/v1/datasets/flights").json()["effective_feed_options"]["deadline_s"] == 600
+    why = patch(owner, {"deadline_s": 601}).json()["error"]["fields"]["feed_options"]
+    assert "give a number from 30 to 600. Leave it out for 600." in why
+    assert patch(owner, {"deadline_s": 600, "rows_per_s": 0}).status_code == 200
 
 
 @pytest.mark.parametrize("options", [None, [], "index", 5, ["index"]])
