@@ -11,7 +11,7 @@ from typing import Any
 from ingestion.domain.column_types import in_lake
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.sources import Chunk, UnreadableRow
-from ingestion.sources.files.formats.json_types import JsonType
+from ingestion.sources.files.formats.json_types import JsonTypes
 from ingestion.sources.files.formats.records import (
     MAX_CHUNK_CELLS,
     MAX_COLUMNS,
@@ -32,11 +32,11 @@ _NO_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 class JsonLinesFormat:
     def schema(self, file: Any) -> Schema:
-        columns: dict[str, JsonType] = {}
+        met = JsonTypes()
         for record in islice(_records(file), _MAX_INFERRED_ROWS):
-            for name, value in record.values.items() if isinstance(record, Record) else ():
-                columns.setdefault(name, JsonType()).meet(value)
-        return Schema(tuple(SchemaColumn(name, str(in_lake(met.column_type()))) for name, met in columns.items()))
+            if isinstance(record, Record):
+                met.meet(record.values)
+        return Schema(tuple(SchemaColumn(name, str(in_lake(type_))) for name, type_ in met.column_types().items()))
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]:
         for piece in chunked(_records(file), rows):
