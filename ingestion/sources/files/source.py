@@ -5,12 +5,14 @@ A file that is new, or has another size or time than when it was read, is read w
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 from urllib.parse import unquote, urlsplit
@@ -109,11 +111,10 @@ class FilesSource:
 
     def _matching_files(self) -> dict[str, list[int]]:
         """Name below the folder -> [size, time in microseconds]."""
-        return {
-            name: [info.size, info.mtime_ns // 1000]
-            for name, info in self._all_files().items()
-            if fnmatch(name, self._config.object)
-        }
+        files = {name: info for name, info in self._all_files().items() if fnmatch(name, self._config.object)}
+        is_local = isinstance(self._filesystem, fs.LocalFileSystem)
+        names = _without_links_out(self._folder, files) if is_local else files
+        return {name: [files[name].size, files[name].mtime_ns // 1000] for name in names}
 
     def _all_files(self) -> dict[str, Any]:
         infos = self._filesystem.get_file_info(fs.FileSelector(self._folder, recursive=True))
@@ -190,6 +191,17 @@ def _open_folder(url: str) -> tuple[fs.FileSystem, str]:
     if there != fs.FileType.Directory:
         raise SourceError(f"There is no folder {path}. Check the connection's URL.")
     return filesystem, path.rstrip("/")
+
+
+def _without_links_out(folder: str, names: Iterable[str]) -> Iterator[str]:
+    """A link may lead to what the operator lets nobody read: who may put files into a folder has no others loaded by it."""
+    root = os.path.join(os.path.realpath(f"{folder}/"), "")
+    real_folder = cache(os.path.realpath)
+    for name in names:
+        path = f"{folder}/{name}"
+        real_path = os.path.realpath(path) if os.path.islink(path) else f"{real_folder(os.path.dirname(path))}/"
+        if real_path.startswith(root):
+            yield name
 
 
 def _folder_values(name: str) -> dict[str, str | None]:

@@ -1,7 +1,8 @@
-"""Named pipes, sockets and devices: whoever opens one may wait for ever, so none is ever part of a table of files."""
+"""Files that are never part of a table: named pipes, sockets and devices, which may never be read to their end, and links to elsewhere."""
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterable
 from pathlib import Path
@@ -10,6 +11,12 @@ from pathlib import Path
 def without_special_files(paths: Iterable[Path]) -> list[Path]:
     """Links are followed. What is gone stays: whoever reads it says so."""
     return [path for path in paths if not _is_special(path)]
+
+
+def inside_folder(paths: Iterable[Path], folder: Path) -> list[Path]:
+    """Without links that lead out of it, to what the operator lets nobody read."""
+    root = os.path.join(os.path.realpath(folder), "")
+    return [path for path in paths if os.path.realpath(path).startswith(root)]
 
 
 def _is_special(path: Path) -> bool:

@@ -24,7 +24,7 @@ from lakehub.catalog.metadata import (
     duckdb_files,
 )
 from lakehub.catalog.metadata.damaged_files import explain_damage
-from lakehub.catalog.metadata.special_files import without_special_files
+from lakehub.catalog.metadata.special_files import inside_folder, without_special_files
 from lakehub.catalog.metadata.table_locations import LocalTable
 from lakehub.catalog.metadata.tables import Files
 from lakehub.catalog.storages import LocalPath, Storage, local_path
@@ -107,7 +107,7 @@ class FilesStorage(Storage):
             matches = sorted(self._folder.glob(table))
         except ValueError as error:
             raise MetadataUnavailable(f"`{table}` is no glob of files: {error}") from error
-        files = without_special_files(matches)
+        files = inside_folder(without_special_files(matches), self._folder)
         endings = {file.suffix for file in files if file.is_file()}
         if len(endings) != 1 or not endings <= set(FILE_ENDINGS):
             kind = MetadataUnavailable if matches else NoSuchTable
