@@ -10,7 +10,7 @@ from django.http import StreamingHttpResponse
 
 from frontend.results.reasons import partition_label_of
 from frontend.results.result_details import RecordDifference
-from lakehub.kernel.spreadsheet_csv import csv_lines, escape_formula
+from lakehub.kernel.output.spreadsheet_csv import csv_lines, escape_formula
 from quality.models import Unit
 
 _COLUMNS = ("data_range", "data_center", "test", "read_at", "difference", "rows", "column", "here", "there")

@@ -16,7 +16,7 @@ from frontend.screens.incident.views import find_incident
 from frontend.ui.form_actions import actor_of
 from incidents.record.evidence import Evidence, evidence_of
 from lakehub.accounts.permissions import require
-from lakehub.kernel.spreadsheet_csv import csv_lines, escape_formula
+from lakehub.kernel.output.spreadsheet_csv import csv_lines, escape_formula
 from quality.execution.row_rights import RowRights
 
 _COLUMNS = ("data_range", "data_center", "test", "read_at")

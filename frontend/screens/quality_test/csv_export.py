@@ -12,7 +12,7 @@ from django.http import StreamingHttpResponse
 from frontend.results.measurements import cause_text
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.interval import Interval
-from lakehub.kernel.spreadsheet_csv import csv_lines, escape_formula
+from lakehub.kernel.output.spreadsheet_csv import csv_lines, escape_formula
 from quality.models import Result
 
 MAX_ROWS = 100_000

@@ -13,7 +13,7 @@ from frontend.results.reasons import partition_label_of
 from frontend.ui.form_actions import actor_of
 from lakehub.accounts.permissions import can, require
 from lakehub.catalog.models import Dataset, DatasetCopy
-from lakehub.kernel.spreadsheet_csv import csv_lines, escape_formula
+from lakehub.kernel.output.spreadsheet_csv import csv_lines, escape_formula
 from quality.models import FailingRows, QualityTest
 
 MAX_RANGES = 3

@@ -13,7 +13,7 @@ from incidents.scores.scoring import Score, scores_of, with_test_names
 from incidents.scores.single_flight import exclusive_computation
 from lakehub import wiring
 from lakehub.kernel.errors import Busy
-from lakehub.kernel.spreadsheet_csv import csv_lines, escape_formula
+from lakehub.kernel.output.spreadsheet_csv import csv_lines, escape_formula
 
 _CHUNK = 500
 COLUMNS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from argparse import ArgumentParser
 from typing import Any
@@ -16,6 +17,7 @@ from incidents.record.texts import data_range_text
 from lakehub import wiring
 from lakehub.catalog.request_times import parse_range
 from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 EXIT_BLOCKED = 3
 """The exit code; 1 and 2 are errors of the question."""
@@ -33,22 +35,23 @@ class Command(BaseCommand):
         parser.add_argument("--request-id", default="", help="counts the question once; without it, it is not kept")
         parser.add_argument("--json", action="store_true")
 
-    def handle(self, *, dataset: str, start: str, end: str, json: bool, **options: Any) -> None:
+    def handle(self, *, dataset: str, start: str, end: str, **options: Any) -> None:
         try:
             copy = copies.find_copy(dataset, options["dc"])
             data_range = parse_range(start, end, copy.dataset)
         except (NotFound, Refused) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         request_id = options["request_id"]
         question = gate.CopyQuestion(dataset, data_range, options["consumer"], copy.data_center.name, request_id)
         reply = gate.ask_gate(question, now=wiring.clock.now(), record=bool(request_id), copy=copy)
-        self.stdout.write(_as_json(reply) if json else _as_lines(reply))
+        self.stdout.write(_as_json(reply) if options["json"] else _as_lines(reply))
         if not reply.answer.allowed:
             sys.exit(EXIT_BLOCKED)
 
 
 def _as_json(reply: gate.GateReply) -> str:
-    return JSONRenderer().render(answer_to_json(reply)).decode()
+    # Written again in ASCII: as a renderer writes it, it may hold characters that a terminal obeys.
+    return json.dumps(json.loads(JSONRenderer().render(answer_to_json(reply))))
 
 
 def _as_lines(reply: gate.GateReply) -> str:
@@ -60,7 +63,7 @@ def _as_lines(reply: gate.GateReply) -> str:
     ]
     if pause := copies.pause_of(reply.copy):
         lines.append(
-            f"  Its ingestion is paused{f' since {pause.since:%Y-%m-%d %H:%M} UTC' if pause.since else ''}: {pause.why}"
+            f"  Its ingestion is paused{f' since {pause.since:%Y-%m-%d %H:%M} UTC' if pause.since else ''}: {printable(pause.why)}"
         )
     for cause in answer.causes:
         over = ", ".join(data_range_text(piece, dataset) for piece in cause.ranges)

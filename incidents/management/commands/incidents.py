@@ -12,6 +12,7 @@ from incidents.api.serializers.incidents import IncidentSerializer
 from incidents.models import Incident
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -28,7 +29,7 @@ class Command(BaseCommand):
         try:
             incidents = incidents.filter(dataset=live_dataset(dataset)) if dataset else incidents
         except NotFound as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable(str(error))) from error
         shown = incidents if all else incidents.filter(resolved_at=None)
         for incident in shown[:limit]:
             self.stdout.write(_as_json(incident) if json else _as_line(incident))
@@ -40,4 +41,4 @@ def _as_json(incident: Incident) -> str:
 
 def _as_line(incident: Incident) -> str:
     how = f" ({incident.resolution})" if incident.resolution else ""
-    return f"#{incident.pk:<6} {incident.opened_at:%Y-%m-%d %H:%M}  {incident.state + how:<24} {incident.category:<12} {incident.title}"
+    return f"#{incident.pk:<6} {incident.opened_at:%Y-%m-%d %H:%M}  {incident.state + how:<24} {incident.category:<12} {printable(incident.title)}"

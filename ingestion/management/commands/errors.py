@@ -14,6 +14,7 @@ from ingestion.runs.job_specs import error_table_uri
 from ingestion.serializers import ErrorRowSerializer
 from lakehub.catalog.datasets.lookup import any_dataset
 from lakehub.kernel.errors import Busy, NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 _MAX_LINE = 200
 
@@ -38,7 +39,7 @@ class Command(BaseCommand):
             counts = ErrorCounts() if json else count_errors(uri, filters)
             rows = read_error_page(uri, filters, limit=limit).rows
         except (NotFound, Refused, Busy) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         if json:
             lines = [_as_json(row) for row in rows]
         else:
@@ -55,7 +56,7 @@ def _count_lines(counts: ErrorCounts) -> list[str]:
     if not counts.rows:
         return []
     lines = [
-        f"{group.rows:>10,}  {_printable(group.column) or '(no row)'}: {_printable(group.kind)}"
+        f"{group.rows:>10,}  {printable(group.column) or '(no row)'}: {printable(group.kind)}"
         for group in counts.groups
     ]
     hidden = counts.group_count - len(counts.groups)
@@ -65,9 +66,4 @@ def _count_lines(counts: ErrorCounts) -> list[str]:
 
 def _as_line(row: ErrorRow) -> str:
     raw = row.raw[:_MAX_LINE] + ("…" if row.raw_length > _MAX_LINE else "")
-    return f"{row.read_at:%Y-%m-%d %H:%M:%S}  {_printable(row.column) or '(no row)'}: {_printable(row.reason)}  {_printable(raw)}"
-
-
-def _printable(text: str) -> str:
-    """A terminal obeys control characters: they are written out."""
-    return text if text.isprintable() else repr(text)[1:-1]
+    return f"{row.read_at:%Y-%m-%d %H:%M:%S}  {printable(row.column) or '(no row)'}: {printable(row.reason)}  {printable(raw)}"

@@ -13,6 +13,7 @@ from ingestion.runs import job_runs
 from lakehub import wiring
 from lakehub.catalog.datasets.lookup import any_dataset, live_dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -39,7 +40,7 @@ class Command(BaseCommand):
             )
             run = job_runs.request_run(copy, kind, params, asked_by="manage.py", now=wiring.clock.now())
         except (Refused, NotFound, Conflict) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable(str(error))) from error
         run_facts = {"run": run.pk, "key": str(run.key), "kind": run.kind, "copy": str(copy)}
         instead = (
             ""

@@ -14,6 +14,7 @@ from ingestion.runs.job_runs import find_copy
 from lakehub import wiring
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 _ACTOR = "manage.py"
 
@@ -37,7 +38,7 @@ class Command(BaseCommand):
             if options["remove"]:
                 readers.forget_reader(copy, options["remove"], actor=_ACTOR, now=now)
         except (NotFound, Refused) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         known = [*ReaderPosition.objects.filter(copy=copy).order_by("position", "name")]
         lines = [_as_json(reader) if options["json"] else _as_line(reader) for reader in known]
         for line in lines or ([] if options["json"] else ["No reader has said how far it is."]):
@@ -50,4 +51,4 @@ def _as_json(reader: ReaderPosition) -> str:
 
 
 def _as_line(reader: ReaderPosition) -> str:
-    return f"{reader.position}  {reader.name}, seen at {reader.seen_at:%Y-%m-%d %H:%M} UTC, until {reader.expires_at:%Y-%m-%d %H:%M} UTC"
+    return f"{reader.position}  {printable(reader.name)}, seen at {reader.seen_at:%Y-%m-%d %H:%M} UTC, until {reader.expires_at:%Y-%m-%d %H:%M} UTC"

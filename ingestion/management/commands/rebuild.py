@@ -15,6 +15,7 @@ from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.models import Dataset
 from lakehub.catalog.onboarding.rebuild import accept_fewer_rows, find_rebuild
 from lakehub.kernel.errors import Conflict, NotFound
+from lakehub.kernel.output.terminal import printable
 
 ACTOR = "manage.py"
 
@@ -41,7 +42,7 @@ class Command(BaseCommand):
             elif drop:
                 rebuilds.drop_left_tables(dataset, actor=ACTOR, now=now)
         except (Conflict, NotFound) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable(str(error))) from error
         self._write(dataset, as_json=json)
 
     def _write(self, dataset: Dataset, *, as_json: bool) -> None:
@@ -57,8 +58,9 @@ class Command(BaseCommand):
         )
         for built in progress.copies:
             error = built.run.error if built.run else ""
-            self.stdout.write(f"{built.copy.data_center.name:12} {built.state:8} {built.copy.uri}  {error}".rstrip())
+            line = f"{built.copy.data_center.name:12} {built.state:8} {built.copy.uri}  {printable(error)}"
+            self.stdout.write(line.rstrip())
         if progress.needs_decision:
-            self.stdout.write(f"It does not switch: {rebuild.problem}. Use --accept or --cancel.")
+            self.stdout.write(f"It does not switch: {printable(rebuild.problem)}. Use --accept or --cancel.")
         for copy in progress.left_tables:
             self.stdout.write(f"{copy.data_center.name:12} left     {copy.uri}")

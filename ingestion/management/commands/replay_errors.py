@@ -14,6 +14,7 @@ from ingestion.runs.replays.values import parse_values
 from lakehub import wiring
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import Busy, Conflict, NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -41,7 +42,7 @@ class Command(BaseCommand):
             copy = job_runs.find_copy(live_dataset(dataset), data_center)
             run = request_replay(copy, choice, asked_by="manage.py", now=wiring.clock.now())
         except (Refused, NotFound, Conflict, Busy) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         facts = {"run": run.pk, "key": str(run.key), "copy": str(copy), "rows": run.params["rows"]}
         text = f"Run {run.pk}: replay of {facts['rows']} rejected rows of {copy} is queued"
         self.stdout.write(json.dumps(facts) if options["json"] else text)

@@ -10,6 +10,7 @@ from lakehub import wiring
 from lakehub.catalog.datasets import pausing
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -22,5 +23,5 @@ class Command(BaseCommand):
         try:
             pausing.resume_ingestion(live_dataset(dataset), actor="manage.py", now=wiring.clock.now())
         except (Refused, NotFound, Conflict) as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable(str(error))) from error
         self.stdout.write(f"Ingestion of {dataset} goes on.")

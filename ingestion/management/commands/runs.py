@@ -13,6 +13,7 @@ from ingestion.runs.job_runs import with_details
 from ingestion.serializers import SHOWS_KEYS, JobRunSerializer
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -28,7 +29,7 @@ class Command(BaseCommand):
         try:
             runs = runs.filter(copy__dataset=live_dataset(dataset)) if dataset else runs
         except NotFound as error:
-            raise CommandError(str(error)) from error
+            raise CommandError(printable(str(error))) from error
         for run in runs[:limit]:
             self.stdout.write(_as_json(run) if json else _as_line(run))
 
@@ -49,9 +50,4 @@ def _as_line(run: JobRun) -> str:
     if run.state == JobState.WAITING:
         numbers = sorted({number for blocked_input in run.blocked_by.all() for number in blocked_input.incidents})
         detail += f"{''.join(f', #{number}' for number in numbers)}; asks again at {run.due_at:%H:%M:%S}"
-    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {_printable(detail)}"
-
-
-def _printable(text: str) -> str:
-    """A terminal obeys control characters, which a reason to pause or an error of a source may hold: they are written out."""
-    return text if text.isprintable() else repr(text)[1:-1]
+    return f"{run.pk:>6}  {run.due_at:%Y-%m-%d %H:%M:%S}  {run.kind:<11} {run.copy!s:<24} {run.state:<9} {printable(detail)}"

@@ -11,6 +11,7 @@ from ingestion.runs import blocked_inputs
 from ingestion.runs.job_runs import with_details
 from lakehub import wiring
 from lakehub.kernel.errors import Conflict, Refused
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -27,5 +28,5 @@ class Command(BaseCommand):
         try:
             blocked_inputs.start_regardless(job_run, why=why, actor="manage.py", now=wiring.clock.now())
         except (Conflict, Refused) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         self.stdout.write(f"Run {run}: {job_run.kind} of {job_run.copy} is queued, whatever the gate says")

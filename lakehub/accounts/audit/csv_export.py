@@ -10,7 +10,7 @@ from django.db.models import QuerySet
 from django.http import StreamingHttpResponse
 
 from lakehub.accounts.models import AuditEntry
-from lakehub.kernel.spreadsheet_csv import csv_lines, escape_formula
+from lakehub.kernel.output.spreadsheet_csv import csv_lines, escape_formula
 
 MAX_ROWS = 100_000
 _CHUNK_SIZE = 2_000

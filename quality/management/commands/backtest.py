@@ -14,6 +14,7 @@ from lakehub import wiring
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.kernel.errors import NotFound, Refused
 from lakehub.kernel.outcome import Outcome
+from lakehub.kernel.output.terminal import printable
 from quality.backtest.draft import DEFAULT_DAYS
 from quality.backtest.report import BacktestReport, CopyBacktest
 from quality.backtest.run import run_backtest
@@ -44,12 +45,12 @@ class Command(BaseCommand):
                 now=wiring.clock.now(),
             )
         except (NotFound, Refused) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         if options["json"]:
             self.stdout.write(json.dumps(asdict(tried) | {"summary": tried.summary}, indent=1, default=str))
             return
         for line in _lines(tried):
-            self.stdout.write(line)
+            self.stdout.write(printable(line))
 
 
 def _lines(tried: BacktestReport) -> Iterator[str]:

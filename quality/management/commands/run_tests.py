@@ -15,6 +15,7 @@ from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import NotFound
 from lakehub.kernel.interval import EVERYTHING, Interval
+from lakehub.kernel.output.terminal import printable
 from lakehub.kernel.partitions import Grain, parse_partition_name
 from quality.execution import worker
 from quality.models import Unit
@@ -45,7 +46,7 @@ class Command(BaseCommand):
                 now=now,
             )
         except (NotFound, ValueError) as problem:
-            raise CommandError(str(problem)) from problem
+            raise CommandError(printable(str(problem))) from problem
         worker.run_due_units(now=now, worker=f"manage.py:{os.getpid()}", most=10_000)
         units = _tested_units(named_dataset, test, dc, now)
         lines = (
@@ -90,4 +91,5 @@ def _unit_line(unit: Unit) -> str:
     row = _unit_row(unit)
     observed = " ".join(str(row[name]) for name in ("observed", "threshold") if row.get(name))
     behind = f" ({row['behind']})" if row.get("behind") else ""
-    return f"{row['outcome']:8} {row['test']:20} {row['data_center']:8} {row['partition']:12} {observed}{behind}{row.get('cause', '')}"
+    detail = printable(f"{observed}{behind}{row.get('cause', '')}")
+    return f"{row['outcome']:8} {row['test']:20} {row['data_center']:8} {row['partition']:12} {detail}"

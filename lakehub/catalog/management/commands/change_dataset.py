@@ -18,6 +18,7 @@ from lakehub.catalog.onboarding.redefine import prepare_change
 from lakehub.catalog.ports import preview_change
 from lakehub.catalog.serializers import DatasetChangeSerializer
 from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.output.terminal import printable
 
 
 class Command(BaseCommand):
@@ -38,8 +39,8 @@ class Command(BaseCommand):
             if not check:
                 prepared.write(actor="manage.py", now=now)
         except (Refused, Conflict, NotFound) as error:
-            raise CommandError(str(error)) from error
-        self.stdout.writelines(f"{line.about:9}  {line.text}\n" for line in lines)
+            raise CommandError(printable(str(error))) from error
+        self.stdout.writelines(f"{line.about:9}  {printable(line.text)}\n" for line in lines)
         self.stdout.write("Nothing was changed." if check else f"Dataset {name} is changed.")
 
 
