@@ -33,6 +33,8 @@ READY = (JobState.QUEUED, JobState.WAITING)
 PENDING = (*READY, JobState.PAUSED)
 """Not at work: these can be cancelled."""
 ACTIVE = (*PENDING, JobState.RUNNING)
+MAX_WAITING_REQUESTS = 20
+"""Of one copy, that people asked for: they run one after the other, and other copies wait behind them."""
 _MAX_CLAIM_CANDIDATES = 50
 _KINDS_THAT_PAUSE = (*READING_KINDS, JobKind.FOLLOW)
 _KINDS_OF_LOADING = (JobKind.INCREMENTAL, JobKind.BACKFILL, JobKind.FOLLOW)
@@ -62,7 +64,7 @@ def request_run(
     now: datetime,
     replay: ReplayRequest | None = None,
 ) -> JobRun:
-    """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already.
+    """Queue a run. Raises Refused for what makes no sense, Conflict where such an incremental waits or runs already, or too many wait.
 
     A person's job on a copy without a table is refused. Where the copy's bootstrap was given up, an incremental or a backfill
     becomes the bootstrap that loads all of it: the schedule would ask for that only after the feed's interval.
@@ -75,6 +77,8 @@ def request_run(
     _check_request(copy, kind, params or {})
     if kind in _ONCE_IN_THE_QUEUE and JobRun.objects.filter(copy=copy, kind=kind, state__in=PENDING).exists():
         raise Conflict(f"A {kind} of {copy} waits already; nothing was changed.")
+    if asked_by != SCHEDULE:
+        _check_queue(copy, kind)
     if lacks_table(copy, kind, asked_by):
         kind, params = _bootstrap_instead(copy, kind), {}
     try:
@@ -88,6 +92,18 @@ def request_run(
     except IntegrityError:
         raise Conflict(f"The {kind} of {copy} waits or runs already; nothing was changed.") from None
     return run
+
+
+def _check_queue(copy: DatasetCopy, kind: str) -> None:
+    """A drop waits behind no queue: it is how a copy with a full one is got rid of."""
+    waiting = JobRun.objects.filter(copy=copy, state__in=PENDING).exclude(asked_by=SCHEDULE)
+    if kind == JobKind.DROP:
+        waiting = waiting.filter(kind=JobKind.DROP)
+    if waiting.count() >= MAX_WAITING_REQUESTS:
+        raise Conflict(
+            f"{MAX_WAITING_REQUESTS} jobs of {copy} that people asked for wait already, and no more are taken; nothing was changed. "
+            "Ask again when some have ended, or cancel those that are not needed."
+        )
 
 
 def lacks_table(copy: DatasetCopy, kind: str, asked_by: str) -> bool:

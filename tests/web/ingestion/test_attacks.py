@@ -14,6 +14,7 @@ from pytest_django import DjangoAssertNumQueries
 
 from ingestion.lake import readers, table_files
 from ingestion.models import Finding, JobKind, JobRun, JobState, ReaderPosition, ReplayRequest
+from ingestion.runs import job_runs
 from ingestion.runs.job_specs import error_table_uri
 from lakehub.accounts.models import Role
 from lakehub.catalog.models import DatasetCopy
@@ -143,6 +144,24 @@ def test_rights_to_keys_are_asked_once_for_a_list(
 def test_a_second_check_of_an_index_does_not_wait_behind_the_first(owner: Client, rows: list[str]) -> None:  # noqa: F811
     codes = [owner.post(RUNS, json.dumps({"kind": "verify_index"}), "application/json").status_code for _ in range(3)]
     assert codes == [201, 409, 409]
+
+
+def test_so_many_jobs_of_people_wait_on_a_copy_and_no_more(owner: Client, rows: list[str], copy: DatasetCopy) -> None:  # noqa: F811
+    for _ in range(job_runs.MAX_WAITING_REQUESTS):
+        job_runs.request_run(copy, JobKind.CLUSTER, asked_by=job_runs.SCHEDULE, now=given.NOW)
+    asked = json.dumps({"kind": "cluster"})
+    codes = [owner.post(RUNS, asked, "application/json").status_code for _ in range(job_runs.MAX_WAITING_REQUESTS)]
+    assert set(codes) == {201}, "those of the schedule do not count"
+    answer = owner.post(RUNS, asked, "application/json")
+    assert answer.status_code == 409
+    assert "20 jobs of flights@dc1 that people asked for wait already" in answer.json()["error"]["message"]
+    # What was cancelled makes room.
+    waiting = JobRun.objects.filter(kind=JobKind.CLUSTER).exclude(asked_by=job_runs.SCHEDULE).earliest("pk")
+    job_runs.cancel_run(waiting, actor="ana", now=given.NOW)
+    assert [owner.post(RUNS, asked, "application/json").status_code for _ in range(2)] == [201, 409]
+    # The schedule goes on, and so does a drop.
+    job_runs.request_run(copy, JobKind.CLUSTER, asked_by=job_runs.SCHEDULE, now=given.NOW)
+    job_runs.request_run(copy, JobKind.DROP, asked_by="ana", now=given.NOW)
 
 
 def test_whoever_waits_for_error_tables_holds_one_thread() -> None:
