@@ -8,10 +8,14 @@ from dataclasses import dataclass
 from itertools import chain, combinations, count
 from urllib.parse import unquote, urlsplit
 
+from django.db import IntegrityError, transaction
+
 from lakehub.catalog.metadata.table_locations import is_same_table
 from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetCopy, Rebuild
 from lakehub.catalog.validation import Problems
+from lakehub.kernel.errors import Conflict
 
+_MAX_ATTEMPTS = 5
 _SAME_SCHEMES = {"s3a": "s3", "s3n": "s3", "": "file"}
 
 
@@ -29,16 +33,32 @@ class CopySource:
 def create_copy(
     dataset: Dataset, data_center: DataCenter, source: CopySource | None, *, rebuild: Rebuild | None = None
 ) -> DatasetCopy:
-    """In the lake where the dataset is ingested. `source`: None is the table of the feed. `rebuild`: it is built for that."""
-    uri = _free_lake_table(dataset, data_center) if dataset.ingested else ""
-    return DatasetCopy.objects.create(
+    """In the lake where the dataset is ingested. `source`: None is the table of the feed. `rebuild`: it is built for that.
+
+    Raises Conflict where others take each table of the lake that it would have.
+    """
+    copy = DatasetCopy(
         dataset=dataset,
         data_center=data_center,
-        uri=uri,
         connection=source.connection if source else None,
         object=source.table if source else "",
         rebuild=rebuild,
     )
+    if not dataset.ingested:
+        copy.save(force_insert=True)
+        return copy
+    for _ in range(_MAX_ATTEMPTS):
+        copy.uri = _free_lake_table(dataset, data_center)
+        try:
+            with transaction.atomic():
+                copy.save(force_insert=True)
+        except IntegrityError:
+            # A rebuild of `flights` and the onboarding of `flights-2` may look for a free table at the same time.
+            if not DatasetCopy.with_removed.filter(uri=copy.uri).exists():
+                raise
+        else:
+            return copy
+    raise Conflict(f"Others have taken the table {copy.uri} of the lake just now. Nothing was changed: try it again.")
 
 
 def _free_lake_table(dataset: Dataset, data_center: DataCenter) -> str:

@@ -35,4 +35,8 @@ class Migration(migrations.Migration):
             name='paused_why',
             field=models.TextField(blank=True),
         ),
+        migrations.AddConstraint(
+            model_name='datasetcopy',
+            constraint=models.UniqueConstraint(condition=models.Q(('uri', ''), _negated=True), fields=('uri',), name='one_copy_a_lake_table'),
+        ),
     ]

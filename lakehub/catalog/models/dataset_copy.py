@@ -102,6 +102,8 @@ class DatasetCopy(models.Model):
                 condition=Q(uri="", connection=None, removed_at=None),
                 name="one_copy_at_the_table_of_the_feed",
             ),
+            # Also of copies that were removed: what they left lies there.
+            models.UniqueConstraint(fields=["uri"], condition=~Q(uri=""), name="one_copy_a_lake_table"),
             models.CheckConstraint(
                 condition=Q(connection=None, object="") | (Q(connection__isnull=False, uri="") & ~Q(object="")),
                 name="copy_has_connection_with_object",

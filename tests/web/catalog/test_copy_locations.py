@@ -6,6 +6,7 @@ import os
 import shutil
 import sqlite3
 from dataclasses import replace
+from itertools import islice
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,14 @@ from django.test import Client
 
 from incidents.gate.answer import CopyQuestion, ask_gate
 from lakehub.accounts.models import Role
+from lakehub.catalog.datasets import copies
 from lakehub.catalog.datasets.connection_change import check_connection_change
 from lakehub.catalog.lineage import TableName, missing_tables
 from lakehub.catalog.lineage.resolver import Resolver
-from lakehub.catalog.models import Connection, Dataset
+from lakehub.catalog.models import Connection, DataCenter, Dataset, Rebuild
 from lakehub.catalog.onboarding.onboard import check_request, onboard_dataset
 from lakehub.catalog.onboarding.onboarding_request import CopyRequest, OnboardingRequest
-from lakehub.kernel.errors import Refused
+from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.outcome import Verdict
 from quality.execution import worker
 from quality.generation import generate
@@ -231,3 +233,27 @@ def test_lineage_knows_each_copy_by_its_table() -> None:
     resolver = Resolver()
     assert resolver.dataset(TableName("ops", "flights")) == dataset
     assert resolver.dataset(TableName("ops2", "flights")) == dataset
+
+
+@pytest.mark.parametrize(("races", "table"), [(1, "flights-3"), (9, None)])
+def test_two_tables_that_are_made_at_the_same_moment_lie_apart(
+    monkeypatch: pytest.MonkeyPatch, races: int, table: str | None
+) -> None:
+    """A rebuild of `flights` looks for a free table, and `flights-2` is onboarded before it is written down."""
+    flights, center = factories.dataset("flights"), factories.data_center("dc1")
+    look, others = copies._free_lake_table, iter(range(2, 2 + races))
+
+    def look_and_lose(dataset: Dataset, data_center: DataCenter) -> str:
+        uri = look(dataset, data_center)
+        for number in islice(others, 1):
+            other = factories.dataset(f"flights-{number}", copies=())
+            assert factories.copy(other, "dc1").uri == uri
+        return uri
+
+    monkeypatch.setattr(copies, "_free_lake_table", look_and_lose)
+    rebuild = Rebuild.objects.create(dataset=flights, asked_by="ana", asked_at=NOW)
+    if table is None:
+        with pytest.raises(Conflict, match="flights-6 of the lake just now"):
+            copies.create_copy(flights, center, None, rebuild=rebuild)
+    else:
+        assert copies.create_copy(flights, center, None, rebuild=rebuild).uri == f"{center.lake_uri}/{table}"
