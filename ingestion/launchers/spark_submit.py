@@ -84,7 +84,12 @@ class SparkSubmitLauncher:
         spec_path.write_text(spec.to_json())
         answers = LeaseAnswers(folder / "lease", lease or NoLease())
         guided = GuidanceAnswers(folder / "lease", guidance or NoGuidance())
-        ended = self._submit(spec, spec_path, report_path, log_path, secrets, Answers(answers, guided))
+        try:
+            ended = self._submit(spec, spec_path, report_path, log_path, secrets, Answers(answers, guided))
+        finally:
+            if spec.replay is not None or spec.delete is not None:
+                # It holds keys and values of rows; the folder of a job that failed stays for days.
+                spec_path.unlink(missing_ok=True)
         if report_path.is_file():
             return JobReport.from_file(report_path)
         return JobReport(

@@ -1,0 +1,50 @@
+"""What stays in the folder of a submitted job: nothing of rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestion.launchers import LauncherConfig
+from ingestion.launchers.spark_submit import SparkSubmitLauncher
+from ingestion.spark.contract.spec import DeleteSpec, JobSpec, ReplaySpec, SourceSpec, TableSpec
+
+TABLE = TableSpec("orders", "file:///lake/orders", "file:///lake/_errors/orders", record_key=("id",))
+ROW_JOBS: dict[str, dict[str, Any]] = {
+    "replay": {"replay": ReplaySpec(("k",), "ana", {"k": '{"mail": "alice@example.com"}'})},
+    "delete": {"delete": DeleteSpec(keys=(("alice@example.com",),))},
+}
+
+
+class EndedJob(SparkSubmitLauncher):
+    """Its process ends at once, in `problem` or without a report. `spec`: what it could read."""
+
+    problem: Exception | None = None
+
+    def _submit(self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, *_: object) -> str:  # type: ignore[override]
+        self.spec = spec_path.read_text()
+        log_path.write_text("what Spark said")
+        if self.problem:
+            raise self.problem
+        return "The job's process ended"
+
+
+@pytest.mark.parametrize("problem", [None, OSError("no such program")])
+@pytest.mark.parametrize("kind", ROW_JOBS)
+def test_keys_and_values_of_rows_do_not_stay(tmp_path: Path, kind: str, problem: Exception | None) -> None:
+    job = EndedJob(LauncherConfig(tmp_path))
+    job.problem = problem
+    try:
+        assert job.run(JobSpec("r", kind, TABLE, **ROW_JOBS[kind]), {}).status == "failed"
+    except OSError:
+        assert problem is not None
+    assert "alice" in job.spec
+    assert [path for path in tmp_path.rglob("*") if path.is_file() and "alice" in path.read_text()] == []
+
+
+def test_the_spec_of_another_job_stays_to_be_looked_into(tmp_path: Path) -> None:
+    source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
+    EndedJob(LauncherConfig(tmp_path)).run(JobSpec("r", "bootstrap", TABLE, source), {})
+    assert (tmp_path / "r" / "spec.json").is_file()
