@@ -8,12 +8,14 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from pathlib import Path
 
+import fastavro
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
 import quality.engines.duckdb
 from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable
+from lakehub.catalog.storages.files import FilesStorage
 from lakehub.kernel.outcome import Outcome
 from quality.domain.language.measures import LAST_COMMIT, ROWS, Measure
 from quality.domain.language.values import Failed
@@ -256,6 +258,29 @@ def test_a_lookup_into_damaged_files_costs_only_itself(tmp_path: Path) -> None:
     answers = place.engine.measure(scan, Limits()).answers
     assert answers[ROWS] == 6
     assert "looked into cannot be read" in str(answers[UNMATCHED])
+
+
+@pytest.mark.parametrize("ending", ["parquet", "avro"])
+def test_no_link_out_of_the_folder_of_files_is_read(tmp_path: Path, ending: str) -> None:
+    secret, folder = tmp_path / f"secret.{ending}", tmp_path / "in"
+    folder.mkdir()
+    for path, rows in ((secret, 1000), (folder / f"a.{ending}", 3)):
+        write_numbers(path, rows)
+    (folder / f"b.{ending}").symlink_to(secret)
+    storage = FilesStorage(folder.as_uri())
+    scan = Scan(storage.table(f"*.{ending}"), (ROWS,))
+    assert DuckDbEngine().measure(scan, Limits()).answers[ROWS] == 3
+    with pytest.raises(CannotRead, match="There are no files"):
+        DuckDbEngine().measure(replace(scan, target=storage.table(f"b.{ending}")), Limits())
+
+
+def write_numbers(path: Path, rows: int) -> None:
+    if path.suffix == ".parquet":
+        pq.write_table(pa.table({"id": list(range(rows))}), path)
+        return
+    schema = {"type": "record", "name": "row", "fields": [{"name": "id", "type": "long"}]}
+    with path.open("wb") as file:
+        fastavro.writer(file, schema, [{"id": number} for number in range(rows)])
 
 
 @pytest.mark.parametrize(

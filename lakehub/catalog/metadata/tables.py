@@ -36,8 +36,9 @@ class SqlTable(StoredTable):
 
 @dataclass(frozen=True)
 class Files(StoredTable):
-    """Files of one format below a glob: csv, jsonl, parquet or avro."""
+    """Files of one format below a glob: csv, jsonl, parquet or avro. `folder`: no link out of it is read; empty: links may lead anywhere."""
 
     usual_engine = "duckdb"
     glob: str
     format: str
+    folder: str = field(default="", compare=False)

@@ -81,7 +81,8 @@ class FilesStorage(Storage):
         return NewestValues() if ending == ".avro" else duckdb_files.read_newest_values(files, ending, columns, limit)
 
     def table(self, table: str) -> Files:
-        return Files(f"{self.url.rstrip('/')}/{table}", PurePosixPath(table).suffix.lstrip("."))
+        folder = self.url.rstrip("/")
+        return Files(f"{folder}/{table}", PurePosixPath(table).suffix.lstrip("."), folder)
 
     def location(self) -> LocalPath:
         return LocalPath(self._folder)

@@ -21,8 +21,8 @@ from quality.engines.scans.parts import CannotRead, EachPartition
 from quality.engines.scans.scan import Limits
 from quality.engines.sql.measure_sql import TableExpression
 from quality.engines.storage.avro import read_avro
-from quality.engines.storage.hudi_snapshot import FileSlice, local_path
-from quality.engines.storage.plain_files import local_files
+from quality.engines.storage.hudi_snapshot import FileSlice
+from quality.engines.storage.plain_files import local_files, paths_to_read
 
 TABLE_FUNCTIONS = {
     "parquet": "read_parquet({}, union_by_name = true, hive_partitioning = false)",
@@ -96,7 +96,7 @@ def open_files(
 ) -> Iterator[TableExpression]:
     """Raises CannotRead for a format that there is no reader for. Avro is held in memory meanwhile."""
     if files.format in TABLE_FUNCTIONS:
-        yield TableExpression(table_function(connection, files).format(f"${name}"), {name: local_path(files.glob)})
+        yield TableExpression(table_function(connection, files).format(f"${name}"), {name: paths_to_read(files)})
         return
     if files.format != "avro":
         raise CannotRead(
