@@ -6,8 +6,9 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -27,7 +28,7 @@ from ingestion.lake.misplaced_rows import (
     report_unreadable_values,
 )
 from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
-from ingestion.spark.tables.timeline import TABLE_SERVICES, LakeCommit, PartitionChange, Timeline
+from ingestion.spark.tables.timeline import TABLE_SERVICES, CompletedFile, LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -46,9 +47,8 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     timeline = Timeline(copy.uri)
     if not timeline.exists:
         return []
-    stored_commits = Commit.objects.filter(copy=copy, instant__in=timeline.instants())
-    known_instants = set(stored_commits.values_list("instant", flat=True))
-    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in timeline.commits(but=known_instants)]
+    lake_commits = timeline.commits_among(partial(_not_stored, copy))
+    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in lake_commits]
     schemas = [commit.run.get("schema", {}) for commit, _ in new_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, parts=parts, now=now) for commit, parts in new_commits]
@@ -57,6 +57,15 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     if are_columns_changed:
         _refresh_columns(copy.dataset, now=now)
     return [commit for commit in recorded_commits if commit is not None]
+
+
+def _not_stored(copy: DatasetCopy, files: Sequence[CompletedFile]) -> list[CompletedFile]:
+    """Those of a timeline that are not rows yet. A timeline may hold more commits than a query takes values, so it is asked for a range."""
+    oldest = min((file.instant for file in files), default="")
+    stored = (
+        set(Commit.objects.filter(copy=copy, instant__gte=oldest).values_list("instant", flat=True)) if files else ()
+    )
+    return [file for file in files if file.instant not in stored]
 
 
 def _changes_columns(schema: dict[str, Any], dataset: Dataset) -> bool:

@@ -44,13 +44,13 @@ class Table:
         pq.write_table(pa.table({KEY: pa.array([*keys], pa.string())}), self.folder / name)
         self.written[instant] = self.files[group] = BaseFile(FileGroup("", group), name, 0)
 
-    def commits(self) -> tuple[Commit, ...]:
-        return tuple(Commit(instant, instant) for instant in sorted(self.written))
+    def completed(self) -> list[Commit]:
+        return [Commit(instant, instant) for instant in sorted(self.written)]
 
-    def written_files(self, instant: str) -> list[tuple[str, str, str]]:
-        if instant in self.archived:
-            raise CommitArchived(instant)
-        file = self.written[instant]
+    def written_files(self, commit: Commit) -> list[tuple[str, str, str]]:
+        if commit.instant in self.archived:
+            raise CommitArchived(commit.instant)
+        file = self.written[commit.instant]
         return [("", file.group.file_id, file.path)]
 
     def groups(self, *keys: str) -> set[str]:

@@ -18,7 +18,7 @@ from pyspark.sql import SparkSession
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
 from ingestion.spark.file_groups.stored_rows import KEY
-from ingestion.spark.tables.timeline import CommitArchived, Timeline, open_storage
+from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, open_storage
 
 MAX_KEYS = 2_000_000
 """Of all tables, in the memory of each process that writes them: some 150 bytes a key."""
@@ -119,19 +119,20 @@ class KeyMap:
 
     def _read_new_commits(self, spark: SparkSession) -> None:
         timeline = Timeline(self.uri)
-        completions = {commit.instant: commit.completed for commit in timeline.commits()}
-        if not self._is_continued_by(completions) or not self._read_commits(timeline, completions):
+        commits = timeline.completed()
+        completions = {commit.instant: commit.completed for commit in commits}
+        if not self._is_continued_by(completions) or not self._read_commits(timeline, commits):
             # First of all: where the reading fails, what was known of earlier commits is known no more.
             self.forget()
             self._read(newest_base_files(spark, self.uri, partition_paths(spark, self.uri)))
         self._completions = completions
 
-    def _read_commits(self, timeline: Timeline, instants: Iterable[str]) -> bool:
+    def _read_commits(self, timeline: Timeline, commits: Iterable[CompletedFile]) -> bool:
         """Those that are new. False: one has left the timeline since it was listed, and what it wrote is not known."""
         try:
-            for instant in instants:
-                if instant not in self._completions:
-                    self._read(_written_by(timeline, instant))
+            for commit in commits:
+                if commit.instant not in self._completions:
+                    self._read(_written_by(timeline, commit))
         except CommitArchived:
             return False
         return True
@@ -157,7 +158,7 @@ class KeyMap:
                     self._make_room(self)
 
 
-def _written_by(timeline: Timeline, instant: str) -> list[BaseFile]:
+def _written_by(timeline: Timeline, commit: CompletedFile) -> list[BaseFile]:
     """Their sizes are not asked for."""
-    files = timeline.written_files(instant)
+    files = timeline.written_files(commit)
     return [BaseFile(FileGroup(partition, file_id), path.rpartition("/")[2], 0) for partition, file_id, path in files]

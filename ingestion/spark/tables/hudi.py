@@ -20,6 +20,7 @@ from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.spark_columns import type_of_spark
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT as MIN_COMMITS_KEPT
 from ingestion.spark.tables.timeline import TABLE_SERVICES, NotATable, Timeline, open_storage
+from ingestion.spark.tables.unfinished_writes import pending_writes
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10
 """A writer gives its own commit up after 30 s without a heartbeat: on a busy machine one of a few seconds is late. That others need
@@ -215,7 +216,7 @@ def _foreign_content(timeline: Timeline) -> str:
     instants = timeline.legacy_instants()
     if instants:
         return f"its timeline holds `{instants[0]}`"
-    begun = tuple(f"_{instant}.parquet" for instant in timeline.pending())
+    begun = tuple(f"_{instant}.parquet" for instant in pending_writes(timeline))
     filesystem, path = open_storage(timeline.uri)
     for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
         name = info.base_name.lstrip(".").removesuffix(".crc")
