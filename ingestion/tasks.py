@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import socket
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 
 from celery import shared_task
 from django.conf import settings
 
 from ingestion.following import follow_runs
 from ingestion.lake import commits, readers
+from ingestion.lake.timeline_changes import TimelineChanges
 from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
@@ -23,6 +24,8 @@ from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.scratch import sweep_scratch
 
 WAKE_UP_EXPIRES_S = 5
+_timeline_changes = TimelineChanges()
+"""Since this process began."""
 
 
 @shared_task
@@ -58,7 +61,7 @@ def record_lake_commits() -> None:
     copies = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
     for copy in copies.select_related("dataset", "data_center"):
         with log_and_continue(f"Taking in the timeline of {copy} at {copy.uri}"):
-            commits.record_new_commits(copy, now=now)
+            _timeline_changes.take_in(copy, partial(commits.record_new_commits, copy, now=now))
 
 
 @shared_task
