@@ -39,10 +39,15 @@ def start_due_runs() -> None:
     follow_runs.end_unwanted(now=now)
     paused_runs.apply_pauses(now=now)
     feed_schedule.request_due_runs(now=now)
-    feed_schedule.request_due_clusterings(now=now, wall=datetime.now(UTC))
     readers.report_passed_readers(now=now, wall=datetime.now(UTC))
     if job_runs.claimable_runs(now=now).exists():
         run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
+
+
+@shared_task
+def request_clusterings() -> None:
+    """Ask for small files to be put together where there are many. The files of tables are listed for it, which holds up no start of a job here."""
+    feed_schedule.request_due_clusterings(now=wiring.clock.now(), wall=datetime.now(UTC))
 
 
 @shared_task(has_own_deadline=True)
