@@ -48,7 +48,7 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     if not timeline.exists:
         return []
     lake_commits = timeline.commits_among(partial(_not_stored, copy))
-    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in lake_commits]
+    new_commits = [(commit, _parts_of_load(timeline, commit)) for commit in lake_commits]
     schemas = [commit.run.get("schema", {}) for commit, _ in new_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, parts=parts, now=now) for commit, parts in new_commits]
@@ -66,6 +66,14 @@ def _not_stored(copy: DatasetCopy, files: Sequence[CompletedFile]) -> list[Compl
         set(Commit.objects.filter(copy=copy, instant__gte=oldest).values_list("instant", flat=True)) if files else ()
     )
     return [file for file in files if file.instant not in stored]
+
+
+def _parts_of_load(timeline: Timeline, last: LakeCommit) -> list[LakeCommit]:
+    """The earlier commits of a first load in several commits, where `last` has made it whole."""
+    is_load = last.run.get("kind") == JobKind.BOOTSTRAP and last.operation.lower() not in REPLACING_OPERATIONS
+    if last.is_part_of_load or not is_load:
+        return []
+    return [each for each in timeline.commits() if each.completed < last.completed and each.is_part_of_load]
 
 
 def _changes_columns(schema: dict[str, Any], dataset: Dataset) -> bool:

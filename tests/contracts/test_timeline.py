@@ -10,6 +10,7 @@ from typing import Any, cast
 
 import fastavro
 import pytest
+from pyarrow import fs
 
 from ingestion.domain.checkpoint import Checkpoint
 from ingestion.domain.schema import Schema
@@ -132,6 +133,29 @@ def test_a_commit_that_is_archived_does_not_pass_for_one_without_files(table: Ha
     next(table.folder.iterdir()).unlink()
     with pytest.raises(CommitArchived, match="20261116080000001"):
         Timeline(table.uri).written_files(file)
+
+
+def test_a_listing_of_local_files_asks_for_names_only(table: HandMadeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made some ten times for a batch, of up to a hundred thousand files."""
+    table.commit(1, checkpoint="first")
+    monkeypatch.setattr(fs, "FileSelector", lambda *_, **__: pytest.fail("it asks for sizes"))
+    assert [file.version for file in Timeline(table.uri).completed()] == [None]
+    assert Timeline(f"{table.uri}/nothing").completed() == []
+    assert Timeline(table.uri).latest_completion() == "20261116080000501"
+
+
+def test_of_an_object_store_sizes_come_with_the_listing(
+    table: HandMadeTable, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There each question is a request."""
+    lake = fs.SubTreeFileSystem(str(table.folder.parent.parent), fs.LocalFileSystem())
+    monkeypatch.setattr(timeline, "open_storage", lambda _: (lake, ""))
+    monkeypatch.setattr(timeline, "_version_of", lambda _: pytest.fail("it asks for one file"))
+    for checkpoint, reads_until_then in (("first", 1), ("another", 2)):
+        table.commit(1, checkpoint=checkpoint)
+        for _ in range(2):
+            assert [commit.checkpoint for commit in Timeline("s3://lake/orders").commits()] == [checkpoint]
+            assert reads.total() == reads_until_then
 
 
 def test_a_table_that_was_made_anew_is_read_anew(table: HandMadeTable) -> None:
