@@ -6,9 +6,8 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
-from functools import partial
 from typing import Any
 from uuid import UUID
 
@@ -28,7 +27,7 @@ from ingestion.lake.misplaced_rows import (
     report_unreadable_values,
 )
 from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
-from ingestion.spark.tables.timeline import TABLE_SERVICES, CompletedFile, LakeCommit, PartitionChange, Timeline
+from ingestion.spark.tables.timeline import TABLE_SERVICES, LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -45,10 +44,14 @@ _KEY_LENGTH = len(str(UUID(int=0)))
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once."""
     timeline = Timeline(copy.uri)
-    if not timeline.exists:
+    files = timeline.completed() if timeline.exists else []
+    if not files:
         return []
-    lake_commits = timeline.commits_among(partial(_not_stored, copy))
-    new_commits = [(commit, _parts_of_load(timeline, commit)) for commit in lake_commits]
+    # A range: a timeline may hold more commits than a query takes values.
+    stored_commits = Commit.objects.filter(copy=copy, instant__gte=min(file.instant for file in files))
+    known_instants = set(stored_commits.values_list("instant", flat=True))
+    lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
+    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in lake_commits]
     schemas = [commit.run.get("schema", {}) for commit, _ in new_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, parts=parts, now=now) for commit, parts in new_commits]
@@ -57,23 +60,6 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     if are_columns_changed:
         _refresh_columns(copy.dataset, now=now)
     return [commit for commit in recorded_commits if commit is not None]
-
-
-def _not_stored(copy: DatasetCopy, files: Sequence[CompletedFile]) -> list[CompletedFile]:
-    """Those of a timeline that are not rows yet. A timeline may hold more commits than a query takes values, so it is asked for a range."""
-    oldest = min((file.instant for file in files), default="")
-    stored = (
-        set(Commit.objects.filter(copy=copy, instant__gte=oldest).values_list("instant", flat=True)) if files else ()
-    )
-    return [file for file in files if file.instant not in stored]
-
-
-def _parts_of_load(timeline: Timeline, last: LakeCommit) -> list[LakeCommit]:
-    """The earlier commits of a first load in several commits, where `last` has made it whole."""
-    is_load = last.run.get("kind") == JobKind.BOOTSTRAP and last.operation.lower() not in REPLACING_OPERATIONS
-    if last.is_part_of_load or not is_load:
-        return []
-    return [each for each in timeline.commits() if each.completed < last.completed and each.is_part_of_load]
 
 
 def _changes_columns(schema: dict[str, Any], dataset: Dataset) -> bool:

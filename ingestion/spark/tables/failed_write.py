@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.session import set_unusable
 from ingestion.spark.tables.timeline import Timeline
-from ingestion.spark.tables.unfinished_writes import pending_writes, torn_files
+from ingestion.spark.tables.unfinished_writes import pending_writes, remove_file, torn_files
 
 logger = logging.getLogger(__name__)
 
@@ -32,5 +32,5 @@ def clean_up_failed_write(spark: SparkSession, timeline: Timeline, *, after: str
 def remove_torn_files(timeline: Timeline, *, after: str) -> None:
     """They were never whole, and without them the write is one that did not end, which the next writer rolls back. Raises OSError."""
     for name in torn_files(timeline, after=after):
-        timeline.remove_file(name)
+        remove_file(timeline, name)
         logger.error("The file %s/%s was cut off when its write failed: it is removed", timeline.uri, name)

@@ -11,7 +11,7 @@ import os
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -23,13 +23,13 @@ import fastavro
 from pyarrow import fs
 
 from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint, unfinished_snapshot
+from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 T = TypeVar("T")
 WRITE_ACTIONS = ("commit", "deltacommit", "replacecommit")
 COMPLETED_NAME = re.compile(rf"(\d+)_(\d+)\.({'|'.join(WRITE_ACTIONS)})")
 INSTANT_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]")
-_LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
 TIMELINE_FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
 """Of the instants of a table, and of the table that it keeps about itself."""
 TABLE_SERVICES = ("CLUSTER", "COMPACT")
@@ -174,13 +174,11 @@ class Timeline:
 
     def commits(self) -> tuple[LakeCommit, ...]:
         """Completed writes in the order of completion. Reads all of them."""
-        return self.commits_among(lambda files: files)
+        return self._retry_read(lambda: self.read(self.completed()))
 
-    def commits_among(
-        self, choose: Callable[[Sequence[CompletedFile]], Iterable[CompletedFile]]
-    ) -> tuple[LakeCommit, ...]:
-        """Those that `choose` takes of the completed writes; no other is read. Asked again where one of them has left meanwhile."""
-        return self._retry_read(lambda: tuple(map(_commits.get, choose(self.completed()))))
+    def read(self, files: Iterable[CompletedFile]) -> tuple[LakeCommit, ...]:
+        """Raises FileNotFoundError where one has left the timeline since it was listed."""
+        return tuple(self._retry_read(partial(_commits.get, file)) for file in files)
 
     def commits_since(self, began: str) -> RecentCommits:
         """In the order of completion; no other is read. `began`: an instant, empty for all."""
@@ -188,7 +186,7 @@ class Timeline:
         def look() -> RecentCommits:
             files = self.completed()
             since = (file for file in files if file.completed > began)
-            return RecentCommits(tuple(map(_commits.get, since)), files[0].completed if files else "")
+            return RecentCommits(self.read(since), files[0].completed if files else "")
 
         return self._retry_read(look)
 
@@ -201,11 +199,6 @@ class Timeline:
         matches = (INSTANT_TIMES.match(name) for folder in TIMELINE_FOLDERS for name in self.list_names(folder))
         return max((max(match[1], match[2] or "") for match in matches if match), default="")
 
-    def remove_file(self, name: str) -> None:
-        """`name`: within the table."""
-        filesystem, path = self._storage
-        filesystem.delete_file(f"{path}/{name}")
-
     def checkpoint(self) -> Checkpoint | None:
         """Reads no commit that is older than the one that carries it."""
         return self._retry_read(
@@ -215,6 +208,16 @@ class Timeline:
     def commit_of_run(self, run_id: str, *, after: str = "") -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write. `after`: of those completed after it."""
         return next((commit for commit in self.newest_first(after=after) if commit.run.get("run_id") == run_id), None)
+
+    def parts_of_load(self, last: LakeCommit) -> list[LakeCommit]:
+        """The earlier commits of a first load in several commits, where `last` has made it whole."""
+        if (
+            last.is_part_of_load
+            or last.run.get("kind") != "bootstrap"
+            or last.operation.lower() in REPLACING_OPERATIONS
+        ):
+            return []
+        return [each for each in self.commits() if each.completed < last.completed and each.is_part_of_load]
 
     def newest_first(self, *, after: str = "") -> Iterator[LakeCommit]:
         """Completed writes from the last that was completed on, back to the instant `after`; each is read when it is asked for."""
@@ -231,10 +234,6 @@ class Timeline:
             raise CommitArchived(f"The commit {file.instant} is no longer on the timeline of {self.uri}.") from problem
         stats = (record.get("partitionToWriteStats") or {}).items()
         return [(partition, stat["fileId"], stat["path"]) for partition, those in stats for stat in those]
-
-    def legacy_instants(self) -> list[str]:
-        """Instants as tables before version 8 keep them, beside the folder of the timeline."""
-        return sorted(name for name in self.list_names(".hoodie") if _LEGACY_INSTANT.fullmatch(name))
 
     def completed(self) -> list[CompletedFile]:
         """The files of the completed writes that are not archived, in the order of completion: one listing, and nothing is read."""

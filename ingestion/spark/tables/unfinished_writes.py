@@ -32,7 +32,13 @@ def pending_writes(timeline: Timeline) -> dict[str, datetime | None]:
 def remove_heartbeat(timeline: Timeline, instant: str) -> None:
     """So that the next cleaning rolls the write back. Only for one whose writer has certainly ended."""
     with suppress(FileNotFoundError):
-        timeline.remove_file(f".hoodie/.heartbeat/{instant}")
+        remove_file(timeline, f".hoodie/.heartbeat/{instant}")
+
+
+def remove_file(timeline: Timeline, name: str) -> None:
+    """`name`: within the table."""
+    filesystem, path = open_storage(timeline.uri)
+    filesystem.delete_file(f"{path}/{name}")
 
 
 def torn_files(timeline: Timeline, *, after: str) -> list[str]:
