@@ -5,13 +5,14 @@ from __future__ import annotations
 import random
 import socket
 from datetime import UTC, datetime, timedelta
-from functools import cache
+from functools import cache, partial
 
 from celery import shared_task
 from django.conf import settings
 
 from ingestion.following import follow_runs
 from ingestion.lake import commits, readers
+from ingestion.lake.timeline_changes import TimelineChanges
 from ingestion.launchers.configured import configured_launcher, launcher_folder
 from ingestion.ports import input_gate, source_turn
 from ingestion.runs import feed_schedule, job_runs, leases, offboarding, rebuilds, retention, run_worker
@@ -23,6 +24,8 @@ from lakehub.kernel.error_isolation import log_and_continue
 from lakehub.scratch import sweep_scratch
 
 WAKE_UP_EXPIRES_S = 5
+_timeline_changes = TimelineChanges()
+"""Since this process began."""
 
 
 @shared_task
@@ -36,10 +39,15 @@ def start_due_runs() -> None:
     follow_runs.end_unwanted(now=now)
     paused_runs.apply_pauses(now=now)
     feed_schedule.request_due_runs(now=now)
-    feed_schedule.request_due_clusterings(now=now, wall=datetime.now(UTC))
     readers.report_passed_readers(now=now, wall=datetime.now(UTC))
     if job_runs.claimable_runs(now=now).exists():
         run_job.apply_async(expires=WAKE_UP_EXPIRES_S)
+
+
+@shared_task
+def request_clusterings() -> None:
+    """Ask for small files to be put together where there are many. The files of tables are listed for it, which holds up no start of a job here."""
+    feed_schedule.request_due_clusterings(now=wiring.clock.now(), wall=datetime.now(UTC))
 
 
 @shared_task(has_own_deadline=True)
@@ -58,7 +66,7 @@ def record_lake_commits() -> None:
     copies = DatasetCopy.objects.filter(dataset__ingested=True, dataset__offboarded_at=None)
     for copy in copies.select_related("dataset", "data_center"):
         with log_and_continue(f"Taking in the timeline of {copy} at {copy.uri}"):
-            commits.record_new_commits(copy, now=now)
+            _timeline_changes.take_in(copy, partial(commits.record_new_commits, copy, now=now))
 
 
 @shared_task

@@ -34,6 +34,7 @@ WAKEUPS = (
         next_due=_next_foreign_commit_at,
         at_most_every=timedelta(seconds=10),
     ),
+    Wakeup("ingestion.tasks.request_clusterings", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.check_lineage", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.check_tables", timedelta(minutes=1)),
     Wakeup("ingestion.tasks.prune_history", timedelta(hours=1)),

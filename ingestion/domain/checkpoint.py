@@ -103,10 +103,9 @@ def _reaches(upto: str | None, loaded_upto: str | None) -> bool:
 
 @dataclass(frozen=True)
 class CommitStamp:
-    """What one completed commit says: when it was completed, and its checkpoint, if it carries one."""
+    """What one completed commit says: its instant, and its checkpoint, if it carries one."""
 
     instant: str
-    completed: str
     checkpoint: Position | None
 
 

@@ -46,20 +46,22 @@ class WrittenSince:
 
 
 def written_since(began: str, commits: Iterable[TableCommit]) -> WrittenSince:
-    """`commits`: those of the active timeline."""
+    """`commits`: at least those of the active timeline that were completed since."""
     return WrittenSince(
         began, frozenset(each.requested for each in commits if each.requested <= began < each.completed)
     )
 
 
-def why_read_again(began: str, commits: Collection[TableCommit], partitions: Collection[str] | None) -> str:
+def why_read_again(
+    began: str, commits: Iterable[TableCommit], partitions: Collection[str] | None, *, oldest: str
+) -> str:
     """Why what was read may bring back a row that is gone, in words; empty where it cannot.
 
     Of a row that is no longer in the table nothing says when it went, so the source is asked again. `partitions`: those that
-    were read, None for any. `commits`: all of the active timeline.
+    were read, None for any. `commits`: at least those that were completed since; `oldest`: the first completion of the active timeline.
     """
     since = [each for each in commits if each.completed > began]
-    if began and len(since) == len(commits):
+    if began and not "" < oldest <= began:
         return "the commit that was the newest when reading began is archived, so nobody knows what was deleted since"
     for each in since:
         if each.operation.lower() in REPLACING_OPERATIONS or each.kind in LOADING_KINDS:

@@ -44,11 +44,14 @@ _KEY_LENGTH = len(str(UUID(int=0)))
 def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     """The commits that were not known, in the order of their completion. Safe to run twice, or in two processes at once."""
     timeline = Timeline(copy.uri)
-    if not timeline.exists:
+    files = timeline.completed() if timeline.exists else []
+    if not files:
         return []
-    stored_commits = Commit.objects.filter(copy=copy, instant__in=timeline.instants())
+    # A range: a timeline may hold more commits than a query takes values.
+    stored_commits = Commit.objects.filter(copy=copy, instant__gte=min(file.instant for file in files))
     known_instants = set(stored_commits.values_list("instant", flat=True))
-    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in timeline.commits(but=known_instants)]
+    lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
+    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in lake_commits]
     schemas = [commit.run.get("schema", {}) for commit, _ in new_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
     recorded_commits = [record_commit(copy, commit, parts=parts, now=now) for commit, parts in new_commits]

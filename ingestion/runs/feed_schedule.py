@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import datetime, timedelta
+from itertools import islice
 
 from django.db.models import Exists, F, OuterRef, Q, QuerySet, Subquery
 
@@ -20,6 +21,8 @@ from lakehub.catalog.models import DatasetCopy, FeedKind
 from lakehub.kernel.errors import Conflict
 
 CLUSTER_EVERY = timedelta(hours=1)
+MAX_FILE_LOOKS = 20
+"""At a time: each lists all files of a table, and after a restart all copies are due."""
 _files_looked_at: dict[int, datetime] = {}
 """By copy, in this process."""
 
@@ -59,9 +62,9 @@ def _planned_requests(now: datetime) -> Iterator[tuple[DatasetCopy, JobKind, dat
 def request_due_clusterings(*, now: datetime, wall: datetime) -> list[JobRun]:
     """For copies with so many commits since their files were looked at that there may be many small ones, and where there are.
 
-    A process looks at a copy's files once in `CLUSTER_EVERY`. `wall`: the time of files, where `now` is that of runs.
+    A process looks at a copy's files once in `CLUSTER_EVERY`, and at MAX_FILE_LOOKS copies in one call. `wall`: the time of files, where `now` is that of runs.
     """
-    due = [copy for copy in _copies_with_new_files(now) if _is_look_due(copy, now)]
+    due = islice((copy for copy in _copies_with_new_files(now) if _is_look_due(copy, now)), MAX_FILE_LOOKS)
     runs = []
     for copy in due:
         max_file_mib = int(effective_options_of(copy.dataset)["max_file_mib"])

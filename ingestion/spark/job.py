@@ -198,9 +198,9 @@ class Job:
             "unusable_cursors": _cursor_facts(self.spec.source, unusable_cursors),
         }
 
-    def report_of_earlier_attempt(self, timeline: Timeline) -> JobReport | None:
-        """The report of this very run, where it has committed and then died before it could tell."""
-        commit = timeline.commit_of_run(self.spec.run_id) if timeline.exists else None
+    def report_of_earlier_attempt(self, timeline: Timeline, *, after: str = "") -> JobReport | None:
+        """The report of this very run, where it has committed (`after` an instant) and then died before it could tell."""
+        commit = timeline.commit_of_run(self.spec.run_id, after=after) if timeline.exists else None
         return None if commit is None else self.report_of(commit)
 
     def own_commits(self, commits: Iterable[LakeCommit]) -> list[LakeCommit]:

@@ -12,7 +12,7 @@ import pytest
 
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups import key_map as module
-from ingestion.spark.file_groups.key_map import KeyMaps, TooManyKeys
+from ingestion.spark.file_groups.key_map import KeyMap, KeyMaps, TooManyKeys
 from ingestion.spark.file_groups.stored_rows import KEY
 from ingestion.spark.tables.timeline import CommitArchived
 
@@ -31,7 +31,8 @@ class Table:
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.written, self.files = dict[str, BaseFile](), dict[str, BaseFile]()
         """By commit, and by file group."""
-        self.listings = 0
+        self.listings = self.looks = 0
+        """Of its folders, and of its timeline."""
         self.archived: set[str] = set()
         """Listed just now, and gone when it is asked for."""
         monkeypatch.setattr(module, "Timeline", lambda _: self)
@@ -44,17 +45,22 @@ class Table:
         pq.write_table(pa.table({KEY: pa.array([*keys], pa.string())}), self.folder / name)
         self.written[instant] = self.files[group] = BaseFile(FileGroup("", group), name, 0)
 
-    def commits(self) -> tuple[Commit, ...]:
-        return tuple(Commit(instant, instant) for instant in sorted(self.written))
+    def completed(self) -> list[Commit]:
+        self.looks += 1
+        return [Commit(instant, instant) for instant in sorted(self.written, key=int)]
 
-    def written_files(self, instant: str) -> list[tuple[str, str, str]]:
-        if instant in self.archived:
-            raise CommitArchived(instant)
-        file = self.written[instant]
+    def written_files(self, commit: Commit) -> list[tuple[str, str, str]]:
+        if commit.instant in self.archived:
+            raise CommitArchived(commit.instant)
+        file = self.written[commit.instant]
         return [("", file.group.file_id, file.path)]
 
     def groups(self, *keys: str) -> set[str]:
         return {group.file_id for group in self.maps.of(self.folder.as_uri()).groups_of(SPARK, keys)}
+
+    @property
+    def key_map(self) -> KeyMap:
+        return self.maps.of(self.folder.as_uri())
 
     def _list(self) -> list[BaseFile]:
         self.listings += 1
@@ -122,11 +128,82 @@ def test_a_table_with_too_many_keys_is_not_read_again_until_it_is_forgotten(tabl
     for _ in range(2):
         with pytest.raises(TooManyKeys, match="record_index"):
             table.groups("a")
-    key_map = table.maps.of(table.folder.as_uri())
-    assert (table.listings, len(key_map)) == (1, 0)
+    assert (table.listings, len(table.key_map), table.key_map.is_read) == (1, 0, False)
     table.maps.most = 3
-    key_map.forget()
+    table.key_map.forget()
     assert table.groups("a") == {"f"}
+
+
+def test_keys_that_are_gone_do_not_count_as_too_many(table: Table) -> None:
+    """Rows come and go, and the table never has more than three."""
+    table.maps.most = 5
+    for number in range(4, 40):
+        table.commit(str(number), "h", [f"rolling-{number}"])
+        assert table.groups(f"rolling-{number}", "a") == {"h", "f"}
+    assert table.key_map.too_many is None
+    assert table.listings == 1 + 35 // 3, "at first, and for each three keys that are gone"
+
+
+def test_a_table_with_too_many_keys_is_read_again_when_it_was_made_anew(table: Table) -> None:
+    table.maps.most = 2
+    with pytest.raises(TooManyKeys):
+        table.groups("a")
+    table.written.clear()
+    table.files.clear()
+    table.commit("7", "n", ["b"])
+    assert table.groups("b") == {"n"}
+    assert table.key_map.too_many is None
+
+
+def test_a_table_with_too_many_keys_is_read_again_after_many_commits(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY_AFTER_COMMITS", 3)
+    table.maps.most = 2
+    outcomes = []
+    for number in range(4, 9):
+        with pytest.raises(TooManyKeys):
+            table.groups("a")
+        table.commit(str(number), "h", ["d"])
+        outcomes.append(table.listings)
+    assert outcomes == [1, 1, 1, 2, 2]
+    table.commit("9", "g", [])
+    assert table.groups("a", "d") == {"f", "h"}
+
+
+def test_a_process_that_lags_reads_of_each_group_the_newest_version_only(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert table.groups("a") == {"f"}
+    looks, reads, open_file = table.looks, [], pq.ParquetFile
+
+    def count(file: Any) -> pq.ParquetFile:
+        reads.append(file)
+        return open_file(file)
+
+    monkeypatch.setattr(pq, "ParquetFile", count)
+    for number in range(4, 400):
+        table.commit(str(number), "fgh"[number % 3], [f"{number % 3}-{key}" for key in range(3)])
+    assert table.groups("0-1", "2-2", "unknown") == {"f", "h"}
+    assert (len(reads), table.looks - looks, table.listings) == (3, 1, 1)
+
+
+def test_keys_of_a_group_that_was_replaced_are_where_they_went(table: Table) -> None:
+    assert table.groups("a") == {"f"}
+    table.commit("4", "g", ["b"])
+    table.commit("5", "f", ["a", "d"])
+    table.commit("6", "i", ["a"])  # in place of f, which nobody writes any more
+    table.commit("7", "g", ["b", "d"])
+    assert (table.groups("a"), table.groups("b", "d")) == ({"i"}, {"g"})
+
+
+def test_a_key_that_went_and_came_back_is_where_it_is_now(table: Table) -> None:
+    assert table.groups("a") == {"f"}
+    table.commit("4", "g", ["b", "a"])
+    table.commit("5", "f", [])
+    table.commit("6", "f", ["a"])
+    table.commit("7", "g", ["b"])
+    assert table.groups("a", "b") == {"f", "g"}
 
 
 def test_of_several_tables_the_one_asked_for_longest_ago_is_let_go(table: Table) -> None:

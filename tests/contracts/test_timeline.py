@@ -5,11 +5,19 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import fastavro
 import pytest
+from pyarrow import fs
 
+from ingestion.domain.checkpoint import Checkpoint
+from ingestion.domain.schema import Schema
+from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
+from ingestion.spark.job import Job
+from ingestion.spark.jobs import incremental
+from ingestion.spark.loading import rereading
 from ingestion.spark.tables import timeline
 from ingestion.spark.tables.timeline import CommitArchived, Timeline
 
@@ -32,8 +40,9 @@ class HandMadeTable:
         self.uri, self.folder = folder.as_uri(), folder / ".hoodie" / "timeline"
         self.folder.mkdir(parents=True)
 
-    def commit(self, number: int, *, checkpoint: Any = None, note: str = "") -> None:
-        extra = {"note": note} | ({} if checkpoint is None else {"lakehub.checkpoint": json.dumps(checkpoint)})
+    def commit(self, number: int, *, checkpoint: Any = None, note: str = "", run: str = "") -> None:
+        extra = {"note": note, "lakehub.run": json.dumps({"run_id": run, "kind": "incremental"})}
+        extra |= {} if checkpoint is None else {"lakehub.checkpoint": json.dumps(checkpoint)}
         record = {"partitionToWriteStats": {}, "extraMetadata": extra, "operationType": "UPSERT"}
         with (self.folder / f"{20261116080000000 + number}_{20261116080000500 + number}.commit").open("wb") as file:
             fastavro.writer(file, _RECORD, [record])
@@ -47,13 +56,13 @@ def table(tmp_path: Path) -> HandMadeTable:
 @pytest.fixture
 def reads(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """How often each file was read."""
-    counted, read = Counter[str](), Timeline._read_bytes
+    counted, read = Counter[str](), Timeline.read_bytes
 
     def count(self: Timeline, name: str) -> bytes:
         counted[name.rpartition("/")[2]] += 1
         return read(self, name)
 
-    monkeypatch.setattr(Timeline, "_read_bytes", count)
+    monkeypatch.setattr(Timeline, "read_bytes", count)
     return counted
 
 
@@ -70,19 +79,83 @@ def test_a_look_reads_only_what_is_new(table: HandMadeTable, reads: Counter[str]
     assert (len(reads), reads.total()) == (61, 61)
 
 
-def test_a_commit_that_is_archived_does_not_pass_for_one_without_files(
-    table: HandMadeTable, monkeypatch: pytest.MonkeyPatch
+def test_what_came_since_a_reading_began_is_read_and_nothing_else(table: HandMadeTable, reads: Counter[str]) -> None:
+    """However many commits there are: a table that is followed has tens of thousands."""
+    for number in range(60):
+        table.commit(number, checkpoint=number)
+    start = rereading.ReadingStart(Timeline(table.uri).latest_completion(), Schema(()), Checkpoint(59, "", 0))
+    table.commit(60)
+    table.commit(61)
+    rereading.check_reading(start, Timeline(table.uri), {"day=1"}, position=None)
+    assert Timeline(table.uri).commit_of_run("unknown", after=start.began) is None
+    assert reads.total() == 3, "those two, and the one that carries the checkpoint"
+
+
+def test_a_reading_that_is_older_than_the_timeline_is_known_without_a_commit_more(table: HandMadeTable) -> None:
+    table.commit(7, checkpoint=7)
+    start = rereading.ReadingStart("20261116080000506", Schema(()), Checkpoint(7, "", 0))
+    with pytest.raises(rereading.ReadAgain, match="archived"):
+        rereading.check_reading(start, Timeline(table.uri), {"day=1"}, position=None)
+
+
+@pytest.mark.parametrize(("newest", "own_commits"), [("follow.b", ["follow.b"]), ("follow.c", [])])
+def test_a_batch_looks_for_its_own_commit_where_the_checkpoint_is(
+    table: HandMadeTable, reads: Counter[str], newest: str, own_commits: list[str]
 ) -> None:
+    """Its id is given to one launch: where another run has moved the checkpoint it goes on from there, and nothing is lost."""
+    for number in range(60):
+        table.commit(number, checkpoint=number, run=f"other.{number}")
+    table.commit(60, checkpoint=60, run=newest)
+    table.commit(61, run="backfill")
+    job = Job(_spec(table, run="follow.b", one_commit=True), cast(Any, SimpleNamespace()), {})
+    own = job.own_commits(incremental._commits_to_search(job, Timeline(table.uri)))
+    assert [commit.run["run_id"] for commit in own] == own_commits
+    assert reads.total() == 2
+
+
+def test_a_run_that_may_have_committed_before_looks_for_all_its_commits(table: HandMadeTable) -> None:
+    for number, run in enumerate(("a", "a#2", "other", "other#2")):
+        table.commit(number, checkpoint=number, run=run)
+    job = Job(_spec(table, run="a", one_commit=False), cast(Any, SimpleNamespace()), {})
+    own = job.own_commits(incremental._commits_to_search(job, Timeline(table.uri)))
+    assert [commit.run["run_id"] for commit in own] == ["a", "a#2"]
+
+
+def _spec(table: HandMadeTable, *, run: str, one_commit: bool) -> JobSpec:
+    orders = TableSpec("orders", table.uri, f"{table.uri}_errors", ("id",))
+    return JobSpec(run, "incremental", orders, SourceSpec("sql", "env:URL", "orders"), one_commit=one_commit)
+
+
+def test_a_commit_that_is_archived_does_not_pass_for_one_without_files(table: HandMadeTable) -> None:
     table.commit(1)
-    instant = "20261116080000001"
-    assert Timeline(table.uri).written_files(instant) == []
-    with monkeypatch.context() as patched, pytest.raises(CommitArchived, match=instant):
-        listed = Timeline(table.uri)._completed()
-        patched.setattr(Timeline, "_completed", lambda _: listed)
-        next(table.folder.iterdir()).unlink()
-        Timeline(table.uri).written_files(instant)
-    with pytest.raises(CommitArchived, match=instant):
-        Timeline(table.uri).written_files(instant)
+    (file,) = Timeline(table.uri).completed()
+    assert Timeline(table.uri).written_files(file) == []
+    next(table.folder.iterdir()).unlink()
+    with pytest.raises(CommitArchived, match="20261116080000001"):
+        Timeline(table.uri).written_files(file)
+
+
+def test_a_listing_of_local_files_asks_for_names_only(table: HandMadeTable, monkeypatch: pytest.MonkeyPatch) -> None:
+    """It is made some ten times for a batch, of up to a hundred thousand files."""
+    table.commit(1, checkpoint="first")
+    monkeypatch.setattr(fs, "FileSelector", lambda *_, **__: pytest.fail("it asks for sizes"))
+    assert [file.version for file in Timeline(table.uri).completed()] == [None]
+    assert Timeline(f"{table.uri}/nothing").completed() == []
+    assert Timeline(table.uri).latest_completion() == "20261116080000501"
+
+
+def test_of_an_object_store_sizes_come_with_the_listing(
+    table: HandMadeTable, reads: Counter[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There each question is a request."""
+    lake = fs.SubTreeFileSystem(str(table.folder.parent.parent), fs.LocalFileSystem())
+    monkeypatch.setattr(timeline, "open_storage", lambda _: (lake, ""))
+    monkeypatch.setattr(timeline, "_version_of", lambda _: pytest.fail("it asks for one file"))
+    for checkpoint, reads_until_then in (("first", 1), ("another", 2)):
+        table.commit(1, checkpoint=checkpoint)
+        for _ in range(2):
+            assert [commit.checkpoint for commit in Timeline("s3://lake/orders").commits()] == [checkpoint]
+            assert reads.total() == reads_until_then
 
 
 def test_a_table_that_was_made_anew_is_read_anew(table: HandMadeTable) -> None:

@@ -103,7 +103,7 @@ def test_a_clustering_that_is_killed_leaves_the_table_as_it_was(spark: SparkSess
         assert [_newest_files(shop, day) for day in DAYS] == files
     died_at(shop, "cluster", "c", "ingestion.after_commit")
     report = shop.run(spark, "cluster", "c")
-    assert (report.status, report.error, report.instant) == ("succeeded", None, shop.timeline.instants()[-1])
+    assert (report.status, report.error, report.instant) == ("succeeded", None, shop.timeline.completed()[-1].instant)
     assert shop.rows(spark, *FACTS) == before
     assert [len(_newest_files(shop, day)) for day in DAYS] == [1, 1]
     shop.change(10, -1.0, "2026-11-17 08:00:00")
@@ -135,7 +135,7 @@ def _newest_files(shop: Orders, day: str) -> list[str]:
 
 def _orphans(shop: Orders, spark: SparkSession) -> set[str]:
     """Data files of no commit of the timeline."""
-    instants = set(shop.timeline.instants())
+    instants = {file.instant for file in shop.timeline.completed()}
     names = [path.stem for path in (shop.folder / "lake" / "orders").glob("day=*/*.parquet")]
     return {name for name in names if name.rpartition("_")[2] not in instants}
 

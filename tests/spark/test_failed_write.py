@@ -9,6 +9,7 @@ import fastavro
 
 from ingestion.spark.tables.hudi import remove_failed_first_write
 from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.unfinished_writes import torn_files
 from tests.spark.order_shop import Orders
 
 
@@ -45,7 +46,7 @@ def test_files_that_were_cut_off_are_known_and_what_is_older_or_whole_is_left(tm
         folder.mkdir(parents=True)
         for name, content in files.items():
             (folder / name).write_bytes(content)
-    torn = Timeline(tmp_path.as_uri()).torn_files(after="20261116120000500")
+    torn = torn_files(Timeline(tmp_path.as_uri()), after="20261116120000500")
     expected = [name for name in files if name.startswith(("2026111613", "2026111614", "2026111615"))]
     expected.remove("20261116130000000.commit.requested")
     assert sorted(torn) == sorted(

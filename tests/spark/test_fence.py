@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.tables.fence import TableFenced, hold_fence, lock_path
 from ingestion.spark.tables.timeline import DamagedTable
+from ingestion.spark.tables.unfinished_writes import pending_writes
 from tests.spark.job_processes import start, wait_until
 from tests.spark.order_shop import Orders
 
@@ -109,7 +110,7 @@ def _orphaned_within_the_write(spark: SparkSession, orders: Orders, how: str) ->
     orders.run(spark, "bootstrap", "b")
     orders.sql(f"update orders set amount = 7, updated_at = '{LATER}'")
     child = start(orders, "incremental", "orphan", command=[*PROGRAM, *(["untied"] if how == "untied" else [])])
-    wait_until("the write to begin", lambda: bool(orders.timeline.pending()))
+    wait_until("the write to begin", lambda: bool(pending_writes(orders.timeline)))
     child.send_signal(signal.SIGKILL)
     child.wait()
     java = _holder(orders)

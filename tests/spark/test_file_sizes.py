@@ -18,9 +18,9 @@ NEW = 500_000
 
 def written_bytes(shop: Orders) -> int:
     """By the newest commit, in data files."""
-    instant = shop.timeline.instants()[-1]
+    commit = shop.timeline.completed()[-1]
     folder = shop.folder / "lake" / "orders"
-    return sum((folder / path).stat().st_size for _, _, path in shop.timeline.written_files(instant))
+    return sum((folder / path).stat().st_size for _, _, path in shop.timeline.written_files(commit))
 
 
 def bytes_of_a_changed_row(spark: SparkSession, shop: Orders, rows: int) -> int:

@@ -15,6 +15,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.session import submit_settings
 from ingestion.spark.tables import fence, growing_time, hudi
 from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.unfinished_writes import pending_writes
 
 INSTANT = "20261116080000000"
 TABLE = TableSpec("orders", "file:///lake/orders", "file:///lake/_errors/orders", ("id",))
@@ -67,7 +68,7 @@ def test_one_that_the_fence_knows_to_be_dead_is_succeeded_in_seconds_and_rolled_
     heartbeat = pending_write(tmp_path, silent_s=7)
     wait(tmp_path, died=True)
     assert not heartbeat.exists()
-    assert Timeline(tmp_path.as_uri()).pending() == {INSTANT: None}
+    assert pending_writes(Timeline(tmp_path.as_uri())) == {INSTANT: None}
 
 
 def test_a_heartbeat_that_goes_on_though_the_writer_of_this_machine_died_is_another_machines(tmp_path: Path) -> None:

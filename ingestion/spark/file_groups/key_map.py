@@ -1,12 +1,13 @@
 """Where the keys of a table lie, kept in memory and brought up to date from the timeline.
 
 An entry may be stale: a key that was deleted, or moved away, is still looked for where it was, and not met there. A key without an
-entry would be inserted twice, so every file that a commit has written is read for its keys before the next question is answered.
+entry would be inserted twice, so what commits have written is read for its keys before the next question is answered: of each file
+group the newest version, which has all of its keys.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from threading import Lock
 
@@ -18,12 +19,12 @@ from pyspark.sql import SparkSession
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
 from ingestion.spark.file_groups.stored_rows import KEY
-from ingestion.spark.tables.timeline import CommitArchived, Timeline, open_storage
+from ingestion.spark.tables.timeline import CommitArchived, CompletedFile, Timeline, open_storage
 
 MAX_KEYS = 2_000_000
 """Of all tables, in the memory of each process that writes them: some 150 bytes a key."""
-
-
+RETRY_AFTER_COMMITS = 500
+"""A table that had too many keys is read once more after so many commits: rows may have been deleted, or another process told to rebuild."""
 _ENTRIES_A_FILE = 500_000
 
 
@@ -63,7 +64,8 @@ class KeyMaps:
 class KeyMap:
     """The keys of the table at `uri`. `make_room` is told when it has grown, and may raise TooManyKeys.
 
-    A table that has too many keys once is taken to have them, until `forget`: its keys are not read again for each batch.
+    A table that has too many keys is taken to have them for RETRY_AFTER_COMMITS commits, or until it is made anew or `forget` is
+    called: its keys are not read again for each batch.
     """
 
     def __init__(self, uri: str, make_room: Callable[[KeyMap], None]) -> None:
@@ -72,11 +74,11 @@ class KeyMap:
         self._make_room = make_room
         self._group_by_key: dict[str, FileGroup] = {}
         self._completions: dict[str, str] = {}
-        """Of the commits whose files were read, by instant."""
+        """By instant, of the commits whose files were read, or that the table had when it had too many keys."""
 
     @property
     def is_read(self) -> bool:
-        return bool(self._completions)
+        return bool(self._completions) and self.too_many is None
 
     def __len__(self) -> int:
         return len(self._group_by_key)
@@ -108,35 +110,38 @@ class KeyMap:
             number += 1
 
     def _follow(self, spark: SparkSession) -> None:
-        if self.too_many is not None:
+        timeline = Timeline(self.uri)
+        commits = timeline.completed()
+        completions = {commit.instant: commit.completed for commit in commits}
+        if self.too_many is not None and self._has_still_too_many(completions):
             raise self.too_many
         try:
-            self._read_new_commits(spark)
+            if not (self.is_read and self._is_continued_by(completions) and self._read_new_commits(timeline, commits)):
+                # First of all: where the reading fails, what was known of earlier commits is known no more.
+                self.forget()
+                self._read(newest_base_files(spark, self.uri, partition_paths(spark, self.uri)))
         except TooManyKeys as problem:
             self.forget()
-            self.too_many = problem
+            self.too_many, self._completions = problem, completions
             raise
-
-    def _read_new_commits(self, spark: SparkSession) -> None:
-        timeline = Timeline(self.uri)
-        completions = {commit.instant: commit.completed for commit in timeline.commits()}
-        if not self._is_continued_by(completions) or not self._read_commits(timeline, completions):
-            # First of all: where the reading fails, what was known of earlier commits is known no more.
-            self.forget()
-            self._read(newest_base_files(spark, self.uri, partition_paths(spark, self.uri)))
         self._completions = completions
 
-    def _read_commits(self, timeline: Timeline, instants: Iterable[str]) -> bool:
-        """Those that are new. False: one has left the timeline since it was listed, and what it wrote is not known."""
+    def _has_still_too_many(self, completions: Mapping[str, str]) -> bool:
+        """As far as is known without reading it."""
+        since = completions.keys() - self._completions.keys()
+        return self._is_continued_by(completions) and len(since) < RETRY_AFTER_COMMITS
+
+    def _read_new_commits(self, timeline: Timeline, commits: Iterable[CompletedFile]) -> bool:
+        """False: the whole table has to be read. A commit has left the timeline since it was listed, and what it wrote is not known; or
+        there are too many entries, of which those of keys that are gone may be most."""
+        new_commits = [commit for commit in commits if commit.instant not in self._completions]
         try:
-            for instant in instants:
-                if instant not in self._completions:
-                    self._read(_written_by(timeline, instant))
-        except CommitArchived:
+            self._read(_newest_versions(timeline, new_commits))
+        except (CommitArchived, TooManyKeys):
             return False
         return True
 
-    def _is_continued_by(self, completions: dict[str, str]) -> bool:
+    def _is_continued_by(self, completions: Mapping[str, str]) -> bool:
         """Commits only leave a timeline at its beginning, for the archive. One that left elsewhere was rolled back; and where none of
         those known is left, others may have come and gone unseen."""
         kept = [instant for instant, completed in self._completions.items() if completions.get(instant) == completed]
@@ -157,7 +162,13 @@ class KeyMap:
                     self._make_room(self)
 
 
-def _written_by(timeline: Timeline, instant: str) -> list[BaseFile]:
-    """Their sizes are not asked for."""
-    files = timeline.written_files(instant)
-    return [BaseFile(FileGroup(partition, file_id), path.rpartition("/")[2], 0) for partition, file_id, path in files]
+def _newest_versions(timeline: Timeline, commits: Sequence[CompletedFile]) -> list[BaseFile]:
+    """Of the file groups that the `commits`, in the order of completion, have written. Their sizes are not asked for."""
+    newest: dict[FileGroup, BaseFile] = {}
+    for commit in commits:
+        for partition, file_id, path in timeline.written_files(commit):
+            group = FileGroup(partition, file_id)
+            # To the end: a group that was replaced still has its keys, and is read before the one that they are in now.
+            newest.pop(group, None)
+            newest[group] = BaseFile(group, path.rpartition("/")[2], 0)
+    return [*newest.values()]

@@ -6,8 +6,10 @@ It reads beside other jobs, and goes on from the checkpoint that it finds: where
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import partial, reduce
+from itertools import islice
 
 from ingestion.domain.checkpoint import Position, holds_nothing_beyond, is_restamp_due, source_position
 from ingestion.domain.schema import SchemaEvolution
@@ -17,12 +19,12 @@ from ingestion.spark.job import Job
 from ingestion.spark.loading import rereading, staging, write_path
 from ingestion.spark.loading.rereading import ReadingStart
 from ingestion.spark.tables import hudi
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 
 def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
-    if own_commits := job.own_commits(timeline.commits()):
+    if own_commits := job.own_commits(_commits_to_search(job, timeline)):
         # It died after a commit: whether that was to be the last, the next run finds out.
         return replace(reduce(JobReport.followed_by, map(job.report_of, own_commits)), has_more=True)
     last = report = _run_batch(job, timeline, None)
@@ -31,6 +33,17 @@ def run(job: Job) -> JobReport:
         last = _run_batch(job, timeline, last)
         report = report.followed_by(last)
     return report
+
+
+def _commits_to_search(job: Job, timeline: Timeline) -> Iterable[LakeCommit]:
+    """Those among which an earlier attempt may have left its own.
+
+    A followed table has thousands, and each of its batches has an id of its own, given to one launch. So where that launch is repeated,
+    its commit is the one that carries the checkpoint; or another run has gone on from there, and so does this one.
+    """
+    if not job.spec.one_commit:
+        return timeline.commits()
+    return islice((commit for commit in timeline.newest_first() if commit.checkpoint_json), 1)
 
 
 def _goes_on(job: Job, last: JobReport) -> bool:

@@ -87,7 +87,8 @@ def check_reading(
     latest = timeline.checkpoint()
     if position is not None and (latest is None or latest.position != start.checkpoint.position):
         raise ReadAgain("another run has moved the checkpoint since the source was read")
-    if why := why_read_again(start.began, table_commits(timeline.commits()), partitions):
+    recent = timeline.commits_since(start.began)
+    if why := why_read_again(start.began, table_commits(recent.commits), partitions, oldest=recent.oldest):
         raise ReadAgain(why)
 
 

@@ -150,7 +150,7 @@ def commit_batch(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobR
     read_again = None
     with hold_write_permit(job):
         timeline = Timeline(job.table.uri)
-        if plan.start is not None and (done := job.report_of_earlier_attempt(timeline)):
+        if plan.start is not None and (done := job.report_of_earlier_attempt(timeline, after=plan.start.began)):
             return done
         try:
             plan_now = _plan_within_permit(job, batch, plan, timeline)
@@ -192,8 +192,10 @@ def _plan_of_attempt(job: Job, plan: CommitPlan) -> CommitPlan:
     """With the newest commit that the stored rows are read at."""
     if plan.start is None:
         return plan
-    timeline = Timeline(job.table.uri)
-    since = written_since(plan.start.began, rereading.table_commits(timeline.commits())) if plan.yields else None
+    timeline, began = Timeline(job.table.uri), plan.start.began
+    since = (
+        written_since(began, rereading.table_commits(timeline.commits_since(began).commits)) if plan.yields else None
+    )
     return replace(plan, judged_at=timeline.latest_completion(), written_since=since)
 
 
@@ -229,8 +231,7 @@ def _commit_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan
 
 def _has_committed(job: Job, *, since: str) -> bool:
     """Was this batch written? `since`: the completion that was the newest before; a commit that is older holds other rows, whatever its id."""
-    commit = Timeline(job.table.uri).commit_of_run(job.spec.run_id)
-    return commit is not None and commit.completed > since
+    return Timeline(job.table.uri).commit_of_run(job.spec.run_id, after=since) is not None
 
 
 def append_errors(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> None:

@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.session import set_unusable
 from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.unfinished_writes import pending_writes, remove_file, torn_files
 
 logger = logging.getLogger(__name__)
 
@@ -20,7 +21,7 @@ def clean_up_failed_write(spark: SparkSession, timeline: Timeline, *, after: str
     """Called within the fence, so that what is newer than `after`, the latest time before the write, is that write's."""
     try:
         remove_torn_files(timeline, after=after)
-        alive = [instant for instant, beat in timeline.pending().items() if instant > after and beat]
+        alive = [instant for instant, beat in pending_writes(timeline).items() if instant > after and beat]
     except OSError:
         logger.exception("What the failed write to %s has left cannot be looked at", timeline.uri)
         return
@@ -30,6 +31,6 @@ def clean_up_failed_write(spark: SparkSession, timeline: Timeline, *, after: str
 
 def remove_torn_files(timeline: Timeline, *, after: str) -> None:
     """They were never whole, and without them the write is one that did not end, which the next writer rolls back. Raises OSError."""
-    for name in timeline.torn_files(after=after):
-        timeline.remove_file(name)
+    for name in torn_files(timeline, after=after):
+        remove_file(timeline, name)
         logger.error("The file %s/%s was cut off when its write failed: it is removed", timeline.uri, name)

@@ -24,6 +24,7 @@ from ingestion.spark.session import jvm
 from ingestion.spark.tables.failed_write import remove_torn_files
 from ingestion.spark.tables.hudi import HEARTBEAT_MS, TOLERABLE_MISSES
 from ingestion.spark.tables.timeline import Timeline, open_storage
+from ingestion.spark.tables.unfinished_writes import pending_writes, remove_heartbeat
 
 HEARTBEAT_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * TOLERABLE_MISSES)
 DEATH_TIMEOUT = timedelta(milliseconds=HEARTBEAT_MS * 2)
@@ -151,15 +152,17 @@ def _wait_for_pending_writes(timeline: Timeline, deadline: float, *, died: bool 
     Where a writer of this machine has `died`, its heartbeat is taken away too: Hudi would think it alive for longer.
     """
     timeout = DEATH_TIMEOUT if died else HEARTBEAT_TIMEOUT
-    while alive := [instant for instant, beat in timeline.pending().items() if beat and not _is_older(beat, timeout)]:
+    while alive := [
+        instant for instant, beat in pending_writes(timeline).items() if beat and not _is_older(beat, timeout)
+    ]:
         if time.monotonic() >= deadline:
             raise TableFenced(
                 f"{timeline.uri} has the unfinished write {alive[0]}, whose writer is alive. Wait for it and run the job again."
             )
         time.sleep(_POLL_INTERVAL_S)
-    for instant, beat in timeline.pending().items() if died else ():
+    for instant, beat in pending_writes(timeline).items() if died else ():
         if beat:
-            timeline.remove_heartbeat(instant)
+            remove_heartbeat(timeline, instant)
 
 
 def _is_older(at: datetime, than: timedelta) -> bool:

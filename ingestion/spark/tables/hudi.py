@@ -5,6 +5,7 @@ Why each option is as it is: docs/ingestion.md.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
@@ -20,6 +21,7 @@ from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.spark_columns import type_of_spark
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT as MIN_COMMITS_KEPT
 from ingestion.spark.tables.timeline import TABLE_SERVICES, NotATable, Timeline, open_storage
+from ingestion.spark.tables.unfinished_writes import pending_writes
 
 HEARTBEAT_MS, TOLERABLE_MISSES = 3000, 10
 """A writer gives its own commit up after 30 s without a heartbeat: on a busy machine one of a few seconds is late. That others need
@@ -34,6 +36,8 @@ META_COLUMNS = (
     "_hoodie_partition_path",
     "_hoodie_file_name",
 )
+_LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
+"""As tables before version 8 keep them, beside the folder of the timeline."""
 _CHANGE_LOG = "hoodie.table.cdc.enabled"
 _MIB = 2**20
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
@@ -212,10 +216,10 @@ def _foreign_content(timeline: Timeline) -> str:
     version = timeline.properties.get("hoodie.table.version", "")
     if version != TABLE_VERSION:
         return f"its hoodie.table.version is `{version or '(none)'}` instead of `{TABLE_VERSION}`"
-    instants = timeline.legacy_instants()
-    if instants:
-        return f"its timeline holds `{instants[0]}`"
-    begun = tuple(f"_{instant}.parquet" for instant in timeline.pending())
+    legacy = sorted(name for name in timeline.list_names(".hoodie") if _LEGACY_INSTANT.fullmatch(name))
+    if legacy:
+        return f"its timeline holds `{legacy[0]}`"
+    begun = tuple(f"_{instant}.parquet" for instant in pending_writes(timeline))
     filesystem, path = open_storage(timeline.uri)
     for info in filesystem.get_file_info(fs.FileSelector(path, recursive=True)):
         name = info.base_name.lstrip(".").removesuffix(".crc")

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import sys
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -26,12 +27,10 @@ from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 T = TypeVar("T")
-_WRITES = ("commit", "deltacommit", "replacecommit")
-_COMPLETED = re.compile(rf"(\d+)_(\d+)\.({'|'.join(_WRITES)})")
-_PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(_WRITES)})\.(?:requested|inflight)|inflight)")
-_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]")
-_LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
-_FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
+WRITE_ACTIONS = ("commit", "deltacommit", "replacecommit")
+COMPLETED_NAME = re.compile(rf"(\d+)_(\d+)\.({'|'.join(WRITE_ACTIONS)})")
+INSTANT_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]")
+TIMELINE_FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
 """Of the instants of a table, and of the table that it keeps about itself."""
 TABLE_SERVICES = ("CLUSTER", "COMPACT")
 """Operations that move rows but change none: their statistics count all rows as inserts."""
@@ -100,13 +99,20 @@ class LakeCommit:
         return unfinished_snapshot(self.checkpoint or {}) is not None
 
 
-class _CompletedFile(NamedTuple):
-    """A file of a completed write. All of it is its identity: a table that was dropped and made again has other files."""
+class FileVersion(NamedTuple):
+    size: int
+    mtime_ns: int
+
+
+class CompletedFile(NamedTuple):
+    """A file of a completed write. All of it is its identity: a table that was dropped and made again has other files.
+
+    `version` None: not asked for yet. The names of a folder of this machine are listed in a fraction of the time that versions take.
+    """
 
     uri: str
     name: str
-    size: int
-    mtime_ns: int
+    version: FileVersion | None
 
     @property
     def instant(self) -> str:
@@ -117,9 +123,19 @@ class _CompletedFile(NamedTuple):
         return self.name.partition("_")[2].partition(".")[0]
 
 
+class RecentCommits(NamedTuple):
+    """The writes that were completed after an instant. `oldest`: the first completion that the archive has not taken, empty where there is none."""
+
+    commits: tuple[LakeCommit, ...]
+    oldest: str
+
+
 @dataclass(frozen=True)
 class Timeline:
-    """The table at `uri`. Each look lists the storage again; records that were read before are kept."""
+    """The table at `uri`. Each look lists the storage again; records that were read before are kept.
+
+    A followed table has tens of thousands of commits. What happens with each batch reads those that are new to it, which their names tell.
+    """
 
     uri: str
 
@@ -148,7 +164,7 @@ class Timeline:
     def _read_properties(self) -> str:
         name = ".hoodie/hoodie.properties"
         try:
-            text = self._read_bytes(name).decode()
+            text = self.read_bytes(name).decode()
         except UnicodeDecodeError as problem:
             raise DamagedTable(self.uri, name, problem) from problem
         if not text.strip():
@@ -156,63 +172,42 @@ class Timeline:
             raise DamagedTable(self.uri, name, "it is empty")
         return text
 
-    def commits(self, *, but: Collection[str] = ()) -> tuple[LakeCommit, ...]:
-        """Completed writes in the order of completion, without those whose instants are in `but`: they are not even read."""
-        return self._retry_read(
-            lambda: tuple(self._commit(file) for file in self._completed() if file.instant not in but)
-        )
+    def commits(self) -> tuple[LakeCommit, ...]:
+        """Completed writes in the order of completion. Reads all of them."""
+        return self._retry_read(lambda: self.read(self.completed()))
 
-    def instants(self) -> list[str]:
-        """Of the completed writes that are not archived."""
-        return [file.instant for file in self._completed()]
+    def read(self, files: Iterable[CompletedFile]) -> tuple[LakeCommit, ...]:
+        """Raises FileNotFoundError where one has left the timeline since it was listed."""
+        return tuple(self._retry_read(partial(_commits.get, file)) for file in files)
+
+    def commits_since(self, began: str) -> RecentCommits:
+        """In the order of completion; no other is read. `began`: an instant, empty for all."""
+
+        def look() -> RecentCommits:
+            files = self.completed()
+            since = (file for file in files if file.completed > began)
+            return RecentCommits(self.read(since), files[0].completed if files else "")
+
+        return self._retry_read(look)
 
     def latest_completion(self) -> str:
         """When the newest write was completed, as an instant; empty where there is none."""
-        return max((file.completed for file in self._completed()), default="")
+        return max((file.completed for file in self.completed()), default="")
 
     def latest_time(self) -> str:
         """Of all instants, requested or completed, of writes and of services, of the table and of its metadata table; empty where there is none."""
-        matches = (_TIMES.match(name) for folder in _FOLDERS for name in self._list_names(folder))
+        matches = (INSTANT_TIMES.match(name) for folder in TIMELINE_FOLDERS for name in self.list_names(folder))
         return max((max(match[1], match[2] or "") for match in matches if match), default="")
-
-    def torn_files(self, *, after: str) -> list[str]:
-        """Of instants later than `after`: the files, within the table, that end too early to be read.
-
-        Where a disk is full the table format gives a file its name although it could not write all of it. What is only planned may be empty.
-        """
-        return [
-            f"{folder}/{name}"
-            for folder in _FOLDERS
-            for name in self._list_names(folder)
-            if (match := _TIMES.match(name)) and match[1] > after and self._is_torn(f"{folder}/{name}", bool(match[2]))
-        ]
-
-    def _is_torn(self, name: str, is_completed: bool) -> bool:
-        content = self._read_bytes(name)
-        if not content:
-            return is_completed
-        try:
-            _read_avro_record(content)
-        except Exception:  # whatever a decoder raises for what is cut off
-            return True
-        return False
-
-    def remove_file(self, name: str) -> None:
-        """`name`: within the table."""
-        filesystem, path = self._storage
-        filesystem.delete_file(f"{path}/{name}")
 
     def checkpoint(self) -> Checkpoint | None:
         """Reads no commit that is older than the one that carries it."""
         return self._retry_read(
-            lambda: latest_checkpoint(
-                CommitStamp(commit.instant, commit.completed, commit.checkpoint) for commit in self.newest_first()
-            )
+            lambda: latest_checkpoint(CommitStamp(commit.instant, commit.checkpoint) for commit in self.newest_first())
         )
 
-    def commit_of_run(self, run_id: str) -> LakeCommit | None:
-        """The commit that a run made; newest first, because it is mostly asked right after a write."""
-        return next((commit for commit in self.newest_first() if commit.run.get("run_id") == run_id), None)
+    def commit_of_run(self, run_id: str, *, after: str = "") -> LakeCommit | None:
+        """The commit that a run made; newest first, because it is mostly asked right after a write. `after`: of those completed after it."""
+        return next((commit for commit in self.newest_first(after=after) if commit.run.get("run_id") == run_id), None)
 
     def parts_of_load(self, last: LakeCommit) -> list[LakeCommit]:
         """The earlier commits of a first load in several commits, where `last` has made it whole."""
@@ -224,67 +219,42 @@ class Timeline:
             return []
         return [each for each in self.commits() if each.completed < last.completed and each.is_part_of_load]
 
-    def newest_first(self) -> Iterator[LakeCommit]:
-        """Completed writes from the last that was completed on, each read when it is asked for."""
-        for file in reversed(self._completed()):
-            yield self._retry_read(partial(self._commit, file))
+    def newest_first(self, *, after: str = "") -> Iterator[LakeCommit]:
+        """Completed writes from the last that was completed on, back to the instant `after`; each is read when it is asked for."""
+        for file in reversed(self.completed()):
+            if file.completed > after:
+                yield self._retry_read(partial(_commits.get, file))
 
-    def written_files(self, instant: str) -> list[tuple[str, str, str]]:
+    def written_files(self, file: CompletedFile) -> list[tuple[str, str, str]]:
         """The data files that a completed write has written, in no order: path of the partition, id of the file group, path within the
         table. Raises CommitArchived where the write is not on the timeline any more: which files it wrote is not known then."""
-        file = next((file for file in self._completed() if file.instant == instant), None)
-        if file is None:
-            raise CommitArchived(f"The commit {instant} is no longer on the timeline of {self.uri}.")
         try:
-            record = _read_avro_record(self._retry_read(partial(self._read_bytes, f".hoodie/timeline/{file.name}")))
+            record = read_avro_record(self._retry_read(partial(self.read_bytes, f".hoodie/timeline/{file.name}")))
         except FileNotFoundError as problem:
-            raise CommitArchived(f"The commit {instant} has just left the timeline of {self.uri}.") from problem
+            raise CommitArchived(f"The commit {file.instant} is no longer on the timeline of {self.uri}.") from problem
         stats = (record.get("partitionToWriteStats") or {}).items()
         return [(partition, stat["fileId"], stat["path"]) for partition, those in stats for stat in those]
 
-    def pending(self) -> dict[str, datetime | None]:
-        """Writes that were begun and not completed: the instant, and its writer's last heartbeat (None: it has none)."""
-        names = self._list_names(".hoodie/timeline")
-        completed = {match[1] for match in map(_COMPLETED.fullmatch, names) if match}
-        begun = {match[1] for match in map(_PENDING.fullmatch, names) if match}
-        return {instant: self._heartbeat(instant) for instant in sorted(begun - completed)}
+    def completed(self) -> list[CompletedFile]:
+        """The files of the completed writes that are not archived, in the order of completion: one listing, and nothing is read."""
+        versions = self._list(".hoodie/timeline")
+        matches = sorted((match[2], match[0]) for match in map(COMPLETED_NAME.fullmatch, versions) if match)
+        return [CompletedFile(self.uri, name, versions[name]) for _, name in matches]
 
-    def remove_heartbeat(self, instant: str) -> None:
-        """So that the next cleaning rolls the write back. Only for one whose writer has certainly ended."""
-        with suppress(FileNotFoundError):
-            self.remove_file(f".hoodie/.heartbeat/{instant}")
+    def list_names(self, folder: str) -> list[str]:
+        return [*self._list(folder)]
 
-    def legacy_instants(self) -> list[str]:
-        """Instants as tables before version 8 keep them, beside the folder of the timeline."""
-        return sorted(name for name in self._list_names(".hoodie") if _LEGACY_INSTANT.fullmatch(name))
-
-    def _completed(self) -> list[_CompletedFile]:
-        """In the order of completion."""
-        matches = ((info, _COMPLETED.fullmatch(info.base_name)) for info in self._list(".hoodie/timeline"))
-        files = [
-            (match[2], _CompletedFile(self.uri, info.base_name, info.size, info.mtime_ns))
-            for info, match in matches
-            if match
-        ]
-        return [file for _, file in sorted(files)]
-
-    def _commit(self, file: _CompletedFile) -> LakeCommit:
-        return _commits.get(file)
-
-    def _heartbeat(self, instant: str) -> datetime | None:
+    def _list(self, folder: str) -> dict[str, FileVersion | None]:
+        """By name."""
         filesystem, path = self._storage
-        info = filesystem.get_file_info(f"{path}/.hoodie/.heartbeat/{instant}")
-        return None if info.type == fs.FileType.NotFound else info.mtime
+        if isinstance(filesystem, fs.LocalFileSystem):
+            with suppress(FileNotFoundError), os.scandir(f"{path}/{folder}") as entries:
+                return dict.fromkeys(entry.name for entry in entries)
+            return {}
+        infos = filesystem.get_file_info(fs.FileSelector(f"{path}/{folder}", allow_not_found=True))
+        return {info.base_name: FileVersion(info.size, info.mtime_ns) for info in infos}
 
-    def _list_names(self, folder: str) -> list[str]:
-        return [info.base_name for info in self._list(folder)]
-
-    def _list(self, folder: str) -> list[fs.FileInfo]:
-        filesystem, path = self._storage
-        infos: list[fs.FileInfo] = filesystem.get_file_info(fs.FileSelector(f"{path}/{folder}", allow_not_found=True))
-        return infos
-
-    def _read_bytes(self, name: str) -> bytes:
+    def read_bytes(self, name: str) -> bytes:
         filesystem, path = self._storage
         with filesystem.open_input_stream(f"{path}/{name}") as file:
             content: bytes = file.read()
@@ -317,11 +287,19 @@ def instant_to_datetime(instant: str) -> datetime:
     )
 
 
-def _read_commit(file: _CompletedFile) -> LakeCommit:
+def _version_of(file: CompletedFile) -> FileVersion:
+    filesystem, path = open_storage(file.uri)
+    info = filesystem.get_file_info(f"{path}/.hoodie/timeline/{file.name}")
+    if info.type == fs.FileType.NotFound:
+        raise FileNotFoundError(f"{file.uri}/.hoodie/timeline/{file.name} has left the timeline.")
+    return FileVersion(info.size, info.mtime_ns)
+
+
+def _read_commit(file: CompletedFile) -> LakeCommit:
     name = f".hoodie/timeline/{file.name}"
-    match = _COMPLETED.fullmatch(file.name)
+    match = COMPLETED_NAME.fullmatch(file.name)
     assert match is not None
-    content = Timeline(file.uri)._read_bytes(name)
+    content = Timeline(file.uri).read_bytes(name)
     try:
         return _parse_commit(match, content)
     except Exception as problem:  # whatever a decoder raises for bytes that mean nothing
@@ -330,7 +308,7 @@ def _read_commit(file: _CompletedFile) -> LakeCommit:
 
 
 def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
-    record = _read_avro_record(content)
+    record = read_avro_record(content)
     extra = record.get("extraMetadata") or {}
     run, partitions = json.loads(extra.get(RUN_KEY, "{}")), _partition_changes(record)
     return LakeCommit(
@@ -356,34 +334,36 @@ class _KeptCommits:
     """Those that were asked for last. Safe to be asked by several threads; two that ask for the same at once may both read it."""
 
     def __init__(self) -> None:
-        self._commits: OrderedDict[_CompletedFile, LakeCommit] = OrderedDict()
+        self._commits: OrderedDict[tuple[str, str, FileVersion], LakeCommit] = OrderedDict()
         self._bytes, self._lock = 0, Lock()
 
-    def get(self, file: _CompletedFile) -> LakeCommit:
+    def get(self, file: CompletedFile) -> LakeCommit:
+        version = file.version or _version_of(file)
+        key = (file.uri, file.name, version)
         with self._lock:
-            if file in self._commits:
-                self._commits.move_to_end(file)
-                return self._commits[file]
+            if key in self._commits:
+                self._commits.move_to_end(key)
+                return self._commits[key]
         commit = _read_commit(file)
-        if file.size <= _MAX_RECORD_BYTES:
+        if version.size <= _MAX_RECORD_BYTES:
             with self._lock:
-                self._keep(file, commit)
+                self._keep(key, commit)
         return commit
 
-    def _keep(self, file: _CompletedFile, commit: LakeCommit) -> None:
-        if file in self._commits:
+    def _keep(self, key: tuple[str, str, FileVersion], commit: LakeCommit) -> None:
+        if key in self._commits:
             return
-        self._commits[file] = commit
-        self._bytes += file.size
+        self._commits[key] = commit
+        self._bytes += key[2].size
         while self._bytes > _MAX_BYTES_KEPT:
-            oldest, _ = self._commits.popitem(last=False)
-            self._bytes -= oldest.size
+            (_, _, version), _ = self._commits.popitem(last=False)
+            self._bytes -= version.size
 
 
 _commits = _KeptCommits()
 
 
-def _read_avro_record(content: bytes) -> Mapping[str, Any]:
+def read_avro_record(content: bytes) -> Mapping[str, Any]:
     (record,) = fastavro.reader(io.BytesIO(content))
     assert isinstance(record, Mapping)
     return record

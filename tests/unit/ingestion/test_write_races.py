@@ -45,12 +45,14 @@ def test_a_commit_that_was_archived_meanwhile_is_known_by_its_instant() -> None:
 def test_the_source_is_read_again_where_a_row_may_be_gone(
     commit: TableCommit, partitions: set[str] | None, why: str
 ) -> None:
-    assert why_read_again("15", (BEFORE, commit), partitions) == why
+    assert why_read_again("15", (commit,), partitions, oldest=BEFORE.completed) == why
 
 
 def test_the_source_is_read_again_where_the_archive_has_taken_what_came_since() -> None:
     commits = (TableCommit("20", "21", "incremental"), TableCommit("22", "23", "incremental"))
-    assert "archived" in why_read_again("15", commits, {"a"})
+    assert "archived" in why_read_again("15", commits, {"a"}, oldest="21")
+    assert "archived" in why_read_again("15", (), {"a"}, oldest="")
+    assert why_read_again("15", commits, {"a"}, oldest="15") == ""
 
 
 @given(reference=st.none() | st.integers(0, 2), stored=st.integers(0, 2), content=st.sampled_from("xy"))

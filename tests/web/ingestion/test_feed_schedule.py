@@ -8,6 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
+from ingestion import tasks
 from ingestion.models import Finding, JobRun, JobState
 from ingestion.runs import copy_lag, feed_schedule, job_runs, offboarding
 from ingestion.spark.contract.report import JobReport
@@ -204,6 +205,34 @@ def test_small_files_are_put_together_beside_the_follower_where_there_are_many(
     assert due(NOW + 61 * MINUTE) == ["follow"]
     JobRun.objects.filter(kind="cluster").update(state=JobState.SUCCEEDED, ended_at=NOW + 61 * MINUTE)
     assert (clusterings(NOW + 240 * MINUTE), len(looks)) == ([], 2)
+
+
+def test_a_call_looks_at_the_files_of_some_copies_and_the_next_at_others(
+    copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks: list[DatasetCopy] = []
+    monkeypatch.setattr(feed_schedule, "is_clustering_due", lambda looked_at, **_: looks.append(looked_at))
+    monkeypatch.setattr(feed_schedule, "_files_looked_at", {})
+    monkeypatch.setattr(feed_schedule, "MAX_FILE_LOOKS", 2)
+    for each in (copy, given.copy(copy.dataset, "dc2"), given.copy(copy.dataset, "dc3")):
+        ended(each, "bootstrap")
+        for number in range(8):
+            given.commit(each, NOW - MINUTE, instant=f"i{number}")
+    seen = [(clusterings(), len(looks))[1] for _ in range(3)]
+    assert (seen, len(set(looks))) == ([2, 3, 3], 3)
+
+
+def test_jobs_are_started_before_any_files_are_listed(copy: DatasetCopy, monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[float] = []
+    monkeypatch.setattr(tasks.run_job, "apply_async", lambda expires: started.append(expires))
+    monkeypatch.setattr(feed_schedule, "is_clustering_due", lambda *_, **__: pytest.fail("it lists files"))
+    monkeypatch.setattr(feed_schedule, "_files_looked_at", {})
+    ended(copy, "bootstrap")
+    for number in range(8):
+        given.commit(copy, NOW - MINUTE, instant=f"i{number}")
+    JobRun.objects.create(copy=copy, kind="backfill", due_at=NOW)
+    tasks.start_due_runs()
+    assert len(started) == 1
 
 
 def clusterings(now: datetime = NOW) -> list[dict[str, object]]:
