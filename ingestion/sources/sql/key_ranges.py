@@ -18,8 +18,9 @@ from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.sources import EventBatch, SourceReading, UnusableCursors
+from ingestion.sources.sql.row_sums import ContentDigest
 from ingestion.sources.sql.table import SqlTable
-from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker, can_be_kept, decode_value, encode_value
+from ingestion.sources.sql.watermark import WatermarkTracker, can_be_kept, decode_value, encode_value
 from ingestion.sources.sql.watermark_reading import admitted_batches
 
 _KEY_TYPES = ("int", "long", "string", "date")

@@ -19,8 +19,9 @@ from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.sources import SourceConfig, SourceReading
 from ingestion.sources.sql.key_ranges import KeyRanges, has_splittable_key, start_of_changes
+from ingestion.sources.sql.row_sums import ContentDigest
 from ingestion.sources.sql.table import SqlTable
-from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker, decode_value
+from ingestion.sources.sql.watermark import WatermarkTracker, decode_value
 from ingestion.sources.sql.watermark_reading import WatermarkReading, admitted_batches
 
 
