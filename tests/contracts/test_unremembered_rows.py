@@ -19,8 +19,11 @@ from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
 from ingestion.sources import SourceConfig, SourceReading, has_changes
 from ingestion.sources.sql import watermark
+from ingestion.sources.sql.content_checks import ContentChecks
 from ingestion.sources.sql.source import SqlSource
+from ingestion.sources.sql.table import Page, SqlTable
 from ingestion.sources.sql.watermark import MAX_REMEMBERED_HASHES
+from tests.contracts.test_bounded_sql import counted_statements
 
 Row = tuple[int, str, Any]
 MANY = MAX_REMEMBERED_HASHES + 3000
@@ -140,6 +143,88 @@ def test_small_readings_hand_them_over_with_the_last_one(table: Table) -> None:
         assert ((7, "changed", None) in handed) is not has_more
     assert sizes[:-1] == [2] * (len(sizes) - 1)
     assert table.read(position)[0] == []
+
+
+class Looks:
+    """Of one process, at the times that `now` says. Each tells whether there is something new, how many rows were fetched and how many statements made."""
+
+    def __init__(self, table: Table) -> None:
+        self.now, self.source = 0.0, SqlSource(table.config, lambda: self.now)
+
+    def look(self, position: Position) -> tuple[bool, int, int]:
+        fetched, pages = 0, SqlTable.pages
+
+        def counted_pages(*args: Any) -> Iterator[Page]:
+            nonlocal fetched
+            for page in pages(*args):
+                fetched += len(page.rows)
+                yield page
+
+        with patch.object(SqlTable, "pages", counted_pages), counted_statements() as statements:
+            is_new = has_changes(self.source, json.loads(json.dumps(position)))
+        return is_new, fetched, len(statements)
+
+
+@pytest.mark.parametrize("at", [None, FIRST_AT])
+def test_most_empty_looks_count_the_rows_and_fetch_few(table: Table, at: Any) -> None:
+    """A nightly load with one time for all rows: each look read them all (200,000 of them: more than a second every five seconds)."""
+    table.put(*crowd(at), (MANY, "in order", FIRST_AT))
+    position, looks = table.start(), Looks(table)
+    assert looks.look(position)[:2] == (False, MANY + 1)
+    for second in (5, 10, 15, 20, 25):
+        looks.now = second
+        is_new, fetched, statements = looks.look(position)
+        assert (is_new, statements) == (False, 2)
+        assert fetched <= 1
+    looks.now = 26
+    assert looks.look(position)[:2] == (False, MANY + 1), "two hundred are compared in a second"
+    looks.now = 31
+    assert looks.look(position)[2] == 2
+
+
+@pytest.mark.parametrize("at", [None, FIRST_AT])
+def test_a_new_row_is_found_at_once_and_a_changed_one_when_it_is_time(table: Table, at: Any) -> None:
+    table.put(*crowd(at), (MANY, "in order", FIRST_AT))
+    position, looks = table.start(), Looks(table)
+    looks.look(position)
+    table.put((7, "changed", at))
+    assert not looks.look(position)[0]
+    assert (7, "changed", at) in table.read(position)[0], "a job compares them each time"
+    looks.now = 26
+    assert looks.look(position)[0]
+    looks = Looks(table)
+    _, position, _ = table.read(position)
+    looks.look(position)
+    table.put((MANY + 1, "new", at))
+    assert looks.look(position)[0]
+
+
+def test_what_is_in_order_is_found_at_once(table: Table) -> None:
+    table.put(*crowd(FIRST_AT))
+    position, looks = table.start(), Looks(table)
+    looks.look(position)
+    table.put((7, "updated", "2026-11-16 08:00:01"))
+    assert looks.look(position)[0]
+
+
+def test_another_position_is_compared_at_once(table: Table) -> None:
+    """Somebody has loaded the copy anew."""
+    table.put(*crowd(None), (MANY, "in order", FIRST_AT))
+    position, looks = table.start(), Looks(table)
+    looks.look(position)
+    table.put((7, "changed", None))
+    assert not looks.look(table.start())[0]
+    assert looks.look(position)[0]
+
+
+def test_however_many_there_are_they_are_compared_once_an_hour() -> None:
+    now = 0.0
+    checks = ContentChecks(lambda: now)
+    checks.note({}, 10_000_000)
+    now = 3599.0
+    assert not checks.is_due({})
+    now = 3600.0
+    assert checks.is_due({})
 
 
 CHANGES = st.lists(

@@ -53,6 +53,7 @@ class WatermarkTracker:
     _lower: Any = None
     _unusable: UnusableCursors = field(default_factory=UnusableCursors)
     _is_boundary_unchanged: bool = False
+    _is_unchanged: bool = False
     _start_highest: Any = None
 
     def __post_init__(self) -> None:
@@ -118,6 +119,8 @@ class WatermarkTracker:
         return is_further and self.is_usable(value) and bool(value > self.highest) and not self.is_after_upto(value)
 
     def position(self) -> Position:
+        if self._is_unchanged and self.start is not None:
+            return dict(self.start)
         unordered = self._unordered_position()
         position = {**self._ordered_position(), **({} if unordered is None else {"unordered": unordered})}
         if not self.is_partial:
@@ -148,6 +151,10 @@ class WatermarkTracker:
         if self.is_partial:
             return self.unordered_sums
         return self._unordered.position() if self._unordered.rows > MAX_REMEMBERED_HASHES else None
+
+    def stay_at_start(self) -> None:
+        """It is known by other means that nothing is to be handed over: not all rows were looked at."""
+        self._is_unchanged = True
 
     def read_from(self) -> Any:
         """The value to read from, itself included; None: from the beginning."""

@@ -17,6 +17,7 @@ from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk, EventBatch, SourceError, SourceReading
+from ingestion.sources.sql.content_checks import ContentChecks
 from ingestion.sources.sql.row_sums import ContentDigest, part_of, row_hash
 from ingestion.sources.sql.table import Page, SqlTable
 from ingestion.sources.sql.watermark import WatermarkTracker
@@ -24,15 +25,18 @@ from ingestion.sources.sql.watermark import WatermarkTracker
 
 @dataclass
 class WatermarkReading:
-    """One reading from where `keeper` starts. `is_ordered`: the database orders the cursor's values as Python does."""
+    """One reading from where `keeper` starts. `is_ordered`: the database orders the cursor's values as Python does. `checks`: what earlier readings of
+    the same process know of the rows that only their content tells apart."""
 
     table: SqlTable
     cursor_name: str
     keeper: WatermarkTracker
     meter: BatchMeter
     is_ordered: bool
+    checks: ContentChecks
     has_more: bool = False
     _previous: Any = None
+    _rows_looked_at: int = 0
 
     def reading(self) -> SourceReading:
         return SourceReading(
@@ -58,12 +62,28 @@ class WatermarkReading:
         at, lower = keeper.highest, keeper.read_from()
         if keeper.crowd_sums is not None:
             yield from self._in_order(cursor > at)
-            yield from self._crowd(self.table.select().where(cursor >= lower, cursor <= at))
         else:
             yield from self._in_order(None if lower is None else cursor >= lower)
+        if keeper.crowd_sums is None and keeper.unordered_sums is None:
+            return
+        if self._is_known_to_be_unchanged(lower):
+            keeper.stay_at_start()
+            return
+        if keeper.crowd_sums is not None:
+            yield from self._crowd(self.table.select().where(cursor >= lower, cursor <= at))
         # A reading that ends early has not seen them all: they wait for one that does not.
         if keeper.unordered_sums is not None and not self.has_more:
             yield from self._unordered(lower)
+        if not self.meter.rows and not self.has_more and keeper.start is not None:
+            self.checks.note(keeper.start, self._rows_looked_at)
+
+    def _is_known_to_be_unchanged(self, lower: Any) -> bool:
+        """The database counts what it would have to hand over to be compared."""
+        start = self.keeper.start
+        if self.meter.rows or self.has_more or start is None or self.checks.is_due(start):
+            return False
+        counted = self._looking_at(self.table.select(sa.func.count()), lower)
+        return self.checks.has_as_many(self.table.first_value(counted))
 
     def _crowd(self, statement: sa.Select[Any]) -> Iterator[EventBatch]:
         """The many rows just up to the watermark: those of the parts in which they are no longer the same."""
@@ -77,6 +97,7 @@ class WatermarkReading:
                 elif keeper.admit(row):
                     unordered.append(row)
             yield from self._batch(page, unordered)
+            self._rows_looked_at += len(page.rows)
         changed = keeper.crowd_parts(looked)
         for page in self._pages(statement) if changed else ():
             rows = [row for row in page.rows if part_of(row_hash(row)) in changed]
@@ -85,18 +106,21 @@ class WatermarkReading:
 
     def _unordered(self, lower: Any) -> Iterator[EventBatch]:
         """The many rows without a place in the order, which were looked at but not handed over so far."""
-        keeper, cursor = self.keeper, self._cursor
-        for page in self._pages(self.table.select().where(cursor.is_(None))):
+        keeper, no_value = self.keeper, self.table.select().where(self._cursor.is_(None))
+        for page in self._pages(no_value):
+            self._rows_looked_at += len(page.rows)
             for row in page.rows:
                 keeper.admit(row)
         changed = keeper.unordered_parts()
         if not changed:
             return
         has_others = keeper.unusable_cursors().rows > 0
-        which = [cursor.is_(None), *([cursor >= lower] if has_others and lower is not None else [])]
-        everything = has_others and lower is None
-        for page in self._pages(self.table.select() if everything else self.table.select().where(sa.or_(*which))):
+        for page in self._pages(self._looking_at(self.table.select(), lower) if has_others else no_value):
             yield from self._batch(page, [row for row in page.rows if keeper.admit_unordered(row, changed)])
+
+    def _looking_at(self, statement: sa.Select[Any], lower: Any) -> sa.Select[Any]:
+        """All rows that a reading from `lower` on looks at."""
+        return statement if lower is None else statement.where(sa.or_(self._cursor.is_(None), self._cursor >= lower))
 
     def _pages(self, statement: sa.Select[Any]) -> Iterator[Page]:
         for page in self.table.pages(statement):
@@ -105,7 +129,11 @@ class WatermarkReading:
 
     def _batch(self, page: Page, rows: Sequence[Sequence[Any]]) -> Iterator[EventBatch]:
         if rows:
-            yield batch_of(self.table, page.names, rows)
+            yield self._metered(batch_of(self.table, page.names, rows))
+
+    def _metered(self, batch: EventBatch) -> EventBatch:
+        self.meter.add(batch.rows, 0 if self.meter.limits.bytes is None else batch.estimated_bytes)
+        return batch
 
     def _in_order(self, above: sa.ColumnElement[bool] | None) -> Iterator[EventBatch]:
         """Rows without a watermark come with each reading, unless the position has sums of them: only their content tells whether they are new."""
@@ -125,10 +153,10 @@ class WatermarkReading:
 
     def _walk(self, statement: sa.Select[Any]) -> Iterator[EventBatch]:
         for page in self._pages(statement):
+            self._rows_looked_at += len(page.rows)
             rows, has_ended = self._admit(page.rows)
             for batch in self._by_age(page, rows):
-                self.meter.add(batch.rows, 0 if self.meter.limits.bytes is None else batch.estimated_bytes)
-                yield batch
+                yield self._metered(batch)
             if has_ended:
                 self.has_more = self.keeper.is_partial = True
                 return
