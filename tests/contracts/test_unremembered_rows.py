@@ -145,6 +145,16 @@ def test_small_readings_hand_them_over_with_the_last_one(table: Table) -> None:
     assert table.read(position)[0] == []
 
 
+def test_a_row_without_a_watermark_that_is_as_it_once_was_comes_again(table: Table) -> None:
+    """Beside a crowd that stays the same: what was remembered of the row before it changed was kept, so that it counted as handed over."""
+    table.put(*crowd(FIRST_AT), (MANY, "on", None))
+    position = table.start()
+    for note in ("off", "on", "off"):
+        table.put((MANY, note, None))
+        handed, position, _ = table.read(position)
+        assert handed == [(MANY, note, None)]
+
+
 class Looks:
     """Of one process, at the times that `now` says. Each tells whether there is something new, how many rows were fetched and how many statements made."""
 

@@ -52,7 +52,6 @@ class WatermarkTracker:
     _keeps_whole_sums: bool = False
     _lower: Any = None
     _unusable: UnusableCursors = field(default_factory=UnusableCursors)
-    _is_boundary_unchanged: bool = False
     _is_unchanged: bool = False
     _start_highest: Any = None
 
@@ -130,17 +129,11 @@ class WatermarkTracker:
         return {**position, **({"carried": carried} if carried else {})}
 
     def _ordered_position(self) -> Position:
-        unordered = self._handed_unordered()
-        watermark = encode_value(self.highest)
-        if self._is_boundary_unchanged and self.start is not None and watermark == self.start["watermark"]:
-            room = max(0, 2 * MAX_REMEMBERED_HASHES - len(unordered))
-            seen = sorted(unordered.union(sorted(set(self.start["seen"]) - unordered)[:room]))
-            return {"watermark": watermark, "seen": seen, "crowd": self._sums_from(self.read_from()).position()}
         lower = self.read_from()
-        near = [digest for value, digest in self._boundary_hashes if lower is None or value >= lower]
-        seen = sorted(unordered.union(near[-MAX_REMEMBERED_HASHES:]))
+        near = [digest for value, digest in sorted(self._boundary_hashes) if lower is None or value >= lower]
+        seen = sorted(self._handed_unordered().union(near[-MAX_REMEMBERED_HASHES:]))
         crowd = self._sums_from(lower)
-        new_position = {"watermark": watermark, "seen": seen}
+        new_position = {"watermark": encode_value(self.highest), "seen": seen}
         return new_position | ({"crowd": crowd.position()} if crowd.rows > MAX_REMEMBERED_HASHES else {})
 
     def _handed_unordered(self) -> frozenset[str]:
@@ -192,7 +185,6 @@ class WatermarkTracker:
         """In which the crowd is no longer the one that was handed over; what is in the others is remembered as before."""
         assert self.crowd_sums is not None
         changed = looked._sums_from(looked.read_from()).changed_parts(self.crowd_sums)
-        self._is_boundary_unchanged = not changed
         unchanged = [(value, digest) for value, digest in looked._boundary_hashes if part_of(digest) not in changed]
         self._boundary_hashes = unchanged + self._boundary_hashes
         if looked._keeps_whole_sums:
@@ -227,7 +219,8 @@ class WatermarkTracker:
         if len(self._sums_by_value) > self._prune_sums_at:
             self._prune_sums()
         if len(self._boundary_hashes) > 4 * MAX_REMEMBERED_HASHES:
-            self._boundary_hashes = sorted(self._boundary_hashes, key=lambda pair: pair[0])[-MAX_REMEMBERED_HASHES:]
+            # By the hashes too: in whatever order the rows are read, the same of them are remembered.
+            self._boundary_hashes = sorted(self._boundary_hashes)[-MAX_REMEMBERED_HASHES:]
 
     def _prune_sums(self) -> None:
         """Next at twice of what is left: an overlap of hours has more seconds than any fixed bound, and would be walked with each row."""
