@@ -155,6 +155,28 @@ def test_a_row_without_a_watermark_that_is_as_it_once_was_comes_again(table: Tab
         assert handed == [(MANY, note, None)]
 
 
+def test_a_row_without_a_watermark_that_changes_back_between_small_readings_is_not_missed(table: Table) -> None:
+    table.put((MANY, "on", None), (0, "in order", FIRST_AT))
+    position, copy, has_more, notes = table.start(), "on", True, iter(["off", "on", "off", "on", "off", "on"])
+    table.put(*((number, "new", f"2026-11-16 08:10:{number:02}") for number in range(1, 7)))
+    while has_more:
+        table.put((MANY, next(notes), None))
+        handed, position, has_more = table.read(position, BatchLimits(rows=2))
+        copy = next((note for id_, note, _ in handed if id_ == MANY), copy)
+    assert copy == table.rows()[MANY][1]
+
+
+def test_small_readings_after_a_load_in_several_commits_hand_them_over_once(table: Table) -> None:
+    """Its position remembers none of the rows; each of the small readings brought all that were too many to remember."""
+    table.put(*crowd(None), (MANY, "in order", FIRST_AT))
+    table.put(*((MANY + number, "new", f"2026-11-16 08:10:{number:02}") for number in range(1, 7)))
+    position, has_more, handed = {"watermark": None, "seen": []}, True, list[Row]()
+    while has_more:
+        rows, position, has_more = table.read(position, BatchLimits(rows=2))
+        handed += rows
+    assert sorted(row[0] for row in handed) == list(range(MANY + 7))
+
+
 class Looks:
     """Of one process, at the times that `now` says. Each tells whether there is something new, how many rows were fetched and how many statements made."""
 

@@ -42,11 +42,14 @@ class WatermarkTracker:
     overlap: timedelta = timedelta()
     highest: Any = None
     is_partial: bool = False
-    """The reading ended before all rows were looked at that have no place in the order: what is known of them is carried on."""
+    """The reading ended before all rows were looked at that have no place in the order: none was handed over, and what is known of them is carried on."""
+    withholds_unordered: bool = False
+    """They are handed over at a second look, by `admit_unordered`: always where the position has sums of them, and where a reading may end early."""
     _remembered_hashes: frozenset[str] = frozenset()
     _boundary_hashes: list[tuple[Any, str]] = field(default_factory=list)
     _unordered_hashes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_REMEMBERED_HASHES))
     _unordered: RowSums = field(default_factory=RowSums)
+    _new_parts: set[str] = field(default_factory=set)
     _sums_by_value: dict[Any, RowSums] = field(default_factory=dict)
     _prune_sums_at: int = _MAX_VALUES
     _keeps_whole_sums: bool = False
@@ -61,6 +64,7 @@ class WatermarkTracker:
         self._start_highest = self.highest
         if self.start is not None:
             self._remembered_hashes = frozenset(self.start["seen"]).union(self.start.get("carried", ()))
+        self.withholds_unordered = self.unordered_sums is not None
 
     def admit(self, row: Sequence[Any]) -> bool:
         """Hand the row over? Not where it is later than `upto`, or was handed over as it is."""
@@ -74,7 +78,7 @@ class WatermarkTracker:
             self._note_unordered(digest)
             if value is not None:
                 self._count_unusable(value)
-            if self.unordered_sums is not None:
+            if self.withholds_unordered:
                 return False
         return digest not in self._remembered_hashes
 
@@ -89,6 +93,8 @@ class WatermarkTracker:
     def _note_unordered(self, digest: str) -> None:
         self._unordered_hashes.append(digest)
         self._unordered.add(digest)
+        if digest not in self._remembered_hashes:
+            self._new_parts.add(part_of(digest))
 
     def _count_unusable(self, value: Any) -> None:
         sample = self._unusable.sample
@@ -120,30 +126,21 @@ class WatermarkTracker:
     def position(self) -> Position:
         if self._is_unchanged and self.start is not None:
             return dict(self.start)
-        unordered = self._unordered_position()
-        position = {**self._ordered_position(), **({} if unordered is None else {"unordered": unordered})}
-        if not self.is_partial:
-            return position
-        known = () if self.start is None else self.start.get("carried", self.start["seen"])
-        carried = sorted({*known, *self._handed_unordered()})[: 2 * MAX_REMEMBERED_HASHES]
-        return {**position, **({"carried": carried} if carried else {})}
+        position = self._ordered_position()
+        if self.is_partial:
+            known = () if self.start is None else self.start.get("carried", self.start["seen"])
+            carried, sums = {"carried": list(known)} if known else {}, self.unordered_sums
+            return {**position, **carried, **({} if sums is None else {"unordered": sums})}
+        seen = sorted({*position["seen"], *self._unordered_hashes})
+        sums = self._unordered.position() if self._unordered.rows > MAX_REMEMBERED_HASHES else None
+        return {**position, "seen": seen, **({} if sums is None else {"unordered": sums})}
 
     def _ordered_position(self) -> Position:
         lower = self.read_from()
         near = [digest for value, digest in sorted(self._boundary_hashes) if lower is None or value >= lower]
-        seen = sorted(self._handed_unordered().union(near[-MAX_REMEMBERED_HASHES:]))
         crowd = self._sums_from(lower)
-        new_position = {"watermark": encode_value(self.highest), "seen": seen}
-        return new_position | ({"crowd": crowd.position()} if crowd.rows > MAX_REMEMBERED_HASHES else {})
-
-    def _handed_unordered(self) -> frozenset[str]:
-        """A reading that ended early has looked at some of them only, and where there are sums it has handed over none."""
-        return frozenset() if self.is_partial and self.unordered_sums is not None else frozenset(self._unordered_hashes)
-
-    def _unordered_position(self) -> Position | None:
-        if self.is_partial:
-            return self.unordered_sums
-        return self._unordered.position() if self._unordered.rows > MAX_REMEMBERED_HASHES else None
+        position = {"watermark": encode_value(self.highest), "seen": sorted(set(near[-MAX_REMEMBERED_HASHES:]))}
+        return position | ({"crowd": crowd.position()} if crowd.rows > MAX_REMEMBERED_HASHES else {})
 
     def stay_at_start(self) -> None:
         """It is known by other means that nothing is to be handed over: not all rows were looked at."""
@@ -167,10 +164,14 @@ class WatermarkTracker:
         """Over the rows without a place in the order, where they were too many to remember."""
         return None if self.start is None else self.start.get("unordered")
 
+    @property
+    def has_sums(self) -> bool:
+        return self.crowd_sums is not None or self.unordered_sums is not None
+
     def unordered_parts(self) -> frozenset[str]:
         """In which they have changed since the start; of these parts nothing is noted any more, as they are looked at once again."""
-        assert self.unordered_sums is not None
-        changed, looked_at = self._unordered.changed_parts(self.unordered_sums), self._unordered
+        sums, looked_at = self.unordered_sums, self._unordered
+        changed = frozenset(self._new_parts) if sums is None else looked_at.changed_parts(sums)
         self._unordered = RowSums()
         self._unordered.merge(looked_at, without=changed)
         kept = [digest for digest in self._unordered_hashes if part_of(digest) not in changed]

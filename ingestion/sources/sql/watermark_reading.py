@@ -2,6 +2,7 @@
 
 It ends at a change of the value only, once a value above the start was read: each reading gets further, and rows that share a value stay together.
 Rows of which the position has sums only, because they were too many to remember, are handed over after the others, and only where the sums have changed.
+Rows without a place in the order come with the last of several readings: one that ended before would not know which of them it has not seen.
 A database may order texts by other rules than Python's: such a cursor is read whole.
 """
 
@@ -60,27 +61,25 @@ class WatermarkReading:
     def _events(self) -> Iterator[EventBatch]:
         keeper, cursor = self.keeper, self._cursor
         at, lower = keeper.highest, keeper.read_from()
+        keeper.withholds_unordered |= self._may_end
         if keeper.crowd_sums is not None:
             yield from self._in_order(cursor > at)
         else:
             yield from self._in_order(None if lower is None else cursor >= lower)
-        if keeper.crowd_sums is None and keeper.unordered_sums is None:
-            return
         if self._is_known_to_be_unchanged(lower):
             keeper.stay_at_start()
             return
         if keeper.crowd_sums is not None:
             yield from self._crowd(self.table.select().where(cursor >= lower, cursor <= at))
-        # A reading that ends early has not seen them all: they wait for one that does not.
-        if keeper.unordered_sums is not None and not self.has_more:
+        if keeper.withholds_unordered and not self.has_more:
             yield from self._unordered(lower)
-        if not self.meter.rows and not self.has_more and keeper.start is not None:
+        if keeper.has_sums and not self.meter.rows and not self.has_more and keeper.start is not None:
             self.checks.note(keeper.start, self._rows_looked_at)
 
     def _is_known_to_be_unchanged(self, lower: Any) -> bool:
         """The database counts what it would have to hand over to be compared."""
         start = self.keeper.start
-        if self.meter.rows or self.has_more or start is None or self.checks.is_due(start):
+        if not self.keeper.has_sums or self.meter.rows or self.has_more or start is None or self.checks.is_due(start):
             return False
         counted = self._looking_at(self.table.select(sa.func.count()), lower)
         return self.checks.has_as_many(self.table.first_value(counted))
@@ -136,11 +135,11 @@ class WatermarkReading:
         return batch
 
     def _in_order(self, above: sa.ColumnElement[bool] | None) -> Iterator[EventBatch]:
-        """Rows without a watermark come with each reading, unless the position has sums of them: only their content tells whether they are new."""
+        """Rows without a watermark come with each reading, unless they are withheld: only their content tells whether they are new."""
         cursor, end = self._cursor, self._end_by_rows()
         within = [condition for condition in (above, None if end is None else cursor <= end) if condition is not None]
         statement = self.table.select()
-        if self.keeper.unordered_sums is not None:
+        if self.keeper.withholds_unordered:
             statement = statement.where(cursor.is_not(None), *within)
         elif within:
             statement = statement.where(sa.or_(sa.and_(*within), cursor.is_(None)))
