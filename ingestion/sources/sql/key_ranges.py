@@ -136,6 +136,8 @@ def has_splittable_key(table: SqlTable, keys: Sequence[str]) -> bool:
     types = table.schema.types
     if not keys or any(types.get(name, "") not in _KEY_TYPES and not _is_decimal(types, name) for name in keys):
         return False
+    if not all(table.is_compared_as_read(name) for name in keys if types[name] == "string"):
+        return False
     return not table.is_file or not _has_values_of_other_types(table, keys, table.schema)
 
 
