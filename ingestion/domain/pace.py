@@ -4,6 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+MAX_PIECE_S = 10
+"""So many seconds a piece of a paced reading takes at most: the source is not to wait for longer with its answer half read, and a reading ends between two of them."""
+
+
+def piece_rows(wanted: int, rows_per_s: float | None) -> int:
+    """How many rows to read at a time, where they may be read so fast; None: as fast as can be."""
+    return wanted if rows_per_s is None else min(wanted, max(1, int(rows_per_s * MAX_PIECE_S)))
+
 
 @dataclass
 class Pace:

@@ -8,6 +8,7 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from ingestion.domain.pace import piece_rows
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
@@ -30,8 +31,6 @@ from lakehub.kernel.suggest import did_you_mean
 SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
 MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
-MAX_PIECE_S = 10
-"""What is read at a time takes so many seconds at most, where the rows per second are limited."""
 BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
 """How long a batch reads at most, and waits for its copy before it is put off: the process that follows the copy has others to follow."""
 BATCH_SEPARATOR = "."
@@ -171,18 +170,14 @@ def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) ->
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
-        chunk_rows=_chunk_rows(int(options["chunk_rows"]), float(options["rows_per_s"]), connection.rows_per_s),
+        # By the limit of the connection, of which the job does not know; its own pace it minds itself.
+        chunk_rows=piece_rows(int(options["chunk_rows"]), connection.rows_per_s),
         commit_rows=int(options["commit_rows"]),
         commit_bytes=int(options["commit_mib"]) * 2**20,
         commit_s=float(options["commit_s"]),
         rows_per_s=float(options["rows_per_s"]) or None,
         is_paid_for=connection.rows_per_s is not None,
     )
-
-
-def _chunk_rows(wanted: int, *rates: float | None) -> int:
-    """Of a source that is read slowly in smaller pieces: it is not to wait for long with its answer half read."""
-    return max(1, int(min([wanted, *(rate * MAX_PIECE_S for rate in rates if rate)])))
 
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Checkpoint, commit_id_of, next_commit_id, run_of_commit, unfinished_snapshot
+from ingestion.domain.pace import piece_rows
 from ingestion.domain.schema import Schema
 from ingestion.sources import SOURCES, Source, SourceConfig, UnusableCursors
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
@@ -26,8 +27,6 @@ from ingestion.spark.session import stage_tasks
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
 logger = logging.getLogger(__name__)
-_PACED_CHUNK_S = 10
-"""So long a chunk of a paced reading takes at most."""
 
 
 class JobError(RuntimeError):
@@ -141,15 +140,13 @@ class Job:
 
     def open_source(self) -> Source:
         origin = self.source_spec
-        rate = origin.rows_per_s
         url = resolve_secret(origin.url_ref, self.secrets)
         config = SourceConfig(
             url,
             origin.object,
             origin.cursor_column,
             origin.overlap_s,
-            # A slow pace has small chunks: a reading ends between two of them.
-            origin.chunk_rows if rate is None else min(origin.chunk_rows, max(1, int(rate * _PACED_CHUNK_S))),
+            piece_rows(origin.chunk_rows, origin.rows_per_s),
             origin.options,
             self.table.record_key,
         )

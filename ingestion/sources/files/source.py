@@ -1,6 +1,8 @@
 """Files in a folder: CSV, JSON lines, Parquet, Avro, by the ending of their names. The position says which files were read.
 
 A file that is new, or has another size or time than when it was read, is read whole. Writers should write under a name that starts with `.` or `_`, and rename.
+A file that is gone stays in the position for a while, with the time when that was noticed: where a folder was not mounted, or a file was put aside, it comes
+back as one that was read. Later its name is dropped, as else a position would have each file that there ever was, in each commit.
 """
 
 from __future__ import annotations
@@ -10,7 +12,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from fnmatch import fnmatch
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -29,6 +31,8 @@ from ingestion.sources.files.formats import FORMATS, Format
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 
+GONE_KEPT = timedelta(days=30)
+"""A file that comes back after a longer time is read as a new one: its rows are known, and a dataset without a reference key takes them again."""
 _NO_VALUE = "__HIVE_DEFAULT_PARTITION__"
 
 
@@ -63,14 +67,16 @@ class FilesSource:
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
     ) -> SourceReading:
         """Files that were read before are not opened again: the position holds the columns of them all."""
-        known_files = position["files"]
-        files = {name: mark for name, mark in self._matching_files().items() if known_files.get(name) != mark}
+        present = self._matching_files()
+        gone = _gone_since(position, present, upto)
+        known_files = {name: mark for name, mark in position["files"].items() if name in present or name in gone}
+        files = {name: mark for name, mark in present.items() if known_files.get(name) != mark}
         types = position.get("schema")
         schema = self.schema() if types is None and files else Schema.of(types or {})
         if limits.is_unlimited:
             for name in files:
                 schema = self.with_columns_of(schema, name)
-        return self._reading(_FileReading(self, files, schema, known_files, BatchMeter(limits, self._clock), {}))
+        return self._reading(_FileReading(self, files, schema, known_files, BatchMeter(limits, self._clock), {}, gone))
 
     def _reading(self, reading: _FileReading) -> SourceReading:
         return SourceReading(reading.batches(), reading.position, has_more=lambda: reading.has_more)
@@ -136,6 +142,7 @@ class _FileReading:
     known_files: Mapping[str, list[int]]
     meter: BatchMeter
     only: Mapping[str, Sequence[str]]
+    gone: Mapping[str, str] = field(default_factory=dict)
     read_files: dict[str, list[int]] = field(default_factory=dict)
     has_more: bool = False
 
@@ -161,7 +168,17 @@ class _FileReading:
         return False
 
     def position(self) -> Position:
-        return {"files": {**self.known_files, **self.read_files}, "schema": self.schema.types}
+        position = {"files": {**self.known_files, **self.read_files}, "schema": self.schema.types}
+        return {**position, **({"gone": self.gone} if self.gone else {})}
+
+
+def _gone_since(position: Position, present: Mapping[str, list[int]], upto: datetime | None) -> dict[str, str]:
+    """Of the files that were read and are not there: since when (ISO 8601 in UTC), but for those that have been gone for too long."""
+    noticed, gone = position.get("gone", {}), [name for name in position["files"] if name not in present]
+    if upto is None:
+        return {name: noticed.get(name, "") for name in gone}
+    since = {name: noticed.get(name) or upto.astimezone(UTC).isoformat() for name in gone}
+    return {name: at for name, at in since.items() if upto - datetime.fromisoformat(at) < GONE_KEPT}
 
 
 class _file_errors:  # noqa: N801  reads as a phrase: `with _file_errors(name)`

@@ -21,6 +21,24 @@ _TYPES: tuple[tuple[type[SqlType], Plain], ...] = (
 )
 
 
+_TEXTS = frozenset(
+    {"string", "text", "unicode", "unicode_text", "CHAR", "NCHAR", "VARCHAR", "NVARCHAR", "TEXT", "CLOB"}
+    | {"TINYTEXT", "MEDIUMTEXT", "LONGTEXT"}
+)
+"""What SQLAlchemy calls the types that are texts to the database itself, and not only to its driver."""
+
+
+def is_compared_as_read(sql_type: SqlType) -> bool:
+    """Of a type that is a text in the lake: does the database order its values as it compares them with what its driver makes of them?
+
+    An enumeration is ordered by rank and a set by number, and PostgreSQL compares neither, nor an amount of money or bits, with a text;
+    a text without case is compared with one that has it.
+    """
+    if isinstance(sql_type, sa.Time):
+        return not sql_type.timezone
+    return isinstance(sql_type, sa.Uuid) or sql_type.__visit_name__ in _TEXTS
+
+
 def type_name_of(sql_type: SqlType) -> str:
     """What has no twin (JSON, times of day, intervals) is kept as text."""
     return str(in_lake(_type_of(sql_type)))

@@ -18,8 +18,9 @@ from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.sources import EventBatch, SourceReading, UnusableCursors
+from ingestion.sources.sql.row_sums import ContentDigest
 from ingestion.sources.sql.table import SqlTable
-from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker, can_be_kept, decode_value, encode_value
+from ingestion.sources.sql.watermark import WatermarkTracker, can_be_kept, decode_value, encode_value
 from ingestion.sources.sql.watermark_reading import admitted_batches
 
 _KEY_TYPES = ("int", "long", "string", "date")
@@ -134,6 +135,8 @@ def has_splittable_key(table: SqlTable, keys: Sequence[str]) -> bool:
     """Do equal keys of the lake always lie in one range?"""
     types = table.schema.types
     if not keys or any(types.get(name, "") not in _KEY_TYPES and not _is_decimal(types, name) for name in keys):
+        return False
+    if not all(table.is_compared_as_read(name) for name in keys if types[name] == "string"):
         return False
     return not table.is_file or not _has_values_of_other_types(table, keys, table.schema)
 

@@ -18,9 +18,11 @@ from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.sources import SourceConfig, SourceReading
+from ingestion.sources.sql.content_checks import ContentChecks
 from ingestion.sources.sql.key_ranges import KeyRanges, has_splittable_key, start_of_changes
+from ingestion.sources.sql.row_sums import ContentDigest
 from ingestion.sources.sql.table import SqlTable
-from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker, decode_value
+from ingestion.sources.sql.watermark import WatermarkTracker, decode_value
 from ingestion.sources.sql.watermark_reading import WatermarkReading, admitted_batches
 
 
@@ -29,6 +31,7 @@ class SqlSource:
         self._config = config
         self._clock = clock
         self._table = SqlTable(config)
+        self._checks = ContentChecks(clock)
 
     def schema(self) -> Schema:
         return self._table.schema
@@ -63,7 +66,8 @@ class SqlSource:
             return self._whole(self._table.select(), ContentDigest(position))
         keeper = self._tracker(cursor, position, upto)
         is_ordered = not limits.is_unlimited and self._is_ordered(cursor, keeper.highest)
-        return WatermarkReading(self._table, cursor, keeper, BatchMeter(limits, self._clock), is_ordered).reading()
+        meter = BatchMeter(limits, self._clock)
+        return WatermarkReading(self._table, cursor, keeper, meter, is_ordered, self._checks).reading()
 
     def _ranges(self, upto: datetime | None, after: Position | None, limits: BatchLimits) -> SourceReading | None:
         """The next range of keys; None: this table is read in one piece."""

@@ -14,7 +14,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from ingestion.domain.schema import Schema, SchemaColumn, UnknownColumn
 from ingestion.sources import SourceConfig, SourceError
-from ingestion.sources.sql.column_types import type_name_of
+from ingestion.sources.sql.column_types import SqlType, is_compared_as_read, type_name_of
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
@@ -43,6 +43,14 @@ class SqlTable:
 
     @cached_property
     def schema(self) -> Schema:
+        return Schema(tuple(SchemaColumn(name, type_name_of(type_)) for name, type_ in self._sql_types.items()))
+
+    def is_compared_as_read(self, name: str) -> bool:
+        """May a value of a text column be handed back, to read on after it in the order of the database?"""
+        return self.is_file or is_compared_as_read(self._sql_types[name])
+
+    @cached_property
+    def _sql_types(self) -> dict[str, SqlType]:
         schema, name = self._schema_and_table
         with self._opened() as source, source.at_most(TIMEOUTS.silence):
             inspector = sa.inspect(source.connection)
@@ -52,7 +60,7 @@ class SqlTable:
                     f"The database has no table `{self._config.object}`.{did_you_mean(name, known_names)}"
                 )
             columns = inspector.get_columns(name, schema)
-        return Schema(tuple(SchemaColumn(column["name"], type_name_of(column["type"])) for column in columns))
+        return {column["name"]: column["type"] for column in columns}
 
     def require_column(self, name: str) -> None:
         """Raises UnknownColumn."""

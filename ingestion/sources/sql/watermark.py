@@ -1,12 +1,12 @@
 """Following a column that grows with each change, without missing rows that share a value of it.
 
 The next reading starts *at* the last value, not after it, because more rows may have got that value since. The position remembers the rows seen there by a short hash
-of their content, so they are handed over once; where there are too many to remember, some come again and the job counts them as redelivered.
+of their content, so they are handed over once. Of more than can be remembered it has sums: where these have changed, some rows come again and the job
+counts them as redelivered. So it is with the rows whose cursor has no place in the order, such as null: each reading looks at all of them.
 """
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -18,9 +18,12 @@ from uuid import UUID
 
 from ingestion.domain.checkpoint import Position
 from ingestion.sources import UnusableCursors
+from ingestion.sources.sql.row_sums import RowSums, part_of, row_hash
 
 MAX_REMEMBERED_HASHES = 2000
 """Hashes that a position holds at most."""
+_MAX_VALUES = 1024
+"""Of so many values, at most, the sums are kept by parts: an overlap of hours has more seconds."""
 _SAMPLE_SIZE = 5
 
 
@@ -28,7 +31,8 @@ _SAMPLE_SIZE = 5
 class WatermarkTracker:
     """One reading's bookkeeping. `cursor_index`: the cursor's place in a row; `is_timed`: its values are instants, in whatever form the source has them.
 
-    A crowd is more rows than can be remembered from where the next reading starts: a sum over them tells whether it is still the same.
+    A crowd is more rows than can be remembered from where the next reading starts: sums over them tell whether it is still the same. Where there are as
+    many without a place in the order, the position has sums of these too, and none is handed over until `unordered_parts` has told which have changed.
     """
 
     cursor_index: int
@@ -38,15 +42,20 @@ class WatermarkTracker:
     overlap: timedelta = timedelta()
     highest: Any = None
     is_partial: bool = False
-    """The reading ended before all rows were looked at that have no place in the order: what is known of them is carried on."""
+    """The reading ended before all rows were looked at that have no place in the order: none was handed over, and what is known of them is carried on."""
+    withholds_unordered: bool = False
+    """They are handed over at a second look, by `admit_unordered`: always where the position has sums of them, and where a reading may end early."""
     _remembered_hashes: frozenset[str] = frozenset()
     _boundary_hashes: list[tuple[Any, str]] = field(default_factory=list)
     _unordered_hashes: deque[str] = field(default_factory=lambda: deque(maxlen=MAX_REMEMBERED_HASHES))
-    _digests_by_value: dict[Any, ContentDigest] = field(default_factory=dict)
-    _prune_digests_at: int = 4 * MAX_REMEMBERED_HASHES
+    _unordered: RowSums = field(default_factory=RowSums)
+    _new_parts: set[str] = field(default_factory=set)
+    _sums_by_value: dict[Any, RowSums] = field(default_factory=dict)
+    _prune_sums_at: int = _MAX_VALUES
+    _keeps_whole_sums: bool = False
     _lower: Any = None
     _unusable: UnusableCursors = field(default_factory=UnusableCursors)
-    _is_boundary_unchanged: bool = False
+    _is_unchanged: bool = False
     _start_highest: Any = None
 
     def __post_init__(self) -> None:
@@ -55,6 +64,7 @@ class WatermarkTracker:
         self._start_highest = self.highest
         if self.start is not None:
             self._remembered_hashes = frozenset(self.start["seen"]).union(self.start.get("carried", ()))
+        self.withholds_unordered = self.unordered_sums is not None
 
     def admit(self, row: Sequence[Any]) -> bool:
         """Hand the row over? Not where it is later than `upto`, or was handed over as it is."""
@@ -62,17 +72,35 @@ class WatermarkTracker:
         if self.is_after_upto(value):
             return False
         digest = row_hash(row)
-        if value is None:
-            self._unordered_hashes.append(digest)
-        elif not self.is_usable(value):
-            self._unordered_hashes.append(digest)
-            sample = self._unusable.sample
-            if len(sample) < _SAMPLE_SIZE:
-                sample = tuple(dict.fromkeys((*sample, str(value)[:40])))
-            self._unusable = UnusableCursors(self._unusable.rows + 1, sample)
-        else:
+        if self.is_usable(value):
             self._remember(value, digest)
+        else:
+            self._note_unordered(digest)
+            if value is not None:
+                self._count_unusable(value)
+            if self.withholds_unordered:
+                return False
         return digest not in self._remembered_hashes
+
+    def admit_unordered(self, row: Sequence[Any], parts: frozenset[str]) -> bool:
+        """At the second look at the rows that have no place in the order: hand it over? `parts`: in which they have changed."""
+        digest = row_hash(row)
+        if part_of(digest) not in parts or self.is_usable(row[self.cursor_index]):
+            return False
+        self._note_unordered(digest)
+        return digest not in self._remembered_hashes
+
+    def _note_unordered(self, digest: str) -> None:
+        self._unordered_hashes.append(digest)
+        self._unordered.add(digest)
+        if digest not in self._remembered_hashes:
+            self._new_parts.add(part_of(digest))
+
+    def _count_unusable(self, value: Any) -> None:
+        sample = self._unusable.sample
+        if len(sample) < _SAMPLE_SIZE:
+            sample = tuple(dict.fromkeys((*sample, str(value)[:40])))
+        self._unusable = UnusableCursors(self._unusable.rows + 1, sample)
 
     def is_after_upto(self, value: Any) -> bool:
         moment = as_instant(value) if self.upto is not None and self.is_timed else None
@@ -96,28 +124,27 @@ class WatermarkTracker:
         return is_further and self.is_usable(value) and bool(value > self.highest) and not self.is_after_upto(value)
 
     def position(self) -> Position:
-        whole = {name: value for name, value in self._position().items() if name != "carried"}
-        if not self.is_partial:
-            return whole
-        known = () if self.start is None else self.start.get("carried", self.start["seen"])
-        carried = sorted({*known, *self._unordered_hashes})[: 2 * MAX_REMEMBERED_HASHES]
-        return whole | ({"carried": carried} if carried else {})
+        if self._is_unchanged and self.start is not None:
+            return dict(self.start)
+        position = self._ordered_position()
+        if self.is_partial:
+            known = () if self.start is None else self.start.get("carried", self.start["seen"])
+            carried, sums = {"carried": list(known)} if known else {}, self.unordered_sums
+            return {**position, **carried, **({} if sums is None else {"unordered": sums})}
+        seen = sorted({*position["seen"], *self._unordered_hashes})
+        sums = self._unordered.position() if self._unordered.rows > MAX_REMEMBERED_HASHES else None
+        return {**position, "seen": seen, **({} if sums is None else {"unordered": sums})}
 
-    def _position(self) -> Position:
-        if (
-            self._is_boundary_unchanged
-            and self.start is not None
-            and encode_value(self.highest) == self.start["watermark"]
-        ):
-            return {**self.start, "seen": sorted({*self.start["seen"], *self._unordered_hashes})}
+    def _ordered_position(self) -> Position:
         lower = self.read_from()
-        near = [digest for value, digest in self._boundary_hashes if lower is None or value >= lower]
-        new_position = {
-            "watermark": encode_value(self.highest),
-            "seen": sorted({*near[-MAX_REMEMBERED_HASHES:], *self._unordered_hashes}),
-        }
-        crowd = self._digest_from(lower)
-        return new_position | ({"crowd": crowd.position()} if crowd.rows > MAX_REMEMBERED_HASHES else {})
+        near = [digest for value, digest in sorted(self._boundary_hashes) if lower is None or value >= lower]
+        crowd = self._sums_from(lower)
+        position = {"watermark": encode_value(self.highest), "seen": sorted(set(near[-MAX_REMEMBERED_HASHES:]))}
+        return position | ({"crowd": crowd.position()} if crowd.rows > MAX_REMEMBERED_HASHES else {})
+
+    def stay_at_start(self) -> None:
+        """It is known by other means that nothing is to be handed over: not all rows were looked at."""
+        self._is_unchanged = True
 
     def read_from(self) -> Any:
         """The value to read from, itself included; None: from the beginning."""
@@ -128,30 +155,57 @@ class WatermarkTracker:
         return self._unusable
 
     @property
-    def boundary_digest(self) -> Position | None:
-        """The sum over the rows from where this reading starts, where they were too many to remember."""
+    def crowd_sums(self) -> Position | None:
+        """Over the rows from where this reading starts, where they were too many to remember."""
         return None if self.start is None else self.start.get("crowd")
+
+    @property
+    def unordered_sums(self) -> Position | None:
+        """Over the rows without a place in the order, where they were too many to remember."""
+        return None if self.start is None else self.start.get("unordered")
+
+    @property
+    def has_sums(self) -> bool:
+        return self.crowd_sums is not None or self.unordered_sums is not None
+
+    def unordered_parts(self) -> frozenset[str]:
+        """In which they have changed since the start; of these parts nothing is noted any more, as they are looked at once again."""
+        sums, looked_at = self.unordered_sums, self._unordered
+        changed = frozenset(self._new_parts) if sums is None else looked_at.changed_parts(sums)
+        self._unordered = RowSums()
+        self._unordered.merge(looked_at, without=changed)
+        kept = [digest for digest in self._unordered_hashes if part_of(digest) not in changed]
+        self._unordered_hashes = deque(kept, maxlen=MAX_REMEMBERED_HASHES)
+        return changed
 
     def fork(self) -> WatermarkTracker:
         """A second bookkeeping from the same start, for a look at the crowd alone."""
         return WatermarkTracker(self.cursor_index, self.is_timed, self.start, self.upto, self.overlap)
 
-    def reuse_boundary_if_unchanged(self, looked: WatermarkTracker) -> bool:
-        """Has the look at the crowd found just the rows that were handed over? Then they are remembered as before."""
-        if looked._digest_from(looked.read_from()).position() != self.boundary_digest:
-            return False
-        self._is_boundary_unchanged = True
-        self._boundary_hashes = looked._boundary_hashes + self._boundary_hashes
-        for at, sum_ in looked._digests_by_value.items():
-            self._digests_by_value.setdefault(at, ContentDigest(None)).merge(sum_)
-        return True
+    def crowd_parts(self, looked: WatermarkTracker) -> frozenset[str]:
+        """In which the crowd is no longer the one that was handed over; what is in the others is remembered as before."""
+        assert self.crowd_sums is not None
+        changed = looked._sums_from(looked.read_from()).changed_parts(self.crowd_sums)
+        unchanged = [(value, digest) for value, digest in looked._boundary_hashes if part_of(digest) not in changed]
+        self._boundary_hashes = unchanged + self._boundary_hashes
+        if looked._keeps_whole_sums:
+            self._keep_whole_sums()
+        for at, sums in looked._sums_by_value.items():
+            self._sums_at(at).merge(sums, without=changed)
+        return changed
 
-    def _digest_from(self, lower: Any) -> ContentDigest:
-        crowd = ContentDigest(None)
-        for at, sum_ in self._digests_by_value.items():
+    def _sums_from(self, lower: Any) -> RowSums:
+        crowd = RowSums(self._keeps_whole_sums)
+        for at, sums in self._sums_by_value.items():
             if at >= lower:
-                crowd.merge(sum_)
+                crowd.merge(sums)
         return crowd
+
+    def _sums_at(self, value: Any) -> RowSums:
+        sums = self._sums_by_value.get(value)
+        if sums is None:
+            sums = self._sums_by_value[value] = RowSums(self._keeps_whole_sums)
+        return sums
 
     def _advance_to(self, value: Any) -> None:
         self.highest = value
@@ -162,17 +216,24 @@ class WatermarkTracker:
             self._advance_to(value)
         if value >= self._lower:
             self._boundary_hashes.append((value, digest))
-            at = floor_to_second(value) if self._has_overlap else value
-            self._digests_by_value.setdefault(at, ContentDigest(None)).add(digest)
-        if len(self._digests_by_value) > self._prune_digests_at:
-            self._prune_digests()
+            self._sums_at(floor_to_second(value) if self._has_overlap else value).add(digest)
+        if len(self._sums_by_value) > self._prune_sums_at:
+            self._prune_sums()
         if len(self._boundary_hashes) > 4 * MAX_REMEMBERED_HASHES:
-            self._boundary_hashes = sorted(self._boundary_hashes, key=lambda pair: pair[0])[-MAX_REMEMBERED_HASHES:]
+            # By the hashes too: in whatever order the rows are read, the same of them are remembered.
+            self._boundary_hashes = sorted(self._boundary_hashes)[-MAX_REMEMBERED_HASHES:]
 
-    def _prune_digests(self) -> None:
+    def _prune_sums(self) -> None:
         """Next at twice of what is left: an overlap of hours has more seconds than any fixed bound, and would be walked with each row."""
-        self._digests_by_value = {at: sum_ for at, sum_ in self._digests_by_value.items() if at >= self._lower}
-        self._prune_digests_at = max(self._prune_digests_at, 2 * len(self._digests_by_value))
+        self._sums_by_value = {at: sums for at, sums in self._sums_by_value.items() if at >= self._lower}
+        self._prune_sums_at = max(self._prune_sums_at, 2 * len(self._sums_by_value))
+        if len(self._sums_by_value) > _MAX_VALUES:
+            self._keep_whole_sums()
+
+    def _keep_whole_sums(self) -> None:
+        if not self._keeps_whole_sums:
+            self._keeps_whole_sums = True
+            self._sums_by_value = {at: sums.made_whole() for at, sums in self._sums_by_value.items()}
 
     @property
     def _has_overlap(self) -> bool:
@@ -185,37 +246,6 @@ class WatermarkTracker:
             or type(value) is type(self.highest)
             or (isinstance(value, numbers) and isinstance(self.highest, numbers))
         )
-
-
-@dataclass
-class ContentDigest:
-    """For a table with no cursor: everything is read, and a sum over the rows (in any order) tells whether it was all there before."""
-
-    start: Position | None
-    rows: int = 0
-    total: int = 0
-
-    def admit(self, row: Sequence[Any]) -> bool:
-        self.add(row_hash(row))
-        return True
-
-    def add(self, digest: str) -> None:
-        self.rows += 1
-        self.total = (self.total + int(digest, 16)) % 2**64
-
-    def merge(self, other: ContentDigest) -> None:
-        self.rows += other.rows
-        self.total = (self.total + other.total) % 2**64
-
-    def position(self) -> Position:
-        return {"rows": self.rows, "digest": f"{self.total:016x}"}
-
-    def is_unchanged(self) -> bool:
-        return self.start is not None and self.position() == dict(self.start)
-
-
-def row_hash(row: Sequence[Any]) -> str:
-    return hashlib.blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
 
 
 def as_instant(value: Any) -> datetime | None:

@@ -1,6 +1,8 @@
 """The rows at or after a watermark, in the order of the cursor where it can be trusted, so that a reading may end before all were read.
 
 It ends at a change of the value only, once a value above the start was read: each reading gets further, and rows that share a value stay together.
+Rows of which the position has sums only, because they were too many to remember, are handed over after the others, and only where the sums have changed.
+Rows without a place in the order come with the last of several readings: one that ended before would not know which of them it has not seen.
 A database may order texts by other rules than Python's: such a cursor is read whole.
 """
 
@@ -16,21 +18,26 @@ from ingestion.domain.batch_limits import BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk, EventBatch, SourceError, SourceReading
+from ingestion.sources.sql.content_checks import ContentChecks
+from ingestion.sources.sql.row_sums import ContentDigest, part_of, row_hash
 from ingestion.sources.sql.table import Page, SqlTable
-from ingestion.sources.sql.watermark import ContentDigest, WatermarkTracker
+from ingestion.sources.sql.watermark import WatermarkTracker
 
 
 @dataclass
 class WatermarkReading:
-    """One reading from where `keeper` starts. `is_ordered`: the database orders the cursor's values as Python does."""
+    """One reading from where `keeper` starts. `is_ordered`: the database orders the cursor's values as Python does. `checks`: what earlier readings of
+    the same process know of the rows that only their content tells apart."""
 
     table: SqlTable
     cursor_name: str
     keeper: WatermarkTracker
     meter: BatchMeter
     is_ordered: bool
+    checks: ContentChecks
     has_more: bool = False
     _previous: Any = None
+    _rows_looked_at: int = 0
 
     def reading(self) -> SourceReading:
         return SourceReading(
@@ -52,31 +59,91 @@ class WatermarkReading:
             raise
 
     def _events(self) -> Iterator[EventBatch]:
-        """The many rows just up to the watermark only where they are no longer the same."""
         keeper, cursor = self.keeper, self._cursor
-        if keeper.boundary_digest is None:
-            lower = keeper.read_from()
-            yield from self._in_order(None if lower is None else cursor >= lower)
-            return
         at, lower = keeper.highest, keeper.read_from()
-        yield from self._in_order(cursor > at)
-        looked, those = keeper.fork(), self.table.select().where(cursor >= lower, cursor <= at)
-        for page in self.table.pages(those):
-            locate_cursor(looked, self.table, page, self.cursor_name)
+        keeper.withholds_unordered |= self._may_end
+        if keeper.crowd_sums is not None:
+            yield from self._in_order(cursor > at)
+        else:
+            yield from self._in_order(None if lower is None else cursor >= lower)
+        if self._is_known_to_be_unchanged(lower):
+            keeper.stay_at_start()
+            return
+        if keeper.crowd_sums is not None:
+            yield from self._crowd(self.table.select().where(cursor >= lower, cursor <= at))
+        if keeper.withholds_unordered and not self.has_more:
+            yield from self._unordered(lower)
+        if keeper.has_sums and not self.meter.rows and not self.has_more and keeper.start is not None:
+            self.checks.note(keeper.start, self._rows_looked_at)
+
+    def _is_known_to_be_unchanged(self, lower: Any) -> bool:
+        """The database counts what it would have to hand over to be compared."""
+        start = self.keeper.start
+        if not self.keeper.has_sums or self.meter.rows or self.has_more or start is None or self.checks.is_due(start):
+            return False
+        counted = self._looking_at(self.table.select(sa.func.count()), lower)
+        return self.checks.has_as_many(self.table.first_value(counted))
+
+    def _crowd(self, statement: sa.Select[Any]) -> Iterator[EventBatch]:
+        """The many rows just up to the watermark: those of the parts in which they are no longer the same."""
+        keeper, looked = self.keeper, self.keeper.fork()
+        for page in self._pages(statement):
+            looked.cursor_index = keeper.cursor_index
+            unordered = []
             for row in page.rows:
-                looked.admit(row)
-        if not keeper.reuse_boundary_if_unchanged(looked):
-            yield from admitted_batches(self.table, those, keeper, self.cursor_name)
+                if keeper.is_usable(row[keeper.cursor_index]):
+                    looked.admit(row)
+                elif keeper.admit(row):
+                    unordered.append(row)
+            yield from self._batch(page, unordered)
+            self._rows_looked_at += len(page.rows)
+        changed = keeper.crowd_parts(looked)
+        for page in self._pages(statement) if changed else ():
+            rows = [row for row in page.rows if part_of(row_hash(row)) in changed]
+            usable = [row for row in rows if keeper.is_usable(row[keeper.cursor_index])]
+            yield from self._batch(page, [row for row in usable if keeper.admit(row)])
+
+    def _unordered(self, lower: Any) -> Iterator[EventBatch]:
+        """The many rows without a place in the order, which were looked at but not handed over so far."""
+        keeper, no_value = self.keeper, self.table.select().where(self._cursor.is_(None))
+        for page in self._pages(no_value):
+            self._rows_looked_at += len(page.rows)
+            for row in page.rows:
+                keeper.admit(row)
+        changed = keeper.unordered_parts()
+        if not changed:
+            return
+        has_others = keeper.unusable_cursors().rows > 0
+        for page in self._pages(self._looking_at(self.table.select(), lower) if has_others else no_value):
+            yield from self._batch(page, [row for row in page.rows if keeper.admit_unordered(row, changed)])
+
+    def _looking_at(self, statement: sa.Select[Any], lower: Any) -> sa.Select[Any]:
+        """All rows that a reading from `lower` on looks at."""
+        return statement if lower is None else statement.where(sa.or_(self._cursor.is_(None), self._cursor >= lower))
+
+    def _pages(self, statement: sa.Select[Any]) -> Iterator[Page]:
+        for page in self.table.pages(statement):
+            locate_cursor(self.keeper, self.table, page, self.cursor_name)
+            yield page
+
+    def _batch(self, page: Page, rows: Sequence[Sequence[Any]]) -> Iterator[EventBatch]:
+        if rows:
+            yield self._metered(batch_of(self.table, page.names, rows))
+
+    def _metered(self, batch: EventBatch) -> EventBatch:
+        self.meter.add(batch.rows, 0 if self.meter.limits.bytes is None else batch.estimated_bytes)
+        return batch
 
     def _in_order(self, above: sa.ColumnElement[bool] | None) -> Iterator[EventBatch]:
-        """Rows without a watermark come with each reading: only their content tells whether they are new."""
+        """Rows without a watermark come with each reading, unless they are withheld: only their content tells whether they are new."""
         cursor, end = self._cursor, self._end_by_rows()
         within = [condition for condition in (above, None if end is None else cursor <= end) if condition is not None]
         statement = self.table.select()
-        if within:
+        if self.keeper.withholds_unordered:
+            statement = statement.where(cursor.is_not(None), *within)
+        elif within:
             statement = statement.where(sa.or_(sa.and_(*within), cursor.is_(None)))
-        self.keeper.is_partial = end is not None
-        self.has_more = end is not None and not self.keeper.is_after_upto(end)
+        self.keeper.is_partial = self.has_more = end is not None
         yield from self._walk(statement.order_by(cursor) if self._may_end else statement)
         if end is not None and not self.is_ordered:
             # What is below the watermark in Python's order, and above it in that of the database, no later reading would find.
@@ -84,12 +151,11 @@ class WatermarkReading:
             yield from self._walk(self.table.select().where(cursor > end))
 
     def _walk(self, statement: sa.Select[Any]) -> Iterator[EventBatch]:
-        for page in self.table.pages(statement):
-            locate_cursor(self.keeper, self.table, page, self.cursor_name)
+        for page in self._pages(statement):
+            self._rows_looked_at += len(page.rows)
             rows, has_ended = self._admit(page.rows)
             for batch in self._by_age(page, rows):
-                self.meter.add(batch.rows, 0 if self.meter.limits.bytes is None else batch.estimated_bytes)
-                yield batch
+                yield self._metered(batch)
             if has_ended:
                 self.has_more = self.keeper.is_partial = True
                 return
@@ -131,7 +197,8 @@ class WatermarkReading:
         value = self.table.first_value(
             self.table.select(self._cursor).where(above).order_by(self._cursor).offset(rows - 1).limit(1)
         )
-        return value if self.keeper.is_usable(value) else None
+        # Fewer are there up to `upto`: nothing is left to read after them.
+        return value if self.keeper.is_usable(value) and not self.keeper.is_after_upto(value) else None
 
     @property
     def _may_end(self) -> bool:

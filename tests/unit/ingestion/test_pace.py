@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ingestion.domain.pace import Pace
+from ingestion.domain.pace import Pace, piece_rows
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk, EventBatch
 from ingestion.spark.loading.staging import paced
@@ -17,6 +17,11 @@ def test_a_piece_takes_as_long_as_its_rows_may() -> None:
     assert pace.delay(50, now=10.0) == pytest.approx(0.5)
     assert pace.delay(100, now=10.5) == pytest.approx(1.0)
     assert pace.delay(100, now=11.1) == pytest.approx(1.4)  # it was too early by 0.4
+
+
+@pytest.mark.parametrize(("rows_per_s", "rows"), [(None, 500), (100.0, 500), (2.5, 25), (0.01, 1)])
+def test_a_slow_source_is_read_in_pieces_of_ten_seconds(rows_per_s: float | None, rows: int) -> None:
+    assert piece_rows(500, rows_per_s) == rows
 
 
 def test_a_pause_is_caught_up_for_one_second_only() -> None:

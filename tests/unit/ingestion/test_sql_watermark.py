@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from ingestion.domain.checkpoint import Position
 from ingestion.sources import UnusableCursors
+from ingestion.sources.sql.row_sums import ContentDigest
 from ingestion.sources.sql.watermark import (
     MAX_REMEMBERED_HASHES,
-    ContentDigest,
     WatermarkTracker,
     as_instant,
     decode_value,
@@ -84,7 +84,7 @@ def test_a_crowd_behind_the_watermark_is_known_when_newer_rows_have_come() -> No
     assert keeper.admit(("2026-11-16 08:31:00", "newer"))
     for row in rows:
         looked.admit(row)
-    assert keeper.reuse_boundary_if_unchanged(looked)
+    assert not keeper.crowd_parts(looked)
     assert keeper.position() == looking_back([*rows, ("2026-11-16 08:31:00", "newer")], None)[1]
 
 
