@@ -152,10 +152,11 @@ class SourcePlace(models.Model):
 
 
 class SourceQuota(models.Model):
-    """Of a connection with a limit of rows per second: until when what was read there is paid for, by the database's clock."""
+    """Of a connection with a limit of rows per second: until when what was read there is paid for, by the database's clock, at the rate of then."""
 
     connection = models.OneToOneField(Connection, on_delete=models.CASCADE, related_name="+", primary_key=True)
     paid_until = models.DateTimeField()
+    rows_per_s = models.PositiveIntegerField()
 
     def __str__(self) -> str:
         return f"{self.connection}: {self.paid_until}"

@@ -70,6 +70,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('connection', models.OneToOneField(on_delete=django.db.models.deletion.CASCADE, primary_key=True, related_name='+', serialize=False, to='catalog.connection')),
                 ('paid_until', models.DateTimeField()),
+                ('rows_per_s', models.PositiveIntegerField()),
             ],
         ),
         migrations.RemoveConstraint(

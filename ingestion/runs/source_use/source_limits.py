@@ -31,6 +31,8 @@ SILENCE = timedelta(minutes=1)
 """Who waits and has not asked for so long holds up nobody behind it."""
 FORGOTTEN_AFTER = timedelta(minutes=10)
 """Who has not asked for so long begins to wait anew."""
+MAX_LOOK_DEBT = timedelta(minutes=1)
+"""So long the others wait at most for a look, which reads a source without a cursor column whole."""
 CATCH_UP = timedelta(seconds=1)
 """What was not read meanwhile may be caught up for so long."""
 _MAX_NAMED = 5
@@ -87,7 +89,7 @@ def needs_place(run: JobRun) -> bool:
 def take_turn(run: JobRun, worker: str) -> Crowded | None:
     """For a look, which cannot wait while it reads: None where it may begin, and has its place. Without limits no query."""
     connection = connection_of(run)
-    if connection is not None and connection.rows_per_s is not None and (wait := _time_until_paid(connection)):
+    if connection is not None and connection.rows_per_s is not None and (wait := _time_until_paid(connection.pk)):
         return Crowded(
             f"waits for the connection `{connection.name}`: {connection.rows_per_s:,} rows a second", retry_after=wait
         )
@@ -98,7 +100,7 @@ def end_turn(run: JobRun, worker: str, rows: int) -> None:
     """The look has read so many."""
     connection = connection_of(run)
     if connection is not None and connection.rows_per_s is not None and rows:
-        pay_for_rows(connection.pk, rows)
+        pay_for_rows(connection.pk, min(rows, int(connection.rows_per_s * MAX_LOOK_DEBT.total_seconds())))
     if needs_place(run):
         release_place(run, worker)
 
@@ -136,12 +138,13 @@ def pay_for_rows(connection: int, rows: int) -> timedelta:
         rate = Connection.objects.values_list("rows_per_s", flat=True).get(pk=connection)
         if rate is None:
             return timedelta()
-        SourceQuota.objects.get_or_create(connection_id=connection, defaults={"paid_until": Now() - CATCH_UP})
+        unpaid = {"paid_until": Now() - CATCH_UP, "rows_per_s": rate}
+        SourceQuota.objects.get_or_create(connection_id=connection, defaults=unpaid)
         quotas = SourceQuota.objects.select_for_update().filter(connection=connection)
-        stored, now = _paid_until(quotas)
-        paid_until = max(stored, now - CATCH_UP) + timedelta(seconds=rows / rate)
-        quotas.update(paid_until=paid_until)
-        return max(paid_until - now, timedelta())
+        owed, now = _owed(quotas, rate)
+        owed = max(owed, -CATCH_UP) + timedelta(seconds=rows / rate)
+        quotas.update(paid_until=now + owed, rows_per_s=rate)
+        return max(owed, timedelta())
 
 
 @dataclass
@@ -173,12 +176,11 @@ def guidance_of(run: JobRun) -> RunGuidance:
     return RunGuidance(run.copy, None if connection is None else connection.pk)
 
 
-def _time_until_paid(connection: Connection) -> timedelta:
+def _time_until_paid(connection: int) -> timedelta:
+    """By the limit as it is now."""
     quotas = SourceQuota.objects.filter(connection=connection)
-    if not quotas.exists():
-        return timedelta()
-    paid_until, now = _paid_until(quotas)
-    return max(paid_until - now, timedelta())
+    rate = quotas.values_list("connection__rows_per_s", flat=True).first()
+    return timedelta() if rate is None else max(_owed(quotas, rate)[0], timedelta())
 
 
 def _own_place(run: JobRun, connection: Connection, worker: str) -> SourcePlace:
@@ -199,7 +201,9 @@ def _crowded(connection: Connection, own: SourcePlace, taken: list[SourcePlace])
     return Crowded(why, own.seen_at - own.asked_at)
 
 
-def _paid_until(quotas: QuerySet[SourceQuota]) -> tuple[datetime, datetime]:
-    """And the database's time."""
+def _owed(quotas: QuerySet[SourceQuota], rate: int) -> tuple[timedelta, datetime]:
+    """How long what was read is still to be paid for; negative: for so long nothing was read. And the database's time."""
     quota = quotas.annotate(now=Now()).get()
-    return quota.paid_until, quota.now
+    owed: timedelta = quota.paid_until - quota.now
+    # The rows are what is owed: at another rate they take another time.
+    return owed * quota.rows_per_s / rate if owed > timedelta() else owed, quota.now

@@ -175,6 +175,24 @@ def test_what_was_read_is_paid_for_by_all_who_read(planes: JobRun, crews: JobRun
     assert second.may_read_on(10_000_000)
 
 
+def test_a_look_that_read_a_large_table_whole_holds_the_others_up_for_a_minute(planes: JobRun, crews: JobRun) -> None:
+    limit(rows=1_000)
+    source_limits.end_turn(fresh(planes), "host:1:a", rows=10_000_000)
+    crowded = source_limits.take_turn(fresh(crews), "host:1:a")
+    assert crowded is not None
+    assert timedelta(seconds=50) < crowded.retry_after <= source_limits.MAX_LOOK_DEBT
+
+
+def test_a_limit_that_is_changed_holds_for_what_was_read_before(planes: JobRun, crews: JobRun) -> None:
+    limit(rows=10)
+    assert not source_limits.guidance_of(fresh(planes)).may_read_on(10_000)
+    limit(rows=10_000)
+    crowded = source_limits.take_turn(fresh(crews), "host:1:a")
+    assert crowded is None or crowded.retry_after <= timedelta(seconds=1)
+    # It is owed once: paying for more does not count the old rows at the old rate again.
+    assert source_limits.pay_for_rows(Connection.objects.get(name="ops").pk, 20_000) < timedelta(seconds=4)
+
+
 @pytest.mark.slow
 def test_over_processes_no_more_are_at_work_at_once_than_there_are_places(tmp_path: Path) -> None:
     setup(tmp_path, places=2)
