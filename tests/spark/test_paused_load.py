@@ -129,7 +129,7 @@ def test_a_load_reads_no_faster_than_its_connection_allows(
 ) -> None:
     """Ten rows at four a second: with the second that may be caught up it takes a second and a half at least."""
     Connection.objects.update(rows_per_s=4, max_connections=1)
-    Feed.objects.update(options={"chunk_rows": 2})
+    Feed.objects.update(options={})
     staging = (orders.folder / "staging").as_uri()
     worker = run_worker.Worker("host:1:a", WatchedJobs(spark), staging, lambda: NOW, timedelta, lambda: 0.0, open_gate)
     (run,) = feed_schedule.request_due_runs(now=NOW)
