@@ -65,7 +65,7 @@ def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> Non
     spec, _ = job_spec_of(run, staging="file:///staging", ahead=0 * DAY, now=NOW)
     assert spec.source is not None
     assert (spec.table.index, spec.deadline_s) == ("record_index", 90.5)
-    assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 500)
+    assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 5000)
     assert spec.source.rows_per_s == 2.5
     assert spec.source.limits == BatchLimits(rows=1000, bytes=2 * 2**20, seconds=30)
 
@@ -125,7 +125,7 @@ def test_what_was_stored_beyond_the_bounds_is_cut_to_them(owner: Client) -> None
         make.run(Dataset.objects.get().copies.get()), staging="file:///staging", ahead=0 * DAY, now=NOW
     )
     assert spec.source is not None
-    assert (spec.deadline_s, spec.source.rows_per_s, spec.source.chunk_rows) == (86_400, 1, 10)
+    assert (spec.deadline_s, spec.source.rows_per_s, spec.source.chunk_rows) == (86_400, 1, 1000)
 
 
 def test_no_job_takes_longer_than_the_operator_allows(owner: Client, settings: Settings) -> None:
