@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 
 from ingestion.domain.checkpoint import Checkpoint, is_restamp_due, source_position
+from ingestion.domain.pace import piece_rows
 from ingestion.sources import SOURCES, Source, SourceConfig, has_changes
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, resolve_secret
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT, Timeline
@@ -73,7 +74,7 @@ class SourceLook:
             origin.object,
             origin.cursor_column,
             origin.overlap_s,
-            min(origin.chunk_rows, _LOOK_ROWS),
+            min(piece_rows(origin.chunk_rows, origin.rows_per_s), _LOOK_ROWS),
             origin.options,
         )
         if self._source is None or self._config != (origin.plugin, config):
