@@ -23,6 +23,7 @@ from ingestion.lake.error_rows import (
     read_error_page,
     read_error_row,
 )
+from ingestion.lake.table_files import MAX_AT_ONCE
 from lakehub.kernel.errors import Busy, NotFound, Refused
 from tests.error_tables import add_rows, at, error_row, error_table, key_of, resolve
 from tests.factories import NOW
@@ -285,12 +286,13 @@ def test_whoever_comes_while_others_read_is_told_to_come_again(folder: Path, mon
 def test_many_readers_at_once_read_the_same(folder: Path) -> None:
     uri = error_table(folder, [error_row(number) for number in range(20)])
     pages: list[list[int]] = []
-    readers = [Thread(target=lambda: pages.append(numbers(read_error_page(uri, ALL)))) for _ in range(6)]
+    most = MAX_AT_ONCE + 1  # and one that waits
+    readers = [Thread(target=lambda: pages.append(numbers(read_error_page(uri, ALL)))) for _ in range(most)]
     for reader in readers:
         reader.start()
     for reader in readers:
         reader.join()
-    assert pages == [list(range(20))] * 6
+    assert pages == [list(range(20))] * most
 
 
 def test_what_was_appended_last_holds(tmp_path: Path) -> None:
