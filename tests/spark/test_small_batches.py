@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import random
-import statistics
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,10 +13,10 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark import session
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.loading import small_batches
-from ingestion.spark.session import jvm_pid
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from tests.fuzz_seed import REPEAT, SEED
@@ -28,7 +27,7 @@ ROWS_A_DAY = 5000
 
 
 class Counted:
-    """Spark jobs, and bytes that this process and its JVM read, of files and of all else."""
+    """Spark jobs, and bytes that this process and its JVM read."""
 
     jobs = bytes_read = 0
 
@@ -46,12 +45,11 @@ def _jobs_so_far(spark: SparkSession) -> int:
 
 
 def _bytes_read(spark: SparkSession) -> int:
-    lines = [
-        line
-        for process in (os.getpid(), jvm_pid(spark))
-        for line in Path(f"/proc/{process}/io").read_text().splitlines()
-    ]
-    return sum(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
+    """By this process, and by the JVM from file systems: what it reads of its own jars is as it pleases."""
+    lines = Path(f"/proc/{os.getpid()}/io").read_text().splitlines()
+    own = next(int(line.split()[1]) for line in lines if line.startswith("rchar:"))
+    statistics_of_jvm = session.jvm(spark).org.apache.hadoop.fs.FileSystem.getAllStatistics()
+    return own + sum(int(each.getBytesRead()) for each in statistics_of_jvm)
 
 
 def load(spark: SparkSession, orders: Orders, rows: int) -> None:
@@ -91,7 +89,7 @@ def test_a_changed_row_costs_as_much_in_a_table_of_a_million_rows_as_in_one_of_1
     small = costs_of_a_changed_row(spark, Orders(tmp_path / "small", index=index), 100_000)
     large = costs_of_a_changed_row(spark, Orders(tmp_path / "large", index=index), 1_000_000)
     pairs = [(few.bytes_read, many.bytes_read) for few, many in zip(small, large, strict=True)]
-    assert statistics.median(of_large / of_small for of_small, of_large in pairs) <= 1.5, pairs
+    assert max(of_large / of_small for of_small, of_large in pairs) <= 1.5, pairs
     assert {counted.jobs for counted in (*small, *large)} == {0}
 
 
