@@ -18,16 +18,17 @@ from tests.soak.stand.stage import NotInTime, Stage
 
 def wait_until_at_rest(stage: Stage) -> None:
     """Nothing is written to the source any more. Raises NotInTime with what is left to do."""
-    tellings: list[dict[int, str | None]] = []
+    tellings: list[dict[int, str]] = []
     left: list[str] = []
 
     def is_at_rest() -> bool:
         try:
-            # The first look that is told from here on may be an earlier one, the second is not; times may be of a wrong clock.
-            if (latest := _latest_tellings()) not in tellings:
+            # The first look that is told from here on may be an earlier one, the second is not; times may be of a wrong clock. While no
+            # process follows nothing is told.
+            if (latest := _latest_tellings()) and latest not in tellings:
                 tellings.append(latest)
             left[:] = [] if stage.instance.is_up() else ["the instance is not up"]
-            left.extend(f"{count} {name}" for name, count in remaining_work(len(tellings) - 1) if count)
+            left.extend(f"{count} {name}" for name, count in remaining_work(max(0, len(tellings) - 1)) if count)
         except DatabaseError as problem:
             left[:] = [f"the database does not answer: {problem}"]
         finally:
@@ -41,10 +42,11 @@ def wait_until_at_rest(stage: Stage) -> None:
         raise NotInTime(f"{late}; left: {', '.join(left)}") from None
 
 
-def _latest_tellings() -> dict[int, str | None]:
+def _latest_tellings() -> dict[int, str]:
     """The last look that took everything in, as the runs that follow copies have told it."""
     following = JobRun.objects.filter(copy__dataset__name=ORDERS.name, kind=JobKind.FOLLOW, state=JobState.RUNNING)
-    return {pk: progress.get("looked_at") for pk, progress in following.values_list("pk", "progress")}
+    progress_by_run = following.values_list("pk", "progress")
+    return {pk: progress["looked_at"] for pk, progress in progress_by_run if progress.get("looked_at")}
 
 
 def remaining_work(tellings: int) -> Iterator[tuple[str, int]]:
