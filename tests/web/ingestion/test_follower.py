@@ -29,7 +29,7 @@ from ingestion.spark.contract.report import FAILED, PUT_OFF, SUCCEEDED, JobRepor
 from ingestion.spark.contract.spec import JobSpec
 from lakehub.catalog.models import DatasetCopy
 from tests import factories as given
-from tests.factories import MINUTE, NOW
+from tests.factories import HOUR, MINUTE, NOW
 from tests.following import follower
 from tests.web.ingestion import hudi_timeline
 
@@ -151,7 +151,7 @@ def test_an_empty_look_writes_nothing_asks_no_gate_and_starts_no_job(shop: Shop)
         shop.steps(process)
     assert [sql.split()[0] for sql in written(asked)] == ["UPDATE"], "once a minute, the sums"
     run = the_run()
-    assert (run.state, run.progress["looks"], run.progress_at) == (JobState.RUNNING, 12, shop.now)
+    assert (run.state, run.progress["looks"], run.progress_at) == (JobState.RUNNING, 13, shop.now)
 
 
 def test_where_nobody_has_written_an_empty_look_asks_the_database_nothing(shop: Shop) -> None:
@@ -380,6 +380,16 @@ def test_it_shares_a_copy_with_other_jobs_which_wait_only_for_a_batch(shop: Shop
     assert claimed == run
     assert leases.lease_of_run(the_run(), "host:1:a").try_acquire(), "the follower writes a batch"
     assert [text.split()[0] for text in job_runs.running_jobs([shop.copy.pk])] == ["follow", "delete"]
+
+
+def test_what_a_look_has_seen_is_told_with_it_where_telling_is_due(shop: Shop) -> None:
+    """And not what was seen before it, which would be a minute old when it is told again."""
+    process = follower(shop.worker())
+    process.step()
+    shop.change()
+    shop.now += HOUR
+    process.step()
+    assert (the_run().progress["batches"], the_run().progress["looked_at"]) == (1, shop.now.isoformat())
 
 
 def test_a_batch_commits_once(shop: Shop) -> None:
