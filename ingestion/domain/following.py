@@ -11,6 +11,8 @@ from ingestion.domain.accounting import RowCounts
 
 TELL_EVERY = timedelta(minutes=1)
 """So often at most the sums of a follow run are written down: a look by itself leaves nothing in the database."""
+TELL_BATCHES_EVERY = timedelta(seconds=5)
+"""And so often where a batch has committed since."""
 
 
 @dataclass(frozen=True)
@@ -56,9 +58,10 @@ def next_look_at(last_began_at: datetime | None, every: timedelta, *, now: datet
     return last_began_at + every
 
 
-def is_telling_due(told_at: datetime | None, *, now: datetime) -> bool:
-    """`told_at`: when the sums were written down last."""
-    return told_at is None or not told_at <= now < told_at + TELL_EVERY
+def is_telling_due(told_at: datetime | None, *, now: datetime, committed_at: datetime | None = None) -> bool:
+    """`told_at`: when the sums were written down last; `committed_at`: when the last batch committed."""
+    has_committed = told_at is not None and committed_at is not None and committed_at > told_at
+    return told_at is None or not told_at <= now < told_at + (TELL_BATCHES_EVERY if has_committed else TELL_EVERY)
 
 
 def _parse_instant(text: Any) -> datetime | None:

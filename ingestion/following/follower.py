@@ -1,6 +1,6 @@
 """A process that follows copies: it looks at their sources when they are due, and runs an incremental job where there is something new.
 
-What a copy has seen is kept in memory and written down once a minute at most, on the one row of its run. An empty look reads the
+What a copy has seen is kept in memory and written down once a minute at most (five seconds after a batch), on the one row of its run. An empty look reads the
 source; the database only where others have written to it since, once for all copies that are due. It writes nothing, asks no gate
 and starts no Spark. A batch adds its commit. Sources are asked at once in some threads, so that those that are silent hold nobody up (`LookPlaces`);
 batches come one after the other, in the order in which their looks were due.
@@ -65,6 +65,9 @@ class Followed:
     """False: the look is due, and has to wait for others."""
     look: SourceLook = field(default_factory=SourceLook)
 
+    def is_telling_due(self, now: datetime) -> bool:
+        return is_telling_due(self.told_at, now=now, committed_at=self.sums.committed_at)
+
 
 class Follower:
     """`worker.clock` says what is due. `has_news`: have others written to the database since it was asked last? `wake` is called,
@@ -96,7 +99,7 @@ class Follower:
                 followed.is_current = False
             self._claim(now)
         for followed in list(self._followed.values()):
-            if is_telling_due(followed.told_at, now=now) and not self._is_answer_near(followed, now):
+            if followed.is_telling_due(now) and not self._is_answer_near(followed, now):
                 self._tell(followed, now)
         self._looks.end_slow()
         self._renew_places()
@@ -276,7 +279,7 @@ class Follower:
         followed.has_caught_up = followed.has_caught_up or not has_more
         if is_first:
             follow_runs.clear_failing(followed.run, now=now)
-        if is_first or is_caught_up_now or is_built or is_telling_due(followed.told_at, now=now):
+        if is_first or is_caught_up_now or is_built or followed.is_telling_due(now):
             self._tell(followed, now)
 
     def _fail(self, followed: Followed, error: str, report: JobReport | None = None) -> None:

@@ -38,3 +38,11 @@ def test_sums_are_told_once_a_minute() -> None:
     assert not is_telling_due(NOW, now=NOW + TELL_EVERY - SECOND)
     assert is_telling_due(NOW, now=NOW + TELL_EVERY)
     assert is_telling_due(NOW + SECOND, now=NOW), "told by a clock that was ahead"
+
+
+def test_what_a_batch_has_brought_is_told_soon_and_told_once() -> None:
+    told_at = datetime(2026, 11, 26, tzinfo=UTC)
+    committed_at = told_at + timedelta(seconds=1)
+    due = [is_telling_due(told_at, now=told_at + timedelta(seconds=s), committed_at=committed_at) for s in (4, 5)]
+    assert due == [False, True]
+    assert not is_telling_due(told_at, now=told_at + timedelta(seconds=59), committed_at=told_at)
