@@ -60,7 +60,8 @@ def next_look_at(last_began_at: datetime | None, every: timedelta, *, now: datet
 
 def is_telling_due(told_at: datetime | None, *, now: datetime, committed_at: datetime | None = None) -> bool:
     """`told_at`: when the sums were written down last; `committed_at`: when the last batch committed."""
-    has_committed = told_at is not None and committed_at is not None and committed_at > told_at
+    # A commit that lies ahead was noted by a clock that was wrong: it is not told again and again until then.
+    has_committed = told_at is not None and committed_at is not None and told_at < committed_at <= now
     return told_at is None or not told_at <= now < told_at + (TELL_BATCHES_EVERY if has_committed else TELL_EVERY)
 
 

@@ -40,8 +40,6 @@ MAX_FOLLOWED = 1_000
 """Copies of one process."""
 CLAIMED_AT_ONCE = 20
 """Then others have their turn: processes that start together share the copies out."""
-_ANSWER_WITHIN_S = 10.0
-"""A look that takes longer has the sums told before it has an answer."""
 LONGEST_WAIT = timedelta(seconds=1)
 """Others ask for runs, and the clock may be set."""
 
@@ -99,7 +97,7 @@ class Follower:
                 followed.is_current = False
             self._claim(now)
         for followed in list(self._followed.values()):
-            if followed.is_telling_due(now) and not self._is_answer_near(followed, now):
+            if followed.is_telling_due(now):
                 self._tell(followed, now)
         self._looks.end_slow()
         self._renew_places()
@@ -158,12 +156,6 @@ class Follower:
             self._let_go(followed, now)  # it was ended or paused, or another process has taken it over
         elif followed.has_looked:
             followed.run.attempt = 1
-
-    def _is_answer_near(self, followed: Followed, now: datetime) -> bool:
-        """What is told then is worth more: else it would be told a minute later."""
-        if followed.running is not None:
-            return self._looks.is_young(followed.running, _ANSWER_WITHIN_S)
-        return followed.due_at <= now and followed.has_place
 
     def _begin_looks(self, now: datetime) -> None:
         due = [each for each in self._followed.values() if each.running is None and each.due_at <= now]

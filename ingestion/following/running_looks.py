@@ -28,10 +28,9 @@ class RunningLook:
     look: SourceLook
     answer: Future[bool]
     """Is there anything new?"""
-    began_at: float
     ends_by: float
     ended_at: float | None = None
-    """All by the monotonic clock."""
+    """Both by the monotonic clock."""
     interrupted: Interrupted | None = None
     on_end: Callable[[], object] = lambda: None
 
@@ -65,7 +64,7 @@ class RunningLooks:
     ) -> RunningLook:
         """There has to be a place for it. `on_end` is called in the thread that asks what has ended."""
         answer, began_at = Future[bool](), self._monotonic()
-        running = RunningLook(look, answer, began_at, began_at + spec.deadline_s, on_end=on_end)
+        running = RunningLook(look, answer, began_at + spec.deadline_s, on_end=on_end)
         self._places.begin(running, connection, now=began_at)
         running.answer = self._threads.submit(look.has_changes, spec, secrets, now=now)
         running.answer.add_done_callback(lambda _: self._note_end(running))
@@ -83,9 +82,6 @@ class RunningLooks:
                 running.interrupted = Interrupted.LATE
             if running.interrupted is not None:
                 self._threads.submit(running.look.interrupt, running.interrupted.value)
-
-    def is_young(self, running: RunningLook, seconds: float) -> bool:
-        return self._monotonic() < running.began_at + seconds
 
     def is_over(self, running: RunningLook) -> bool:
         return running.ended_at is not None or self._monotonic() >= running.ends_by + ENDS_WITHIN_S

@@ -16,9 +16,6 @@ DESTRUCTIVE_KINDS = (JobKind.DELETE, JobKind.DROP)
 """To ask for one of them, also again, needs the right to off-board."""
 
 
-RIGHTS_TO_RETRY = ("rerun", "onboard", "offboard")
-
-
 def right_to_retry(kind: str) -> str:
     """What it takes to ask for such a job again: as much as to ask for it."""
     if kind in DESTRUCTIVE_KINDS:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,11 +46,11 @@ class ExternalRunRow:
     wrote: str
 
 
-def run_rows(dataset: Dataset, *, rights: Collection[str], now: datetime) -> list[RunRow]:
-    """`rights`: those of the viewer. Those that follow copies now, then the newest, newest first. Four queries."""
+def run_rows(dataset: Dataset, *, may: Callable[[str], bool], now: datetime) -> list[RunRow]:
+    """`may`: has the viewer this right? Those that follow copies now, then the newest, newest first. Four queries."""
     unresolved = set(failed_runs.unresolved_failures([dataset.pk]).values_list("pk", flat=True)[:MAX_RUNS])
     return [
-        RunRow(run, _run_sentence(run, now), run.pk in unresolved and failed_runs.right_to_retry(run.kind) in rights)
+        RunRow(run, _run_sentence(run, now), run.pk in unresolved and may(failed_runs.right_to_retry(run.kind)))
         for run in {run.pk: run for run in (*_following_runs(dataset), *recent_runs(dataset, MAX_RUNS))}.values()
     ]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
+from functools import cache
 from typing import Any
 
 from django.http import HttpRequest, HttpResponse
@@ -16,7 +17,6 @@ from frontend.screens.dataset import ingestion_queries, queries
 from frontend.ui.feed_option_fields import feed_option_facts
 from frontend.ui.live import render_live
 from frontend.ui.whole_numbers import parse_whole_number
-from ingestion.runs import failed_runs
 from lakehub import wiring
 from lakehub.accounts.permissions import can
 from lakehub.catalog.models import Dataset
@@ -62,9 +62,9 @@ def data(request: HttpRequest, name: str) -> HttpResponse:
 def ingestion(request: HttpRequest, name: str) -> HttpResponse:
     now = wiring.clock.now()
     dataset, context = dataset_frame(request, name, "ingestion", now)
-    rights = [right for right in failed_runs.RIGHTS_TO_RETRY if can(request.user, right, dataset.team)]
+    may = cache(lambda right: can(request.user, right, dataset.team))
     context |= {
-        "runs": ingestion_queries.run_rows(dataset, rights=rights, now=now),
+        "runs": ingestion_queries.run_rows(dataset, may=may, now=now),
         "commits": queries.recent_commits(dataset, 30),
         "sums": queries.row_accounting(dataset, now=now),
         "waiting": ingestion_queries.waiting_runs(dataset),

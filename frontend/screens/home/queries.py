@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
@@ -80,11 +80,8 @@ class MatrixRow:
     squares: list[MatrixCell]
 
 
-@dataclass(frozen=True)
-class PermittedTeams:
-    """The teams in which the viewer has each right: a button is shown only where it does something."""
-
-    by_right: Mapping[str, frozenset[int]]
+PermittedTeams = Callable[[str], Collection[int]]
+"""The teams in which the viewer has a right: a button is shown only where it does something."""
 
 
 def fleet_health(scope: TeamScope, *, now: datetime) -> list[DatasetHealth]:
@@ -172,7 +169,7 @@ def _todo_group(items: Sequence[TodoItem], left_out: int, may: PermittedTeams) -
 def _permitted(item: TodoItem, may: PermittedTeams) -> TodoItem:
     """Without its action where the viewer may not take it."""
     right = "rerun" if item.run is None else failed_runs.right_to_retry(item.run.kind)
-    return item if item.dataset.team_id in may.by_right[right] else replace(item, action="")
+    return item if item.dataset.team_id in may(right) else replace(item, action="")
 
 
 def _not_checked_item(cells: Sequence[tuple[DatasetHealth, CategoryHealth]]) -> TodoItem:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache, partial
+
 from django.http import HttpRequest, HttpResponse
 
 from frontend.components.score_windows import WINDOW_CHOICES
@@ -11,7 +13,6 @@ from frontend.ui.live import render_live
 from incidents.alerts import coverage
 from incidents.scores import cached_overview
 from incidents.scores.scope import ALL_DATASETS, DEFAULT_DAYS
-from ingestion.runs import failed_runs
 from lakehub import wiring
 from lakehub.accounts.permissions import teams_permitting
 from lakehub.catalog.models import Dataset
@@ -28,7 +29,7 @@ def home(request: HttpRequest) -> HttpResponse:
     now = wiring.clock.now()
     scope = team_scope(request)
     fleet = query.fleet_health(scope, now=now)
-    may = query.PermittedTeams({right: teams_permitting(request.user, right) for right in failed_runs.RIGHTS_TO_RETRY})
+    may = cache(partial(teams_permitting, request.user))
     decide, in_hand = query.todo_groups(fleet, scope, may, now=now)
     questions, answers = query.gate_question_counts(now=now)
     days = next((days for days, _ in WINDOW_CHOICES[1:] if str(days) == request.GET.get("days")), DEFAULT_DAYS)

@@ -45,4 +45,8 @@ def test_what_a_batch_has_brought_is_told_soon_and_told_once() -> None:
     committed_at = told_at + timedelta(seconds=1)
     due = [is_telling_due(told_at, now=told_at + timedelta(seconds=s), committed_at=committed_at) for s in (4, 5)]
     assert due == [False, True]
-    assert not is_telling_due(told_at, now=told_at + timedelta(seconds=59), committed_at=told_at)
+    a_minute_later = told_at + timedelta(seconds=59)
+    assert not is_telling_due(told_at, now=a_minute_later, committed_at=told_at)
+    assert not is_telling_due(told_at, now=a_minute_later, committed_at=told_at + timedelta(hours=3)), (
+        "a clock that was ahead"
+    )

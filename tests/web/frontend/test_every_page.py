@@ -67,7 +67,7 @@ PAGES = (
     "/account/second-step",
 )
 MOST_QUERIES = {
-    "/": 53,
+    "/": 51,
     "/datasets": 13,
     "/datasets/flights": 31,
     "/datasets/flights/settings": 21,

@@ -151,7 +151,7 @@ def test_an_empty_look_writes_nothing_asks_no_gate_and_starts_no_job(shop: Shop)
         shop.steps(process)
     assert [sql.split()[0] for sql in written(asked)] == ["UPDATE"], "once a minute, the sums"
     run = the_run()
-    assert (run.state, run.progress["looks"], run.progress_at) == (JobState.RUNNING, 13, shop.now)
+    assert (run.state, run.progress["looks"], run.progress_at) == (JobState.RUNNING, 12, shop.now)
 
 
 def test_where_nobody_has_written_an_empty_look_asks_the_database_nothing(shop: Shop) -> None:
@@ -382,14 +382,20 @@ def test_it_shares_a_copy_with_other_jobs_which_wait_only_for_a_batch(shop: Shop
     assert [text.split()[0] for text in job_runs.running_jobs([shop.copy.pk])] == ["follow", "delete"]
 
 
-def test_what_a_look_has_seen_is_told_with_it_where_telling_is_due(shop: Shop) -> None:
-    """And not what was seen before it, which would be a minute old when it is told again."""
+def test_what_a_batch_has_brought_is_told_some_seconds_after_the_last_telling(shop: Shop) -> None:
     process = follower(shop.worker())
     process.step()
     shop.change()
     shop.now += HOUR
+    process.step()  # tells what was seen before, then looks
+    assert the_run().progress["batches"] == 0
+    shop.now += SECOND
+    shop.change()
+    shop.steps(process)
+    committed_at = shop.now
+    shop.now += SECOND
     process.step()
-    assert (the_run().progress["batches"], the_run().progress["looked_at"]) == (1, shop.now.isoformat())
+    assert the_run().progress["looked_at"] == committed_at.isoformat()
 
 
 def test_a_batch_commits_once(shop: Shop) -> None:
