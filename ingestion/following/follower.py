@@ -178,14 +178,14 @@ class Follower:
         followed.began_at, followed.has_place = now, self._looks.has_place(connection)
         if not followed.has_place:
             return
-        crowded = source_limits.take_turn(followed.run, worker.name)
-        if crowded is not None:
-            self._wait_for_place(followed, crowded, now)
-            return
         try:
             spec, secrets = job_spec_of(followed.run, staging=worker.staging, ahead=worker.clock_offset(), now=now)
         except ValueError as problem:
             self._fail(followed, str(problem))
+            return
+        crowded = source_limits.take_turn(followed.run, worker.name)
+        if crowded is not None:
+            self._wait_for_place(followed, crowded, now)
             return
         end = partial(self._end_look, followed.look, followed.run)
         followed.running = self._looks.begin(followed.look, connection, spec, secrets, now=now, on_end=end)

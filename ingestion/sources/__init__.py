@@ -129,6 +129,7 @@ class SourceReading:
     another schema and there may be more to read from that position now, `unchanged`, whether all the rows are known to be as they were, and
     `unusable_cursors`, of which rows later changes may be missed.
 
+    Asked at any time: `rows_read`, how many rows the source has given so far, handed over or not; 0 where these are the same.
     Asked before: `total`, how many rows there are to read as far as the source knows without reading them; None: it does not.
     """
 
@@ -138,6 +139,7 @@ class SourceReading:
     unusable_cursors: Callable[[], UnusableCursors] = UnusableCursors
     total: Callable[[], int | None] = lambda: None
     has_more: Callable[[], bool] = lambda: False
+    rows_read: Callable[[], int] = lambda: 0
 
     @property
     def is_judged_whole(self) -> bool:
@@ -177,19 +179,21 @@ def has_changes(
     upto: datetime | None = None,
     tell_rows: Callable[[int], None] = lambda rows: None,
 ) -> bool:
-    """Is there anything that `changes` would hand over? Reads up to the first chunk that holds something; `tell_rows` hears of each.
+    """Is there anything that `changes` would hand over? Reads up to the first chunk that holds something; `tell_rows` hears how many rows
+    were read.
 
     A source without positions in its rows (`unchanged`) is read to its end: only that says whether something is new.
     """
-    reading, is_empty = source.changes(position, upto=upto), True
+    reading, is_empty, handed_over = source.changes(position, upto=upto), True, 0
     try:
         for chunk in reading.batches:
-            tell_rows(chunk.rows)
+            handed_over += chunk.rows
             is_empty = is_empty and not (chunk.rows or chunk.unreadable)
             if not is_empty and not reading.is_judged_whole:
                 return True
     finally:
         reading.close()
+        tell_rows(max(handed_over, reading.rows_read()))
     return not is_empty and not reading.unchanged()
 
 

@@ -140,7 +140,7 @@ def _engine(url: str, timeouts: Timeouts) -> sa.Engine:
         if (stop := _opening.get()) is not None:
             stop.opened(raw)
         if target.driver.backend == "postgresql":
-            _limit_statements(raw, timeouts)
+            _prepare_postgresql(raw, timeouts)
         return raw
 
     return engine
@@ -160,10 +160,12 @@ def _open_raw(
     return dialect.connect(*arguments, **keywords)
 
 
-def _limit_statements(raw: Any, timeouts: Timeouts) -> None:
-    """So that the server does not go on with what nobody waits for. After the start, as poolers refuse it among its options."""
+def _prepare_postgresql(raw: Any, timeouts: Timeouts) -> None:
+    """So that the server does not go on with what nobody waits for, and tells instants in UTC: times of a zone that sets its clocks back
+    have no order. After the start, as poolers refuse it among its options."""
     cursor = raw.cursor()
     cursor.execute(f"SET statement_timeout = {timeouts.silence_s * 1000:d}")
+    cursor.execute("SET TIME ZONE 'UTC'")
     cursor.close()
     raw.commit()
 

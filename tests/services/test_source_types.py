@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from decimal import Decimal
 from typing import Any
 from uuid import uuid4
@@ -13,34 +11,9 @@ import pytest
 import sqlalchemy as sa
 
 from ingestion.domain.batch_limits import BatchLimits
-from ingestion.sources import SourceConfig
 from ingestion.sources.sql.source import SqlSource
 from ingestion.spark.loading.fitting import FitRules, fit_rows
-from tests.services.database_tables import DRIVERS
-
-
-@contextmanager
-def table(url: str, fixture: str, *statements: str, keys: tuple[str, ...] = ()) -> Iterator[SqlSource]:
-    """A table of a name of its own, which stands for `{t}` in the statements."""
-    address = sa.make_url(url).set(drivername=DRIVERS[fixture])
-    if not address.database:
-        with sa.create_engine(address).begin() as connection:
-            connection.execute(sa.text("CREATE DATABASE IF NOT EXISTS lakehub_tests"))
-        address = address.set(database="lakehub_tests")
-    engine, name = sa.create_engine(address), f"types_{uuid4().hex}"
-    try:
-        with engine.begin() as connection:
-            for statement in statements:
-                connection.exec_driver_sql(statement.replace("{t}", name))
-        yield SqlSource(
-            SourceConfig(address.render_as_string(hide_password=False), name, chunk_rows=2, key_columns=keys)
-            if keys
-            else SourceConfig(address.render_as_string(hide_password=False), name)
-        )
-    finally:
-        with engine.begin() as connection:
-            connection.exec_driver_sql(f"DROP TABLE IF EXISTS {name}")
-        engine.dispose()
+from tests.services.source_tables import source_table as table
 
 
 def loaded(source: SqlSource) -> tuple[dict[str, str], dict[str, list[Any]]]:

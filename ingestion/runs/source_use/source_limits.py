@@ -109,10 +109,11 @@ def end_turn(run: JobRun, worker: str, rows: int) -> None:
 def place_of(run: JobRun, worker: str) -> Iterator[Crowded | None]:
     """None: it has a place as long as the block lasts, or needs none."""
     crowded = take_place(run, worker)
+    has_place = crowded is None and needs_place(run)
     try:
         yield crowded
     finally:
-        if crowded is None and needs_place(run):
+        if has_place:
             release_place(run, worker)
 
 

@@ -169,22 +169,28 @@ def _as_kind_of(value: Any, upto: datetime) -> Any:
 
 
 def _after(columns: Sequence[sa.ColumnClause[Any]], key: Sequence[Any]) -> sa.ColumnElement[bool]:
-    """Written out, as not every database compares tuples."""
-    return sa.or_(
-        *(
-            sa.and_(*(columns[at] == key[at] for at in range(place)), columns[place] > key[place])
-            for place in range(len(columns))
-        )
+    """Written out, as not every database compares tuples. The bound of the first column follows from the rest, and is what an index is used for."""
+    return sa.and_(
+        columns[0] >= key[0],
+        sa.or_(
+            *(
+                sa.and_(*(columns[at] == key[at] for at in range(place)), columns[place] > key[place])
+                for place in range(len(columns))
+            )
+        ),
     )
 
 
 def _upto(columns: Sequence[sa.ColumnClause[Any]], key: Sequence[Any]) -> sa.ColumnElement[bool]:
-    return sa.or_(
-        *(
-            sa.and_(*(columns[at] == key[at] for at in range(place)), columns[place] < key[place])
-            for place in range(len(columns))
+    return sa.and_(
+        columns[0] <= key[0],
+        sa.or_(
+            *(
+                sa.and_(*(columns[at] == key[at] for at in range(place)), columns[place] < key[place])
+                for place in range(len(columns))
+            ),
+            sa.and_(*(column == value for column, value in zip(columns, key, strict=True))),
         ),
-        sa.and_(*(column == value for column, value in zip(columns, key, strict=True))),
     )
 
 

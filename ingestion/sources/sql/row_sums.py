@@ -97,7 +97,9 @@ class RowSums:
 
 
 def row_hash(row: Sequence[object]) -> str:
-    return hashlib.blake2b(repr(tuple(row)).encode(), digest_size=8).hexdigest()
+    """A view of bytes is shown by where it lies in memory: its bytes are taken."""
+    values = tuple(bytes(value) if isinstance(value, memoryview) else value for value in row)
+    return hashlib.blake2b(repr(values).encode(), digest_size=8).hexdigest()
 
 
 def part_of(digest: str) -> str:

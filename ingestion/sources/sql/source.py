@@ -113,4 +113,4 @@ _TIMED = ("timestamp", "date", "string")
 def _parse_literal(text: str, type_: str) -> object:
     if type_ == "date":
         return date.fromisoformat(text)
-    return int(text) if type_ in ("int", "long") else text
+    return int(text) if type_ in ("int", "long", "double") or type_.startswith("decimal") else text

@@ -15,6 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from ingestion.domain.schema import Schema, SchemaColumn, UnknownColumn
 from ingestion.sources import SourceConfig, SourceError
 from ingestion.sources.sql.column_types import SqlType, is_compared_as_read, type_name_of
+from ingestion.sources.sql.driver_values import keep_json_as_text, keep_times_beyond_python
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
@@ -77,7 +78,7 @@ class SqlTable:
         """Each comes in time; the whole may take as long as it has rows."""
         with self._opened() as source:
             # Not for what SQLAlchemy asks about the table, which comes as JSON and is for it to read.
-            _keep_json_as_text(source.connection)
+            keep_json_as_text(source.connection)
             options = {"stream_results": True, "max_row_buffer": self._config.chunk_rows}
             with source.at_most(TIMEOUTS.silence):
                 result = source.connection.execute(statement, execution_options=options)
@@ -123,6 +124,7 @@ class SqlTable:
         """Database errors in words that name the source, without its password."""
         try:
             with open_database(self._config.url, TIMEOUTS) as source:
+                keep_times_beyond_python(source.connection)
                 yield source
         except (CannotOpen, DBAPIError, OSError) as problem:
             cause = problem.orig if isinstance(problem, DBAPIError) else problem
@@ -146,11 +148,3 @@ def _checked_target(url: str) -> DatabaseUrl:
             f"There is no SQLite database at {target.file}. Check the path; an absolute one has four slashes, sqlite:////path/file.db."
         )
     return target
-
-
-def _keep_json_as_text(connection: sa.Connection) -> None:
-    """As the server has it: what the driver decodes is another text when it is encoded again."""
-    if connection.dialect.driver == "psycopg":
-        from psycopg.types.json import set_json_loads
-
-        set_json_loads(bytes.decode, context=connection.connection.driver_connection)  # type: ignore[arg-type]

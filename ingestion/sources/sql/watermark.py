@@ -8,8 +8,10 @@ counts them as redelivered. So it is with the rows whose cursor has no place in 
 from __future__ import annotations
 
 import math
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -108,7 +110,7 @@ class WatermarkTracker:
 
     def is_usable(self, value: Any) -> bool:
         """Has it a place in the order of the values?"""
-        if value is None or (self.is_timed and as_instant(value) is None):
+        if value is None or ((self.is_timed or isinstance(value, str)) and as_instant(value) is None):
             return False
         return not is_beyond_all(value) and self._is_comparable(value)
 
@@ -249,7 +251,7 @@ class WatermarkTracker:
 
 
 def as_instant(value: Any) -> datetime | None:
-    """An instant in UTC from what databases call a time; None where it is none."""
+    """An instant in UTC from what databases call a time; None where it is none, or beyond the years that Python counts."""
     if isinstance(value, str):
         try:
             value = datetime.fromisoformat(value)
@@ -259,26 +261,54 @@ def as_instant(value: Any) -> datetime | None:
         value = datetime.combine(value, time())
     if not isinstance(value, datetime):
         return None
-    return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    with suppress(OverflowError):
+        return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
+    return None
 
 
 def moved_back(value: Any, by: timedelta) -> Any:
-    """`value` moved back, in its own form: a text stays comparable as text because it is cut to whole seconds."""
-    if isinstance(value, str):
-        moment = as_instant(value)
-        return (
-            value
-            if moment is None
-            else f"{datetime.fromisoformat(value).replace(tzinfo=None) - by:%Y-%m-%d{value[10:11] or ' '}%H:%M:%S}"
-        )
-    return value - by if isinstance(value, datetime | date) else value
+    """`value` moved back, in its own form; a date by whole days, as a part of one would leave it where it is. What cannot be is left."""
+    with suppress(OverflowError):
+        if isinstance(value, str):
+            return _text_moved_back(value, by)
+        if isinstance(value, datetime):
+            return value - by
+        return value - _whole_days(by) if isinstance(value, date) else value
+    return value
+
+
+def _text_moved_back(text: str, by: timedelta) -> str:
+    """It stays comparable as text because it is cut to whole seconds."""
+    form = _TEXT_FORM.fullmatch(text)
+    if form is None or as_instant(text) is None:
+        return text
+    moment = datetime.fromisoformat(text).replace(tzinfo=None)
+    moved = moment - (_whole_days(by) if form["time"] is None else by)
+    is_compact = "-" not in form["date"]
+    day = moved.date().isoformat().replace("-", "" if is_compact else "-")
+    if form["time"] is None:
+        return day
+    clock = moved.time().isoformat("seconds")
+    return f"{day}{form['separator']}{clock.replace(':', '') if is_compact and ':' not in form['time'] else clock}"
+
+
+def _whole_days(by: timedelta) -> timedelta:
+    return timedelta(days=math.ceil(by / timedelta(days=1)))
 
 
 def floor_to_second(value: Any) -> Any:
     """The second that a time lies in, in its own form. A text is cut before its fraction and its offset, so it sorts no later."""
     if isinstance(value, str):
-        return value[:19]
+        form = _TEXT_FORM.fullmatch(value)
+        return value if form is None else value[: form.end("date" if form["time"] is None else "time")]
     return value.replace(microsecond=0) if isinstance(value, datetime) else value
+
+
+_TEXT_FORM = re.compile(
+    r"(?P<date>\d{4}-\d\d-\d\d|\d{8})(?:(?P<separator>\D)(?P<time>\d\d(?::\d\d(?::\d\d)?|\d\d(?:\d\d)?)?).*)?",
+    re.ASCII | re.DOTALL,
+)
+"""`2026-11-16 08:30:00.5+01:00`, `20261116T083000`, a date alone. Weeks and other forms have no overlap."""
 
 
 def is_beyond_all(value: Any) -> bool:

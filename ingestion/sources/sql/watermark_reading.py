@@ -21,7 +21,7 @@ from ingestion.sources import Chunk, EventBatch, SourceError, SourceReading
 from ingestion.sources.sql.content_checks import ContentChecks
 from ingestion.sources.sql.row_sums import ContentDigest, part_of, row_hash
 from ingestion.sources.sql.table import Page, SqlTable
-from ingestion.sources.sql.watermark import WatermarkTracker
+from ingestion.sources.sql.watermark import WatermarkTracker, is_beyond_all
 
 
 @dataclass
@@ -38,6 +38,8 @@ class WatermarkReading:
     has_more: bool = False
     _previous: Any = None
     _rows_looked_at: int = 0
+    _rows_read: int = 0
+    """Some are looked at twice."""
 
     def reading(self) -> SourceReading:
         return SourceReading(
@@ -45,6 +47,7 @@ class WatermarkReading:
             self._position,
             unusable_cursors=self.keeper.unusable_cursors,
             has_more=lambda: self.has_more,
+            rows_read=lambda: self._rows_read,
         )
 
     def _position(self) -> Position:
@@ -124,6 +127,7 @@ class WatermarkReading:
     def _pages(self, statement: sa.Select[Any]) -> Iterator[Page]:
         for page in self.table.pages(statement):
             locate_cursor(self.keeper, self.table, page, self.cursor_name)
+            self._rows_read += len(page.rows)
             yield page
 
     def _batch(self, page: Page, rows: Sequence[Sequence[Any]]) -> Iterator[EventBatch]:
@@ -182,7 +186,7 @@ class WatermarkReading:
 
     def _watch_order(self, value: Any) -> None:
         """A column of SQLite may have an order of its own: after a value that is less than the one before, everything is read."""
-        if value is None:
+        if value is None or is_beyond_all(value):
             return
         if type(value) is type(self._previous) and value < self._previous:
             self.is_ordered = False

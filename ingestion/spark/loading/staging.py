@@ -188,11 +188,17 @@ def paced(
             left -= _NAP_S
 
 
-def paid_for(batches: Iterator[EventBatch], pay: Callable[[int], None]) -> Iterator[EventBatch]:
-    """The batches; `pay` waits after each as long as the source is to be spared."""
-    for batch in batches:
+def paid_for(reading: SourceReading, pay: Callable[[int], None]) -> Iterator[EventBatch]:
+    """The batches; `pay` waits after each as long as the source is to be spared, also for rows that it only looked at."""
+    handed_over = paid = 0
+    for batch in reading.batches:
         yield batch
-        pay(batch.rows)
+        handed_over += batch.rows
+        read = max(handed_over, reading.rows_read())
+        pay(read - paid)
+        paid = read
+    if reading.rows_read() > paid:
+        pay(reading.rows_read() - paid)
 
 
 def _require_upserts_of_one_schema(batch: EventBatch, versions: set[int], origin: str) -> None:

@@ -116,7 +116,7 @@ def stage_reading(
     if rate is not None:
         reading = replace(reading, batches=staging.paced(reading.batches, Pace(rate), alive=job.check_deadline))
     if job.source_spec.is_paid_for:
-        reading = replace(reading, batches=staging.paid_for(reading.batches, job.pay_for_rows))
+        reading = replace(reading, batches=staging.paid_for(reading, job.pay_for_rows))
     with job.phase("read"):
         return staging.stage_rows(
             reading,
