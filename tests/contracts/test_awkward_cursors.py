@@ -24,16 +24,16 @@ class Table:
 
     def __init__(self, file: Path, type_: str) -> None:
         self._file = file
-        self._run(f"create table orders(id integer primary key, at {type_})")
+        self.run(f"create table orders(id integer primary key, at {type_})")
         self.source = SqlSource(SourceConfig(f"sqlite:///{file}", "orders", "at", OVERLAP_S, key_columns=("id",)))
 
-    def _run(self, statement: str, *values: Any) -> None:
+    def run(self, statement: str, *values: Any) -> None:
         with closing(sqlite3.connect(self._file)) as connection, connection:
             connection.execute(statement, values)
 
     def put(self, *ats: Any) -> None:
         for at in ats:
-            self._run("insert into orders(at) values (?)", at)
+            self.run("insert into orders(at) values (?)", at)
 
     def load(self, limits: BatchLimits) -> tuple[list[Any], Position]:
         handed, after = [], None
@@ -78,6 +78,16 @@ def test_what_comes_later_is_handed_over_once(
     assert has_changes(table.source, position)
     handed, position = table.changes(position)
     assert handed == [later]
+    assert not has_changes(table.source, position)
+
+
+def test_a_text_that_is_no_text_stops_no_reading(tmp_path: Path) -> None:
+    """SQLite stores what it is given."""
+    table = Table(tmp_path / "shop.db", "timestamp")
+    table.put("2026-11-16 08:00:00")
+    table.run("insert into orders(at) values (cast(x'ff41' as text))")
+    handed, position = table.load(UNLIMITED)
+    assert handed == ["2026-11-16 08:00:00", b"\xffA"]
     assert not has_changes(table.source, position)
 
 

@@ -77,6 +77,16 @@ def test_mariadb(mariadb_url: str) -> None:
     }
 
 
+def test_bytes_of_mariadb_are_bytes(mariadb_url: str) -> None:
+    """Those that happened to be UTF-8 were stored as texts, and the others rejected."""
+    create = "CREATE TABLE {t} (a binary(4), b varbinary(9), c tinyblob, d blob, e longblob, f bit(1), g bit(9))"
+    row = "INSERT INTO {t} VALUES (x'ff414243', 'abc', 'abc', x'ff', x'00', 0, 257)"
+    with table(mariadb_url, "mariadb_url", create, row) as source:
+        types, values = loaded(source)
+    assert types == dict.fromkeys("abcdefg", "binary")
+    assert [value for (value,) in values.values()] == [b"\xffABC", b"abc", b"abc", b"\xff", b"\0", b"\0", b"\1\1"]
+
+
 def ranges(source: SqlSource) -> list[Counter[Any]]:
     """The keys of each, of two rows at most where the key says where the next one begins."""
     read, after = list[Counter[Any]](), None

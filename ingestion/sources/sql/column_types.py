@@ -7,6 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from ingestion.domain.column_types import MAX_PRECISION, STRING, ArrayOf, ColumnType, Plain, in_lake
+from lakehub.source_databases.binary_types import BINARY_TYPES
 
 SqlType = sa.types.TypeEngine[Any]
 _UNSIGNED_LONG = Plain("decimal(20,0)")
@@ -17,7 +18,7 @@ _TYPES: tuple[tuple[type[SqlType], Plain], ...] = (
     (sa.Float, Plain("double")),
     (sa.DateTime, Plain("timestamp")),
     (sa.Date, Plain("date")),
-    (sa.LargeBinary, Plain("binary")),
+    *((kind, Plain("binary")) for kind in BINARY_TYPES),
 )
 
 

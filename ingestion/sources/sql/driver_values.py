@@ -18,6 +18,20 @@ def keep_json_as_text(connection: sa.Connection) -> None:
         set_json_loads(bytes.decode, context=connection.connection.driver_connection)  # type: ignore[arg-type]
 
 
+def keep_bad_texts_as_bytes(connection: sa.Connection) -> None:
+    """SQLite stores what it is given: a text that is not UTF-8 is rejected with its row. The driver raises, and one would stop the table."""
+    if connection.dialect.driver == "pysqlite":
+        raw: Any = connection.connection.driver_connection
+        raw.text_factory = _text_or_bytes
+
+
+def _text_or_bytes(data: bytes) -> str | bytes:
+    try:
+        return data.decode()
+    except UnicodeDecodeError:
+        return data
+
+
 def keep_times_beyond_python(connection: sa.Connection) -> None:
     """`infinity`, years before 1 and after 9999: as texts, which are rejected where a time is wanted. The driver raises, and one would stop the table."""
     if connection.dialect.driver == "psycopg":

@@ -15,7 +15,7 @@ from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 from ingestion.domain.schema import Schema, SchemaColumn, UnknownColumn
 from ingestion.sources import SourceConfig, SourceError
 from ingestion.sources.sql.column_types import SqlType, is_compared_as_read, type_name_of
-from ingestion.sources.sql.driver_values import keep_json_as_text, keep_times_beyond_python
+from ingestion.sources.sql.driver_values import keep_bad_texts_as_bytes, keep_json_as_text, keep_times_beyond_python
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
 from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
@@ -125,6 +125,7 @@ class SqlTable:
         try:
             with open_database(self._config.url, TIMEOUTS) as source:
                 keep_times_beyond_python(source.connection)
+                keep_bad_texts_as_bytes(source.connection)
                 yield source
         except (CannotOpen, DBAPIError, OSError) as problem:
             cause = problem.orig if isinstance(problem, DBAPIError) else problem

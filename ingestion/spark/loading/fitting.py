@@ -6,7 +6,7 @@ What does not fit is no loss and no crash: the row goes to the error table with 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
 from itertools import pairwise
@@ -27,6 +27,8 @@ _MAX_NAME_BYTES = 255
 """Of a folder, on the file systems that there are."""
 _MAX_KEY_BYTES = 30_000
 """Of the values of a record key; their names come on top."""
+_PLACEHOLDERS = ("__empty__", "__null__")
+"""Hudi writes them into a key of several columns."""
 _MAX_SHOWN = 300
 """Characters of a name that is too long."""
 
@@ -80,7 +82,7 @@ def fit_rows(chunk: Chunk, rules: FitRules) -> FitResult:
     if rules.partition_form is not None and rules.partition_column is not None:
         table = _with_partition(table, chunk, rules.partition_column, rules.partition_form, reasons, misplaced)
     nulls = _reject_nulls(table, rules.required, reasons)
-    _reject_empty_keys(table, rules.record_key, reasons)
+    _reject_empty_keys(table, rules, reasons)
     _reject_long_keys(table, rules.record_key, reasons)
     _reject_ambiguous_keys(table, rules.record_key, reasons)
     _reject_bad_partition_values(table, rules.partition_column, reasons)
@@ -114,12 +116,19 @@ def _reject_nulls(table: pa.Table, required: Collection[str], reasons: Misfits) 
     return rejected
 
 
-def _reject_empty_keys(table: pa.Table, record_key: Sequence[str], reasons: Misfits) -> None:
-    if len(record_key) != 1 or not pa.types.is_string(table[record_key[0]].type):
+def _reject_empty_keys(table: pa.Table, rules: FitRules, reasons: Misfits) -> None:
+    """Hudi takes an empty text for a missing one where it is the whole key, and in each part of a key of a table without partitions."""
+    key = rules.record_key
+    if len(key) > 1 and rules.partition_column is not None:
         return
-    (column,) = record_key
-    for row in pc.indices_nonzero(pc.equal(table[column], "")).to_pylist():
-        reasons.setdefault(row, (column, f"`{column}` is an empty text, but it is the whole key"))
+    why = "it is the whole key" if len(key) == 1 else "it is a part of the key of a table without partitions"
+    for column in _texts(table, key):
+        for row in pc.indices_nonzero(pc.equal(table[column], "")).to_pylist():
+            reasons.setdefault(row, (column, f"`{column}` is an empty text, but {why}"))
+
+
+def _texts(table: pa.Table, columns: Iterable[str]) -> list[str]:
+    return [column for column in columns if pa.types.is_string(table[column].type)]
 
 
 def _reject_long_keys(table: pa.Table, record_key: Sequence[str], reasons: Misfits) -> None:
@@ -141,6 +150,11 @@ def _reject_ambiguous_keys(table: pa.Table, key: Sequence[str], reasons: Misfits
             continue
         for row in pc.indices_nonzero(pc.fill_null(pc.match_substring(table[column], separator), False)).to_pylist():
             reason = f"`{column}` has the text `{separator}` in it, which separates the columns of a key"
+            reasons.setdefault(row, (column, reason))
+    for column in _texts(table, key) if len(key) > 1 else ():
+        stands_for = pc.is_in(table[column], pa.array(_PLACEHOLDERS))
+        for row in pc.indices_nonzero(stands_for).to_pylist():
+            reason = f"`{column}` is {table[column][row].as_py()!r}, which stands for a missing part of a key"
             reasons.setdefault(row, (column, reason))
 
 
@@ -178,7 +192,8 @@ def _with_partition(
             continue
         value = "/".join(str(table[column][row].as_py()) for column in form.columns)[:200]
         misplaced[value] += 1
-        reasons[row] = (form.columns[0], f"`{form.columns[0]}` is {value!r}, which is no {form.grain}")
+        shown = "null" if value == "None" else repr(value)
+        reasons[row] = (form.columns[0], f"`{form.columns[0]}` is {shown}, which is no {form.grain}")
     return table.set_column(table.schema.get_field_index(target), target, names)
 
 

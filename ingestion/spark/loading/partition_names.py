@@ -23,8 +23,7 @@ def partition_names(columns: Sequence[pa.ChunkedArray], raw: Sequence[Any] | Non
     """One text a row; null where the values are no partition. `columns` are as they are stored, `raw` is the first one as the
     source has it: a time without a zone is stored as if it were UTC."""
     if form.is_time:
-        is_local = form.text != TIME_IN_UTC and not _has_zone(raw, columns[0].type)
-        return _names_of_times(columns[0], form, is_local=is_local)
+        return _names_by_zone(columns[0], raw, form)
     texts = [column.cast(pa.string()) for column in columns]
     values = texts[0] if len(texts) == 1 else pc.binary_join_element_wise(*texts, "/")
     encoded = pc.dictionary_encode(values.combine_chunks())
@@ -39,16 +38,35 @@ def _name_of(text: str | None, form: PartitionForm) -> str | None:
         return None
 
 
-def _has_zone(raw: Sequence[Any] | None, type_: pa.DataType) -> bool:
-    """Whether the source says at which instant its times are; one column does so for all of them or for none."""
+def _names_by_zone(column: pa.ChunkedArray, raw: Sequence[Any] | None, form: PartitionForm) -> pa.Array:
+    """A text of one row may say at which instant it is, and that of the next may not."""
+    zoned = [True] if form.text == TIME_IN_UTC else _with_zone(raw, column.type)
+    if all(zoned):
+        return _names_of_times(column, form, is_local=False)
+    local = _names_of_times(column, form, is_local=True)
+    if not any(zoned):
+        return local
+    return pc.if_else(pa.array(zoned), _names_of_times(column, form, is_local=False), local)
+
+
+def _with_zone(raw: Sequence[Any] | None, type_: pa.DataType) -> list[bool]:
+    """Of each row, or of all of them in one: does the source say at which instant its time is?"""
     if not pa.types.is_timestamp(type_) or raw is None:
-        return False
-    if isinstance(raw, pa.Array | pa.ChunkedArray) and pa.types.is_timestamp(raw.type):
-        return raw.type.tz is not None
-    first = next((value for value in map(_plain, raw) if value is not None), None)
-    if isinstance(first, str):
-        first = datetime.fromisoformat(first)
-    return isinstance(first, datetime) and first.tzinfo is not None
+        return [False]
+    if isinstance(raw, pa.Array | pa.ChunkedArray):
+        if pa.types.is_timestamp(raw.type):
+            return [raw.type.tz is not None]
+        raw = raw.to_pylist()
+    return [_has_zone(_plain(value)) for value in raw]
+
+
+def _has_zone(value: Any) -> bool:
+    if isinstance(value, str):
+        try:
+            value = datetime.fromisoformat(value)
+        except ValueError:
+            return False  # its row is rejected for the column itself
+    return isinstance(value, datetime) and value.tzinfo is not None
 
 
 def _plain(value: Any) -> Any:

@@ -47,7 +47,7 @@ _STALE_LOCATION_ERRORS = ("HoodieWriteConflictException", "does not exist", "Con
 """A location that the batch was tagged with is no longer there: tag again."""
 
 
-class NestedKey(ValueError):
+class UnfitKey(ValueError):
     """A key column holds structures, lists or maps, which are in no order and have no text that names a row."""
 
 
@@ -62,7 +62,7 @@ def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvo
     """What rows with the schema `arriving` mean for the table.
 
     Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold,
-    NestedKey where a key is nested."""
+    UnfitKey where a key is nested, or the record key is bytes."""
     keys, owner = key_columns(table), f"The source of `{table.name}`"
     arriving.require_lake_names(owner)
     if table.partition_from is not None:
@@ -78,15 +78,26 @@ def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvo
     )
     evolution = evolve_schema(stored, named, fixed=keys)
     _refuse_nested_keys(evolution.target, keys, owner)
+    _refuse_binary_keys(evolution.target, table.record_key, owner)
     return evolution
 
 
 def _refuse_nested_keys(target: Schema, keys: Iterable[str], owner: str) -> None:
     for name in keys:
         if is_nested(target.types[name]):
-            raise NestedKey(
+            raise UnfitKey(
                 f"{owner} has the type `{target.types[name]}` in the column `{name}`, which is a key (record key, reference key or partition). "
                 "A key holds plain values: name another column, or load a view that has the value as a column of its own."
+            )
+
+
+def _refuse_binary_keys(target: Schema, record_key: Iterable[str], owner: str) -> None:
+    """Hudi writes the place of the bytes in memory as the key: the same row has another one each time."""
+    for name in record_key:
+        if target.types[name] == "binary":
+            raise UnfitKey(
+                f"{owner} has bytes (`binary`) in the column `{name}`, which is a part of the record key. "
+                "Load a view that has them as text, such as `hex(id)`, and name that column."
             )
 
 

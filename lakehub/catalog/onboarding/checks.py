@@ -80,10 +80,10 @@ def _check_sortable(problems: Problems, name: str, columns: Sequence[str], table
 
 
 def _check_plain(problems: Problems, name: str, columns: Sequence[str], table: TableMetadata) -> None:
-    """A record key of the lake is written as text."""
+    """A record key of the lake is written as text, and bytes have none that stays."""
     types = {column.name: column.type for column in table.columns}
     for column in columns:
-        if types[column].is_nested:
+        if types[column].is_nested or types[column] is ColumnType.BINARY:
             problems.add(
                 name,
                 f"Column `{column}` is {types[column]} and cannot be a part of a record key: name columns with plain values, "

@@ -143,7 +143,7 @@ def test_two_keys_never_have_one_text() -> None:
     batch = fitted(columns, {"a": "string", "b": "string"}, required=("a", "b"), record_key=("a", "b"))
     texts = [f"a:{row['a']},b:{row['b']}" for row in batch.rows.to_pylist()]
     assert len(set(texts)) == len(texts) == 3
-    assert [row.column for row in batch.rejected] == ["a", "a"]
+    assert [row.column for row in batch.rejected] == ["a", "b"]
     assert batch.rejected[0].reason == "`a` has the text `,b:` in it, which separates the columns of a key"
 
 
@@ -162,6 +162,25 @@ def test_an_empty_text_is_no_whole_key() -> None:
     assert batch.rows["id"].to_pylist() == ["a"]
     assert batch.rejected[0].reason == "`id` is an empty text, but it is the whole key"
     assert not fitted(columns, types, required=("id", "part")).rejected
+
+
+def test_an_empty_text_is_no_part_of_a_key_without_partitions() -> None:
+    """Hudi refused the load for it, and a batch stored another key."""
+    columns, types = {"id": ["", "a"], "part": ["b", "b"]}, {"id": "string", "part": "string"}
+    whole = fitted(columns, types, record_key=("id", "part"))
+    assert [row.reason for row in whole.rejected] == [
+        "`id` is an empty text, but it is a part of the key of a table without partitions"
+    ]
+    assert not fitted(columns, types, record_key=("id", "part"), partition_column="part").rejected
+
+
+def test_what_stands_for_a_missing_part_of_a_key_is_no_part_of_one() -> None:
+    """An empty text was written alike, and one of the two rows was lost."""
+    columns, types = {"a": ["", "__empty__", "__null__"], "p": ["x", "x", "x"]}, {"a": "string", "p": "string"}
+    batch = fitted(columns, types, record_key=("a", "p"), partition_column="p")
+    assert batch.rows["a"].to_pylist() == [""]
+    assert batch.rejected[0].reason == "`a` is '__empty__', which stands for a missing part of a key"
+    assert len(fitted(columns, types, record_key=("a",), partition_column="p").rejected) == 1, "the empty one"
 
 
 def test_a_field_that_nobody_knows_is_not_dropped_in_silence() -> None:

@@ -56,6 +56,17 @@ def test_a_time_without_a_zone_is_of_the_datasets(values: object, form: str, nam
     assert names({"at": [values]}, {"at": "timestamp"}, partition_form("at", Grain.DAY, NEW_YORK, form)) == [name]
 
 
+@pytest.mark.parametrize("as_arrow", [False, True])
+def test_each_time_says_by_itself_whether_it_has_a_zone(as_arrow: bool) -> None:
+    """The first of a chunk spoke for all: the same row was in another partition when it came alone."""
+    times = [None, "unknown", "2026-11-01 03:00:00", "2026-11-01T03:00:00Z", "2026-11-01 03:00:00"]
+    form = partition_form("at", Grain.DAY, NEW_YORK, "time")
+    result = fitted({"at": pa.array(times) if as_arrow else times}, {"at": "timestamp"}, form)
+    assert result.rows[TARGET].to_pylist() == ["2026-11-01", "2026-10-31", "2026-11-01"]
+    reasons = ["`at` is null, which is no day", '`at` is "unknown" (str), which is no timestamp']
+    assert [row.reason for row in result.rejected] == reasons
+
+
 def test_dates_numbers_and_several_columns_say_a_partition() -> None:
     month = partition_form("day", Grain.MONTH, NEW_YORK, "time")
     assert names({"day": [date(2026, 11, 17)]}, {"day": "date"}, month) == ["2026-11"]

@@ -55,6 +55,14 @@ def test_every_value_comes_back_as_it_was_stored_at_first() -> None:
     assert again.rows.to_pylist() == stored.rows.to_pylist()
 
 
+def test_bytes_that_did_not_fit_a_text_do_not_fit_it_when_they_come_again() -> None:
+    """The JSON that stands for them in the error table was stored as the text."""
+    types = {"note": "string"}
+    stored, again = b"\xffA", replayed_row(error('{"note": {"base64": "/0E="}}'), "{}", types, max_raw=10_000)
+    first, second = (fit_rows(each, FitRules(schema(types))) for each in (Chunk({"note": [stored]}), chunk_of([again])))
+    assert (first.rejected[0].reason, len(second.rows)) == (second.rejected[0].reason, 0)
+
+
 @pytest.mark.parametrize(
     "value",
     [{1: "a", "b": 2}, {(1, 2): "a"}, 10**5000, DEEP, "\ud800", b"\xff", Decimal("sNaN"), object()],

@@ -72,6 +72,13 @@ def test_a_mistyped_column_is_named_with_the_nearest_one(ops: Connection) -> Non
     assert fields["primary_key"] == "There is no column `fligth`. Did you mean `flight`?"
 
 
+def test_bytes_are_no_part_of_a_record_key(ops: Connection, tmp_path: Path) -> None:
+    with sqlite3.connect(tmp_path / "ops.db") as db:
+        db.execute("ALTER TABLE flights ADD COLUMN digest BLOB")
+    fields = refused(replace(APPLICATION, primary_key=("flight", "digest")))
+    assert "Column `digest` is binary and cannot be a part of a record key" in fields["primary_key"]
+
+
 def test_an_event_time_of_numbers_is_refused(ops: Connection) -> None:
     why = refused(replace(APPLICATION, event_time="delay"))["event_time"]
     assert why == "Column `delay` is float and holds no times: use a date or a timestamp, or leave it empty."

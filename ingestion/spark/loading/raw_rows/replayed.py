@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ingestion.domain.column_types import is_nested
 from ingestion.sources import Chunk
 from ingestion.spark.loading.casting import UNWRITABLE
 from ingestion.spark.loading.raw_rows.as_json import BYTES_NAME
@@ -90,7 +91,9 @@ def _typed_value(name: str, value: Any, type_: str) -> Any:
         return _bytes(name, value)
     if type_.startswith("map<") and isinstance(value, list):
         return _map(value)
-    return value
+    is_bytes = isinstance(value, dict) and set(value) == {BYTES_NAME}
+    # Where the table has no bytes they do not fit, now as before; the JSON that stands for them would.
+    return _bytes(name, value) if is_bytes and type_ and not is_nested(type_) else value
 
 
 def _bytes(name: str, value: Any) -> bytes:

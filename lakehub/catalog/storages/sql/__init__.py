@@ -32,6 +32,7 @@ from lakehub.catalog.storages.sql.role import read_role
 from lakehub.catalog.storages.sql.urls import database_location, openlineage_address, parse_url, table_location
 from lakehub.kernel.addresses import redacted_url
 from lakehub.kernel.suggest import did_you_mean
+from lakehub.source_databases.binary_types import BINARY_TYPES
 from lakehub.source_databases.engine import CannotOpen, open_database
 from lakehub.source_databases.timeouts import Timeouts
 
@@ -42,7 +43,7 @@ _COLUMN_TYPES: tuple[tuple[type[sa.types.TypeEngine[Any]], ColumnType], ...] = (
     (sa.Numeric, ColumnType.DECIMAL),
     (sa.DateTime, ColumnType.TIMESTAMP),
     (sa.Date, ColumnType.DATE),
-    (sa.LargeBinary, ColumnType.BINARY),
+    *((kind, ColumnType.BINARY) for kind in BINARY_TYPES),
     (sa.ARRAY, ColumnType.ARRAY),
     (sa.JSON, ColumnType.JSON),
     (sa.Time, ColumnType.TIME),
