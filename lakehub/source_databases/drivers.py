@@ -68,7 +68,7 @@ def _libpq_arguments(timeouts: Timeouts, options: Mapping[str, object]) -> dict[
     }
 
 
-_MYSQL_SESSION = "SET SESSION time_zone = '+00:00', net_write_timeout = 600"
+MYSQL_SESSION = "SET SESSION time_zone = '+00:00', net_write_timeout = 600"
 """A TIMESTAMP is told without its zone: all instants are in UTC. Who reads slowly, to spare the server, is not left after a minute."""
 
 
@@ -79,7 +79,7 @@ def _mysql_arguments(timeouts: Timeouts, options: Mapping[str, object]) -> dict[
         "read_timeout": timeouts.silence_s,
         "write_timeout": timeouts.silence_s,
         "local_infile": False,
-        "init_command": _MYSQL_SESSION,
+        "init_command": MYSQL_SESSION,
         **others,
         **({"ssl": {"ca": options["ssl_ca"]}} if "ssl_ca" in options else {}),
     }
