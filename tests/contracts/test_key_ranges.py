@@ -14,6 +14,7 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -172,6 +173,29 @@ def test_a_range_of_many_rows_is_read_in_few_steps(tmp_path: Path, monkeypatch: 
     source = SqlSource(table.config, lambda: 0.0)
     assert len(rows_of(source.snapshot(limits=BatchLimits(rows=5_000_000, bytes=2**40, seconds=900)))) == 1000
     assert len(looks) == 9  # 3, 6, 12 rows, and so on
+
+
+def test_a_later_range_is_found_by_its_place_in_the_index(tmp_path: Path) -> None:
+    """Without a bound of the first column each range begins at the beginning of the index, or asks it three times."""
+    table = Table(tmp_path)
+    table.add([(number, "x", 1) for number in range(100)])
+    table.sql("create unique index by_key on orders(id, part)")
+    first = table.range(None, 10)
+    rows_of(first)
+    plans: list[str] = []
+
+    def explain(_: Any, cursor: Any, statement: str, parameters: Any, *rest: Any) -> None:
+        if " OR " in statement:
+            plan = cursor.connection.execute(f"explain query plan {statement}", parameters).fetchall()
+            plans.extend(line[-1] for line in plan if "orders" in line[-1])
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", explain)
+    try:
+        assert len(rows_of(table.range(first.position(), 10))) == 10
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", explain)
+    assert plans, "ranges have conditions"
+    assert all("USING" in plan and "by_key (id>?" in plan for plan in plans), plans
 
 
 def test_rows_that_the_database_takes_for_equal_end_no_step(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
@@ -43,6 +44,7 @@ def keep_times_beyond_python(connection: sa.Connection) -> None:
             raw.adapters.register_loader(oid, _text_beyond(raw.adapters.get_loader(oid, Format.TEXT)))
 
 
+@cache
 def _text_beyond(usual: type[Loader]) -> type[Loader]:
     from psycopg import DataError
     from psycopg.adapt import Loader as BaseLoader

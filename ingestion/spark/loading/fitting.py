@@ -190,9 +190,10 @@ def _with_partition(
     for row in pc.indices_nonzero(names.is_null()).to_pylist():
         if row in reasons:
             continue
-        value = "/".join(str(table[column][row].as_py()) for column in form.columns)[:200]
+        values = [table[column][row].as_py() for column in form.columns]
+        value = "/".join(map(str, values))[:200]
         misplaced[value] += 1
-        shown = "null" if value == "None" else repr(value)
+        shown = "null" if values == [None] else repr(value)
         reasons[row] = (form.columns[0], f"`{form.columns[0]}` is {shown}, which is no {form.grain}")
     return table.set_column(table.schema.get_field_index(target), target, names)
 

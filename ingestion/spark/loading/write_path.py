@@ -48,7 +48,7 @@ _STALE_LOCATION_ERRORS = ("HoodieWriteConflictException", "does not exist", "Con
 
 
 class UnfitKey(ValueError):
-    """A key column holds structures, lists or maps, which are in no order and have no text that names a row."""
+    """A key column holds structures, lists or maps, which are in no order, or bytes: they have no text that names a row."""
 
 
 def begin_reading(job: Job, reading: SourceReading) -> tuple[Schema | None, SourceReading]:

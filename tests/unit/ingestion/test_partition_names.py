@@ -67,6 +67,14 @@ def test_each_time_says_by_itself_whether_it_has_a_zone(as_arrow: bool) -> None:
     assert [row.reason for row in result.rejected] == reasons
 
 
+def test_a_text_that_reads_none_is_not_called_null() -> None:
+    result = fitted({"ds": ["None", None]}, {"ds": "string"}, partition_form("ds", Grain.DAY, NEW_YORK, "%Y-%m-%d"))
+    assert [row.reason for row in result.rejected] == [
+        "`ds` is 'None', which is no day",
+        "`ds` is null, which is no day",
+    ]
+
+
 def test_dates_numbers_and_several_columns_say_a_partition() -> None:
     month = partition_form("day", Grain.MONTH, NEW_YORK, "time")
     assert names({"day": [date(2026, 11, 17)]}, {"day": "date"}, month) == ["2026-11"]

@@ -149,6 +149,16 @@ def test_another_limit_holds_for_who_asks_next(planes: JobRun, crews: JobRun) ->
     assert source_limits.take_place(waiting, "host:2:b") is None
 
 
+def test_a_limit_that_is_lifted_meanwhile_leaves_no_place_behind(planes: JobRun) -> None:
+    limit(places=1)
+    planes = fresh(planes)
+    with source_limits.place_of(planes, "host:1:a"):
+        assert SourcePlace.objects.count() == 1
+        limit(places=None)
+        planes.copy = fresh(planes).copy  # as a batch looks its copy up anew
+    assert not SourcePlace.objects.exists()
+
+
 def test_a_job_reads_in_pieces_that_suit_the_rows_per_second(planes: JobRun) -> None:
     def pieces() -> tuple[int, bool]:
         spec, _ = job_spec_of(fresh(planes), staging="file:///staging", ahead=timedelta(), now=NOW)

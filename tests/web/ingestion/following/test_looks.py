@@ -9,8 +9,10 @@ from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
 from ingestion.domain.retries import MAX_ATTEMPTS
-from ingestion.models import Finding, JobKind, JobRun, JobState
+from ingestion.following import follower as follower_module
+from ingestion.models import Finding, JobKind, JobRun, JobState, SourcePlace
 from ingestion.runs import feed_schedule
+from lakehub.catalog.models import Connection
 from tests.following import follower
 from tests.web.ingestion.following.shop import EVERY, SECOND, Shop, rows_of_all_tables, the_run, written
 
@@ -107,6 +109,18 @@ def test_a_source_that_cannot_be_read_fails_without_a_job(shop: Shop) -> None:
     shop.steps(process)
     run = the_run()
     assert (run.state, run.attempt, run.error, run.progress["looks"]) == (JobState.RUNNING, 1, "", 2)
+
+
+def test_a_look_that_cannot_begin_holds_no_place(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    Connection.objects.update(max_connections=1)
+
+    def refuse(*_: object, **__: object) -> None:
+        raise ValueError("its connection has no URL")
+
+    monkeypatch.setattr(follower_module, "job_spec_of", refuse)
+    process = follower(shop.worker())
+    process.step()
+    assert (the_run().error, SourcePlace.objects.count()) == ("its connection has no URL", 0)
 
 
 def test_attempts_are_counted_anew_after_a_look_that_succeeded(shop: Shop) -> None:
