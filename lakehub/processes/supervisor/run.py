@@ -21,6 +21,7 @@ from functools import partial
 from types import FrameType
 from typing import Any, NoReturn
 
+from lakehub import environment as env
 from lakehub.processes.commands import process_commands, process_environment
 from lakehub.processes.supervisor import nursery
 from lakehub.processes.supervisor.log_writer import LogWriter
@@ -30,18 +31,20 @@ from lakehub.setup.locations import working_folder
 
 _PROGRAM = "lakehub.processes.supervisor"
 GRACE_S = 10
-"""How long the processes may finish what they have. Then they are killed: what they had claimed is claimed again."""
+"""Unless LAKEHUB_STOP_SECONDS says otherwise."""
 Launch = Callable[[str, str, int], int]
 """Starts the process `name` with a line of the Procfile, writing to a descriptor; its id."""
 _STOPS = (signal.SIGTERM, signal.SIGINT)
 
 
 def become(names: Sequence[str], bind: str, *, reload: bool, raw: bool, lock: int | None) -> NoReturn:
-    """This process goes on as the supervisor of these processes. `lock`: a descriptor that stays open as long as any runs."""
+    """This process goes on as the supervisor of these processes. `lock`: a descriptor that stays open as long as any runs.
+    Raises InvalidSetting."""
     options = [*(["--reload"] if reload else []), *(["--raw"] if raw else [])]
     if lock is not None:
         os.set_inheritable(lock, True)
         options += ["--lock", str(lock)]
+    options += ["--grace", str(env.number("LAKEHUB_STOP_SECONDS", GRACE_S, least=1))]
     environment = process_environment(bind)
     os.chdir(working_folder())
     command = [sys.executable, "-m", _PROGRAM, "--bind", bind, *options, *names]
@@ -55,6 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--reload", action="store_true")
     parser.add_argument("--raw", action="store_true")
     parser.add_argument("--lock", type=int)
+    parser.add_argument("--grace", type=int, default=GRACE_S)
     options = parser.parse_args(arguments)
     if options.lock is not None:
         os.set_inheritable(options.lock, False)
@@ -65,16 +69,25 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = process_commands(options.names, reload=options.reload)
     # With `--reload` each reads the code anew.
     launch = launch_shell if options.reload else launch_fork
-    return supervise(commands, launch, prepare=_nothing if options.reload else nursery.preload, raw=options.raw)
+    prepare = _nothing if options.reload else nursery.preload
+    return supervise(commands, launch, prepare=prepare, raw=options.raw, grace_s=options.grace)
 
 
 def _nothing() -> None: ...
 
 
 def supervise(
-    commands: Mapping[str, str], launch: Launch, *, prepare: Callable[[], None] = _nothing, raw: bool = False
+    commands: Mapping[str, str],
+    launch: Launch,
+    *,
+    prepare: Callable[[], None] = _nothing,
+    raw: bool = False,
+    grace_s: int = GRACE_S,
 ) -> int:
-    """Run all of them until one ends or a signal comes, and end with nothing left. The exit code."""
+    """Run all of them until one ends or a signal comes, and end with nothing left. The exit code.
+
+    `grace_s`: how long they may finish what they have. Then they are killed: what they had claimed is claimed again.
+    """
     adopt_orphans()
     is_alive, keeps_alive = os.pipe()
     signal.pthread_sigmask(signal.SIG_BLOCK, _STOPS)
@@ -85,7 +98,8 @@ def supervise(
         os.setsid()
         output = Output(commands, raw=raw, stream=(writer := LogWriter(sys.stdout.fileno())))
         writer.left_out = output.tell_left_out
-        os._exit(_supervise(_Supervisor(commands, launch, output, is_alive, writer), prepare, writer))
+        supervisor = _Supervisor(commands, launch, output, is_alive, writer, grace_s)
+        os._exit(_supervise(supervisor, prepare, writer))
     os.close(is_alive)
     return _guard(child)
 
@@ -120,9 +134,15 @@ def _guard(child: int) -> int:
 
 class _Supervisor:
     def __init__(
-        self, commands: Mapping[str, str], launch: Launch, output: Output, is_alive: int, writer: LogWriter
+        self,
+        commands: Mapping[str, str],
+        launch: Launch,
+        output: Output,
+        is_alive: int,
+        writer: LogWriter,
+        grace_s: int,
     ) -> None:
-        self._writer = writer
+        self._writer, self._grace_s = writer, grace_s
         self._commands, self._launch, self._output = commands, launch, output
         self._names: dict[int, str] = {}
         """Of the processes that run."""
@@ -144,7 +164,7 @@ class _Supervisor:
             for key, _ in self._selector.select(timeout):
                 key.data()
         for name in self._names.values():
-            self._output.say(f"{name} did not end within {GRACE_S} s: it is killed")
+            self._output.say(f"{name} did not end within {self._grace_s} s: it is killed")
         kill_descendants()
         self._drain()
         return self._code or 0
@@ -192,7 +212,7 @@ class _Supervisor:
         """Asks the processes themselves to end, not their groups: a worker lets its pool finish."""
         if self._kill_at is not None:
             return
-        self._code, self._kill_at = code, time.monotonic() + GRACE_S
+        self._code, self._kill_at = code, time.monotonic() + self._grace_s
         for pid, name in self._names.items():
             self._output.say(f"sending SIGTERM to {name} (pid {pid})")
             os.kill(pid, signal.SIGTERM)
