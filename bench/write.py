@@ -1,4 +1,4 @@
-"""Writes into the lake: small batches into tables of growing size, and the first load, beside Hudi's own writer in the same session.
+"""Writes into the lake: small batches into tables of growing size, and the first load, beside Hudi's own writer. Each writer has a session of its own.
 
 Lakehub's times are those of whole jobs: reading the source, fitting each row, judging it against the stored one, the commit with its
 checkpoint, the report. Hudi's are those of its writer alone, from a Parquet file of the changed rows.
@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import shutil
 import tempfile
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -21,7 +19,7 @@ from bench.harness import Report, run
 from bench.writing import first_load, rows
 from bench.writing.contenders import CONTENDERS, Contender
 from bench.writing.costs import Cost, cost_of
-from ingestion.spark.session import close_session, open_session
+from bench.writing.sessions import session
 
 MAX_SECONDS, MAX_OF_HUDI, MAX_GROWTH, MAX_OF_INSERT = 2.0, 0.7, 1.2, 0.7
 
@@ -39,6 +37,8 @@ class Kind(NamedTuple):
 
 @dataclass(frozen=True)
 class Size:
+    """`warm_up`: small batches of each writer that are not measured."""
+
     tables: tuple[int, ...]
     kinds: tuple[Kind, ...]
     warm_up: int
@@ -61,7 +61,7 @@ FULL = Size(
         Kind(10_000, spread=False),
         Kind(10_000, spread=True, turns=1),
     ),
-    warm_up=1,
+    warm_up=3,
     repeats=3,
     loaded=3_000_000,
 )
@@ -77,24 +77,15 @@ def main() -> int:
 
 def bench(report: Report) -> None:
     size = QUICK if report.quick else FULL
-    with _session() as spark:
-        costs: Costs = {}
-        for table in size.tables:
-            for contender in size.contenders_of(table):
+    costs: Costs = {}
+    for table in size.tables:
+        for contender in size.contenders_of(table):
+            with session() as spark:
                 costs |= _upserts(report, spark, contender, table, size)
-            _tell(report, costs, table, size)
-        loads = first_load.costs(spark, size.loaded, size.days)
+        _tell(report, costs, table, size)
+    loads = first_load.costs(size.loaded, size.days)
     first_load.tell(report, loads, size.loaded, size.days, MAX_OF_INSERT)
     _judge(report, costs, size)
-
-
-@contextmanager
-def _session() -> Iterator[SparkSession]:
-    spark = open_session("bench", memory="3g")
-    try:
-        yield spark
-    finally:
-        close_session(spark)
 
 
 def _upserts(report: Report, spark: SparkSession, contender: Contender, table: int, size: Size) -> Costs:
@@ -104,14 +95,13 @@ def _upserts(report: Report, spark: SparkSession, contender: Contender, table: i
         load = cost_of(spark, lambda: contender.load(spark, folder, rows.loaded(spark, table, days=size.days)))
         report.print_line(f"{contender.name}: {table:,} rows loaded in {load.seconds:.0f} s")
         number, costs = 0, {}
-        for kind in size.kinds:
+        for kind, repeats in [(SMALL, size.warm_up), *((kind, min(size.repeats, kind.turns)) for kind in size.kinds)]:
             measured = []
-            for turn in range(size.warm_up + min(size.repeats, kind.turns)):
+            for _ in range(repeats):
                 number += 1
                 orders = rows.changed(table, kind.changed, days=size.days, spread=kind.spread, number=number)
                 contender.prepare(folder, orders)
-                cost = cost_of(spark, partial(contender.upsert, spark, folder, number))
-                measured += [cost] if turn >= size.warm_up else []
+                measured.append(cost_of(spark, partial(contender.upsert, spark, folder, number)))
             costs[table, contender.name, kind] = Cost.median(measured)
         _check(spark, folder, table, number, contender)
         return costs

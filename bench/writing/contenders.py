@@ -12,6 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 from bench.writing import rows
 from bench.writing.rows import Order
+from bench.writing.sessions import use_hadoops_files
 from ingestion.spark.contract.report import SUCCEEDED
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
 from ingestion.spark.execute import execute
@@ -98,6 +99,7 @@ class Hudi:
     most_rows: float = inf
 
     def load(self, spark: SparkSession, folder: Path, loaded: DataFrame) -> None:
+        use_hadoops_files(spark)
         self._write(loaded, folder, "bulk_insert")
 
     def prepare(self, folder: Path, orders: Sequence[Order]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from pyspark.sql import SparkSession
@@ -13,32 +14,46 @@ from bench.harness import Report
 from bench.writing import rows
 from bench.writing.contenders import HUDI_OPTIONS
 from bench.writing.costs import Cost, cost_of
+from bench.writing.sessions import session, use_hadoops_files
 from ingestion.spark.contract.report import SUCCEEDED
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
 from ingestion.spark.execute import execute
 
 LAKEHUB, INSERT, BULK_INSERT, PARQUET = "Lakehub, bootstrap", "Hudi, insert", "Hudi, bulk_insert", "Parquet alone"
+Load = Callable[[SparkSession, Path], None]
+"""From `source` of the folder into its `lake`."""
 _SOURCE_URL = "BENCH_FILES"
+_WARM_UP_ROWS = 100_000
 
 
-def costs(spark: SparkSession, count: int, days: int) -> dict[str, Cost]:
-    """Each once: a load takes minutes."""
+def costs(count: int, days: int) -> dict[str, Cost]:
+    """Each writer in a session of its own, after a small load that is not measured; once, as a load takes minutes."""
     folder = Path(tempfile.mkdtemp(prefix="lakehub-bench-load-"))
+    work: dict[str, Load] = {
+        PARQUET: _write_parquet,
+        BULK_INSERT: partial(_write_hudi, operation="bulk_insert"),
+        LAKEHUB: _bootstrap,
+        INSERT: partial(_write_hudi, operation="insert"),
+    }
     try:
-        rows.loaded(spark, count, days=days).repartition(4).write.parquet(str(folder / "source" / "orders"))
-        work: dict[str, Callable[[], None]] = {
-            PARQUET: lambda: _write_parquet(spark, folder),
-            BULK_INSERT: lambda: _write_hudi(spark, folder, "bulk_insert"),
-            LAKEHUB: lambda: _bootstrap(spark, folder),
-            INSERT: lambda: _write_hudi(spark, folder, "insert"),
-        }
-        measured = {}
-        for name, load in work.items():
-            measured[name] = cost_of(spark, load)
-            shutil.rmtree(folder / "lake", ignore_errors=True)
-        return measured
+        with session() as spark:
+            for name, rows_of_source in (("small", min(count, _WARM_UP_ROWS)), ("large", count)):
+                source = rows.loaded(spark, rows_of_source, days=days).repartition(4)
+                source.write.parquet(str(folder / name / "source" / "orders"))
+        return {name: _cost_of_load(load, folder, is_ours=name == LAKEHUB) for name, load in work.items()}
     finally:
         shutil.rmtree(folder)
+
+
+def _cost_of_load(load: Load, folder: Path, *, is_ours: bool) -> Cost:
+    with session() as spark:
+        if not is_ours:
+            use_hadoops_files(spark)
+        load(spark, folder / "small")
+        cost = cost_of(spark, partial(load, spark, folder / "large"))
+    for name in ("small", "large"):
+        shutil.rmtree(folder / name / "lake")
+    return cost
 
 
 def tell(report: Report, measured: dict[str, Cost], count: int, days: int, most_of_insert: float) -> None:

@@ -18,6 +18,7 @@ from py4j.protocol import Py4JError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
+from ingestion.spark import local_files
 from ingestion.spark.jvm_process import HELPERLESS, JvmStart
 from lakehub.scratch import add_owner, owned_folder, remove_folder
 from lakehub.source_databases.deadline import deadline
@@ -62,6 +63,7 @@ def open_session(name: str = "lakehub", *, master: str | None = None, memory: st
         _launch_jvm(start, settings, scratch)
         spark = _with_quiet_log(builder.getOrCreate())
         halt_jvm_with_parent(spark)
+        local_files.install(jvm(spark), jvm(spark).org.apache.spark.SparkContext.getOrCreate().hadoopConfiguration())
     return spark
 
 

@@ -13,7 +13,14 @@ from ingestion.domain.accounting import Event, RowFate, fates_of
 from ingestion.domain.schema import Schema
 from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.loading.row_fates import FATE_COLUMN, assign_fates, count_fates
+from ingestion.spark.loading.row_fates import (
+    FATE_COLUMN,
+    applied_rows,
+    assign_fates,
+    count_fates,
+    has_each_key_once,
+    rows_as_in_table,
+)
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN
 from ingestion.spark.tables.hudi import META_COLUMNS
 
@@ -43,6 +50,39 @@ def test_spark_judges_as_the_model_does(
     assert fates_on_spark == Counter(zip(batch, map(str, fates), strict=True))
     assert set(fates) == {RowFate.APPLIED, RowFate.SUPERSEDED, RowFate.REDELIVERED}
     assert count_fates(judged, table, read=len(batch), errors=0).counts.is_balanced
+
+
+@pytest.mark.parametrize(
+    ("keys", "are_once"),
+    [
+        ([("1", "a"), ("1", "b"), ("2", "a")], True),
+        ([("1", "a"), ("2", "a"), ("1", "a")], False),
+        # In the table's types, in which what is judged is compared.
+        ([("1", "a"), ("01", "a")], False),
+        ([("1", None), ("2", None)], True),
+        ([("1", None), ("1", None)], False),
+    ],
+)
+def test_keys_that_come_twice_are_seen(spark: SparkSession, keys: list[tuple[str, str | None]], are_once: bool) -> None:
+    table = TableSpec("t", "file:///t", "file:///e", ("case", "key"))
+    batch = spark.createDataFrame(keys, "case string, key string")
+    assert has_each_key_once(batch, table, SCHEMA, len(keys)) is are_once
+
+
+def test_numbers_that_are_equal_are_one_key(spark: SparkSession) -> None:
+    table = TableSpec("t", "file:///t", "file:///e", ("key",))
+    batch = spark.createDataFrame([(0.0,), (-0.0,)], "key double")
+    assert not has_each_key_once(batch, table, Schema.of({"key": "double"}), 2)
+
+
+def test_rows_of_which_each_is_new_are_written_as_if_they_were_judged(spark: SparkSession) -> None:
+    table = TableSpec("t", "file:///t", "file:///e", ("case", "key"))
+    columns = f"case long, key string, ref long, {SEQUENCE_COLUMN} long"
+    batch = spark.createDataFrame([(1, "a", 7, 0), (2, "a", None, 1)], columns)
+    judged = applied_rows(assign_fates(batch, table, SCHEMA, None)).drop(*META_COLUMNS)
+    written = rows_as_in_table(batch, SCHEMA)
+    assert written.schema == judged.schema
+    assert sorted(written.collect()) == sorted(judged.collect())
 
 
 def _event(row: Row, reference_key: str | None) -> Event:

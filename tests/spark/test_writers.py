@@ -44,6 +44,12 @@ def test_a_writer_may_be_silent_for_half_a_minute() -> None:
     assert timedelta(milliseconds=interval * misses) == fence.HEARTBEAT_TIMEOUT == timedelta(seconds=30)
 
 
+@pytest.mark.parametrize("uri", ["s3://lake/t", "hdfs://lake/t", "gs://lake/t"])
+def test_only_who_writes_this_machines_files_waits_for_no_other_clock(uri: str) -> None:
+    assert hudi.clock_options("file:///lake/t") == {"hoodie.time.generator.max_expected_clock_skew_ms": "10"}
+    assert hudi.clock_options(uri) == {}
+
+
 def test_a_slow_writer_elsewhere_is_waited_for(tmp_path: Path) -> None:
     heartbeat = pending_write(tmp_path, silent_s=15)
     with pytest.raises(fence.TableFenced, match=f"unfinished write {INSTANT}, whose writer is alive"):

@@ -15,19 +15,24 @@ import fastavro
 from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
+from ingestion.spark.compiled_java import class_of, define_beside
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.lookups import storage_configuration
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import growing_time, hudi
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
-from ingestion.spark.tables.compiled_java import class_of, define_beside
 from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
 from lakehub.scratch import temporary_folder
 
 _CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
+_CLIENT_OPTIONS = {
+    "hoodie.index.type": "INMEMORY",
+    # The one that tables with a change log have anyway; the other asks the table's schema for the key's column once for each row.
+    "hoodie.write.merge.handle.class": "org.apache.hudi.io.HoodieWriteMergeHandle",
+}
 _SOURCE = r"""
 package org.apache.hudi.client;
 
@@ -147,7 +152,7 @@ def require_all_written(statuses: Iterable[Any], table: TableSpec) -> None:
 def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options: Mapping[str, str]) -> Any:
     java: Any = jvm(spark)
     hudi_java = java.org.apache.hudi
-    given = {**hudi.table_options(table, parallelism=1), **options, "hoodie.index.type": "INMEMORY"}
+    given = {**hudi.table_options(table, parallelism=1), **options, **_CLIENT_OPTIONS}
     config = hudi_java.config.HoodieWriteConfig.newBuilder()
     config = config.withPath(table.uri).withSchema(avro_schema).forTable(table.name)
     config = config.withProps(java_map(java, given)).withEngineType(hudi_java.common.engine.EngineType.JAVA).build()

@@ -8,9 +8,9 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ingestion.spark.compiled_java import define_beside
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.session import jvm
-from ingestion.spark.tables.compiled_java import define_beside
 
 SEPARATOR = "\0"
 """Between the keys of a question, and between the parts of an answer, of which each has as many. No path has it, and keys that have it are not asked for."""

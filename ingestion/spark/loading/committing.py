@@ -24,8 +24,10 @@ from ingestion.spark.loading.row_fates import (
     applied_rows,
     assign_fates,
     count_fates,
+    has_each_key_once,
     keys_of_batch,
     newest_of_each_key,
+    rows_as_in_table,
     rows_in_ranges,
     stored_rows_of_batch,
 )
@@ -119,34 +121,65 @@ def _commit_small(
 
 
 def _commit_by_spark(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> RowCounts | None:
-    judged = _rows_with_fates(job, batch, plan, index).persist()
+    rows = _staged_rows(job, batch)
+    if not plan.rows_to_look_up(batch):
+        # None of the keys is stored: where none comes twice either, there is nothing to judge.
+        plan = replace(plan, operation="insert", has_stored_rows=False) if plan.has_stored_rows else plan
+        with job.phase("judge"):
+            are_all_new = has_each_key_once(rows, job.table, plan.evolution.target, batch.rows)
+        if are_all_new:
+            counted = FateCounts(RowCounts(read=batch.read, applied=batch.rows, errors=batch.errors))
+            _write_rows(job, rows_as_in_table(rows, plan.evolution.target), {}, batch, plan, counted)
+            return None
+    return _judge_and_commit(job, rows, batch, plan, index)
+
+
+def _judge_and_commit(
+    job: Job, rows: DataFrame, batch: staging.StagedBatch, plan: CommitPlan, index: Index
+) -> RowCounts | None:
+    judged = _rows_with_fates(job, rows, batch, plan, index).persist()
     try:
         with job.phase("judge"):
             counted = count_fates(judged, job.table, read=batch.read, errors=batch.errors)
-        _check_balance(counted, job.table)
         if _has_nothing_to_commit(counted, plan):
+            _check_balance(counted, job.table)
             return counted.counts
-        if plan.has_stored_rows and not plan.rows_to_look_up(batch):
-            plan = replace(plan, operation="insert", has_stored_rows=False)
         frame, options = _rows_to_write(judged, job.table, plan, counted)
-        _write(job, frame, plan, index.write_options(job.table) | options, _marks(job, batch, counted, plan))
+        _write_rows(job, frame, options, batch, plan, counted)
         return None
     finally:
         judged.unpersist()
+
+
+def _write_rows(
+    job: Job,
+    frame: DataFrame,
+    options: Mapping[str, str],
+    batch: staging.StagedBatch,
+    plan: CommitPlan,
+    counted: FateCounts,
+) -> None:
+    _check_balance(counted, job.table)
+    index: Index = INDEXES.get(job.table.index)()
+    _write(job, frame, plan, index.write_options(job.table) | dict(options), _marks(job, batch, counted, plan))
 
 
 def _has_nothing_to_commit(counted: FateCounts, plan: CommitPlan) -> bool:
     return not counted.counts.applied and plan.position == plan.previous_position
 
 
-def _rows_with_fates(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> DataFrame:
+def _staged_rows(job: Job, batch: staging.StagedBatch) -> DataFrame:
     types = batch.schema.types | {staging.SEQUENCE_COLUMN: "long"}
     if batch.is_replayed:
         types |= {staging.TABLE_AT_COLUMN: "string"}
     # Told rather than inferred: that would be a Spark job more.
-    rows = job.spark.read.schema(", ".join(f"`{name}` {type_}" for name, type_ in types.items())).parquet(
-        batch.rows_uri
-    )
+    columns = ", ".join(f"`{name}` {type_}" for name, type_ in types.items())
+    return job.spark.read.schema(columns).parquet(batch.rows_uri)
+
+
+def _rows_with_fates(
+    job: Job, rows: DataFrame, batch: staging.StagedBatch, plan: CommitPlan, index: Index
+) -> DataFrame:
     target = plan.evolution.target
     sought = plan.rows_to_look_up(batch)
     stored_rows = _stored_rows(job, rows, batch, target, index, sought) if sought else None

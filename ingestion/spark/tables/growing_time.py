@@ -14,8 +14,8 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ingestion.spark.compiled_java import class_of, define_beside
 from ingestion.spark.session import jvm
-from ingestion.spark.tables.compiled_java import class_of, define_beside
 from ingestion.spark.tables.timeline import Timeline, instant_to_datetime
 
 logger = logging.getLogger(__name__)

@@ -39,7 +39,7 @@ META_COLUMNS = (
 _LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
 """As tables before version 8 keep them, beside the folder of the timeline."""
 _CHANGE_LOG = "hoodie.table.cdc.enabled"
-_MIB = 2**20
+_KIB, _MIB = 2**10, 2**20
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
 
 
@@ -71,7 +71,7 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
     """The same for every writer of a table, also for the one of its errors. `parallelism`: the cores that the session has."""
     tasks = str(max(2, min(parallelism, MAX_PARALLELISM)))
     shuffles = ("bulkinsert", "upsert", "insert", "delete")
-    return _lock_options(table.uri) | _change_log_options(table) | _file_size_options(table) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
+    return _lock_options(table.uri) | clock_options(table.uri) | _change_log_options(table) | _file_size_options(table) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
         "hoodie.table.name": table.name,
         # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
@@ -84,6 +84,11 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
         "hoodie.embed.timeline.server": "false",
         "hoodie.metadata.index.column.stats.enable": "false",
         "hoodie.parquet.bloom.filter.enabled": "false",
+        # Half the work of gzip, and no larger. A dictionary of a column whose values are all different is given up after a page.
+        "hoodie.parquet.compression.codec": "zstd",
+        "hoodie.parquet.page.size": str(128 * _KIB),
+        # What is set aside for each file of the metadata table that is read, however small: 16 MB unless said otherwise.
+        "hoodie.memory.dfs.buffer.max.size": str(64 * _KIB),
         "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
         "hoodie.clean.trigger.max.commits": "5",
         # By time and not by number: of a table with a commit every few seconds, twenty commits are gone before a query has ended.
@@ -133,6 +138,13 @@ def _lock_options(uri: str) -> dict[str, str]:
         "hoodie.write.lock.client.num_retries": "60",
         "hoodie.write.num.retries.on.conflict.failures": "0",
     }
+
+
+def clock_options(uri: str) -> dict[str, str]:
+    """Hudi waits twice in each commit, 200 ms, until the clocks of other machines have passed the time that it took. Who writes to files of
+    this machine has its clock; and each of our jobs takes a time that is later than all on the timeline, as it waits for none (`growing_time`).
+    """
+    return {"hoodie.time.generator.max_expected_clock_skew_ms": "10"} if urlsplit(uri).scheme == "file" else {}
 
 
 def read_table(spark: SparkSession, table: TableSpec, *, by_listing: bool = False) -> DataFrame:

@@ -18,7 +18,8 @@ def define_beside(java: Any, neighbour_name: str, source: str, *, marker: str) -
     compiler.cook(source)
     handles, compiled = java.java.lang.invoke.MethodHandles, compiler.getBytecodes()
     package = handles.privateLookupIn(neighbour, handles.lookup())
-    for name in sorted(compiled):
+    # Those within others first: the verifier loads what an outer one hands on as what it extends.
+    for name in sorted(compiled, reverse=True):
         package.defineClass(compiled[name])
     java.java.lang.System.setProperty(marker, "true")
 
