@@ -7,9 +7,14 @@ each; bytes, checksums and rights are the same.
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
+from py4j.protocol import Py4JError
+
 from ingestion.spark.compiled_java import define_beside
+
+logger = logging.getLogger(__name__)
 
 _NEIGHBOUR = "org.apache.hadoop.fs.LocalFileSystem"
 _SOURCE = r"""
@@ -21,6 +26,7 @@ import java.io.IOException;
 import java.net.URI;
 import java.nio.file.DirectoryIteratorException;
 import java.nio.file.DirectoryStream;
+import java.nio.file.FileSystemException;
 import java.nio.file.Files;
 import java.nio.file.NoSuchFileException;
 import java.nio.file.attribute.BasicFileAttributes;
@@ -38,7 +44,7 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
     private static final String CHECKSUM_END = ".crc";
     /** Hudi gives what it writes there a name of its own, which never stands for anything else, and lists it twenty times in a commit. */
     private static final String TIMELINE_END = "/.hoodie/timeline/";
-    private static final int MOST_KNOWN = 100000;
+    private static final int MOST_KNOWN = 40000;
 
     public LakehubLocalFileSystem() {
         super(new Raw());
@@ -46,6 +52,8 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
 
     /** Whoever asks this JVM for the file system of local files gets it. */
     public static void install(Configuration configuration) throws IOException {
+        // The first that is asked for sets up what closes all of them when the JVM ends.
+        FileSystem.get(LocalFileSystem.NAME, configuration);
         LakehubLocalFileSystem files = new LakehubLocalFileSystem();
         files.initialize(LocalFileSystem.NAME, configuration);
         FileSystem.addFileSystemForTesting(LocalFileSystem.NAME, configuration, files);
@@ -95,7 +103,7 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
             boolean isTimeline = prefix.endsWith(TIMELINE_END);
             Map known = isTimeline ? KNOWN.of(prefix) : Collections.EMPTY_MAP;
             HashMap listed = new HashMap();
-            DirectoryStream entries = Files.newDirectoryStream(folder);
+            DirectoryStream entries = open(folder, path);
             try {
                 Iterator each = entries.iterator();
                 while (each.hasNext()) {
@@ -108,8 +116,8 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
                     try {
                         Path entry = before == null ? new Path(parent.getScheme(), parent.getAuthority(), prefix + name) : null;
                         listed.put(name, before == null ? status(file, entry) : before);
-                    } catch (NoSuchFileException gone) {
-                        // Since it was listed; or a link that leads nowhere.
+                    } catch (FileSystemException e) {
+                        // Gone since it was listed; or a link that leads nowhere, or in a circle; or not to be read.
                     }
                 }
             } catch (DirectoryIteratorException e) {
@@ -123,12 +131,25 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
             return (FileStatus[]) listed.values().toArray(new FileStatus[listed.size()]);
         }
 
+        private DirectoryStream open(java.nio.file.Path folder, Path path) throws IOException {
+            try {
+                return Files.newDirectoryStream(folder);
+            } catch (NoSuchFileException e) {
+                throw notFound(path);
+            }
+        }
+
         public FileStatus getFileStatus(Path path) throws IOException {
             try {
                 return status(pathToFile(path).toPath(), makeQualified(path));
-            } catch (NoSuchFileException e) {
-                throw new FileNotFoundException("File " + path + " does not exist");
+            } catch (FileSystemException e) {
+                throw notFound(path);
             }
+        }
+
+        /** Also for what cannot be looked at, as Hadoop's own does. */
+        private FileNotFoundException notFound(Path path) {
+            return new FileNotFoundException("File " + path + " does not exist");
         }
 
         private FileStatus status(java.nio.file.Path file, Path path) throws IOException {
@@ -176,7 +197,7 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
             super.write(out);
         }
 
-        private void readRights() {
+        private synchronized void readRights() {
             if (hasRights || file == null) {
                 return;
             }
@@ -196,8 +217,13 @@ public class LakehubLocalFileSystem extends LocalFileSystem {
 
 
 def install(java: Any, hadoop_configuration: Any) -> None:
-    """Once in each JVM, before anything asks for a file system: who has asked keeps Hadoop's own. Where the machine has no rights as Unix has them, nothing is done."""
+    """Once in each JVM, before anything asks for a file system: who has asked keeps Hadoop's own. So does a machine that has no rights
+    as Unix has them, and a Hadoop that this does not fit: it is slower, and not wrong.
+    """
     if not java.java.nio.file.FileSystems.getDefault().supportedFileAttributeViews().contains("unix"):
         return
-    define_beside(java, _NEIGHBOUR, _SOURCE, marker="lakehub.local-files")
-    java.org.apache.hadoop.fs.LakehubLocalFileSystem.install(hadoop_configuration)
+    try:
+        define_beside(java, _NEIGHBOUR, _SOURCE, marker="lakehub.local-files")
+        java.org.apache.hadoop.fs.LakehubLocalFileSystem.install(hadoop_configuration)
+    except Py4JError:
+        logger.warning("Local files are written by Hadoop's own file system, which is slower", exc_info=True)

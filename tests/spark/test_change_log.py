@@ -15,7 +15,7 @@ from ingestion.spark.rejected.error_table import error_table_spec
 from ingestion.spark.tables.timeline import Timeline
 from tests.spark.order_shop import Orders
 
-AT = "2026-11-16 09:00:00"
+AT, LATER = "2026-11-16 09:00:00", "2026-11-16 10:00:00"
 
 
 @pytest.mark.parametrize("most", [0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
@@ -39,6 +39,35 @@ def test_a_reader_of_increments_sees_inserts_changes_moves_and_deletes(
         ("i", 1, "2026-11-09"),
         ("i", 7, "2026-11-01"),
         ("u", 2, "2026-11-01"),
+    ]
+
+
+@pytest.mark.parametrize("most", [0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
+def test_rows_that_were_the_last_of_their_file_are_seen_to_go(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """By a delete, by a move, and beside a new row that takes their place."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", most)
+    shop = Orders(tmp_path, index="memory")
+    shop.table = replace(shop.table, record_key=("id",))
+    shop.add(*((number, f"2026-11-0{number}", 1.0, "2026-11-08 08:00:00") for number in (1, 2, 3, 4)))
+    shop.run(spark, "bootstrap", "b")
+    loaded = shop.timeline.commits()[-1].completed
+    shop.sql(f"update orders set day = '2026-11-09', updated_at = '{AT}' where id = 1")
+    shop.sql(f"update orders set day = '2026-11-04', updated_at = '{AT}' where id = 3")
+    assert shop.run(spark, "incremental", "i").counts.applied == 2
+    assert shop.run(spark, "delete", "d", delete=DeleteSpec(keys=(("2",),))).error is None
+    shop.sql(f"update orders set day = '2026-11-08', updated_at = '{LATER}' where id in (3, 4)")
+    shop.add((5, "2026-11-04", 1.0, LATER))
+    assert shop.run(spark, "incremental", "i2").counts.applied == 3
+    assert shop.rows(spark) == [*(row for row in shop.source_rows() if row[0] != 2)]
+    seen = changes(spark, shop, after=loaded)
+    assert [(number, day) for operation, number, day in seen if operation == "d"] == [
+        (1, "2026-11-01"),
+        (2, "2026-11-02"),
+        (3, "2026-11-03"),
+        (3, "2026-11-04"),
+        (4, "2026-11-04"),
     ]
 
 

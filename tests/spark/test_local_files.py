@@ -34,6 +34,7 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "folder").mkdir(0o750)
     (tmp_path / "plain").chmod(0o604)
     (tmp_path / "leads nowhere").symlink_to(tmp_path / "gone")
+    (tmp_path / "in a circle").symlink_to(tmp_path / "in a circle")
     (tmp_path / "link").symlink_to(tmp_path / "plain")
     return tmp_path
 
@@ -55,11 +56,12 @@ def test_it_lists_and_tells_what_hadoops_own_does(spark: SparkSession, ours: Any
 
 
 def test_what_is_not_there_is_not_found(spark: SparkSession, ours: Any, folder: Path) -> None:
-    gone = _path(spark, folder / "gone")
-    assert not ours.exists(gone)
-    for ask in (ours.getFileStatus, ours.listStatus):
-        with pytest.raises(Py4JJavaError, match="FileNotFoundException"):
-            ask(gone)
+    for name in ("gone", "leads nowhere", "in a circle", "plain/within a file", "n" * 300):
+        gone = _path(spark, folder / name)
+        assert not ours.exists(gone)
+        for ask in (ours.getFileStatus, ours.listStatus):
+            with pytest.raises(Py4JJavaError, match=r"FileNotFoundException: File .* does not exist"):
+                ask(gone)
 
 
 def test_a_file_has_its_bytes_its_checksum_and_its_rights_without_a_process(

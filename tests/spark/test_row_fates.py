@@ -67,6 +67,9 @@ def test_keys_that_come_twice_are_seen(spark: SparkSession, keys: list[tuple[str
     table = TableSpec("t", "file:///t", "file:///e", ("case", "key"))
     batch = spark.createDataFrame(keys, "case string, key string")
     assert has_each_key_once(batch, table, SCHEMA, len(keys)) is are_once
+    distinct = len({*keys})
+    assert not has_each_key_once(batch, table, SCHEMA, len(keys) + 1)
+    assert distinct == len(keys) or not has_each_key_once(batch, table, SCHEMA, distinct)
 
 
 def test_numbers_that_are_equal_are_one_key(spark: SparkSession) -> None:

@@ -44,10 +44,11 @@ def test_a_writer_may_be_silent_for_half_a_minute() -> None:
     assert timedelta(milliseconds=interval * misses) == fence.HEARTBEAT_TIMEOUT == timedelta(seconds=30)
 
 
-@pytest.mark.parametrize("uri", ["s3://lake/t", "hdfs://lake/t", "gs://lake/t"])
-def test_only_who_writes_this_machines_files_waits_for_no_other_clock(uri: str) -> None:
-    assert hudi.clock_options("file:///lake/t") == {"hoodie.time.generator.max_expected_clock_skew_ms": "10"}
-    assert hudi.clock_options(uri) == {}
+@pytest.mark.parametrize("uri", ["s3://lake/t", "hdfs://lake/t", "gs://lake/t", "file:///proc/t"])
+def test_only_who_writes_to_a_disk_of_this_machine_waits_for_no_other_clock(uri: str, tmp_path: Path) -> None:
+    wait = "hoodie.time.generator.max_expected_clock_skew_ms"
+    assert hudi.local_options(tmp_path.as_uri())[wait] == "10"
+    assert hudi.local_options(uri) == {}
 
 
 def test_a_slow_writer_elsewhere_is_waited_for(tmp_path: Path) -> None:

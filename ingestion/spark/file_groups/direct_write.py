@@ -28,11 +28,6 @@ from lakehub.kernel import failpoint
 from lakehub.scratch import temporary_folder
 
 _CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
-_CLIENT_OPTIONS = {
-    "hoodie.index.type": "INMEMORY",
-    # The one that tables with a change log have anyway; the other asks the table's schema for the key's column once for each row.
-    "hoodie.write.merge.handle.class": "org.apache.hudi.io.HoodieWriteMergeHandle",
-}
 _SOURCE = r"""
 package org.apache.hudi.client;
 
@@ -152,7 +147,7 @@ def require_all_written(statuses: Iterable[Any], table: TableSpec) -> None:
 def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options: Mapping[str, str]) -> Any:
     java: Any = jvm(spark)
     hudi_java = java.org.apache.hudi
-    given = {**hudi.table_options(table, parallelism=1), **options, **_CLIENT_OPTIONS}
+    given = {**hudi.table_options(table, parallelism=1), **options, "hoodie.index.type": "INMEMORY"}
     config = hudi_java.config.HoodieWriteConfig.newBuilder()
     config = config.withPath(table.uri).withSchema(avro_schema).forTable(table.name)
     config = config.withProps(java_map(java, given)).withEngineType(hudi_java.common.engine.EngineType.JAVA).build()

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from urllib.parse import urlsplit
+from pathlib import Path, PurePosixPath
+from urllib.parse import unquote, urlsplit
 
 from py4j.protocol import Py4JError
 from pyarrow import fs
@@ -18,6 +19,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.tables import avro_schema, growing_time
 from ingestion.spark.tables.checkpoint_metadata import METADATA_PREFIX
 from ingestion.spark.tables.failed_write import clean_up_failed_write
+from ingestion.spark.tables.local_disks import is_on_local_disk
 from ingestion.spark.tables.spark_columns import type_of_spark
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT as MIN_COMMITS_KEPT
 from ingestion.spark.tables.timeline import TABLE_SERVICES, NotATable, Timeline, open_storage
@@ -71,7 +73,7 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
     """The same for every writer of a table, also for the one of its errors. `parallelism`: the cores that the session has."""
     tasks = str(max(2, min(parallelism, MAX_PARALLELISM)))
     shuffles = ("bulkinsert", "upsert", "insert", "delete")
-    return _lock_options(table.uri) | clock_options(table.uri) | _change_log_options(table) | _file_size_options(table) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
+    return _lock_options(table.uri) | local_options(table.uri) | _change_log_options(table) | _file_size_options(table) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
         "hoodie.table.name": table.name,
         # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
@@ -84,11 +86,8 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
         "hoodie.embed.timeline.server": "false",
         "hoodie.metadata.index.column.stats.enable": "false",
         "hoodie.parquet.bloom.filter.enabled": "false",
-        # Half the work of gzip, and no larger. A dictionary of a column whose values are all different is given up after a page.
+        # Half the work of gzip, and no larger.
         "hoodie.parquet.compression.codec": "zstd",
-        "hoodie.parquet.page.size": str(128 * _KIB),
-        # What is set aside for each file of the metadata table that is read, however small: 16 MB unless said otherwise.
-        "hoodie.memory.dfs.buffer.max.size": str(64 * _KIB),
         "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
         "hoodie.clean.trigger.max.commits": "5",
         # By time and not by number: of a table with a commit every few seconds, twenty commits are gone before a query has ended.
@@ -140,11 +139,17 @@ def _lock_options(uri: str) -> dict[str, str]:
     }
 
 
-def clock_options(uri: str) -> dict[str, str]:
-    """Hudi waits twice in each commit, 200 ms, until the clocks of other machines have passed the time that it took. Who writes to files of
-    this machine has its clock; and each of our jobs takes a time that is later than all on the timeline, as it waits for none (`growing_time`).
+def local_options(uri: str) -> dict[str, str]:
+    """Hudi waits twice in each commit, 200 ms, until the clocks of other machines have passed the time that it took. Who writes to a disk
+    of this machine has its clock. And the log files that are read are small there: Hudi sets 16 MB aside for each.
     """
-    return {"hoodie.time.generator.max_expected_clock_skew_ms": "10"} if urlsplit(uri).scheme == "file" else {}
+    address = urlsplit(uri)
+    if address.scheme != "file" or not is_on_local_disk(PurePosixPath(Path(unquote(address.path)).resolve())):
+        return {}
+    return {
+        "hoodie.time.generator.max_expected_clock_skew_ms": "10",
+        "hoodie.memory.dfs.buffer.max.size": str(64 * _KIB),
+    }
 
 
 def read_table(spark: SparkSession, table: TableSpec, *, by_listing: bool = False) -> DataFrame:
