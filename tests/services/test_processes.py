@@ -172,7 +172,7 @@ def test_what_a_process_started_in_a_session_of_its_own_ends_too(tmp_path: Path)
 
 
 def test_a_process_that_hangs_does_not_keep_the_others_from_ending(tmp_path: Path) -> None:
-    with up(tmp_path, LAKEHUB_STOP_SECONDS="4") as (url, processes, log):
+    with up(tmp_path, LAKEHUB_STOP_SECONDS="9") as (url, processes, log):
         wait_until_all_run(url, log)
         worker = pid_of(log, "worker")
         for pid in (worker, *process_tree.descendants(worker)):
@@ -180,9 +180,9 @@ def test_a_process_that_hangs_does_not_keep_the_others_from_ending(tmp_path: Pat
         begun = time.monotonic()
         processes.send_signal(signal.SIGTERM)
         processes.wait(scaled(WITHIN_S))
-        assert 4 <= time.monotonic() - begun < scaled(9)
+        assert 9 <= time.monotonic() - begun < 15
         assert processes_of(tmp_path) == {}
-    assert says(log, "worker did not end within 4 s: it is killed"), log.read_text()
+    assert says(log, "web stopped", "beat stopped", "worker did not end within 9 s: it is killed"), log.read_text()
 
 
 def test_a_time_to_stop_that_is_none_is_refused(tmp_path: Path) -> None:

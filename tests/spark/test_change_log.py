@@ -18,13 +18,16 @@ from tests.spark.order_shop import Orders
 AT, LATER = "2026-11-16 09:00:00", "2026-11-16 10:00:00"
 
 
-@pytest.mark.parametrize("most", [0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
-def test_a_reader_of_increments_sees_inserts_changes_moves_and_deletes(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
-    monkeypatch.setattr(small_batches, "MAX_ROWS", most)
-    shop = Orders(tmp_path, index="memory")
-    shop.table = replace(shop.table, record_key=("id",))
+@pytest.fixture(params=[0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
+def shop(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Orders:
+    """Its key is the id alone, so that rows move between days."""
+    monkeypatch.setattr(small_batches, "MAX_ROWS", request.param)
+    orders = Orders(tmp_path, index="memory")
+    orders.table = replace(orders.table, record_key=("id",))
+    return orders
+
+
+def test_a_reader_of_increments_sees_inserts_changes_moves_and_deletes(spark: SparkSession, shop: Orders) -> None:
     shop.fill(6, days=2)
     shop.run(spark, "bootstrap", "b")
     loaded = shop.timeline.commits()[-1].completed
@@ -42,14 +45,8 @@ def test_a_reader_of_increments_sees_inserts_changes_moves_and_deletes(
     ]
 
 
-@pytest.mark.parametrize("most", [0, small_batches.MAX_ROWS], ids=["by Spark", "directly"])
-def test_rows_that_were_the_last_of_their_file_are_seen_to_go(
-    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
-) -> None:
+def test_rows_that_were_the_last_of_their_file_are_seen_to_go(spark: SparkSession, shop: Orders) -> None:
     """By a delete, by a move, and beside a new row that takes their place."""
-    monkeypatch.setattr(small_batches, "MAX_ROWS", most)
-    shop = Orders(tmp_path, index="memory")
-    shop.table = replace(shop.table, record_key=("id",))
     shop.add(*((number, f"2026-11-0{number}", 1.0, "2026-11-08 08:00:00") for number in (1, 2, 3, 4)))
     shop.run(spark, "bootstrap", "b")
     loaded = shop.timeline.commits()[-1].completed
