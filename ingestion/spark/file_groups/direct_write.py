@@ -12,22 +12,20 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastavro
-from py4j.protocol import Py4JJavaError
 from pyspark.sql import SparkSession
 
-from ingestion.spark.compiled_java import class_of, define_beside
+from ingestion.spark.compiled_java import define_beside
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
-from ingestion.spark.file_groups.lookups import storage_configuration
+from ingestion.spark.file_groups.java_client import CLIENT, java_map, open_client
 from ingestion.spark.session import jvm
-from ingestion.spark.tables import growing_time, hudi
+from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
 from ingestion.spark.tables.failed_write import clean_up_failed_write
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.kernel import failpoint
 from lakehub.scratch import temporary_folder
 
-_CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
 _SOURCE = r"""
 package org.apache.hudi.client;
 
@@ -74,6 +72,11 @@ public class LakehubRecords {
 """
 
 
+_PAGES = {"hoodie.parquet.page.size": str(64 * 1024)}
+"""Also the most that Parquet collects as the dictionary of a column before it gives one up: in vain, where each value is another one,
+and that for every row of each file that a batch touches."""
+
+
 class RowsNotWritten(RuntimeError):
     """The table format could not write some rows; none was committed."""
 
@@ -94,15 +97,6 @@ class PlacedRow(NamedTuple):
         return cls(key, group.partition, group.file_id, None)
 
 
-def can_write(spark: SparkSession) -> bool:
-    """Is the client's jar there? A Spark of its own may have been given Hudi's bundle only."""
-    try:
-        class_of(jvm(spark), _CLIENT)
-    except Py4JJavaError:
-        return False
-    return True
-
-
 def write_rows(
     spark: SparkSession,
     table: TableSpec,
@@ -117,8 +111,8 @@ def write_rows(
     """
     latest = growing_time.go_on_after_latest(spark, table.uri)
     java = jvm(spark)
-    define_beside(java, _CLIENT, _SOURCE, marker="lakehub.records")
-    client = open_client(spark, table, avro_schema, options)
+    define_beside(java, CLIENT, _SOURCE, marker="lakehub.records")
+    client = open_client(spark, table, avro_schema, {**_PAGES, **options})
     try:
         with temporary_folder("rows") as folder:
             records = java.org.apache.hudi.client.LakehubRecords.read(str(_write_avro(folder, rows, avro_schema)))
@@ -144,17 +138,6 @@ def require_all_written(statuses: Iterable[Any], table: TableSpec) -> None:
         )
 
 
-def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options: Mapping[str, str]) -> Any:
-    java: Any = jvm(spark)
-    hudi_java = java.org.apache.hudi
-    given = {**hudi.table_options(table, parallelism=1), **options, "hoodie.index.type": "INMEMORY"}
-    config = hudi_java.config.HoodieWriteConfig.newBuilder()
-    config = config.withPath(table.uri).withSchema(avro_schema).forTable(table.name)
-    config = config.withProps(java_map(java, given)).withEngineType(hudi_java.common.engine.EngineType.JAVA).build()
-    engine = hudi_java.client.common.HoodieJavaEngineContext(storage_configuration(spark))
-    return hudi_java.client.HoodieJavaWriteClient(engine, config)
-
-
 def _write_avro(folder: Path, rows: Iterable[PlacedRow], avro_schema: str) -> Path:
     """The rows with their places as one Avro file, which the JVM reads in one call."""
     fields = [
@@ -168,10 +151,3 @@ def _write_avro(folder: Path, rows: Iterable[PlacedRow], avro_schema: str) -> Pa
     with path.open("wb") as file:
         fastavro.writer(file, placed, (row._asdict() for row in rows))
     return path
-
-
-def java_map(java: Any, entries: Mapping[str, str]) -> Any:
-    filled = java.java.util.HashMap()
-    for name, value in entries.items():
-        filled.put(name, value)
-    return filled

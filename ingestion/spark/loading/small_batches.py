@@ -16,7 +16,8 @@ from pyspark.sql import SparkSession
 from ingestion.domain.schema import Schema
 from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups import BaseFile, direct_write
+from ingestion.spark.file_groups import BaseFile
+from ingestion.spark.file_groups.java_client import has_client
 from ingestion.spark.file_groups.record_locations import has_certain_keys, key_text
 from ingestion.spark.file_groups.stored_rows import read_stored_rows
 from ingestion.spark.indexes import Index
@@ -107,7 +108,7 @@ def columns_to_write(spark: SparkSession, table: TableSpec, target: Schema) -> s
     named = next((commit.avro_schema for commit in Timeline(table.uri).newest_first() if commit.avro_schema), "")
     if not named or "timestamp-millis" in named:
         return None
-    if avro_schema.schema_of(named, without=META_COLUMNS) != target or not direct_write.can_write(spark):
+    if avro_schema.schema_of(named, without=META_COLUMNS) != target or not has_client(spark):
         return None
     return named
 

@@ -20,6 +20,7 @@ from pyspark.sql import functions as F
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import direct_write
+from ingestion.spark.file_groups.java_client import has_client
 from ingestion.spark.tables import avro_schema, hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.timeline import Timeline, open_storage
@@ -82,7 +83,7 @@ def append_errors(
         return
     marks = commit_metadata(run={"run_id": facts.run, "kind": "errors", "batch": batch}, checkpoint=None)
     columns = _stored_columns(timeline)
-    staged = _read_few(staged_uri) if rows <= _MAX_DIRECT_ROWS and columns and direct_write.can_write(spark) else None
+    staged = _read_few(staged_uri) if rows <= _MAX_DIRECT_ROWS and columns and has_client(spark) else None
     if columns and staged is not None:
         placed = [
             direct_write.PlacedRow(row["error_key"], "", None, row | _as_stored(facts)) for row in staged.to_pylist()

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
-from ingestion.spark.file_groups.direct_write import java_map
+from ingestion.spark.file_groups.java_client import java_map
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import open_storage

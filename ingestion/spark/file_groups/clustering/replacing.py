@@ -14,7 +14,8 @@ from pyspark.sql import SparkSession
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.clustering.merged_files import STAGED_INSTANT, MergedFile
-from ingestion.spark.file_groups.direct_write import java_map, open_client, require_all_written
+from ingestion.spark.file_groups.direct_write import require_all_written
+from ingestion.spark.file_groups.java_client import java_map, open_client
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
