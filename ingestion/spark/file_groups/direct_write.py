@@ -72,11 +72,6 @@ public class LakehubRecords {
 """
 
 
-_PAGES = {"hoodie.parquet.page.size": str(64 * 1024)}
-"""Also the most that Parquet collects as the dictionary of a column before it gives one up: in vain, where each value is another one,
-and that for every row of each file that a batch touches."""
-
-
 class RowsNotWritten(RuntimeError):
     """The table format could not write some rows; none was committed."""
 
@@ -112,7 +107,7 @@ def write_rows(
     latest = growing_time.go_on_after_latest(spark, table.uri)
     java = jvm(spark)
     define_beside(java, CLIENT, _SOURCE, marker="lakehub.records")
-    client = open_client(spark, table, avro_schema, {**_PAGES, **options})
+    client = open_client(spark, table, avro_schema, options)
     try:
         with temporary_folder("rows") as folder:
             records = java.org.apache.hudi.client.LakehubRecords.read(str(_write_avro(folder, rows, avro_schema)))

@@ -35,6 +35,7 @@ from ingestion.spark.loading.small_batches import SmallBatch, columns_to_write, 
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.commit_failpoint import sleep_inside_commit
+from ingestion.spark.tables.row_order import order_options
 from ingestion.spark.tables.timeline import Timeline
 
 _MAX_BROADCAST_ROWS = 200_000
@@ -161,7 +162,10 @@ def _write_rows(
 ) -> None:
     _check_balance(counted, job.table)
     index: Index = INDEXES.get(job.table.index)()
-    _write(job, frame, plan, index.write_options(job.table) | dict(options), _marks(job, batch, counted, plan))
+    options = {**index.write_options(job.table), **options}
+    if plan.operation == "bulk_insert":
+        options |= order_options(job.spark, job.table, batch.rows_by_partition, batch.row_bytes)
+    _write(job, frame, plan, options, _marks(job, batch, counted, plan))
 
 
 def _has_nothing_to_commit(counted: FateCounts, plan: CommitPlan) -> bool:

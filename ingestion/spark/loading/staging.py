@@ -48,7 +48,7 @@ _FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}")
 
 @dataclass
 class StagedBatch:
-    """What is in the folder. `partitions` None: too many to name."""
+    """What is in the folder. `rows_by_partition` None: there are too many partitions to name."""
 
     uri: str
     schema: Schema
@@ -65,7 +65,7 @@ class StagedBatch:
     """Of all such values, those beyond MAX_MISPLACED_VALUES too."""
     nulls: Counter[str] = field(default_factory=Counter)
     """By column the rows that are among the errors since it is null there, and must not be."""
-    partitions: set[str] | None = field(default_factory=set)
+    rows_by_partition: Counter[str] | None = field(default_factory=Counter)
     oldest: datetime | None = None
     newest: datetime | None = None
     position: Position = field(default_factory=dict)
@@ -83,6 +83,11 @@ class StagedBatch:
         touches = self.known and (self.known[-1].stop == rows.start or len(self.known) >= MAX_KNOWN_RANGES)
         first = self.known.pop().start if touches else rows.start
         self.known.append(range(first, rows.stop))
+
+    @property
+    def partitions(self) -> set[str] | None:
+        """None: too many to name."""
+        return None if self.rows_by_partition is None else set(self.rows_by_partition)
 
     @property
     def misplaced_facts(self) -> dict[str, Any]:
@@ -228,9 +233,11 @@ def add_counts(
     staged.misplaced.update(
         {value: n for value, n in fitted.misplaced.items() if not full or value in staged.misplaced}
     )
-    if partition_column is not None and staged.partitions is not None:
-        staged.partitions.update(pc.unique(fitted.rows[partition_column]).to_pylist())
-        staged.partitions = staged.partitions if len(staged.partitions) <= MAX_PARTITIONS else None
+    if partition_column is not None and staged.rows_by_partition is not None:
+        counted = pc.value_counts(fitted.rows[partition_column])
+        staged.rows_by_partition.update(dict(zip(*(part.to_pylist() for part in counted.flatten()), strict=True)))
+        few = len(staged.rows_by_partition) <= MAX_PARTITIONS
+        staged.rows_by_partition = staged.rows_by_partition if few else None
     if cursor_column is not None and staged.schema.types.get(cursor_column) == "timestamp" and fitted.rows.num_rows:
         span = pc.min_max(fitted.rows[cursor_column])
         staged.oldest = _choose_instant(staged.oldest, span["min"].as_py(), min)

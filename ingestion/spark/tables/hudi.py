@@ -42,6 +42,18 @@ _LEGACY_INSTANT = re.compile(r"\d+\.\w+(\.(requested|inflight))?")
 """As tables before version 8 keep them, beside the folder of the timeline."""
 _CHANGE_LOG = "hoodie.table.cdc.enabled"
 _KIB, _MIB = 2**10, 2**20
+_FILE_FORMAT = {
+    # Half the work of gzip, and no larger.
+    "hoodie.parquet.compression.codec": "zstd",
+    # Also the most that Parquet collects as the dictionary of a column before it gives one up: where each value is another one, in vain.
+    "hoodie.parquet.page.size": str(64 * _KIB),
+    "hoodie.parquet.bloom.filter.enabled": "false",
+    # The writer of first loads does not heed this, and writes one of 430 kB into each footer, which each reader of the file reads. As
+    # small as there is, it says "perhaps" of each key, and nobody who asks is misled.
+    "hoodie.bloom.index.filter.type": "SIMPLE",
+    "hoodie.index.bloom.num_entries": "1",
+    "hoodie.index.bloom.fpp": "0.5",
+}
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."
 
 
@@ -73,7 +85,7 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
     """The same for every writer of a table, also for the one of its errors. `parallelism`: the cores that the session has."""
     tasks = str(max(2, min(parallelism, MAX_PARALLELISM)))
     shuffles = ("bulkinsert", "upsert", "insert", "delete")
-    return _lock_options(table.uri) | local_options(table.uri) | _change_log_options(table) | _file_size_options(table) | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
+    return _lock_options(table.uri) | local_options(table.uri) | _change_log_options(table) | _file_size_options(table) | _FILE_FORMAT | {f"hoodie.{name}.shuffle.parallelism": tasks for name in shuffles} | {
         "hoodie.table.name": table.name,
         # The batch was judged against the stored reference keys under the fence: what is written is newer, whatever the type of the key.
         "hoodie.write.record.merge.mode": "COMMIT_TIME_ORDERING",
@@ -85,9 +97,6 @@ def table_options(table: TableSpec, *, parallelism: int) -> dict[str, str]:
         "hoodie.table.timeline.timezone": "UTC",
         "hoodie.embed.timeline.server": "false",
         "hoodie.metadata.index.column.stats.enable": "false",
-        "hoodie.parquet.bloom.filter.enabled": "false",
-        # Half the work of gzip, and no larger.
-        "hoodie.parquet.compression.codec": "zstd",
         "hoodie.bulkinsert.sort.mode": "GLOBAL_SORT",
         "hoodie.clean.trigger.max.commits": "5",
         # By time and not by number: of a table with a commit every few seconds, twenty commits are gone before a query has ended.
