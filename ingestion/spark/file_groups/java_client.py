@@ -4,6 +4,7 @@ the record index wants just the keys are read. Hudi merges one after the other, 
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import Any
 
@@ -16,6 +17,8 @@ from ingestion.spark.file_groups.lookups import storage_configuration
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import hudi
 
+MAX_MERGES = 4
+"""At once, in the driver: each holds up to a group of rows in memory."""
 CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
 _FILES = "org.apache.hudi.client.LakehubWriteClient$Files"
 _SOURCE = r"""
@@ -40,6 +43,7 @@ import org.apache.hudi.common.data.HoodieListData;
 import org.apache.hudi.common.engine.HoodieEngineContext;
 import org.apache.hudi.common.model.HoodieFileFormat;
 import org.apache.hudi.common.model.HoodieRecord;
+import org.apache.hudi.common.model.HoodieTableType;
 import org.apache.hudi.common.model.WriteOperationType;
 import org.apache.hudi.common.util.FileFormatUtils;
 import org.apache.hudi.common.util.Option;
@@ -55,7 +59,7 @@ import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.table.HoodieTable;
 import org.apache.hudi.table.action.HoodieWriteMetadata;
 import org.apache.hudi.table.action.commit.JavaUpsertPreppedCommitActionExecutor;
-import org.apache.parquet.ParquetReadOptions;
+import org.apache.parquet.HadoopReadOptions;
 import org.apache.parquet.column.ColumnDescriptor;
 import org.apache.parquet.column.ColumnReader;
 import org.apache.parquet.column.impl.ColumnReadStoreImpl;
@@ -82,13 +86,15 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         HoodieTable table = initTable(operation, Option.ofNullable(instant));
         table.validateUpsertSchema();
         preWrite(instant, operation, table.getMetaClient(), Option.of(HoodieListData.eager(records)));
-        Upsert upsert = new Upsert((HoodieJavaEngineContext) context, config, table, instant, records, threads);
-        return (List) postWrite(upsert.execute(), instant, table);
+        HoodieWriteMetadata written = table.getMetaClient().getTableType() == HoodieTableType.COPY_ON_WRITE
+            ? new Upsert((HoodieJavaEngineContext) context, config, table, instant, records, threads).execute()
+            : table.upsertPrepped(context, instant, records);
+        return (List) postWrite(written, instant, table);
     }
 
-    /** The files are opened one after the other, since Hudi's settings, which this changes, are not made for threads. */
+    /** As many files as there are threads are opened, one after the other, since opening one changes Hudi's settings; then they are merged. */
     static class Upsert extends JavaUpsertPreppedCommitActionExecutor {
-        private final List merges = new ArrayList();
+        private final List opened = new ArrayList();
         private final int threads;
 
         Upsert(HoodieJavaEngineContext context, HoodieWriteConfig config, HoodieTable table, String instant, List records, int threads) {
@@ -98,33 +104,37 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
 
         public Iterator handleUpdate(String partition, String fileId, Iterator records) throws IOException {
             if (records.hasNext()) {
-                merges.add(new Merge(getUpdateHandle(partition, fileId, records), instantTime, fileId));
+                opened.add(new Merge(getUpdateHandle(partition, fileId, records), instantTime, fileId));
             }
-            return Collections.emptyIterator();
+            return opened.size() < threads ? Collections.emptyIterator() : Collections.singletonList(mergeOpened()).iterator();
         }
 
-        /** Hudi calls it once all files were handled. */
+        /** Hudi calls it when it has handed over all files. */
         protected List updateIndex(List statuses, HoodieWriteMetadata result) {
-            if (!merges.isEmpty()) {
-                addMerged(statuses);
-            }
+            statuses.addAll(mergeOpened());
             return super.updateIndex(statuses, result);
         }
 
-        private void addMerged(List statuses) {
-            ExecutorService workers = Executors.newFixedThreadPool(Math.min(threads, merges.size()));
+        private List mergeOpened() {
+            if (opened.isEmpty()) {
+                return Collections.emptyList();
+            }
+            ExecutorService workers = Executors.newFixedThreadPool(opened.size());
             try {
-                Iterator merged = workers.invokeAll(merges).iterator();
+                List statuses = new ArrayList();
+                Iterator merged = workers.invokeAll(opened).iterator();
                 while (merged.hasNext()) {
                     statuses.addAll((List) ((Future) merged.next()).get());
                 }
+                opened.clear();
+                return statuses;
             } catch (ExecutionException e) {
                 throw new HoodieUpsertException("A file could not be merged at " + instantTime, e.getCause());
             } catch (InterruptedException e) {
                 Thread.currentThread().interrupt();
                 throw new HoodieUpsertException("Merging files was interrupted at " + instantTime, e);
             } finally {
-                workers.shutdownNow();
+                workers.shutdown();
             }
         }
     }
@@ -165,7 +175,7 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
             Configuration configuration = (Configuration) storage.getConf().unwrapAs(Configuration.class);
             try {
                 HadoopInputFile input = HadoopInputFile.fromPath(new Path(path.toUri()), configuration);
-                ParquetFileReader file = ParquetFileReader.open(input, ParquetReadOptions.builder().build());
+                ParquetFileReader file = ParquetFileReader.open(input, HadoopReadOptions.builder(configuration, input.getPath()).build());
                 try {
                     return keys(file);
                 } finally {
@@ -185,6 +195,9 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
             for (PageReadStore pages = file.readNextRowGroup(); pages != null; pages = file.readNextRowGroup()) {
                 ColumnReader values = new ColumnReadStoreImpl(pages, new Record(), wanted, file.getFileMetaData().getCreatedBy()).getColumnReader(column);
                 for (long row = 0; row < pages.getRowCount(); row++) {
+                    if (values.getCurrentDefinitionLevel() < column.getMaxDefinitionLevel()) {
+                        throw new IOException("Row " + row + " has none");
+                    }
                     keys.add(values.getBinary().toStringUsingUTF8());
                     values.consume();
                 }
@@ -228,7 +241,8 @@ def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options
     config = config.withPath(table.uri).withSchema(avro_schema).forTable(table.name)
     config = config.withProps(java_map(java, given)).withEngineType(hudi_java.common.engine.EngineType.JAVA).build()
     engine = hudi_java.client.common.HoodieJavaEngineContext(files_configuration(spark))
-    return hudi_java.client.LakehubWriteClient(engine, config, spark.sparkContext.defaultParallelism)
+    threads = min(spark.sparkContext.defaultParallelism, os.cpu_count() or 1, MAX_MERGES)
+    return hudi_java.client.LakehubWriteClient(engine, config, threads)
 
 
 def files_configuration(spark: SparkSession) -> Any:

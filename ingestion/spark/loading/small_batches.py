@@ -32,7 +32,7 @@ from ingestion.spark.tables.timeline import Timeline, open_storage
 logger = logging.getLogger(__name__)
 MAX_ROWS = 10_000
 MAX_FILES, MAX_BYTES = 16, 64 * 1024 * 1024
-"""Base files that are read and written anew one after the other; of more, Spark writes several at a time."""
+"""Base files that are read and written anew in the driver; more are the work of Spark's executors."""
 
 
 @dataclass(frozen=True)

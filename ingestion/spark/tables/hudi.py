@@ -45,13 +45,11 @@ _KIB, _MIB = 2**10, 2**20
 _FILE_FORMAT = {
     # Half the work of gzip, and no larger.
     "hoodie.parquet.compression.codec": "zstd",
-    # Also the most that Parquet collects as the dictionary of a column before it gives one up: where each value is another one, in vain.
-    "hoodie.parquet.page.size": str(64 * _KIB),
     "hoodie.parquet.bloom.filter.enabled": "false",
     # The writer of first loads does not heed this, and writes one of 430 kB into each footer, which each reader of the file reads. As
-    # small as there is, it says "perhaps" of each key, and nobody who asks is misled.
-    "hoodie.bloom.index.filter.type": "SIMPLE",
+    # small as there is, it says "perhaps" of any key. Its kind stays Hudi's default, by which other writers read it.
     "hoodie.index.bloom.num_entries": "1",
+    "hoodie.bloom.index.filter.dynamic.max.entries": "1",
     "hoodie.index.bloom.fpp": "0.5",
 }
 _LOCK_PACKAGE = "org.apache.hudi.client.transaction.lock."

@@ -29,14 +29,15 @@ import org.apache.spark.sql.Column;
 import org.apache.spark.sql.Dataset;
 
 public class LakehubGatheredRows implements BulkInsertPartitioner {
-    private static final int TASKS_A_CORE = 4;
+    /** So that one with larger partitions than others keeps nobody waiting. */
+    private static final int PARTS = 4;
 
     public LakehubGatheredRows(HoodieWriteConfig config) {}
 
-    public Object repartitionRecords(Object rows, int cores) {
+    public Object repartitionRecords(Object rows, int tasks) {
         Column partition = new Column(HoodieRecord.PARTITION_PATH_METADATA_FIELD);
         Column key = new Column(HoodieRecord.RECORD_KEY_METADATA_FIELD);
-        Dataset gathered = ((Dataset) rows).repartition(cores * TASKS_A_CORE, new Column[] {partition});
+        Dataset gathered = ((Dataset) rows).repartition(tasks * PARTS, new Column[] {partition});
         return gathered.sortWithinPartitions(new Column[] {partition, key});
     }
 
