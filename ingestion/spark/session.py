@@ -311,8 +311,9 @@ _BASE_SETTINGS = {
     # Upserts go through Avro, whose old lists hold no null, and read otherwise than those that Spark writes.
     "spark.hadoop.parquet.avro.write-old-list-structure": "false",
     # Hudi asks for as much of a file of the metadata table at once as its storage has in a block, which on a disk of this machine is
-    # 32 MB: a look-up of one key would read, and allocate, the whole file.
-    "spark.hadoop.fs.local.block.size": str(64 * 1024),
+    # 32 MB: a look-up of one key would read, and allocate, the whole file. A block of the index that ends just beyond costs as much again,
+    # and where blocks end differs with the names of files.
+    "spark.hadoop.fs.local.block.size": str(16 * 1024),
 }
 
 
