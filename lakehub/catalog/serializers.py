@@ -352,6 +352,7 @@ class DatasetChangeSerializer(serializers.Serializer[Dataset]):
     partition_tz = serializers.CharField(max_length=64, required=False)
 
     tier = serializers.IntegerField(required=False)
+    kind = serializers.CharField(max_length=20, required=False)
     description = serializers.CharField(required=False, allow_blank=True, max_length=4000)
     primary_key = serializers.ListField(child=serializers.CharField(max_length=100), max_length=32, required=False)
     freshness_sla = SecondsField(required=False, allow_null=True)

@@ -10,7 +10,7 @@ from django.core.exceptions import ValidationError
 
 from lakehub.accounts.models import Team
 from lakehub.catalog.metadata import Drawn, KeyEvidence, MetadataUnavailable, NoSuchTable, TableMetadata
-from lakehub.catalog.models import Connection, DataCenter, Dataset
+from lakehub.catalog.models import Connection, DataCenter, Dataset, DatasetKind
 from lakehub.catalog.ports import overrides_check
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import HintBudget, did_you_mean
@@ -46,6 +46,11 @@ def find_by_name(problems: Problems, name: str, model: type[NamedModel], wanted_
         near = did_you_mean(wanted_name, live.values_list("name", flat=True)[:1000]) if problems.hints.take() else ""
         problems.add(name, f"There is no {kind} `{wanted_name}`.{near}")
     return instance
+
+
+def check_kind(problems: Problems, kind: str) -> None:
+    if kind not in DatasetKind.values:
+        problems.add("kind", f"There is no kind `{kind}`.{did_you_mean(kind, DatasetKind.values)}")
 
 
 def check_overrides(

@@ -93,6 +93,7 @@ def form_of_dataset(dataset: Dataset) -> SettingsForm:
     local = timezone.localtime(dataset.grace_until) if dataset.grace_until else None
     values = {
         "tier": str(dataset.tier),
+        "kind": dataset.kind,
         "description": dataset.description,
         "primary_key": ", ".join(dataset.primary_key),
         "event_time": dataset.event_time,
@@ -111,7 +112,7 @@ def form_of_dataset(dataset: Dataset) -> SettingsForm:
 
 def form_from_post(posted: QueryDict) -> SettingsForm:
     names = (
-        *("tier", "description", "primary_key", "event_time", "grace_until", "every", "version"),
+        *("tier", "kind", "description", "primary_key", "event_time", "grace_until", "every", "version"),
         *CALENDAR_OVERRIDES,
         *POLICY_FIELDS,
     )
@@ -124,6 +125,7 @@ def changed_settings(dataset: Dataset, form: SettingsForm) -> dict[str, Any]:
     """What differs from the dataset as it is, for the use case. Raises Refused with every field that cannot be read."""
     problems: dict[str, str] = {}
     submitted: dict[str, Any] = {"tier": form.tier, "description": form.values["description"]}
+    submitted["kind"] = form.values["kind"] or dataset.kind
     submitted["primary_key"] = _split(form.values["primary_key"])
     submitted["not_compared"] = _split(form.values["not_compared"])
     submitted["schema_changes"] = form.values["schema_changes"] or dataset.schema_changes

@@ -22,7 +22,7 @@ from lakehub.accounts.models import User
 from lakehub.accounts.permissions import can, require
 from lakehub.catalog.datasets import changes, offboarding
 from lakehub.catalog.datasets.feed_options import takes_feed_options
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import Dataset, DatasetKind
 from lakehub.catalog.ports import preview_change
 from lakehub.kernel.errors import Conflict, Refused
 from quality.domain.slas import TIERS
@@ -101,6 +101,7 @@ def _settings_page(
         "form": form,
         "consequences": consequences,
         "tiers": list(TIERS),
+        "kinds": DatasetKind.choices,
         "schema_policies": settings_form.SCHEMA_POLICY_LABELS.items(),
         "key_hint": settings_form.key_hint(dataset),
         "expected": settings_form.next_production_text(dataset, now=context["now"]),

@@ -19,6 +19,7 @@ from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
+    check_kind,
     check_overrides,
     read_key_evidence,
     read_table_metadata,
@@ -26,7 +27,9 @@ from lakehub.catalog.validation import (
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.suggest import did_you_mean
 
-DATASET_FIELDS = ("tier", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time")
+DATASET_FIELDS = (
+    *("tier", "kind", "description", "primary_key", "freshness_sla", "grace_until", "overrides", "event_time"),
+)
 FEED_FIELDS = {
     "every": "every",
     "inputs": "inputs",
@@ -143,6 +146,8 @@ def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:
             problems.add(name, f"`{name}` cannot be changed after onboarding.{did_you_mean(name, EDITABLE_FIELDS)}")
     if "tier" in changes and changes["tier"] not in TIERS:
         problems.add("tier", f"There is no tier {changes['tier']}: tiers go from 0 (highest) to 5.")
+    if "kind" in changes:
+        check_kind(problems, changes["kind"])
     check_duration(problems, "freshness_sla", changes.get("freshness_sla"))
     check_duration(problems, "every", changes.get("every"), least=timedelta(seconds=1))
     if "overrides" in changes:

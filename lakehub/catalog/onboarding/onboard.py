@@ -38,10 +38,17 @@ from lakehub.catalog.onboarding.checks import (
 )
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.validation import Problems, check_duration, check_overrides, find_by_name, read_table_metadata
+from lakehub.catalog.validation import (
+    Problems,
+    check_duration,
+    check_kind,
+    check_overrides,
+    find_by_name,
+    read_table_metadata,
+)
 from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions.form import split_columns
-from lakehub.kernel.suggest import HintBudget, did_you_mean
+from lakehub.kernel.suggest import HintBudget
 
 RESERVED_NAMES = ("bulk",)
 """Below /api/v1/datasets/."""
@@ -164,10 +171,7 @@ def _check_name(problems: Problems, application: OnboardingRequest) -> None:
 def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
     if application.tier not in TIERS:
         problems.add("tier", f"There is no tier {application.tier}: tiers go from 0 (highest) to 5.")
-    if application.kind not in DatasetKind.values:
-        problems.add(
-            "kind", f"There is no kind `{application.kind}`.{did_you_mean(application.kind, DatasetKind.values)}"
-        )
+    check_kind(problems, application.kind)
     if not application.data_centers:
         problems.add("data_centers", "Name at least one data center.")
     check_overrides(problems, application.overrides, application.tier, application.partition_tz)

@@ -160,3 +160,11 @@ def test_what_saving_would_do_is_shown_on_request(page: Client, form: dict[str, 
     flights.refresh_from_db()
     assert (flights.metadata_version, flights.overrides) == (1, {})
     assert "cannot be used" in text_of(save(page, form, sla__duplicates="many", check="1"))
+
+
+def test_the_kind_is_shown_and_changed(page: Client, form: dict[str, str], flights: Dataset) -> None:
+    Dataset.objects.filter(pk=flights.pk).update(kind="append-only")
+    assert '<option value="append-only" selected>' in page.get(WHERE).content.decode()
+    assert "Saved: kind." in text_of(save(page, form, kind="append-plus-update"))
+    flights.refresh_from_db()
+    assert flights.kind == "append-plus-update"
