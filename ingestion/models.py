@@ -193,6 +193,8 @@ class Commit(models.Model):
     operation = models.CharField(max_length=30)
     is_part_of_load = models.BooleanField(default=False)
     """Of a first load in several commits, and not the last: the table was not whole yet."""
+    touched_of_part = models.JSONField(null=True, blank=True)
+    """What it touched as such a part, until the load is whole: [start, end, inserts, updates, deletes] of each partition (ingestion.lake.touches.load_parts)."""
     read = models.BigIntegerField(null=True)
     applied = models.BigIntegerField(null=True)
     superseded = models.BigIntegerField(null=True)
@@ -217,7 +219,7 @@ class Commit(models.Model):
 class TouchedPartition(models.Model):
     """A partition that a commit changed. Quality claims it (`claimed_at`) to test it again.
 
-    Batches of a follow run share a row for an hour (ingestion.lake.merged_touches): `commit` is the latest of them then.
+    Batches of a follow run share a row for an hour (ingestion.lake.touches.follow_batches): `commit` is the latest of them then.
     """
 
     commit = models.ForeignKey(Commit, on_delete=models.CASCADE, related_name="touched")

@@ -6,7 +6,6 @@ A job's report is a hint; this is the truth. A commit that was made just before 
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable
 from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
@@ -19,15 +18,16 @@ from django.db.models.functions import Coalesce
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.lake import findings
-from ingestion.lake.merged_touches import merge_into_rows
 from ingestion.lake.misplaced_rows import (
     MAX_NAMED_VALUES,
     report_more_unreadable_values,
     report_rows_ahead,
     report_unreadable_values,
 )
+from ingestion.lake.touches import load_parts
+from ingestion.lake.touches.follow_batches import merge_into_rows
 from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
-from ingestion.spark.tables.timeline import TABLE_SERVICES, LakeCommit, PartitionChange, Timeline
+from ingestion.spark.tables.timeline import LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
 from lakehub.catalog.models import Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -51,10 +51,9 @@ def record_new_commits(copy: DatasetCopy, *, now: datetime) -> list[Commit]:
     stored_commits = Commit.objects.filter(copy=copy, instant__gte=min(file.instant for file in files))
     known_instants = set(stored_commits.values_list("instant", flat=True))
     lake_commits = timeline.read(file for file in files if file.instant not in known_instants)
-    new_commits = [(commit, timeline.parts_of_load(commit)) for commit in lake_commits]
-    schemas = [commit.run.get("schema", {}) for commit, _ in new_commits]
+    schemas = [commit.run.get("schema", {}) for commit in lake_commits]
     are_columns_changed = any(_changes_columns(schema, copy.dataset) for schema in schemas)
-    recorded_commits = [record_commit(copy, commit, parts=parts, now=now) for commit, parts in new_commits]
+    recorded_commits = [record_commit(copy, commit, now=now) for commit in lake_commits]
     if any(recorded_commits):
         wake_task(settings.LAKEHUB_TASK_ON_COMMIT)
     if are_columns_changed:
@@ -76,14 +75,12 @@ def _refresh_columns(dataset: Dataset, *, now: datetime) -> None:
         logger.warning("the columns of %s were not read again: %s", dataset, problem)
 
 
-def record_commit(
-    copy: DatasetCopy, lake_commit: LakeCommit, *, parts: Collection[LakeCommit] = (), now: datetime
-) -> Commit | None:
-    """None: another process was faster. What the `parts` of a load touched is tested when the last commit has made it whole."""
-    is_whole = lake_commit.operation not in TABLE_SERVICES and not lake_commit.is_part_of_load
-    touched = touched_partitions([*parts, lake_commit], copy.layout) if is_whole else {}
+def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) -> Commit | None:
+    """None: another process was faster. What the parts of a load touched is tested when the last commit has made it whole."""
+    touches = load_parts.touches_of_commit(copy, lake_commit, touched_partitions(lake_commit, copy.layout))
     facts = {
-        "touched_count": len(touched),
+        "touched_count": len(touches.now),
+        "touched_of_part": touches.later,
         "run": _run_of(lake_commit, copy),
         # After a clock that was hours ahead, commits go on from there: none was completed after it was seen.
         "completed_at": min(lake_commit.completed_at, now),
@@ -97,7 +94,8 @@ def record_commit(
         commit, is_new = Commit.objects.get_or_create(copy=copy, instant=lake_commit.instant, defaults=facts)
         if not is_new:
             return None
-        own_rows = merge_into_rows(commit, touched) if (is_merged := _is_merged(commit)) else touched
+        load_parts.forget_parts(commit, lake_commit)
+        own_rows = merge_into_rows(commit, touches.now) if (is_merged := _is_merged(commit)) else touches.now
         TouchedPartition.objects.bulk_create(
             TouchedPartition(
                 commit=commit,
@@ -111,8 +109,9 @@ def record_commit(
             )
             for over, change in own_rows.items()
         )
-        _report_misplaced_rows(copy, lake_commit, read_everything=_has_read_everything(lake_commit, parts), now=now)
-        _raise_findings(copy, commit, lake_commit, list(touched), now)
+        read_everything = not touches.parts and _has_read_everything(lake_commit)
+        _report_misplaced_rows(copy, lake_commit, read_everything=read_everything, now=now)
+        _raise_findings(copy, commit, lake_commit, list(touches.now), now)
     return commit
 
 
@@ -121,10 +120,10 @@ def _is_merged(commit: Commit) -> bool:
     return commit.run is not None and commit.run.kind == JobKind.FOLLOW and not commit.deletes
 
 
-def touched_partitions(lake_commits: Iterable[LakeCommit], dataset: Dataset) -> dict[Interval, PartitionChange]:
+def touched_partitions(lake_commit: LakeCommit, dataset: Dataset) -> dict[Interval, PartitionChange]:
     """The changes by partition; a name that is no partition of the dataset's grain may be anywhere, so it touches everything."""
     touched: dict[Interval, PartitionChange] = {}
-    for name, change in (named for lake_commit in lake_commits for named in lake_commit.partitions.items()):
+    for name, change in lake_commit.partitions.items():
         over = _partition_interval(name, dataset)
         touched[over] = PartitionChange(*map(sum, zip(touched.get(over, PartitionChange()), change, strict=True)))
     return touched
@@ -171,7 +170,7 @@ def _raise_findings(
 def _judge_index_limitation(copy: DatasetCopy, limitation: str | None, at: dict[str, str], now: datetime) -> None:
     """Rows are loaded all the same, by a slower way."""
     if limitation:
-        message = f"{limitation} Until then Spark looks the keys up, which reads the table for each batch."
+        message = f"{limitation} Until then the whole table is read for each batch."
         findings.raise_finding(copy, findings.INDEX_LIMITED, EVERYTHING, message, at, now=now)
     elif limitation is not None:
         findings.clear_findings(copy, findings.INDEX_LIMITED, now=now)
@@ -207,12 +206,12 @@ def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, read_e
         report_rows_ahead(copy, ahead, now=now)
 
 
-def _has_read_everything(lake_commit: LakeCommit, parts: Collection[LakeCommit]) -> bool:
+def _has_read_everything(lake_commit: LakeCommit) -> bool:
     """A first load in one commit or its replacement, or one of the loads of a source without a cursor, which leave a digest of all rows."""
     kind, checkpoint = lake_commit.run.get("kind"), lake_commit.checkpoint or {}
     has_read = bool(lake_commit.run.get("counts", {}).get("read"))
     if kind == JobKind.BOOTSTRAP:
-        return not parts and not lake_commit.is_part_of_load
+        return not lake_commit.is_part_of_load
     return bool(kind == JobKind.INCREMENTAL and has_read and "digest" in checkpoint)
 
 

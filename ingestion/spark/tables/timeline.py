@@ -23,7 +23,6 @@ import fastavro
 from pyarrow import fs
 
 from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint, unfinished_snapshot
-from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 T = TypeVar("T")
@@ -208,16 +207,6 @@ class Timeline:
     def commit_of_run(self, run_id: str, *, after: str = "") -> LakeCommit | None:
         """The commit that a run made; newest first, because it is mostly asked right after a write. `after`: of those completed after it."""
         return next((commit for commit in self.newest_first(after=after) if commit.run.get("run_id") == run_id), None)
-
-    def parts_of_load(self, last: LakeCommit) -> list[LakeCommit]:
-        """The earlier commits of a first load in several commits, where `last` has made it whole."""
-        if (
-            last.is_part_of_load
-            or last.run.get("kind") != "bootstrap"
-            or last.operation.lower() in REPLACING_OPERATIONS
-        ):
-            return []
-        return [each for each in self.commits() if each.completed < last.completed and each.is_part_of_load]
 
     def newest_first(self, *, after: str = "") -> Iterator[LakeCommit]:
         """Completed writes from the last that was completed on, back to the instant `after`; each is read when it is asked for."""

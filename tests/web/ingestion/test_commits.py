@@ -222,7 +222,7 @@ def test_a_limit_of_the_index_is_told_until_a_commit_of_a_job_that_knows_says_th
         commits.record_new_commits(copy, now=NOW)
         finding = Finding.objects.get(kind="index_limited")
         assert (finding.cleared_at is not None) == (instant == THIRD)
-    assert finding.detail["message"].startswith("Too many. Until then Spark looks the keys up")
+    assert finding.detail["message"].startswith("Too many. Until then the whole table is read for each batch")
 
 
 WHOLE_SOURCE = {"rows": 9, "digest": "00000000000000ff"}
