@@ -11,7 +11,9 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.lake.error_rows import ErrorCursor, ErrorFilters, count_errors, read_error_page, read_error_row
+from ingestion.spark.contract.spec import ReplaySpec
 from ingestion.spark.loading import write_path
+from ingestion.spark.rejected import error_table
 from ingestion.spark.rejected.error_table import error_table_spec
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.timeline import Timeline
@@ -76,6 +78,34 @@ def test_a_job_that_dies_after_its_errors_does_not_append_them_again(
     assert orders.run(spark, "incremental", "j").counts.errors == 2
     assert len(Timeline(orders.table.error_uri).commits()) == 1
     assert read(spark, orders.table.error_uri).count() == 2
+
+
+@pytest.mark.parametrize("most_at_once", [10_000, 0], ids=["directly", "spark"])
+def test_rows_that_each_look_rejects_again_are_appended_once(
+    spark: SparkSession, orders: Orders, monkeypatch: pytest.MonkeyPatch, most_at_once: int
+) -> None:
+    """However the others change. One that a replay has resolved stays so, as long as the source has it as it was."""
+    monkeypatch.setattr(error_table, "_MAX_DIRECT_ROWS", most_at_once)
+    orders.source = replace(orders.source, cursor_column=None)
+    orders.fill(3)
+    bad = [(10 + number, "2026-11-01", f"much {number}", "2026-11-17 08:00:00") for number in range(100)]
+    orders.add(*bad)
+    assert orders.run(spark, "bootstrap", "b").counts.errors == 100
+    for number in range(3):
+        orders.sql(f"update orders set amount = 'more {number}' where id = 10")
+        assert orders.run(spark, "incremental", f"i{number}").counts.errors == 100
+    assert read(spark, orders.table.error_uri).count() == 100 + 3
+    uri, resolved = orders.table.error_uri, "much 55"
+    (key,) = [row.error_key for row in read_error_page(uri, ALL, limit=200).rows if resolved in row.reason]
+    spec = ReplaySpec((key,), "ana", {key: '{"amount": 55.0}'})
+    assert orders.run(spark, "replay", "r", replay=spec, source=None).error is None
+    orders.sql("update orders set amount = 'most' where id = 10")
+    assert orders.run(spark, "incremental", "i3").counts.errors == 100
+    assert (row := read_error_row(uri, key)) is not None
+    assert row.resolved_by == "ana"
+    orders.sql("update orders set amount = 5.5 where id = 11")
+    assert orders.run(spark, "incremental", "i4").counts.errors == 99
+    assert read(spark, uri).count() - 1 <= read(spark, uri).select("error_key").distinct().count() == 100 + 3 + 1
 
 
 def _die(*_: object) -> NoReturn:

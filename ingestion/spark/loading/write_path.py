@@ -248,11 +248,13 @@ def _has_committed(job: Job, *, since: str) -> bool:
 def append_errors(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> None:
     """Once for the same errors: an incremental that reads behind its watermark meets them again with each look. A job that was asked to
     read again says so: what it rejects is rejected anew."""
-    run = run_of_commit(job.spec.run_id)
-    name = f"{batch.errors_digest:064x}" + ("" if job.spec.kind == "incremental" else f" {run}")
+    run, is_look = run_of_commit(job.spec.run_id), job.spec.kind == "incremental"
+    name = f"{batch.errors_digest:064x}" + ("" if is_look else f" {run}")
     facts = ErrorFacts(run, job.started_at + job.clock_ahead, "" if plan.start is None else plan.start.began)
     with job.phase("errors"):
-        error_table.append_errors(job.spark, job.table, batch.errors_uri, batch.errors, facts, batch=name)
+        error_table.append_errors(
+            job.spark, job.table, batch.errors_uri, batch.errors, facts, batch=name, may_repeat=is_look
+        )
 
 
 def report_of_commit(job: Job) -> JobReport:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.java_client import has_client
+from ingestion.spark.rejected.repeated_rows import COMMITS_COMPARED, repeats_rows, sketch_of, stage_unknown_rows
 from ingestion.spark.tables import avro_schema, hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from ingestion.spark.tables.timeline import Timeline, open_storage
@@ -71,17 +73,31 @@ def error_table_spec(table: TableSpec) -> TableSpec:
 
 
 def append_errors(
-    spark: SparkSession, table: TableSpec, staged_uri: str, rows: int, facts: ErrorFacts, *, batch: str
+    spark: SparkSession,
+    table: TableSpec,
+    staged_uri: str,
+    rows: int,
+    facts: ErrorFacts,
+    *,
+    batch: str,
+    may_repeat: bool = False,
 ) -> None:
-    """One commit with the `rows` rows staged at `staged_uri`; none where the timeline shows that the same `batch` was appended before.
+    """One commit with the `rows` rows staged at `staged_uri`; none where one of the newest commits shows that the same `batch` was appended.
 
-    So a job that dies between this commit and that of its data, and is run again, does not append the rows twice.
-    """
+    So a job that dies between this commit and that of its data, and is run again, does not append the rows twice. With `may_repeat`
+    rows that the table has as they are, from an earlier batch, are left out."""
     target = error_table_spec(table)
     timeline = Timeline(target.uri)
-    if any(commit.run.get("batch") == batch for commit in timeline.commits()):
+    commits = [*islice(timeline.newest_first(), COMMITS_COMPARED)]
+    if any(commit.run.get("batch") == batch for commit in commits):
         return
-    marks = commit_metadata(run={"run_id": facts.run, "kind": "errors", "batch": batch}, checkpoint=None)
+    sketch = sketch_of(staged_uri)
+    if may_repeat and repeats_rows(sketch, commits):
+        staged_uri, rows = stage_unknown_rows(spark, target.uri, staged_uri, rows)
+        if not rows:
+            return
+    run = {"run_id": facts.run, "kind": "errors", "batch": batch, "sketch": sketch}
+    marks = commit_metadata(run=run, checkpoint=None)
     columns = _stored_columns(timeline)
     staged = _read_few(staged_uri) if rows <= _MAX_DIRECT_ROWS and columns and has_client(spark) else None
     if columns and staged is not None:
