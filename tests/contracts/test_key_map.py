@@ -216,3 +216,21 @@ def test_of_several_tables_the_one_asked_for_longest_ago_is_let_go(table: Table)
     table.maps.of(tables[0].uri)
     tables[2].groups_of(SPARK, ["a"])
     assert [table.maps.of(key_map.uri) is key_map for key_map in tables] == [True, False, True]
+
+
+def test_tables_that_push_each_other_out_are_named_until_they_have_room(
+    table: Table, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RETRY_AFTER_COMMITS", 4)
+    uri, other = table.folder.as_uri(), f"{table.folder.as_uri()}/."
+    table.maps.most = 5  # each table has three keys, of which two tables have one too many
+    limitations = []
+    for _ in range(4):
+        for each in (uri, other):
+            table.maps.of(each).groups_of(SPARK, ())
+        table.maps.of(uri).groups_of(SPARK, ())
+        limitations.append(table.maps.limitation(uri))
+    assert limitations[:2] == ["", ""]
+    assert "were let go 3 times to make room" in str(limitations[2])
+    assert "`record_index`" in str(limitations[3])
+    assert [bool(table.maps.limitation(uri)) for _ in range(4)] == [True, True, False, False]

@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.spark.contract.spec import DeleteSpec
 from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.indexes.memory import _KEY_MAPS
-from ingestion.spark.loading import small_batches
+from ingestion.spark.loading import committing, small_batches
 from ingestion.spark.tables.hudi import read_table
 from tests.spark.order_shop import Orders
 
@@ -119,7 +120,7 @@ def test_deletes(spark: SparkSession, indexed: Orders) -> None:
     assert indexed.rows(spark) == indexed.source_rows()
 
 
-@pytest.mark.parametrize(("index", "share"), [("simple", 1.0), ("record_index", 0.4)])
+@pytest.mark.parametrize(("index", "share"), [("simple", 1.0), ("record_index", 0.4), ("memory", 0.4)])
 def test_only_the_partitions_that_hold_a_key_are_read(
     spark: SparkSession, tmp_path: Path, index: str, share: float
 ) -> None:
@@ -259,3 +260,25 @@ def test_a_loaded_table_takes_another_index_with_its_next_commit_and_goes_back(
         assert (tmp_path / "lake/orders/.hoodie/metadata").exists() == (index == "record_index")
     removed = shop.run(spark, "delete", "d", delete=DeleteSpec(keys=(("3", "2026-11-01"),)))
     assert (removed.error, removed.written.deletes) == (None, 1)
+
+
+@pytest.mark.parametrize(
+    ("index", "key", "named"),
+    [
+        ("record_index", ("id", "at"), "(`id` long, `at` date)"),
+        ("memory", ("at",), "(`at` date)"),
+        ("memory", ("id",), ""),
+        ("simple", ("id", "at"), ""),
+        ("record_index", ("at", "day"), ""),
+    ],
+)
+def test_a_commit_says_where_no_index_can_be_asked(
+    orders: Orders, index: str, key: tuple[str, ...], named: str
+) -> None:
+    """Not where the key says the partition: then only the batch's partitions are read."""
+    table = replace(orders.table, index=index, record_key=key)
+    types = {"id": "long", "at": "date", "day": "string"}
+    target = Schema(tuple(SchemaColumn(name, type_) for name, type_ in types.items()))
+    limitation = committing.keys_not_asked_for(table, target)
+    assert named in limitation
+    assert bool(limitation) == bool(named)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +10,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups import FileGroup
 from ingestion.spark.file_groups.lookups import SEPARATOR
 from ingestion.spark.file_groups.record_locations import (
     is_certain_type,
@@ -20,6 +21,10 @@ from ingestion.spark.file_groups.record_locations import (
 
 MAX_NAMED_KEYS = 10_000
 """Of more, reading the whole table costs less than collecting them and looking each up."""
+
+
+Locate = Callable[[Sequence[str]], "Iterable[FileGroup] | None"]
+"""Keys -> the file groups that may hold them; None: it is not known."""
 
 
 @dataclass(frozen=True)
@@ -40,6 +45,16 @@ class BatchKeys:
         if any(empty or SEPARATOR in key for key, empty in keys):
             return None
         return tuple(sorted(key for key, _ in keys))
+
+    def in_located_partitions(self, rows: DataFrame, locate: Locate) -> DataFrame:
+        """`rows` of the partitions that can hold the keys: by the keys themselves, or where `locate` finds some."""
+        column = self.table.partition_column
+        if column is None or key_determines_partition(self.table):
+            return self.in_partitions(rows)
+        groups = None if self.named is None else locate(self.named)
+        if groups is None:
+            return rows
+        return rows.where(F.col(column).isin(*{group.partition.partition("=")[2] for group in groups}))
 
     def in_partitions(self, rows: DataFrame) -> DataFrame:
         """`rows` of the partitions that can hold the keys."""

@@ -7,6 +7,7 @@ group the newest version, which has all of its keys.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from threading import Lock
@@ -25,6 +26,8 @@ MAX_KEYS = 2_000_000
 """Of all tables, in the memory of each process that writes them: some 150 bytes a key."""
 RETRY_AFTER_COMMITS = 500
 """A table that had too many keys is read once more after so many commits: rows may have been deleted, or another process told to rebuild."""
+LET_GO_OFTEN = 3
+"""A table that is let go so often is read as a whole again and again; once is a matter of course where tables come and go."""
 _ENTRIES_A_FILE = 500_000
 
 
@@ -40,11 +43,45 @@ class KeyMaps:
         self._lock = Lock()
         self._maps: dict[str, KeyMap] = {}
         """The one that was asked for last comes last."""
+        self._times_let_go: Counter[str] = Counter()
+        self._commits_since: Counter[str] = Counter()
+        """Of those that were let go, since the last time."""
 
     def of(self, uri: str) -> KeyMap:
         with self._lock:
             self._maps[uri] = self._maps.pop(uri) if uri in self._maps else KeyMap(uri, self._make_room)
             return self._maps[uri]
+
+    def limitation(self, uri: str) -> str | None:
+        """Why the keys of the table at `uri` are not, or not for long, in memory, and what to do; empty: they are. None: not known yet.
+
+        To be asked once a commit: a table that was not let go for RETRY_AFTER_COMMITS commits has room."""
+        key_map = self.of(uri)
+        if key_map.too_many is not None:
+            return str(key_map.too_many)
+        if not key_map.is_read:
+            return None
+        self._commits_since[uri] += 1
+        if self._commits_since[uri] >= RETRY_AFTER_COMMITS:
+            self._forget_times(uri)
+        times = self._times_let_go[uri]
+        if times < LET_GO_OFTEN:
+            return ""
+        return (
+            f"The keys of the table at {uri} were let go {times} times to make room for those of others, and read anew from the whole table: the tables of "
+            f"this process that have the index `memory` have more than {self.most:,} keys together. Choose the index `record_index` for the larger ones."
+        )
+
+    def forget(self, uri: str) -> KeyMap:
+        """To be read anew, whatever was known of it."""
+        self._forget_times(uri)
+        key_map = self.of(uri)
+        key_map.forget()
+        return key_map
+
+    def _forget_times(self, uri: str) -> None:
+        self._times_let_go.pop(uri, None)
+        self._commits_since.pop(uri, None)
 
     def _make_room(self, growing: KeyMap) -> None:
         """Raises TooManyKeys where even alone it has too many."""
@@ -54,6 +91,8 @@ class KeyMaps:
                     return
                 if key_map is not growing:
                     del self._maps[uri]
+                    self._times_let_go[uri] += 1
+                    self._commits_since.pop(uri, None)
         if len(growing) > self.most:
             raise TooManyKeys(
                 f"The table at {growing.uri} has more than {self.most:,} keys, which are not kept in memory. "

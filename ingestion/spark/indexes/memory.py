@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups import BaseFile
+from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.key_map import KeyMaps, TooManyKeys
 from ingestion.spark.file_groups.lookups import newest_base_files
@@ -44,29 +45,29 @@ class MemoryIndex:
         return spark.read.schema("key string, partition string, file_id string").parquet(scratch)
 
     def rebuild(self, spark: SparkSession, table: TableSpec) -> None:
-        _KEY_MAPS.of(table.uri).forget()
         with suppress(TooManyKeys):
-            _KEY_MAPS.of(table.uri).groups_of(spark, ())
+            _KEY_MAPS.forget(table.uri).groups_of(spark, ())
 
     def limitation(self, table: TableSpec) -> str | None:
-        key_map = _KEY_MAPS.of(table.uri)
-        if key_map.too_many is not None:
-            return str(key_map.too_many)
-        return "" if key_map.is_read else None
+        return _KEY_MAPS.limitation(table.uri)
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
-        return batch.in_partitions(read_table(spark, table))
+        return batch.in_located_partitions(read_table(spark, table), partial(self._locate, spark, table))
 
     def base_files(
         self, spark: SparkSession, table: TableSpec, keys: Sequence[str], partitions: Collection[str]
     ) -> Sequence[BaseFile] | None:
-        if not self.is_up_to_date(table):
-            return None
         if not keys:
-            return []
-        try:
-            groups = _KEY_MAPS.of(table.uri).groups_of(spark, keys)
-        except TooManyKeys:
+            return [] if self.is_up_to_date(table) else None
+        groups = self._locate(spark, table, keys)
+        if groups is None:
             return None
         files = newest_base_files(spark, table.uri, {group.partition for group in groups})
         return [file for file in files if file.group in groups]
+
+    def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup] | None:
+        """None: the table has too many keys, or another index."""
+        try:
+            return _KEY_MAPS.of(table.uri).groups_of(spark, keys) if self.is_up_to_date(table) else None
+        except TooManyKeys:
+            return None

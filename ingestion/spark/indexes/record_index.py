@@ -6,12 +6,12 @@ It knows where each key lives. So where a key does not say its partition only th
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from functools import partial
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups import BaseFile
+from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.batch_keys import BatchKeys
 from ingestion.spark.file_groups.lookups import ASK_BY_BLOCK, file_groups_of_keys, newest_base_files
 from ingestion.spark.file_groups.metadata_table import (
@@ -20,7 +20,6 @@ from ingestion.spark.file_groups.metadata_table import (
     record_index_entries,
     remove_metadata_table,
 )
-from ingestion.spark.file_groups.record_locations import key_determines_partition
 from ingestion.spark.tables.hudi import has_metadata_table, read_table
 from ingestion.spark.tables.timeline import Timeline
 
@@ -60,24 +59,22 @@ class RecordIndex:
         return ""
 
     def stored_rows(self, spark: SparkSession, table: TableSpec, batch: BatchKeys) -> DataFrame:
-        rows = read_table(spark, table)
-        if table.partition_column is None or key_determines_partition(table):
-            return batch.in_partitions(rows)
-        if not self.is_up_to_date(table) or batch.named is None:
-            return rows
-        paths = {group.partition for group in file_groups_of_keys(spark, table.uri, batch.named)}
-        return rows.where(F.col(table.partition_column).isin(*(path.partition("=")[2] for path in paths)))
+        return batch.in_located_partitions(read_table(spark, table), partial(self._locate, spark, table))
 
     def base_files(
         self, spark: SparkSession, table: TableSpec, keys: Sequence[str], partitions: Collection[str]
     ) -> Sequence[BaseFile] | None:
-        if not self.is_up_to_date(table):
-            return None
         if not keys:
-            return []
-        groups = file_groups_of_keys(spark, table.uri, keys)
+            return [] if self.is_up_to_date(table) else None
+        groups = self._locate(spark, table, keys)
+        if groups is None:
+            return None
         return [
             file
             for file in newest_base_files(spark, table.uri, {group.partition for group in groups})
             if file.group in groups
         ]
+
+    def _locate(self, spark: SparkSession, table: TableSpec, keys: Sequence[str]) -> set[FileGroup] | None:
+        """None: the next commit builds the index."""
+        return file_groups_of_keys(spark, table.uri, keys) if self.is_up_to_date(table) else None

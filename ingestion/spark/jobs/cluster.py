@@ -45,6 +45,7 @@ class _Partition:
 
 def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
+    searched = timeline.latest_completion()
     if done := job.report_of_earlier_attempt(timeline):
         return done
     chosen, index = _choose_files(job), _index(job)
@@ -56,7 +57,9 @@ def run(job: Job) -> JobReport:
             merged = write_merged_files(job.spark, job.table, chosen, columns, folder)
         failpoint.reach("ingestion.before_write")
         with hold_write_permit(job):
-            return job.report_of_earlier_attempt(timeline) or _replace(job, chosen, merged, columns, folder)
+            # Others wait: of a long timeline only what is new is searched.
+            done = job.report_of_earlier_attempt(timeline, after=searched)
+            return done or _replace(job, chosen, merged, columns, folder)
 
 
 def _choose_files(job: Job) -> list[BaseFile]:

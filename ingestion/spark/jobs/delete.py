@@ -31,10 +31,12 @@ _HASH_BUCKETS = 1_000_000
 
 def run(job: Job) -> JobReport:
     timeline = hudi.check_table(job.table)
+    searched = timeline.latest_completion()
     if done := job.report_of_earlier_attempt(timeline):
         return done
     with hold_write_permit(job):
-        return job.report_of_earlier_attempt(timeline) or _find_and_delete(job, timeline)
+        # Others wait: of a long timeline only what is new is searched.
+        return job.report_of_earlier_attempt(timeline, after=searched) or _find_and_delete(job, timeline)
 
 
 def _find_and_delete(job: Job, timeline: Timeline) -> JobReport:

@@ -239,12 +239,25 @@ def _marks(job: Job, batch: staging.StagedBatch, counted: FateCounts, plan: Comm
     if counted.moved:
         run["moved"] = counted.moved
     index: Index = INDEXES.get(job.table.index)()
-    limitation = index.limitation(job.table)
+    limitation = keys_not_asked_for(job.table, plan.evolution.target) or index.limitation(job.table)
     if limitation is not None:
         run["index_limitation"] = limitation
     if job.table.partition_from is not None:
         run |= batch.misplaced_facts
     return commit_metadata(run=run, checkpoint=plan.position)
+
+
+def keys_not_asked_for(table: TableSpec, target: Schema) -> str:
+    """Why no index is asked for keys that it could be asked for, and what to do; empty: it is."""
+    if table.index == "simple" or record_locations.has_certain_keys(table, target):
+        return ""
+    if record_locations.key_determines_partition(table):
+        return ""  # only the batch's partitions are read
+    types = ", ".join(f"`{name}` {target.types[name]}" for name in table.record_key)
+    return (
+        f"The index `{table.index}` cannot be asked for the record key ({types}): keys are looked up as text, and only texts and whole numbers are "
+        "written alike by everyone. Load a view that has the other columns of the key as text."
+    )
 
 
 def _check_balance(counted: FateCounts, table: TableSpec) -> None:

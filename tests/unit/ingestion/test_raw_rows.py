@@ -63,6 +63,14 @@ def test_bytes_that_did_not_fit_a_text_do_not_fit_it_when_they_come_again() -> N
     assert (first.rejected[0].reason, len(second.rows)) == (second.rejected[0].reason, 0)
 
 
+@pytest.mark.parametrize("inner", ["aGVsbG8=", "no base64", ["aGVsbG8="], None])
+def test_a_structure_that_looks_like_bytes_comes_back_as_it_was(inner: Any) -> None:
+    chunk, types = Chunk({"payload": [{"base64": inner}]}), {"payload": "string"}
+    again = chunk_of([replayed_row(error(raw_row_json(chunk, 0)), "{}", types, max_raw=10_000)])
+    rows = [fit_rows(each, FitRules(schema(types))).rows.to_pylist() for each in (chunk, again)]
+    assert rows[0] == rows[1] == [{"payload": json.dumps({"base64": inner})}]
+
+
 @pytest.mark.parametrize(
     "value",
     [{1: "a", "b": 2}, {(1, 2): "a"}, 10**5000, DEEP, "\ud800", b"\xff", Decimal("sNaN"), object()],

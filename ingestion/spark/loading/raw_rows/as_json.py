@@ -11,16 +11,20 @@ from ingestion.sources import Chunk
 from ingestion.spark.loading.casting import UNWRITABLE, python_value, with_texts
 
 BYTES_NAME = "base64"
-"""Bytes are a structure with this one field."""
+"""Bytes are a structure with this one field. A structure of the source that has this one field is written with a list around its value."""
 
 
 def raw_row_json(chunk: Chunk, row: int) -> str:
     """A value that JSON cannot hold is there by the name of its type."""
-    values = {name: python_value(column[row]) for name, column in chunk.columns.items()}
+    values = {name: _told_from_bytes(python_value(column[row])) for name, column in chunk.columns.items()}
     try:
         return json_of_row(values)
     except UNWRITABLE:
         return json_of_row({name: _writable(value) for name, value in values.items()})
+
+
+def _told_from_bytes(value: Any) -> Any:
+    return {BYTES_NAME: [value[BYTES_NAME]]} if isinstance(value, dict) and set(value) == {BYTES_NAME} else value
 
 
 def json_of_row(values: Mapping[str, Any]) -> str:

@@ -92,6 +92,8 @@ def _typed_value(name: str, value: Any, type_: str) -> Any:
     if type_.startswith("map<") and isinstance(value, list):
         return _map(value)
     is_bytes = isinstance(value, dict) and set(value) == {BYTES_NAME}
+    if is_bytes and isinstance(value[BYTES_NAME], list) and len(value[BYTES_NAME]) == 1:
+        return {BYTES_NAME: value[BYTES_NAME][0]}
     # Where the table has no bytes they do not fit, now as before; the JSON that stands for them would.
     return _bytes(name, value) if is_bytes and type_ and not is_nested(type_) else value
 
