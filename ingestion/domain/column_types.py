@@ -22,8 +22,8 @@ MAX_FIELDS = 1_000
 """Of one structure, those of the structures in it included; what has more in a source is kept as JSON text."""
 MAX_PRECISION = 38
 _KNOWN_NAMES = (*SIMPLE_TYPES, "decimal(10,2)", "array<string>", "map<string,string>", "struct<name:string>")
-_TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[<>,:]|decimal\(\s*\d+\s*,\s*\d+\s*\)|[^\s<>,:`()]+)")
-_DECIMAL = re.compile(r"decimal\(\s*(\d+)\s*,\s*(\d+)\s*\)")
+_TOKEN = re.compile(r"\s*(`(?:[^`]|``)+`|[<>,:]|decimal\(\s*[0-9]+\s*,\s*[0-9]+\s*\)|[^\s<>,:`()]+)")
+_DECIMAL = re.compile(r"decimal\(\s*([0-9]+)\s*,\s*([0-9]+)\s*\)")
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _WIDENINGS = {("int", "long"), ("float", "double")}
 

@@ -74,6 +74,20 @@ class Schema:
             )
 
 
+def require_one_spelling(stored: Schema, arriving: Schema, owner: str) -> None:
+    """Raise UnfitColumnName where a column that arrives is spelt otherwise in the table: Spark takes `Amount` and `amount` for one, and could
+    not read a table that has both. `owner` says whose columns arrive."""
+    spellings = {name.casefold(): name for name in stored.names}
+    for name in arriving.names:
+        stored_name = spellings.get(name.casefold(), name)
+        if name != stored_name:
+            raise UnfitColumnName(
+                f"{owner} has the column `{name}`, and the table in the lake has it as `{stored_name}`: names there differ by more than their "
+                f"case. Nothing was written. Name the column `{stored_name}` again at the source, or load a view that does; to have it as "
+                f"`{name}`, drop the copy and let it be loaded anew."
+            )
+
+
 @dataclass(frozen=True)
 class SchemaEvolution:
     """What a batch means for a table: `target` is the table's schema afterwards, `conflicts` are {column: (stored type, incoming type)}."""

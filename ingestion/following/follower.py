@@ -183,6 +183,13 @@ class Follower:
         except ValueError as problem:
             self._fail(followed, str(problem))
             return
+        except DatabaseProblem:
+            raise  # ours: the next step tries again
+        except Exception as problem:
+            # Of this run only: the process follows others.
+            logger.exception("The look of run %s could not be prepared", followed.run.pk)
+            self._fail(followed, f"The look could not be prepared: {type(problem).__name__}: {problem}")
+            return
         crowded = source_limits.take_turn(followed.run, worker.name)
         if crowded is not None:
             self._wait_for_place(followed, crowded, now)

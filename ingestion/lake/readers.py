@@ -28,7 +28,7 @@ LASTS = timedelta(days=7)
 MAX_READERS = 200
 """Of a copy, those that are over too."""
 MAX_NAME_LENGTH = 100
-_INSTANT = re.compile(r"\d{17}")
+_INSTANT = re.compile(r"\d{17}", re.ASCII)
 _MAX_NAMED = 10
 
 

@@ -15,8 +15,9 @@ from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
 from ingestion.runs.copy_lag import has_table
-from ingestion.runs.job_specs import check_params, check_source
+from ingestion.runs.job_specs import check_source
 from ingestion.runs.leases import LEASE_DURATION, RUN_SEPARATOR, hold_off, lease_end
+from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import EXCLUSIVE_KINDS, READING_KINDS
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import FAILED, PAUSED, SUCCEEDED, UNFINISHED, JobReport
@@ -349,10 +350,7 @@ def _check_request(copy: DatasetCopy, kind: str, params: dict[str, Any]) -> None
         raise Refused(f"Ingestion of `{dataset.name}` is {dataset.feed.pause_text}. Resume it first.")
     if kind == JobKind.BACKFILL and bool(params.get("partitions")) != bool(dataset.partition_column):
         raise Refused("A backfill names `partitions` where the dataset has them, and only there.")
-    partitions = params.get("partitions", ())
-    if not isinstance(partitions, list | tuple) or not all(isinstance(name, str) for name in partitions):
-        raise Refused("`partitions` is a list of names, each a text.")
-    for name in partitions:
+    for name in params.get("partitions", ()):
         _check_partition(copy, name)
     if kind == JobKind.DELETE and bool(params.get("keys")) == bool(params.get("share")):
         raise Refused("A delete needs `keys` or `share`, one of the two.")

@@ -13,6 +13,7 @@ from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
 from ingestion.models import JobKind, JobRun, ReplayRequest
+from ingestion.runs.requests.params import check_params
 from ingestion.spark.contract.job_kinds import READING_KINDS
 from ingestion.spark.contract.spec import (
     ClusterSpec,
@@ -26,7 +27,6 @@ from ingestion.spark.contract.spec import (
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
 from lakehub.kernel.errors import Busy, Refused
-from lakehub.kernel.suggest import did_you_mean
 
 SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
 MAX_REPLAYED = 10_000
@@ -35,19 +35,6 @@ BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
 """How long a batch reads at most, and waits for its copy before it is put off: the process that follows the copy has others to follow."""
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
-PARAMS_BY_KIND = {
-    JobKind.BOOTSTRAP: ("replace",),
-    JobKind.INCREMENTAL: (),
-    JobKind.BACKFILL: ("partitions",),
-    JobKind.DELETE: ("partitions", "keys", "share"),
-    JobKind.REPLAY: ("rows",),
-    JobKind.CLUSTER: ("partitions", "planned"),
-    JobKind.DROP: (),
-    JobKind.VERIFY_INDEX: (),
-    JobKind.REBUILD_INDEX: (),
-    JobKind.FOLLOW: (),
-}
-"""What each kind of job may be told."""
 _REMEDIES = {
     FeedKind.CHANGELOG: "Its rows come with the events of the changelog; to load a table, onboard the table with its connection.",
     FeedKind.PIPELINE: "Request the job for the datasets that the pipeline reads.",
@@ -63,6 +50,7 @@ def job_spec_of(
     `batch`: which batch of a follow run it is. Each is an incremental job, and commits once. A follow run without one only looks.
     """
     copy, params = run.copy, run.params
+    check_params(run.kind, params)  # a run may have been asked for before its parameters were checked so
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
     check_source(copy.dataset, kind)
@@ -83,7 +71,7 @@ def job_spec_of(
         delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
         replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
-        replace=bool(params.get("replace", False)),
+        replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
         deadline_s=float(options["deadline_s"]),
         lease_wait_s=BATCH_LEASE_WAIT_S if run.kind == JobKind.FOLLOW else None,
@@ -133,14 +121,6 @@ def chosen_keys(copy: DatasetCopy, replay: ReplayRequest) -> list[str]:
         else ErrorFilters(column=replay.column, kind=replay.reason_kind)
     )
     return read_error_keys(error_table_uri(copy), filters, limit=MAX_REPLAYED)
-
-
-def check_params(kind: str, params: dict[str, Any]) -> None:
-    """Raises Refused for what this kind of job does not know."""
-    known_params = PARAMS_BY_KIND[JobKind(kind)]
-    for name in params:
-        if name not in known_params:
-            raise Refused(f"A job of the kind `{kind}` has no parameter `{name}`.{did_you_mean(name, known_params)}")
 
 
 def check_source(dataset: Dataset, kind: str) -> None:

@@ -131,6 +131,8 @@ def _launch(run: JobRun, worker: Worker, lease: CopyWriteLease | None) -> JobRep
         spec, secrets = job_spec_of(run, staging=worker.staging, ahead=worker.clock_offset(), now=worker.clock())
     except ValueError as problem:
         return JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+    except Exception as problem:
+        return _failed_report(run, problem, "could not be prepared")
     try:
         return worker.launcher.run(spec, secrets, lease, source_limits.guidance_of(run))
     except Exception as problem:
@@ -158,7 +160,7 @@ def _record_outcome(run: JobRun, report: JobReport, worker: Worker) -> None:
 
 
 def _failed_report(run: JobRun, problem: Exception, failure: str) -> JobReport:
-    """For what no launcher expects: the run ends and is tried again like any other that failed."""
+    """For what nobody expects: the run ends and is tried again like any other that failed."""
     logger.error("Run %s of %s %s", run.pk, run.copy, failure, exc_info=problem)
     return JobReport(
         run_id=str(run.key), status=FAILED, error=f"The job {failure}: {type(problem).__name__}: {problem}"

@@ -10,7 +10,8 @@ from lakehub.accounts.audit import audit_log
 from lakehub.catalog.models import Connection
 from lakehub.catalog.validation import Problems
 
-BOUNDS = {"rows_per_s": (1, 1_000_000_000), "max_connections": (1, 1000)}
+BOUNDS = {"rows_per_s": (100, 1_000_000_000), "max_connections": (1, 1000)}
+"""The least and the most that people may set: a job at one row a second would hold its process until its deadline."""
 
 
 def limit_connection(

@@ -9,6 +9,7 @@ from typing import Any, ClassVar
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
+from lakehub.catalog.connection_limits import BOUNDS
 from lakehub.catalog.datasets.changes import MAX_REASON_LENGTH
 from lakehub.catalog.datasets.feed_options import FEED_OPTIONS, FeedOption, effective_options_of, takes_feed_options
 from lakehub.catalog.metadata.roles import DatabaseRole
@@ -95,11 +96,16 @@ class ConnectionUrlSerializer(serializers.Serializer[Connection]):
     url = serializers.CharField(max_length=1000, write_only=True)
 
 
+def _limit_text(name: str) -> str:
+    least, most = BOUNDS[name]
+    return f"From {least:,} to {most:,}."
+
+
 class ConnectionLimitsSerializer(serializers.Serializer[Connection]):
     """What `PUT /connections/{name}/limits` takes. Null: no limit."""
 
-    rows_per_s = serializers.IntegerField(allow_null=True, help_text="From 1 to 1,000,000,000.")
-    max_connections = serializers.IntegerField(allow_null=True, help_text="From 1 to 1,000.")
+    rows_per_s = serializers.IntegerField(allow_null=True, help_text=_limit_text("rows_per_s"))
+    max_connections = serializers.IntegerField(allow_null=True, help_text=_limit_text("max_connections"))
 
 
 class CopySerializer(serializers.Serializer[Any]):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 LAKE_NAME_RULE = (
     "names there have the letters A to Z, digits and _ only, begin with no digit, differ by more than their case, and do not begin "
@@ -24,6 +24,12 @@ def names_unfit_for_the_lake(names: Iterable[str]) -> tuple[str, ...]:
             unfit.append(name)
         taken.add(folded)
     return tuple(unfit)
+
+
+def names_fit_for_the_lake(names: Collection[str], known_names: Collection[str] = ()) -> tuple[str, ...]:
+    """Those of `names` that a table which has the columns `known_names` holds or can get, in their order."""
+    unfit = {*names_unfit_for_the_lake(dict.fromkeys((*known_names, *names)))}
+    return tuple(name for name in names if name not in unfit)
 
 
 def unfit_names_text(names: Iterable[str]) -> str:

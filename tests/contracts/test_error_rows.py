@@ -35,6 +35,7 @@ REASONS = {
     "`day` is 'a/b': a partition's name is not empty, has no slash, colon or NUL, and at most 251 bytes": "not a valid partition name",
     "`id` is null, but it is a key": "null in a key",
     "`x` is no column of the source's schema": "not a column of the source's schema",
+    "the lake cannot hold the name `a-b`, so `a-b` is no column of the source's schema": "not a column of the source's schema",
     "4 fields, but the header has 3": "N fields, but the header has N",
     "the texts of the row take 70,000,000 bytes; 67,108,864 are the most": "the texts of the row take N bytes; N are the most",
 }

@@ -7,7 +7,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import closing, contextmanager
-from datetime import time, timedelta
+from datetime import date, time, timedelta
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Position
 from ingestion.sources import SourceConfig, SourceReading
+from ingestion.sources.sql.key_ranges import KeyRanges
 from ingestion.sources.sql.source import SqlSource
 from ingestion.sources.sql.table import SqlTable
 from ingestion.sources.sql.watermark import decode_value, encode_value
@@ -299,3 +300,30 @@ def test_a_key_that_no_position_holds_is_read_in_one_range(tmp_path: Path, monke
     monkeypatch.setattr(SqlTable, "few_rows", lambda *_: [(1, timedelta(hours=30)), (2, timedelta(hours=31))])
     ranges = list(table.ranges(2))
     assert [len(rows) for rows, _ in ranges] == [6]
+
+
+@pytest.mark.parametrize(
+    ("key", "ends_a_step"),
+    [
+        ((date(2026, 11, 16), "a"), True),
+        (("infinity", "a"), False),
+        (("0044-03-15 BC", "a"), False),
+        (("infinity", time(8)), False),
+        ((date(2026, 11, 16), time(8)), True),
+        ((date(2026, 11, 16), timedelta(hours=30)), False),
+    ],
+)
+def test_a_step_ends_only_where_the_database_can_be_asked_what_follows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, key: tuple[object, object], ends_a_step: bool
+) -> None:
+    """PostgreSQL has dates that Python does not have, which its driver hands over as texts. It compares no date with a text."""
+    table = SqlTable(Table(tmp_path, id_type="date").config)
+    table.is_file = False
+    monkeypatch.setattr(SqlTable, "few_rows", lambda *_: [key, key])
+    assert KeyRanges(table, ("id", "part"), None, 2).end_of_step(None, 2) == (key if ends_a_step else None)
+
+
+def test_dates_of_sqlite_are_texts_and_read_in_ranges(tmp_path: Path) -> None:
+    table = Table(tmp_path, id_type="date")
+    table.add([(f"2026-11-1{number}", "x", 1) for number in range(3)])
+    assert [len(rows) for rows, _ in table.ranges(1)] == [1, 1, 1]

@@ -18,7 +18,7 @@ from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
 from ingestion.spark.job import Job
 from ingestion.spark.jobs import incremental
 from ingestion.spark.loading import rereading
-from ingestion.spark.tables import timeline
+from ingestion.spark.tables import timeline, unfinished_writes
 from ingestion.spark.tables.timeline import CommitArchived, Timeline
 
 _STATS = {"type": "map", "values": {"type": "array", "items": "long"}}
@@ -170,3 +170,16 @@ def test_a_commit_over_thousands_of_partitions_is_not_kept(table: HandMadeTable,
     for _ in range(2):
         Timeline(table.uri).commits()
     assert reads.total() == 2
+
+
+def test_a_name_with_digits_of_other_scripts_is_no_instant(table: HandMadeTable) -> None:
+    """It would be later than all others: each write takes a time behind the latest."""
+    table.commit(0)
+    for name in (
+        "２０２６１１１６０８００００９００_２０２６１１１６０８００００９５０.commit",
+        "２０２６１１１６０８０００１０００.inflight",
+    ):
+        (table.folder / name).write_bytes(b"")
+    made_by_hand = Timeline(table.uri)
+    assert (made_by_hand.latest_completion(), made_by_hand.latest_time()) == ("20261116080000500",) * 2
+    assert unfinished_writes.pending_writes(made_by_hand) == {}

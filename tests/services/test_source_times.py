@@ -92,6 +92,22 @@ def test_a_time_that_python_does_not_have_is_a_rejected_row(postgresql_url: str,
     assert reading.unusable_cursors().rows == 1
 
 
+@pytest.mark.parametrize("rows", [1, 3])
+def test_a_key_with_dates_that_python_does_not_have_is_read_to_its_end(postgresql_url: str, rows: int) -> None:
+    """The step after such a date asked for `date > text`, which there is not."""
+    days = ["-infinity", "0044-03-15 BC", "2026-11-16", "2026-11-17", "2026-11-18", "10000-01-01", "infinity"]
+    values = ", ".join(f"('{day}')" for day in days)
+    create, insert = "CREATE TABLE {t} (id date PRIMARY KEY)", f"INSERT INTO {{t}} VALUES {values}"
+    handed: list[str] = []
+    after, has_more = None, True
+    with source_table(postgresql_url, "postgresql_url", create, insert, keys=("id",)) as source:
+        while has_more:
+            reading = source.snapshot(after=after, limits=BatchLimits(rows=rows))
+            handed += [str(day) for batch in reading.batches for day in batch.columns["id"]]
+            after, has_more = reading.position(), reading.has_more()
+    assert sorted(handed) == sorted(days)
+
+
 @pytest.mark.parametrize("limits", [UNLIMITED, BatchLimits(rows=2)])
 def test_a_cursor_that_is_no_number_stops_no_look(postgresql_url: str, limits: BatchLimits) -> None:
     create, rows = "CREATE TABLE {t} (id int, at numeric)", "INSERT INTO {t} VALUES (1, 1), (2, 2), (3, 'NaN')"

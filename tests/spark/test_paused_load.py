@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import timedelta
 
 import pytest
@@ -21,7 +21,7 @@ from ingestion.spark.contract.write_lease import WriteLease
 from ingestion.spark.execute import execute
 from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.datasets import pausing
-from lakehub.catalog.models import Connection, Dataset, DatasetCopy, Feed
+from lakehub.catalog.models import Connection, Dataset, DatasetCopy
 from lakehub.kernel.errors import Refused
 from tests import factories
 from tests.factories import NOW
@@ -35,10 +35,12 @@ COLUMNS = [{"name": name, "type": "string", "nullable": True} for name in ("id",
 
 @dataclass
 class WatchedJobs:
-    """Jobs on the session that all tests share. `before_question` is called before a job is told whether it is paused."""
+    """Jobs on the session that all tests share. `before_question` is called before a job is told whether it is paused;
+    `commit_rows`: of how many rows a commit is, fewer than a feed may ask for."""
 
     spark: SparkSession
     before_question: Callable[[], None] = lambda: None
+    commit_rows: int | None = None
 
     def run(
         self,
@@ -47,6 +49,8 @@ class WatchedJobs:
         lease: WriteLease | None = None,
         guidance: Guidance | None = None,
     ) -> JobReport:
+        if self.commit_rows is not None and spec.source is not None:
+            spec = replace(spec, source=replace(spec.source, commit_rows=self.commit_rows))
         watched = WatchedGuidance(guidance or NoGuidance(), self)
         return execute(spec, spark=self.spark, secrets=secrets, lease=lease, guidance=watched)
 
@@ -79,14 +83,14 @@ def dataset(orders: Orders) -> Dataset:
     )
     (url,) = orders.secrets.values()
     connection = factories.connection("shop", url)
-    factories.feed(made, connection=connection, options={"commit_rows": ROWS_A_COMMIT})
+    factories.feed(made, connection=connection)
     return made
 
 
 def test_it_stops_after_the_commit_that_it_is_in_and_goes_on_after_it(
     spark: SparkSession, orders: Orders, dataset: Dataset
 ) -> None:
-    jobs, copy = WatchedJobs(spark), factories.copy_of(dataset)
+    jobs, copy = WatchedJobs(spark, commit_rows=ROWS_A_COMMIT), factories.copy_of(dataset)
     staging = (orders.folder / "staging").as_uri()
     worker = run_worker.Worker("host:1:a", jobs, staging, lambda: NOW, timedelta, lambda: 0.0, open_gate)
     (run,) = feed_schedule.request_due_runs(now=NOW)
@@ -129,7 +133,6 @@ def test_a_load_reads_no_faster_than_its_connection_allows(
 ) -> None:
     """Ten rows at four a second: with the second that may be caught up it takes a second and a half at least."""
     Connection.objects.update(rows_per_s=4, max_connections=1)
-    Feed.objects.update(options={})
     staging = (orders.folder / "staging").as_uri()
     worker = run_worker.Worker("host:1:a", WatchedJobs(spark), staging, lambda: NOW, timedelta, lambda: 0.0, open_gate)
     (run,) = feed_schedule.request_due_runs(now=NOW)

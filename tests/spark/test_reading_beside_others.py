@@ -17,6 +17,7 @@ HOUR = timedelta(hours=1)
 def test_each_job_has_a_folder_of_its_own_and_removes_only_those_of_jobs_past_their_time(tmp_path: Path) -> None:
     uri = (tmp_path / "orders").as_uri()
     (tmp_path / "orders" / "rows").mkdir(parents=True)  # as one folder a table was, before
+    (tmp_path / "orders" / f"２０２６1116T230000Z-{'0' * 32}").mkdir()  # no time, for all that its digits say
     with temporary_folder(uri, until=NOW + HOUR, now=NOW) as first:
         (only,) = (tmp_path / "orders").iterdir()
         with temporary_folder(uri, until=NOW + HOUR, now=NOW + HOUR):

@@ -91,6 +91,7 @@ def _page(
         "connection": connection,
         "readers": readers_of_connection(connection),
         "may_change": can(actor_of(request), "connect", connection.team),
+        "rows_hint": f"At least {BOUNDS['rows_per_s'][0]}; empty: as fast as they can.",
         "lines": lines,
         "sealed": _sealed(url, connection) if lines is not None else "",
         "error": error,

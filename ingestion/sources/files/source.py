@@ -45,7 +45,7 @@ class FilesSource:
     def schema(self) -> Schema:
         """All columns of all files that match; a type that differs from file to file is the first one's, or wider."""
         merged = Schema(())
-        for name in self._require_files():
+        for name in _in_reading_order(self._require_files()):
             merged = self.with_columns_of(merged, name)
         return merged
 
@@ -74,7 +74,7 @@ class FilesSource:
         types = position.get("schema")
         schema = self.schema() if types is None and files else Schema.of(types or {})
         if limits.is_unlimited:
-            for name in files:
+            for name in _in_reading_order(files):
                 schema = self.with_columns_of(schema, name)
         return self._reading(_FileReading(self, files, schema, known_files, BatchMeter(limits, self._clock), {}, gone))
 
@@ -92,9 +92,11 @@ class FilesSource:
         return rows
 
     def with_columns_of(self, schema: Schema, name: str) -> Schema:
+        in_folders = _folder_values(name)
         with self._opened(name) as file:
-            merged = evolve_schema(schema, _format(name).schema(file)).target
-        added = [column for column in _folder_values(name) if column not in merged.names]
+            columns = _format(name).schema(file, (*schema.names, *in_folders))
+        merged = evolve_schema(schema, columns).target
+        added = [column for column in in_folders if column not in merged.names]
         return Schema((*merged, *(SchemaColumn(column, "string") for column in added)))
 
     def chunks_of(self, name: str) -> Iterator[Chunk]:
@@ -147,7 +149,7 @@ class _FileReading:
     has_more: bool = False
 
     def batches(self) -> Iterator[EventBatch]:
-        for name in sorted(self.files, key=lambda file_name: (self.files[file_name][1], file_name)):
+        for name in _in_reading_order(self.files):
             if self._ends_before(name):
                 self.has_more = True
                 return
@@ -170,6 +172,11 @@ class _FileReading:
     def position(self) -> Position:
         position = {"files": {**self.known_files, **self.read_files}, "schema": self.schema.types}
         return {**position, **({"gone": self.gone} if self.gone else {})}
+
+
+def _in_reading_order(files: Mapping[str, list[int]]) -> list[str]:
+    """From the oldest on. The columns are merged in the same order, so that of two spellings of a name each reading keeps the same."""
+    return sorted(files, key=lambda name: (files[name][1], name))
 
 
 def _gone_since(position: Position, present: Mapping[str, list[int]], upto: datetime | None) -> dict[str, str]:

@@ -69,16 +69,23 @@ class KeyRanges:
         )
 
     def end_of_step(self, lower: Sequence[Any] | None, rows: int) -> Sequence[Any] | None:
-        """The key of the last of so many rows after `lower`; None: no other key may follow."""
+        """The key of the last of so many rows after `lower`; None: no other key follows, or nothing can be asked for after this one."""
         columns = self._columns
         statement = self.table.select(*columns).where(*(column.is_not(None) for column in columns))
         if lower is not None:
             statement = statement.where(_after(columns, lower))
         statement = statement.order_by(*columns).offset(rows - 1).limit(2)
         last_rows = self.table.few_rows(statement)
-        # What a driver hands over for other types of a database (lengths of time, addresses of a network) is in no position.
-        is_split = len(last_rows) > 1 and all(map(can_be_kept, last_rows[0]))
-        return last_rows[0] if is_split else None
+        return last_rows[0] if len(last_rows) > 1 and self._can_end_a_step(last_rows[0]) else None
+
+    def _can_end_a_step(self, key: Sequence[Any]) -> bool:
+        """Not what a position does not hold, such as lengths of time and addresses of a network. And no text for a value of another type, such as
+        the date `infinity`: a database does not compare it with its column. SQLite has texts for dates, and compares them as such."""
+        types = self.table.schema.types
+        return all(
+            can_be_kept(value) and (self.table.is_file or not isinstance(value, str) or types.get(name) == "string")
+            for name, value in zip(self.keys, key, strict=True)
+        )
 
     def step(self, lower: Sequence[Any] | None, upper: Sequence[Any] | None) -> sa.Select[Any]:
         return self.table.select().where(*self._within(lower, upper))

@@ -21,6 +21,7 @@ from ingestion.spark.loading.casting import arrow_type, python_value
 from ingestion.spark.loading.column_fitting import Misfits, fit_column
 from ingestion.spark.loading.partition_names import partition_names
 from ingestion.spark.loading.raw_rows.as_json import raw_row_json
+from lakehub.kernel.lake_names import names_fit_for_the_lake
 from lakehub.kernel.partitions.form import PartitionForm
 
 _MAX_NAME_BYTES = 255
@@ -172,10 +173,13 @@ def _reject_bad_partition_values(table: pa.Table, column: str | None, reasons: M
 
 def _reject_unknown_columns(chunk: Chunk, schema: Schema, reasons: Misfits) -> None:
     """A value in a column that nobody knows would be lost in silence."""
-    for name in sorted(set(chunk.columns) - set(schema.names)):
+    unknown = sorted(set(chunk.columns) - set(schema.names))
+    fitting = frozenset(names_fit_for_the_lake(unknown, schema.names)) if unknown else frozenset()
+    for name in unknown:
+        why = "" if name in fitting else f"the lake cannot hold the name `{name}`, so "
         for row, value in enumerate(chunk.columns[name]):
             if python_value(value) is not None:
-                reasons.setdefault(row, (name, f"`{name}` is no column of the source's schema"))
+                reasons.setdefault(row, (name, f"{why}`{name}` is no column of the source's schema"))
 
 
 def _with_partition(

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from ingestion.domain.checkpoint import Checkpoint, Position, is_restamp_due
-from ingestion.domain.schema import Schema, SchemaEvolution, evolve_schema
+from ingestion.domain.schema import Schema, SchemaEvolution, evolve_schema, require_one_spelling
 from ingestion.domain.write_races import TableCommit, why_read_again
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.job import Job, JobError, logger
@@ -95,10 +95,12 @@ def check_reading(
 def evolution_now(
     job: Job, start: ReadingStart, evolution: SchemaEvolution, staged: Schema, keys: tuple[str, ...]
 ) -> SchemaEvolution:
-    """The evolution from the columns that the table has now. Raises ReadAgain where the rows were made to fit other types."""
+    """The evolution from the columns that the table has now. Raises ReadAgain where the rows were made to fit other types, and
+    UnfitColumnName where another job has added a column of theirs in other cases."""
     stored = hudi.stored_schema(job.spark, job.table)
     if stored == start.stored:
         return evolution
+    require_one_spelling(stored, staged, f"The source of `{job.table.name}`")
     planned = evolve_schema(stored, staged, fixed=keys)
     if any(planned.target.types[name] != type_ for name, type_ in staged.types.items()):
         raise ReadAgain("the table's columns have other types since the source was read")

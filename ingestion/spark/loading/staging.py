@@ -43,7 +43,7 @@ _NAP_S = 5.0
 """Whoever waits for longer looks at the deadline in between."""
 MAX_KNOWN_RANGES = 50
 _UNTIL_FORMAT = "%Y%m%dT%H%M%SZ"
-_FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}")
+_FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}", re.ASCII)
 
 
 @dataclass

@@ -20,7 +20,7 @@ from ingestion.domain.checkpoint import (
 )
 from ingestion.domain.column_types import is_nested
 from ingestion.domain.pace import Pace
-from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema
+from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema, require_one_spelling
 from ingestion.domain.write_races import written_since
 from ingestion.sources import SourceReading
 from ingestion.spark.contract.report import JobReport
@@ -61,7 +61,7 @@ def begin_reading(job: Job, reading: SourceReading) -> tuple[Schema | None, Sour
 def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvolution:
     """What rows with the schema `arriving` mean for the table.
 
-    Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold,
+    Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold, alone or beside the stored ones,
     UnfitKey where a key is nested, or the record key is bytes."""
     keys, owner = key_columns(table), f"The source of `{table.name}`"
     arriving.require_lake_names(owner)
@@ -76,6 +76,7 @@ def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvo
             for column in arriving
         )
     )
+    require_one_spelling(stored, named, owner)
     evolution = evolve_schema(stored, named, fixed=keys)
     _refuse_nested_keys(evolution.target, keys, owner)
     _refuse_binary_keys(evolution.target, table.record_key, owner)

@@ -27,8 +27,8 @@ from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
 
 T = TypeVar("T")
 WRITE_ACTIONS = ("commit", "deltacommit", "replacecommit")
-COMPLETED_NAME = re.compile(rf"(\d+)_(\d+)\.({'|'.join(WRITE_ACTIONS)})")
-INSTANT_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]")
+COMPLETED_NAME = re.compile(rf"(\d+)_(\d+)\.({'|'.join(WRITE_ACTIONS)})", re.ASCII)
+INSTANT_TIMES = re.compile(r"(\d{17})\d*(?:_(\d{17}))?[._]", re.ASCII)
 TIMELINE_FOLDERS = (".hoodie/timeline", ".hoodie/metadata/.hoodie/timeline")
 """Of the instants of a table, and of the table that it keeps about itself."""
 TABLE_SERVICES = ("CLUSTER", "COMPACT")

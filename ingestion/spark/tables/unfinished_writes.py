@@ -18,7 +18,7 @@ from ingestion.spark.tables.timeline import (
     read_avro_record,
 )
 
-_PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(WRITE_ACTIONS)})\.(?:requested|inflight)|inflight)")
+_PENDING = re.compile(rf"(\d+)\.(?:(?:{'|'.join(WRITE_ACTIONS)})\.(?:requested|inflight)|inflight)", re.ASCII)
 
 
 def pending_writes(timeline: Timeline) -> dict[str, datetime | None]:

@@ -55,6 +55,7 @@ def test_blanks_between_the_parts_do_not_matter() -> None:
         ("map<string>", "`,` is missing before `>`"),
         ("struct<>", "`:` is missing"),
         ("struct<a:long,a:long>", "it has the field `a` twice"),
+        ("decimal(１０,２)", r"there is no type `decimal`\. Did you mean `decimal\(10,2\)`"),
         ("decimal(39,2)", "a decimal has 1 to 38 digits"),
         ("decimal(2,3)", "and no more of them behind the point"),
         ("array<" * MAX_DEPTH + "long" + ">" * MAX_DEPTH, f"it is nested deeper than {MAX_DEPTH}"),

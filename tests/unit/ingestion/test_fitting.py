@@ -189,6 +189,15 @@ def test_a_field_that_nobody_knows_is_not_dropped_in_silence() -> None:
     assert batch.rejected[0].reason == "`extra` is no column of the source's schema"
 
 
+@pytest.mark.parametrize("name", ["a-b", "_hoodie_commit_time", "ID"])
+def test_a_column_whose_name_the_lake_cannot_hold_is_rejected_with_the_reason(name: str) -> None:
+    batch = fit_rows(Chunk({"id": [1, 2], name: [None, 7]}), FitRules(Schema.of({"id": "long"})))
+    assert batch.rows["id"].to_pylist() == [1]
+    assert [row.reason for row in batch.rejected] == [
+        f"the lake cannot hold the name `{name}`, so `{name}` is no column of the source's schema"
+    ]
+
+
 def test_what_is_no_row_is_told_too() -> None:
     chunk = Chunk({"id": [1]}, (UnreadableRow("{oops", "not JSON"),))
     assert fit_rows(chunk, FitRules(Schema.of({"id": "long"}))).rejected[0].raw == "{oops"

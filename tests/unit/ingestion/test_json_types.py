@@ -41,6 +41,17 @@ def test_nested_json_has_the_type_that_its_values_have_in_common(values: list[ob
     assert JsonLinesFormat().schema(io.BytesIO(lines.encode())).types == {"c": type_}
 
 
+@pytest.mark.parametrize(
+    ("known_names", "columns"),
+    [((), ("ID", "amount")), (("id",), ("id", "amount")), (("ID", "id_2"), ("ID", "amount"))],
+)
+def test_a_name_is_a_column_where_the_lake_can_hold_it_beside_those_that_are_known(
+    known_names: tuple[str, ...], columns: tuple[str, ...]
+) -> None:
+    lines = io.BytesIO(b'{"ID": 1, "a-b": 2, "_hoodie_file_name": 3}\n{"id": 4, "amount": 5, "AMOUNT": 6}\n')
+    assert JsonLinesFormat().schema(lines, known_names).names == columns
+
+
 def test_json_that_is_too_deep_for_the_lake_ends_in_text() -> None:
     name = JsonLinesFormat().schema(io.BytesIO(json.dumps({"c": DEEP}).encode())).types["c"]
     assert name == "struct<a:" * (MAX_DEPTH - 1) + "string" + ">" * (MAX_DEPTH - 1)

@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 
 from ingestion.domain.checkpoint import Checkpoint
-from ingestion.domain.schema import Schema, SchemaEvolution, evolve_schema
+from ingestion.domain.schema import Schema, SchemaEvolution, UnfitColumnName, evolve_schema
 from ingestion.spark.loading import rereading
 
 KEYS = ("id",)
 AT_FIRST = Schema.of({"id": "long", "amount": "int"})
-JOB: Any = SimpleNamespace(spark=None, table=None)
+JOB: Any = SimpleNamespace(spark=None, table=SimpleNamespace(name="orders"))
 
 
 def evolution_now(
@@ -37,6 +37,14 @@ def test_a_column_that_both_add_is_added_once(monkeypatch: pytest.MonkeyPatch) -
     both = {"id": "long", "amount": "int", "note": "string"}
     evolution = evolution_now(monkeypatch, both, both)
     assert (evolution.target, evolution.added) == (Schema.of(both), ())
+
+
+def test_a_column_that_both_add_in_other_cases_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = {"id": "long", "amount": "int", "Note": "string"}
+    with pytest.raises(
+        UnfitColumnName, match=r"`orders` has the column `note`, and the table in the lake has it as `Note`"
+    ):
+        evolution_now(monkeypatch, {"id": "long", "amount": "int", "note": "string"}, now)
 
 
 @pytest.mark.parametrize("now", [{"id": "long", "amount": "long"}, {"id": "long", "amount": "string"}])

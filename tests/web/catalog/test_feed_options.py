@@ -26,8 +26,8 @@ DEFAULTS = {
     "deadline_s": 3600, "inputs_back_s": 0,
 }  # fmt: skip
 SET = {
-    "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 1000, "commit_mib": 2, "commit_s": 30,
-    "rows_per_s": 2.5, "max_file_mib": 8,
+    "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5,
+    "rows_per_s": 102.5, "max_file_mib": 8,
     "deadline_s": 90.5, "inputs_back_s": 86_400,
 }  # fmt: skip
 
@@ -66,8 +66,8 @@ def test_all_options_are_set_and_the_next_job_is_told_them(owner: Client) -> Non
     assert spec.source is not None
     assert (spec.table.index, spec.deadline_s) == ("record_index", 90.5)
     assert (spec.source.overlap_s, spec.source.chunk_rows) == (0, 5000)
-    assert spec.source.rows_per_s == 2.5
-    assert spec.source.limits == BatchLimits(rows=1000, bytes=2 * 2**20, seconds=30)
+    assert spec.source.rows_per_s == 102.5
+    assert spec.source.limits == BatchLimits(rows=10_000, bytes=8 * 2**20, seconds=5)
 
 
 def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner: Client) -> None:
@@ -98,8 +98,16 @@ def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner
         ({"chunk_rows": 10.5}, "`chunk_rows` is 10.5: give a number"),
         ({"deadline_s": 29.9}, "`deadline_s` is 29.9: give a number from 30"),
         ({"deadline_s": 86_401}, "`deadline_s` is 86401: give a number from 30 to 86400. Leave it out for 3600."),
-        ({"rows_per_s": 1e-9}, "`rows_per_s` is 1e-09: give 0, or a number from 1 to 1000000000. Leave it out for 0."),
+        (
+            {"rows_per_s": 1e-9},
+            "`rows_per_s` is 1e-09: give 0, or a number from 100 to 1000000000. Leave it out for 0.",
+        ),
         ({"rows_per_s": False}, "`rows_per_s` is False: give 0, or a number"),
+        ({"rows_per_s": 99.9}, "`rows_per_s` is 99.9: give 0, or a number from 100"),
+        ({"commit_rows": 1}, "`commit_rows` is 1: give a number from 10000 to 1000000000, without decimals."),
+        ({"commit_rows": 9_999}, "`commit_rows` is 9999: give a number from 10000"),
+        ({"commit_mib": 7}, "`commit_mib` is 7: give a number from 8 to 1048576, without decimals."),
+        ({"commit_s": 4.9}, "`commit_s` is 4.9: give a number from 5 to 31622400. Leave it out for 900."),
         ({"inputs_back_s": 31_622_401}, "`inputs_back_s` is 31622401: give a number"),
         ({f"x{number}": 1 for number in range(10_000)}, "A feed has no option `x4`."),
     ],
@@ -116,16 +124,20 @@ def test_what_cannot_be_used_is_refused_by_option_value_and_remedy(
 
 
 def test_what_was_stored_beyond_the_bounds_is_cut_to_them(owner: Client) -> None:
-    stored = {"deadline_s": 366 * 24 * 3600, "rows_per_s": 1e-9, "chunk_rows": 1}
+    commits = {"commit_rows": 1, "commit_mib": 1, "commit_s": 1}
+    stored = {"deadline_s": 366 * 24 * 3600, "rows_per_s": 1e-9, "chunk_rows": 1, **commits}
     Feed.objects.update(options=stored)
     shown = owner.get("/api/v1/datasets/flights").json()
     assert shown["feed_options"] == stored
-    assert shown["effective_feed_options"] == DEFAULTS | {"deadline_s": 86_400, "rows_per_s": 1, "chunk_rows": 1000}
+    assert shown["effective_feed_options"] == DEFAULTS | {
+        "deadline_s": 86_400, "rows_per_s": 100, "chunk_rows": 1000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5
+    }  # fmt: skip
     spec, _ = job_spec_of(
         make.run(Dataset.objects.get().copies.get()), staging="file:///staging", ahead=0 * DAY, now=NOW
     )
     assert spec.source is not None
-    assert (spec.deadline_s, spec.source.rows_per_s, spec.source.chunk_rows) == (86_400, 1, 1000)
+    assert (spec.deadline_s, spec.source.rows_per_s, spec.source.chunk_rows) == (86_400, 100, 1000)
+    assert spec.source.limits == BatchLimits(rows=10_000, bytes=8 * 2**20, seconds=5)
 
 
 def test_no_job_takes_longer_than_the_operator_allows(owner: Client, settings: Settings) -> None:

@@ -197,3 +197,10 @@ def test_of_what_no_connection_reads_owner_and_upstream_are_changed(page: Client
     unfed.refresh_from_db()
     with pytest.raises(Refused, match="is not read by a connection, so its grain stays"):
         change_dataset(unfed, {"grain": "month"}, actor="ines", now=make.NOW)
+
+
+def test_the_limits_of_a_connection_say_their_least(page: Client, trips: Dataset) -> None:
+    assert "At least 100; empty: as fast as they can." in text_of(page.get("/connections/trips1"))
+    refused = page.post("/connections/trips1/limits", {"rows_per_s": "99", "max_connections": ""}, follow=True)
+    assert "`rows_per_s` is 99: give a number from 100 to 1,000,000,000, or none for no limit." in text_of(refused)
+    assert Connection.objects.get(name="trips1").rows_per_s is None

@@ -28,7 +28,8 @@ REFUSED = [
     ("feed-deadline_s", "1e999", "deadline_s is inf: give a number"),
     ("feed-deadline_s", "29", "deadline_s is 29: give a number from 30"),
     ("feed-deadline_s", "100,000", "deadline_s is 100000: give a number from 30 to 86400"),
-    ("feed-rows_per_s", "0.5", "rows_per_s is 0.5: give 0, or a number from 1"),
+    ("feed-rows_per_s", "0.5", "rows_per_s is 0.5: give 0, or a number from 100"),
+    ("feed-commit_rows", "9,999", "commit_rows is 9999: give a number from 10000 to 1000000000, without decimals"),
     ("feed-overlap_s", "1,5", "overlap_s is &#x27;1,5&#x27;: give a number"),
     ("feed-overlap_s", "1,0000", "overlap_s is &#x27;1,0000&#x27;: give a number"),
     ("feed-chunk_rows", "1.5", "chunk_rows is 1.5: give a number from 1000 to 1000000, without decimals"),
@@ -71,13 +72,13 @@ def text_of(answer: Any) -> str:
 def test_the_settings_set_every_option_and_say_so(page: Client, form: dict[str, str], loaded: Dataset) -> None:
     typed = {
         "feed-index": "record_index", "feed-overlap_s": "0", "feed-chunk_rows": "5,000", "feed-deadline_s": "90.5",
-        "feed-inputs_back_s": "86400", "feed-commit_rows": "1,000", "feed-commit_mib": "64", "feed-commit_s": "7.5",
+        "feed-inputs_back_s": "86400", "feed-commit_rows": "10,000", "feed-commit_mib": "64", "feed-commit_s": "7.5",
         "feed-rows_per_s": "500", "feed-max_file_mib": "8",
     }  # fmt: skip
     assert "Saved: the feed." in text_of(page.post(SETTINGS, {**form, **typed}, follow=True))
     options = Feed.objects.get(dataset=loaded).options
     assert options == {
-        "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 1000, "commit_mib": 64, "commit_s": 7.5,
+        "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 64, "commit_s": 7.5,
         "rows_per_s": 500, "max_file_mib": 8,
         "deadline_s": 90.5, "inputs_back_s": 86400,
     }  # fmt: skip
@@ -86,6 +87,14 @@ def test_the_settings_set_every_option_and_say_so(page: Client, form: dict[str, 
     html = page.get(SETTINGS).content.decode()
     assert "<option selected>record_index</option>" in html
     assert 'name="feed-chunk_rows" value="5000" placeholder="20,000"' in html
+
+
+def test_each_field_says_what_may_be_typed(page: Client, loaded: Dataset) -> None:
+    text = text_of(page.get(SETTINGS))
+    assert "a job commits and reads on. From 10,000 to 1,000,000,000." in text
+    assert "in memory a job commits and reads on. From 8 to 1,048,576." in text
+    assert "has read and reads on. From 5 to 31,622,400." in text
+    assert "0 is as fast as it can. 0, or from 100 to 1,000,000,000." in text
 
 
 def test_an_empty_field_is_the_default_again(page: Client, loaded: Dataset, form: dict[str, str]) -> None:

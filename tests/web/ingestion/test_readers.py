@@ -72,7 +72,17 @@ def test_a_finding_says_whose_position_was_passed_until_it_is_not(copy: DatasetC
 
 
 @pytest.mark.parametrize(
-    "position", ["", "earliest", "2026111608000000", "20261399080000000", "２０２６１１１６０８００００0００"]
+    "position",
+    [
+        "",
+        "earliest",
+        "2026111608000000",
+        "20261399080000000",
+        "２０２６１１１６０８００００0００",
+        # Those that Python's own parser of times takes for a time.
+        "２０２６1116080000000",
+        "2026111608000000０",
+    ],
 )
 def test_what_is_no_instant_is_refused(copy: DatasetCopy, position: str) -> None:
     with pytest.raises(Refused, match="is no instant"):

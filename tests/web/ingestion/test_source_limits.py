@@ -59,9 +59,12 @@ def test_limits_are_checked_and_audited(copy: DatasetCopy) -> None:
     limit(2, 500)
     entry = AuditEntry.objects.get(action="limit connection")
     assert (entry.subject, entry.detail["becomes"]) == ("connection:ops", {"rows_per_s": 500, "max_connections": 2})
-    for wrong in ({"places": 0}, {"places": 1001}, {"rows": -1}, {"rows": 10**10}):
-        with pytest.raises(Refused, match="give a number from 1"):
+    for wrong in ({"places": 0}, {"places": 1001}):
+        with pytest.raises(Refused, match="give a number from 1 to 1,000, or none"):
             limit(**wrong)
+    for rows in (-1, 99, 10**10):
+        with pytest.raises(Refused, match=f"`rows_per_s` is {rows}: give a number from 100 to 1,000,000,000, or none"):
+            limit(rows=rows)
     out = StringIO()
     call_command("limit_connection", "ops", "--rows-per-s", "5000", stdout=out)
     assert out.getvalue() == "Connection ops: rows_per_s: 5,000, max_connections: no limit\n"
@@ -166,20 +169,22 @@ def test_a_job_reads_in_pieces_that_suit_the_rows_per_second(planes: JobRun) -> 
         return spec.source.chunk_rows, spec.source.is_paid_for
 
     assert pieces() == (20_000, False)
-    limit(rows=50)
+    limit(rows=100)
+    assert pieces() == (1000, True)
+    Connection.objects.update(rows_per_s=50)  # as it may have been set before there was a least
     assert pieces() == (500, True)
 
 
 def test_what_was_read_is_paid_for_by_all_who_read(planes: JobRun, crews: JobRun) -> None:
-    limit(rows=10)
+    limit(rows=100)
     first, second = source_limits.guidance_of(fresh(planes)), source_limits.guidance_of(fresh(crews))
-    assert first.may_read_on(5), "a second may be caught up"
-    assert not second.may_read_on(20)
+    assert first.may_read_on(50), "a second may be caught up"
+    assert not second.may_read_on(200)
     crowded = source_limits.take_turn(fresh(crews), "host:1:a")
     assert crowded is not None
     assert timedelta() < crowded.retry_after <= timedelta(seconds=1.5)
     began = time.monotonic()
-    wait_until(lambda: second.may_read_on(20))
+    wait_until(lambda: second.may_read_on(200))
     assert time.monotonic() - began > 1.0
     limit(rows=None)
     assert second.may_read_on(10_000_000)
@@ -194,7 +199,7 @@ def test_a_look_that_read_a_large_table_whole_holds_the_others_up_for_a_minute(p
 
 
 def test_a_limit_that_is_changed_holds_for_what_was_read_before(planes: JobRun, crews: JobRun) -> None:
-    limit(rows=10)
+    limit(rows=100)
     assert not source_limits.guidance_of(fresh(planes)).may_read_on(10_000)
     limit(rows=10_000)
     crowded = source_limits.take_turn(fresh(crews), "host:1:a")

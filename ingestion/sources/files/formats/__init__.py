@@ -5,7 +5,7 @@ All of them bound the length of a record, the number of columns, and what a chun
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, Protocol
 
 from ingestion.domain.schema import Schema
@@ -17,9 +17,12 @@ from ingestion.sources.files.formats.parquet import ParquetFormat
 
 
 class Format(Protocol):
-    """`file` is open for reading and at its beginning. ValueError and EOFError say what is wrong with it."""
+    """`file` is open for reading and at its beginning. ValueError and EOFError say what is wrong with it.
 
-    def schema(self, file: Any) -> Schema: ...
+    `known_names`: the columns of the files before it. A format whose columns are those of its rows leaves out what the lake cannot hold beside them.
+    """
+
+    def schema(self, file: Any, known_names: Collection[str] = (), /) -> Schema: ...
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]: ...
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 from ingestion.domain.avro_types import AvroTypes
@@ -14,7 +14,7 @@ from lakehub.kernel.avro_files import AvroFile
 
 
 class AvroFormat:
-    def schema(self, file: Any) -> Schema:
+    def schema(self, file: Any, _known_names: Collection[str] = (), /) -> Schema:
         fields = _fields(AvroFile(file))
         types = AvroTypes(struct_in_lake, lambda avro: STRING)
         return Schema(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -37,7 +37,7 @@ csv.field_size_limit(2 * MAX_RECORD_BYTES + 1)
 
 
 class CsvFormat:
-    def schema(self, file: Any) -> Schema:
+    def schema(self, file: Any, _known_names: Collection[str] = (), /) -> Schema:
         lines = _Lines(file)
         sample = io.StringIO(newline="")
         writer = csv.writer(sample)

@@ -1,10 +1,13 @@
-"""An object a line. Types are inferred from the first lines."""
+"""An object a line. Columns and their types are inferred from the first lines.
+
+A name that the lake cannot hold makes no column, as one row with it would stop all others: the rows that have it are rejected.
+"""
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -23,6 +26,7 @@ from ingestion.sources.files.formats.records import (
     text_of,
     unreadable,
 )
+from lakehub.kernel.lake_names import names_fit_for_the_lake
 
 MAX_DEPTH = 100
 _MAX_INFERRED_ROWS = 5_000
@@ -31,12 +35,14 @@ _NO_BRACKETS = re.compile(rb"[^\[\]{}]+")
 
 
 class JsonLinesFormat:
-    def schema(self, file: Any) -> Schema:
+    def schema(self, file: Any, known_names: Collection[str] = (), /) -> Schema:
         met = JsonTypes()
         for record in islice(_records(file), _MAX_INFERRED_ROWS):
             if isinstance(record, Record):
                 met.meet(record.values)
-        return Schema(tuple(SchemaColumn(name, str(in_lake(type_))) for name, type_ in met.column_types().items()))
+        types = met.column_types()
+        fitting = names_fit_for_the_lake(types, known_names)
+        return Schema(tuple(SchemaColumn(name, str(in_lake(types[name]))) for name in fitting))
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]:
         for piece in chunked(_records(file), rows):

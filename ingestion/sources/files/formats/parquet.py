@@ -5,7 +5,7 @@ A file of 5 kB can hold a million rows of a megabyte each: one value, and how of
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any
 
 import pyarrow as pa
@@ -28,7 +28,7 @@ MAX_NESTED_VALUES = 50_000_000
 
 
 class ParquetFormat:
-    def schema(self, file: Any) -> Schema:
+    def schema(self, file: Any, _known_names: Collection[str] = (), /) -> Schema:
         return schema_of(_open(file).schema_arrow)
 
     def chunks(self, file: Any, rows: int) -> Iterator[Chunk]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 
 import pytest
-from django.db import connection
+from django.db import OperationalError, connection
 from django.test.utils import CaptureQueriesContext
 
 from ingestion.domain.retries import MAX_ATTEMPTS
@@ -121,6 +121,36 @@ def test_a_look_that_cannot_begin_holds_no_place(shop: Shop, monkeypatch: pytest
     process = follower(shop.worker())
     process.step()
     assert (the_run().error, SourcePlace.objects.count()) == ("its connection has no URL", 0)
+
+
+def test_a_look_that_cannot_be_prepared_is_tried_again_and_stops_nobody_else(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It was begun at each step, and ended the step: the copies behind it had no look."""
+
+    def broken(*_: object, **__: object) -> None:
+        raise TypeError("'int' object is not iterable")
+
+    monkeypatch.setattr(follower_module, "job_spec_of", broken)
+    process = follower(shop.worker())
+    process.step()
+    run = the_run()
+    assert (run.state, run.error) == (
+        JobState.QUEUED, "The look could not be prepared: TypeError: 'int' object is not iterable"
+    )  # fmt: skip
+
+
+def test_a_database_that_is_gone_while_a_look_is_prepared_fails_no_run(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def gone(*_: object, **__: object) -> None:
+        raise OperationalError("the server closed the connection")
+
+    process = follower(shop.worker())
+    monkeypatch.setattr(follower_module, "job_spec_of", gone)
+    with pytest.raises(OperationalError):
+        process.step()
+    assert (the_run().state, the_run().error) == (JobState.RUNNING, "")
 
 
 def test_attempts_are_counted_anew_after_a_look_that_succeeded(shop: Shop) -> None:
