@@ -26,6 +26,7 @@ from ingestion.lake.misplaced_rows import (
 )
 from ingestion.lake.touches import load_parts
 from ingestion.lake.touches.follow_batches import merge_into_rows
+from ingestion.lake.touches.load_parts import Touches
 from ingestion.models import Commit, Finding, JobKind, JobRun, TouchedPartition
 from ingestion.spark.tables.timeline import LakeCommit, PartitionChange, Timeline
 from lakehub.catalog.datasets import changes
@@ -77,7 +78,10 @@ def _refresh_columns(dataset: Dataset, *, now: datetime) -> None:
 
 def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) -> Commit | None:
     """None: another process was faster. What the parts of a load touched is tested when the last commit has made it whole."""
-    touches = load_parts.touches_of_commit(copy, lake_commit, touched_partitions(lake_commit, copy.layout))
+    is_of_load = lake_commit.run.get("kind") == JobKind.BOOTSTRAP
+    touches = Touches(touched_partitions(lake_commit, copy.layout))
+    if is_of_load:
+        touches = load_parts.touches_in_load(copy, lake_commit, touches.now)
     facts = {
         "touched_count": len(touches.now),
         "touched_of_part": touches.later,
@@ -94,7 +98,8 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
         commit, is_new = Commit.objects.get_or_create(copy=copy, instant=lake_commit.instant, defaults=facts)
         if not is_new:
             return None
-        load_parts.forget_parts(commit, lake_commit)
+        if is_of_load:
+            load_parts.forget_parts(commit, lake_commit)
         own_rows = merge_into_rows(commit, touches.now) if (is_merged := _is_merged(commit)) else touches.now
         TouchedPartition.objects.bulk_create(
             TouchedPartition(
@@ -208,11 +213,11 @@ def _report_misplaced_rows(copy: DatasetCopy, lake_commit: LakeCommit, *, read_e
 
 def _has_read_everything(lake_commit: LakeCommit) -> bool:
     """A first load in one commit or its replacement, or one of the loads of a source without a cursor, which leave a digest of all rows."""
-    kind, checkpoint = lake_commit.run.get("kind"), lake_commit.checkpoint or {}
+    kind = lake_commit.run.get("kind")
     has_read = bool(lake_commit.run.get("counts", {}).get("read"))
     if kind == JobKind.BOOTSTRAP:
         return not lake_commit.is_part_of_load
-    return bool(kind == JobKind.INCREMENTAL and has_read and "digest" in checkpoint)
+    return bool(kind == JobKind.INCREMENTAL and has_read and lake_commit.has_digest_of_source)
 
 
 def _rows_ahead(copy: DatasetCopy, *, after: datetime) -> dict[Interval, int | None]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from django.db.models import QuerySet
 
 from ingestion.domain.checkpoint import number_of_commit
-from ingestion.models import Commit, JobKind
+from ingestion.models import Commit
 from ingestion.spark.tables.timeline import LakeCommit, PartitionChange
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.interval import Interval
@@ -28,13 +28,13 @@ class Touches(NamedTuple):
     parts: int = 0
 
 
-def touches_of_commit(copy: DatasetCopy, lake_commit: LakeCommit, touched: Touched) -> Touches:
-    """`touched`: by the commit alone."""
+def touches_in_load(copy: DatasetCopy, lake_commit: LakeCommit, touched: Touched) -> Touches:
+    """Of a commit of a bootstrap. `touched`: by the commit alone."""
     if lake_commit.is_part_of_load:
         return Touches(
             {}, [[over.start.isoformat(), over.end.isoformat(), *change] for over, change in touched.items()]
         )
-    if lake_commit.run.get("kind") != JobKind.BOOTSTRAP or _begins_load(lake_commit):
+    if _begins_load(lake_commit):
         return Touches(touched)
     added, parts = dict(touched), 0
     for part in _parts(copy).iterator():
@@ -47,8 +47,6 @@ def touches_of_commit(copy: DatasetCopy, lake_commit: LakeCommit, touched: Touch
 
 def forget_parts(commit: Commit, lake_commit: LakeCommit) -> None:
     """Earlier ones, after the first commit of a load, which may follow upon one that was given up, and after the last."""
-    if lake_commit.run.get("kind") != JobKind.BOOTSTRAP:
-        return
     if _begins_load(lake_commit) or not lake_commit.is_part_of_load:
         _parts(commit.copy).exclude(pk=commit.pk).update(touched_of_part=None)
 

@@ -85,17 +85,16 @@ class LakeCommit:
     """Keys written in all partitions. One that moved is an insert: that it was removed from where it was is not counted again."""
     avro_schema: str = ""
     """The table's columns as it wrote them, as JSON; empty where it says nothing of them."""
+    is_part_of_load: bool = False
+    """The table was not loaded as a whole yet."""
+    has_digest_of_source: bool = False
+    """In its checkpoint: the source was read as a whole."""
 
     @property
     def checkpoint(self) -> dict[str, Any] | None:
         """Parsed anew each time."""
         position: dict[str, Any] | None = json.loads(self.checkpoint_json or "null")
         return position
-
-    @property
-    def is_part_of_load(self) -> bool:
-        """The table was not loaded as a whole yet."""
-        return unfinished_snapshot(self.checkpoint or {}) is not None
 
 
 class FileVersion(NamedTuple):
@@ -300,6 +299,9 @@ def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
     record = read_avro_record(content)
     extra = record.get("extraMetadata") or {}
     run, partitions = json.loads(extra.get(RUN_KEY, "{}")), _partition_changes(record)
+    checkpoint_json = _checkpoint_json(extra)
+    position = json.loads(checkpoint_json or "null")
+    position = position if isinstance(position, dict) else {}
     return LakeCommit(
         instant=name[1],
         completed=name[2],
@@ -307,10 +309,12 @@ def _parse_commit(name: re.Match[str], content: bytes) -> LakeCommit:
         operation=record.get("operationType") or "UNKNOWN",
         partitions=partitions,
         written=_keys_written(partitions, moved=run.get("moved", 0)),
-        checkpoint_json=_checkpoint_json(extra),
+        checkpoint_json=checkpoint_json,
         run=run,
         # The same text in nearly all commits of a table.
         avro_schema=sys.intern(extra.get("schema") or ""),
+        is_part_of_load=unfinished_snapshot(position) is not None,
+        has_digest_of_source="digest" in position,
     )
 
 
