@@ -50,7 +50,7 @@ class SourceLook:
             return True
         try:
             source, position = self._open(spec.source, secrets), source_position(checkpoint.position)
-            return has_changes(source, position, upto=spec.upto_at, tell_rows=self._add_rows)
+            return has_changes(source, position, upto=spec.upto_at, tell_rows=self._note_handed_over)
         except Exception:
             self.forget()
             raise
@@ -60,6 +60,10 @@ class SourceLook:
 
     def _add_rows(self, rows: int) -> None:
         self.rows_read += rows
+
+    def _note_handed_over(self, rows: int) -> None:
+        """Of a source that does not tell what it reads."""
+        self.rows_read = max(self.rows_read, rows)
 
     def _position(self, uri: str, now: datetime) -> Checkpoint | None:
         if self._read_at is None or not self._read_at <= now < self._read_at + POSITION_KEPT:
@@ -76,6 +80,7 @@ class SourceLook:
             origin.overlap_s,
             min(piece_rows(origin.chunk_rows, origin.rows_per_s), _LOOK_ROWS),
             origin.options,
+            on_rows_read=self._add_rows,
         )
         if self._source is None or self._config != (origin.plugin, config):
             self._source, self._config = SOURCES.get(origin.plugin)(config), (origin.plugin, config)

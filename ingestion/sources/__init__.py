@@ -33,10 +33,15 @@ class SourceError(RuntimeError):
     """The source cannot be reached, or has not what was asked for; the message says which, and what to do."""
 
 
+def _ignore_rows(rows: int) -> None:
+    """For a reader that has all the time there is."""
+
+
 @dataclass(frozen=True)
 class SourceConfig:
     """`url` is the secret's value: it is never shown. `object`: a table, or a glob of files below the URL.
-    `key_columns`: the record key of the dataset; empty: none is known."""
+    `key_columns`: the record key of the dataset; empty: none is known. `on_rows_read`: told after each piece of the source that was read how many
+    rows it had, whether they are handed over or not. It waits where the source is to be spared, and raises where the reader's time is up."""
 
     url: str
     object: str
@@ -45,6 +50,7 @@ class SourceConfig:
     chunk_rows: int = 20_000
     options: Mapping[str, str] = field(default_factory=dict)
     key_columns: tuple[str, ...] = ()
+    on_rows_read: Callable[[int], None] = _ignore_rows
 
 
 @dataclass(frozen=True)
@@ -129,7 +135,6 @@ class SourceReading:
     another schema and there may be more to read from that position now, `unchanged`, whether all the rows are known to be as they were, and
     `unusable_cursors`, of which rows later changes may be missed.
 
-    Asked at any time: `rows_read`, how many rows the source has given so far, handed over or not; 0 where these are the same.
     Asked before: `total`, how many rows there are to read as far as the source knows without reading them; None: it does not.
     """
 
@@ -139,7 +144,6 @@ class SourceReading:
     unusable_cursors: Callable[[], UnusableCursors] = UnusableCursors
     total: Callable[[], int | None] = lambda: None
     has_more: Callable[[], bool] = lambda: False
-    rows_read: Callable[[], int] = lambda: 0
 
     @property
     def is_judged_whole(self) -> bool:
@@ -180,7 +184,7 @@ def has_changes(
     tell_rows: Callable[[int], None] = lambda rows: None,
 ) -> bool:
     """Is there anything that `changes` would hand over? Reads up to the first chunk that holds something; `tell_rows` hears how many rows
-    were read.
+    were handed over.
 
     A source without positions in its rows (`unchanged`) is read to its end: only that says whether something is new.
     """
@@ -193,7 +197,7 @@ def has_changes(
                 return True
     finally:
         reading.close()
-        tell_rows(max(handed_over, reading.rows_read()))
+        tell_rows(handed_over)
     return not is_empty and not reading.unchanged()
 
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime, timedelta
+from functools import cached_property
 from typing import Any
 
 from pyspark.sql import SparkSession
@@ -15,7 +16,7 @@ from pyspark.sql import SparkSession
 from ingestion.domain.accounting import RowCounts
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Checkpoint, commit_id_of, next_commit_id, run_of_commit, unfinished_snapshot
-from ingestion.domain.pace import piece_rows
+from ingestion.domain.pace import Pace, piece_rows
 from ingestion.domain.schema import Schema
 from ingestion.sources import SOURCES, Source, SourceConfig, UnusableCursors
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
@@ -23,6 +24,7 @@ from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolve_secret
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
+from ingestion.spark.reading_pace import ReadingPace
 from ingestion.spark.session import stage_tasks
 from ingestion.spark.tables.timeline import LakeCommit, Timeline
 
@@ -85,6 +87,13 @@ class Job:
             yield
         finally:
             self.phases[name] = round(self.phases.get(name, 0.0) + time.monotonic() - began, 3)
+
+    @cached_property
+    def reading_pace(self) -> ReadingPace:
+        """Of all that the job reads of its source."""
+        origin = self.source_spec
+        pace = None if origin.rows_per_s is None else Pace(origin.rows_per_s)
+        return ReadingPace(self.check_deadline, pace, self.pay_for_rows if origin.is_paid_for else None)
 
     def tell_rows(self, rows: int) -> None:
         """`rows`: read for the commit that is being prepared."""
@@ -149,6 +158,7 @@ class Job:
             piece_rows(origin.chunk_rows, origin.rows_per_s),
             origin.options,
             self.table.record_key,
+            on_rows_read=self.reading_pace.after_piece,
         )
         return SOURCES.get(origin.plugin)(config)
 

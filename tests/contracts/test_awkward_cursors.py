@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import sqlite3
+from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +27,12 @@ class Table:
     def __init__(self, file: Path, type_: str) -> None:
         self._file = file
         self.run(f"create table orders(id integer primary key, at {type_})")
-        self.source = SqlSource(SourceConfig(f"sqlite:///{file}", "orders", "at", OVERLAP_S, key_columns=("id",)))
+        self._config = SourceConfig(f"sqlite:///{file}", "orders", "at", OVERLAP_S, key_columns=("id",))
+        self.source = SqlSource(self._config)
+
+    def told_to(self, tell: Callable[[int], None]) -> SqlSource:
+        """The same, which tells what it reads."""
+        return SqlSource(replace(self._config, on_rows_read=tell))
 
     def run(self, statement: str, *values: Any) -> None:
         with closing(sqlite3.connect(self._file)) as connection, connection:
@@ -98,7 +105,7 @@ def test_compact_texts_have_an_overlap_of_minutes(tmp_path: Path) -> None:
     position = table.load(UNLIMITED)[1]
     with counted_statements() as counted:
         rows: list[int] = []
-        assert not has_changes(table.source, position, tell_rows=rows.append)
+        assert not has_changes(table.told_to(rows.append), position)
     assert (rows, len(counted)) == ([1], 1)
 
 
@@ -107,5 +114,5 @@ def test_rows_that_were_looked_at_only_are_told_too(tmp_path: Path) -> None:
     table = Table(tmp_path / "shop.db", "timestamp")
     table.put(*["2026-11-16 08:00:00"] * 50)
     position, rows = table.load(UNLIMITED)[1], list[int]()
-    assert not has_changes(table.source, position, tell_rows=rows.append)
+    assert not has_changes(table.told_to(rows.append), position)
     assert rows == [50]

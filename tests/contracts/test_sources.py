@@ -140,6 +140,31 @@ def test_how_many_rows_there_are_is_known_or_not_said(place: Place) -> None:
     assert sum(chunk.rows for chunk in reading.batches) == len(OLD)  # to ask is not to read
 
 
+def test_each_row_that_is_read_is_told_once(place: Place) -> None:
+    pieces: list[int] = []
+    source = SOURCES.get(place.plugin)(replace(place.config, on_rows_read=pieces.append))
+    handed_over = ids(place, list(source.snapshot().batches))
+    assert (sum(pieces), max(pieces) <= 3) == (len(handed_over), True)
+
+
+class TimeIsUp(Exception):
+    """What a reader raises; no error of the source."""
+
+
+def test_a_reader_whose_time_is_up_ends_the_reading_at_the_next_piece(place: Place) -> None:
+    position, pieces = drained(place.source.snapshot()), list[int]()
+    place.add(NEW)
+
+    def end(rows: int) -> None:
+        pieces.append(rows)
+        raise TimeIsUp
+
+    source = SOURCES.get(place.plugin)(replace(place.config, on_rows_read=end))
+    with pytest.raises(TimeIsUp):
+        drained(source.changes(position))
+    assert len(pieces) == 1
+
+
 def test_what_is_called_new_was_never_handed_over(place: Place) -> None:
     """However far back the next look goes. Who does not know calls nothing new."""
     config = replace(place.config, overlap_s=7200.0)

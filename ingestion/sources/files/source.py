@@ -102,6 +102,10 @@ class FilesSource:
             for chunk in _format(name).chunks(file, self._config.chunk_rows):
                 yield _with_folder_values(chunk, name)
 
+    def tell_rows(self, rows: int) -> None:
+        """Out of the block whose errors are the file's: what the reader raises is not."""
+        self._config.on_rows_read(rows)
+
     @contextmanager
     def _opened(self, name: str) -> Iterator[Any]:
         with self._filesystem.open_input_file(f"{self._folder}/{name}") as file, _file_errors(name):
@@ -152,6 +156,7 @@ class _FileReading:
                 self.has_more = True
                 return
             for chunk in self.source.chunks_of(name):
+                self.source.tell_rows(chunk.rows + len(chunk.unreadable))
                 self.meter.add(chunk.rows, 0 if self.meter.limits.bytes is None else chunk.estimated_bytes)
                 yield EventBatch.of(_filter_rows(chunk, self.only), self.schema)
             self.read_files[name] = self.files[name]

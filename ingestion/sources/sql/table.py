@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from datetime import timedelta
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -75,7 +75,14 @@ class SqlTable:
         return statement.select_from(sa.table(name, schema=schema))
 
     def pages(self, statement: sa.Select[Any]) -> Iterator[Page]:
-        """Each comes in time; the whole may take as long as it has rows."""
+        """Each comes in time; the whole may take as long as it has rows, and as its reader lets it."""
+        with closing(self._streamed_pages(statement)) as pages:
+            for page in pages:
+                # Out of the block whose errors are the database's: what the reader raises is not.
+                self._config.on_rows_read(len(page.rows))
+                yield page
+
+    def _streamed_pages(self, statement: sa.Select[Any]) -> Generator[Page, None, None]:
         with self._opened() as source:
             # Not for what SQLAlchemy asks about the table, which comes as JSON and is for it to read.
             keep_json_as_text(source.connection)

@@ -38,8 +38,6 @@ class WatermarkReading:
     has_more: bool = False
     _previous: Any = None
     _rows_looked_at: int = 0
-    _rows_read: int = 0
-    """Some are looked at twice."""
 
     def reading(self) -> SourceReading:
         return SourceReading(
@@ -47,7 +45,6 @@ class WatermarkReading:
             self._position,
             unusable_cursors=self.keeper.unusable_cursors,
             has_more=lambda: self.has_more,
-            rows_read=lambda: self._rows_read,
         )
 
     def _position(self) -> Position:
@@ -127,7 +124,6 @@ class WatermarkReading:
     def _pages(self, statement: sa.Select[Any]) -> Iterator[Page]:
         for page in self.table.pages(statement):
             locate_cursor(self.keeper, self.table, page, self.cursor_name)
-            self._rows_read += len(page.rows)
             yield page
 
     def _batch(self, page: Page, rows: Sequence[Sequence[Any]]) -> Iterator[EventBatch]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import re
-import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -21,7 +20,6 @@ from pyarrow import fs
 
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.events import Operation
-from ingestion.domain.pace import Pace
 from ingestion.domain.schema import Schema
 from ingestion.sources import EventBatch, SourceError, SourceReading, UnusableCursors
 from ingestion.spark.loading.fitting import FitResult, FitRules, RejectedRow, fit_rows
@@ -39,8 +37,6 @@ MAX_NAMED_VALUES = 20
 MAX_PARTITIONS = 5000
 """Beyond this many, pruning by partition costs more than it saves."""
 _DIGESTS = 2**256
-_NAP_S = 5.0
-"""Whoever waits for longer looks at the deadline in between."""
 MAX_KNOWN_RANGES = 50
 _UNTIL_FORMAT = "%Y%m%dT%H%M%SZ"
 _FOLDER_NAME = re.compile(r"(\d{8}T\d{6}Z)-[0-9a-f]{32}")
@@ -173,37 +169,6 @@ def begin_reading(reading: SourceReading) -> tuple[Schema | None, SourceReading]
     if first is None:
         return None, reading
     return first.schema, replace(reading, batches=chain([first], reading.batches))
-
-
-def paced(
-    batches: Iterator[EventBatch],
-    pace: Pace,
-    *,
-    alive: Callable[[], None] = lambda: None,
-    clock: Callable[[], float] = time.monotonic,
-    sleep: Callable[[float], object] = time.sleep,
-) -> Iterator[EventBatch]:
-    """The batches, each after its time. `alive` raises when the job's time is up: a wait may be longer than that."""
-    for batch in batches:
-        yield batch
-        left = pace.delay(batch.rows, now=clock())
-        while left > 0:
-            alive()
-            sleep(min(left, _NAP_S))
-            left -= _NAP_S
-
-
-def paid_for(reading: SourceReading, pay: Callable[[int], None]) -> Iterator[EventBatch]:
-    """The batches; `pay` waits after each as long as the source is to be spared, also for rows that it only looked at."""
-    handed_over = paid = 0
-    for batch in reading.batches:
-        yield batch
-        handed_over += batch.rows
-        read = max(handed_over, reading.rows_read())
-        pay(read - paid)
-        paid = read
-    if reading.rows_read() > paid:
-        pay(reading.rows_read() - paid)
 
 
 def _require_upserts_of_one_schema(batch: EventBatch, versions: set[int], origin: str) -> None:

@@ -19,7 +19,6 @@ from ingestion.domain.checkpoint import (
     with_rows_loaded_upto,
 )
 from ingestion.domain.column_types import is_nested
-from ingestion.domain.pace import Pace
 from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema
 from ingestion.domain.write_races import written_since
 from ingestion.sources import SourceReading
@@ -55,7 +54,7 @@ def begin_reading(job: Job, reading: SourceReading) -> tuple[Schema | None, Sour
     """Of which schema the rows are that come; None: none comes."""
     with job.phase("read"):
         job.rows_total = reading.total()
-        return staging.begin_reading(reading)
+        return staging.begin_reading(replace(reading, batches=job.reading_pace.batches(reading.batches)))
 
 
 def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvolution:
@@ -123,11 +122,6 @@ def stage_reading(
     form = partition_form_of(table)
     wanted = None if only is None or form is None else frozenset(only)
     rules = FitRules(arriving, key_columns(table), table.partition_column, form, wanted, table.record_key)
-    rate = job.source_spec.rows_per_s
-    if rate is not None:
-        reading = replace(reading, batches=staging.paced(reading.batches, Pace(rate), alive=job.check_deadline))
-    if job.source_spec.is_paid_for:
-        reading = replace(reading, batches=staging.paid_for(reading, job.pay_for_rows))
     with job.phase("read"):
         return staging.stage_rows(
             reading,

@@ -1,4 +1,4 @@
-"""What is small only as long as it is compressed, and waits of years."""
+"""What is small only as long as it is compressed."""
 
 from __future__ import annotations
 
@@ -8,27 +8,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from ingestion.domain.pace import Pace
 from ingestion.domain.schema import Schema
-from ingestion.sources import Chunk, EventBatch
+from ingestion.sources import Chunk
 from ingestion.spark.file_groups import BaseFile, FileGroup, stored_rows
 from ingestion.spark.file_groups.stored_rows import read_stored_rows
 from ingestion.spark.loading import staging
 from ingestion.spark.loading.fitting import FitRules, fit_rows
 from ingestion.spark.rejected import error_table
-
-
-def test_a_wait_of_years_ends_at_the_deadline() -> None:
-    batches = [EventBatch.of(Chunk({"id": [1]}), Schema.of({"id": "long"}))] * 2
-    slept: list[float] = []
-
-    def alive() -> None:
-        if sum(slept) > 60:
-            raise TimeoutError
-
-    with pytest.raises(TimeoutError):
-        list(staging.paced(iter(batches), Pace(1e-9), alive=alive, clock=lambda: 0.0, sleep=slept.append))
-    assert max(slept) <= 5
 
 
 def test_errors_that_are_small_only_when_compressed_are_sparks(tmp_path: Path) -> None:

@@ -7,9 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.domain.pace import Pace, piece_rows
-from ingestion.domain.schema import Schema
-from ingestion.sources import Chunk, EventBatch
-from ingestion.spark.loading.staging import paced
 
 
 def test_a_piece_takes_as_long_as_its_rows_may() -> None:
@@ -43,12 +40,3 @@ def test_over_any_time_no_more_is_read_than_may_be(pieces: list[tuple[int, float
         now += pace.delay(size, now=now)
         assert rows <= rate * (now + 1) + 1e-6
         now += work
-
-
-def test_the_wait_is_between_the_batches_of_a_reading() -> None:
-    schema = Schema.of({"id": "long"})
-    batches = [EventBatch.of(Chunk({"id": [1] * rows}), schema) for rows in (10, 20)]
-    events: list[object] = []
-    reading = paced(iter(batches), Pace(10.0), clock=lambda: 0.0, sleep=events.append)
-    events.extend(f"{batch.rows} rows" for batch in reading)
-    assert events == ["10 rows", 1.0, "20 rows", 3.0]
