@@ -22,8 +22,10 @@ class AtOnce(Executor):
         return answer
 
 
-def follower(worker: Worker, *, has_news: Callable[[], bool] = lambda: True) -> Follower:
-    return Follower(worker, AtOnce(), has_news=has_news, wake=lambda: None, monotonic=lambda: 0.0)
+def follower(
+    worker: Worker, *, has_news: Callable[[], bool] = lambda: True, monotonic: Callable[[], float] = lambda: 0.0
+) -> Follower:
+    return Follower(worker, AtOnce(), has_news=has_news, wake=lambda: None, monotonic=monotonic)
 
 
 def follow_once(worker: Worker) -> None:

@@ -61,6 +61,8 @@ class Followed:
     running: RunningLook | None = None
     has_place: bool = True
     """False: the look is due, and has to wait for others."""
+    asks_since: float | None = None
+    """By the monotonic clock: since when the look asks for its turn at a connection with a limit. None: it does not."""
     look: SourceLook = field(default_factory=SourceLook)
 
     def is_telling_due(self, now: datetime) -> bool:
@@ -183,12 +185,19 @@ class Follower:
         except ValueError as problem:
             self._fail(followed, str(problem))
             return
-        crowded = source_limits.take_turn(followed.run, worker.name)
+        crowded = self._take_turn(followed)
         if crowded is not None:
             self._wait_for_place(followed, crowded, now)
             return
         end = partial(self._end_look, followed.look, followed.run)
         followed.running = self._looks.begin(followed.look, connection, spec, secrets, now=now, on_end=end)
+
+    def _take_turn(self, followed: Followed) -> Crowded | None:
+        asks_since = self._monotonic() if followed.asks_since is None else followed.asks_since
+        waits = timedelta(seconds=self._monotonic() - asks_since)
+        crowded = source_limits.take_turn(followed.run, self._worker.name, waits=waits)
+        followed.asks_since = None if crowded is None else asks_since
+        return crowded
 
     def _wait_for_place(self, followed: Followed, crowded: Crowded, now: datetime) -> None:
         options = effective_options(followed.run.copy.dataset.feed.options)

@@ -31,27 +31,30 @@ SILENCE = timedelta(minutes=1)
 """Who waits and has not asked for so long holds up nobody behind it."""
 FORGOTTEN_AFTER = timedelta(minutes=10)
 """Who has not asked for so long begins to wait anew."""
-MAX_LOOK_DEBT = timedelta(minutes=1)
-"""So long the others wait at most for a look, which reads a source without a cursor column whole."""
+MAX_DEBT = timedelta(minutes=1)
+"""So long the others wait at most for what one has read between two payments: a look may read a source whole, a job a piece at a limit of before."""
 CATCH_UP = timedelta(seconds=1)
 """What was not read meanwhile may be caught up for so long."""
 _MAX_NAMED = 5
+_MORE_PLACES = "Raise `max_connections` of the connection, or load less at once."
+_MORE_ROWS = "Raise `rows_per_s` of the connection, or load less at once."
 
 
 @dataclass(frozen=True)
 class Crowded:
-    """There is no place. `waits`: since it asked for the first time."""
+    """Others use the source up. `waits`: since it asked for the first time."""
 
     why: str
     waits: timedelta = timedelta()
     retry_after: timedelta = RETRY_AFTER
+    remedy: str = _MORE_PLACES
 
     def error_after(self, limit: timedelta) -> str | None:
         """In words, where it has waited for longer."""
         if self.waits < limit:
             return None
         waited = timedelta(seconds=int(self.waits.total_seconds()))
-        return f"It {self.why}, and has waited for {waited}. Raise `max_connections` of the connection, or load less at once."
+        return f"It {self.why}, and has waited for {waited}. {self.remedy}"
 
 
 def connection_of(run: JobRun) -> Connection | None:
@@ -86,13 +89,15 @@ def needs_place(run: JobRun) -> bool:
     return connection is not None and connection.max_connections is not None
 
 
-def take_turn(run: JobRun, worker: str) -> Crowded | None:
-    """For a look, which cannot wait while it reads: None where it may begin, and has its place. Without limits no query."""
+def take_turn(run: JobRun, worker: str, *, waits: timedelta) -> Crowded | None:
+    """For a look, which cannot wait while it reads: None where it may begin, and has its place. Without limits no query.
+
+    `waits`: since it asked for this turn for the first time. No row keeps that for those who wait until the rows of others are paid for.
+    """
     connection = connection_of(run)
     if connection is not None and connection.rows_per_s is not None and (wait := _time_until_paid(connection.pk)):
-        return Crowded(
-            f"waits for the connection `{connection.name}`: {connection.rows_per_s:,} rows a second", retry_after=wait
-        )
+        why = f"waits for the connection `{connection.name}`: others use up its {connection.rows_per_s:,} rows a second"
+        return Crowded(why, waits, wait, _MORE_ROWS)
     return take_place(run, worker)
 
 
@@ -100,7 +105,7 @@ def end_turn(run: JobRun, worker: str, rows: int) -> None:
     """The look has read so many."""
     connection = connection_of(run)
     if connection is not None and connection.rows_per_s is not None and rows:
-        pay_for_rows(connection.pk, min(rows, int(connection.rows_per_s * MAX_LOOK_DEBT.total_seconds())))
+        pay_for_rows(connection.pk, rows)
     if needs_place(run):
         release_place(run, worker)
 
@@ -134,7 +139,7 @@ def release_all_places(worker: str) -> None:
 
 
 def pay_for_rows(connection: int, rows: int) -> timedelta:
-    """`rows` were read there; how long to wait before more is read. Zero where there is no limit."""
+    """`rows` were read there, and count as those of MAX_DEBT at most; how long to wait before more is read. Zero where there is no limit."""
     with transaction.atomic():
         rate = Connection.objects.values_list("rows_per_s", flat=True).get(pk=connection)
         if rate is None:
@@ -143,7 +148,7 @@ def pay_for_rows(connection: int, rows: int) -> timedelta:
         SourceQuota.objects.get_or_create(connection_id=connection, defaults=unpaid)
         quotas = SourceQuota.objects.select_for_update().filter(connection=connection)
         owed, now = _owed(quotas, rate)
-        owed = max(owed, -CATCH_UP) + timedelta(seconds=rows / rate)
+        owed = max(owed, -CATCH_UP) + min(timedelta(seconds=rows / rate), MAX_DEBT)
         quotas.update(paid_until=now + owed, rows_per_s=rate)
         return max(owed, timedelta())
 

@@ -41,6 +41,11 @@ def run_of(name: str, kind: str = JobKind.BOOTSTRAP) -> JobRun:
     return fresh(run)
 
 
+def turn(run: JobRun, *, waits: timedelta = timedelta()) -> source_limits.Crowded | None:
+    """Of a look."""
+    return source_limits.take_turn(run, "host:1:a", waits=waits)
+
+
 def fresh(run: JobRun) -> JobRun:
     return JobRun.objects.select_related("copy__dataset__feed__connection", "copy__data_center").get(pk=run.pk)
 
@@ -73,7 +78,7 @@ def test_without_a_limit_nothing_is_asked(planes: JobRun) -> None:
     from django.db import connection
 
     with CaptureQueriesContext(connection) as queries:
-        assert source_limits.take_turn(planes, "host:1:a") is None
+        assert turn(planes) is None
         source_limits.end_turn(planes, "host:1:a", 1_000)
     assert len(queries) == 0
 
@@ -175,7 +180,7 @@ def test_what_was_read_is_paid_for_by_all_who_read(planes: JobRun, crews: JobRun
     first, second = source_limits.guidance_of(fresh(planes)), source_limits.guidance_of(fresh(crews))
     assert first.may_read_on(5), "a second may be caught up"
     assert not second.may_read_on(20)
-    crowded = source_limits.take_turn(fresh(crews), "host:1:a")
+    crowded = turn(fresh(crews))
     assert crowded is not None
     assert timedelta() < crowded.retry_after <= timedelta(seconds=1.5)
     began = time.monotonic()
@@ -188,16 +193,37 @@ def test_what_was_read_is_paid_for_by_all_who_read(planes: JobRun, crews: JobRun
 def test_a_look_that_read_a_large_table_whole_holds_the_others_up_for_a_minute(planes: JobRun, crews: JobRun) -> None:
     limit(rows=1_000)
     source_limits.end_turn(fresh(planes), "host:1:a", rows=10_000_000)
-    crowded = source_limits.take_turn(fresh(crews), "host:1:a")
+    crowded = turn(fresh(crews))
     assert crowded is not None
-    assert timedelta(seconds=50) < crowded.retry_after <= source_limits.MAX_LOOK_DEBT
+    assert timedelta(seconds=50) < crowded.retry_after <= source_limits.MAX_DEBT
+
+
+def test_a_job_that_read_too_much_at_once_holds_the_others_up_for_a_minute(planes: JobRun, crews: JobRun) -> None:
+    """However often it fails, and pays for the same again."""
+    limit(rows=1_000)
+    assert not source_limits.guidance_of(fresh(planes)).may_read_on(50_000_000)
+    crowded = turn(fresh(crews))
+    assert crowded is not None
+    assert timedelta(seconds=50) < crowded.retry_after <= source_limits.MAX_DEBT
+
+
+def test_who_waits_until_rows_are_paid_for_says_since_when_and_what_to_do(planes: JobRun, crews: JobRun) -> None:
+    limit(rows=1_000)
+    source_limits.end_turn(fresh(planes), "host:1:a", rows=10_000_000)
+    crowded = turn(fresh(crews), waits=HOUR)
+    assert crowded is not None
+    assert crowded.error_after(HOUR + source_limits.CATCH_UP) is None
+    assert crowded.error_after(HOUR) == (
+        "It waits for the connection `ops`: others use up its 1,000 rows a second, and has waited for 1:00:00. "
+        "Raise `rows_per_s` of the connection, or load less at once."
+    )
 
 
 def test_a_limit_that_is_changed_holds_for_what_was_read_before(planes: JobRun, crews: JobRun) -> None:
     limit(rows=10)
     assert not source_limits.guidance_of(fresh(planes)).may_read_on(10_000)
     limit(rows=10_000)
-    crowded = source_limits.take_turn(fresh(crews), "host:1:a")
+    crowded = turn(fresh(crews))
     assert crowded is None or crowded.retry_after <= timedelta(seconds=1)
     # It is owed once: paying for more does not count the old rows at the old rate again.
     assert source_limits.pay_for_rows(Connection.objects.get(name="ops").pk, 20_000) < timedelta(seconds=4)

@@ -164,7 +164,31 @@ def test_looks_and_batches_keep_to_the_limits_of_their_connection(shop: Shop) ->
     process = follower(shop.worker())
     shop.change()
     shop.steps(process, 2)
-    assert len(shop.specs) == 1, "the source is spared for a quarter of an hour"
+    assert len(shop.specs) == 1, "the source is spared for a minute"
+
+
+def test_a_look_that_waits_until_the_rows_of_others_are_paid_for_says_so_and_fails_in_the_end(shop: Shop) -> None:
+    """It was silent for hours."""
+    connections, passed = type(shop.copy.dataset.feed.connection).objects, [0.0]
+    process = follower(shop.worker(), monotonic=lambda: passed[0])
+    process.step()
+    connections.update(rows_per_s=1)
+    source_limits.pay_for_rows(connections.get().pk, 1_000)
+    steps_in_an_hour = 60
+    for minute in range(steps_in_an_hour):
+        passed[0] += 60.0
+        shop.now += MINUTE
+        process.step()
+        assert the_run().error == (
+            "waits for the connection `ops`: others use up its 1 rows a second" if minute else ""
+        )
+    passed[0] += 60.0
+    shop.now += MINUTE
+    process.step()
+    assert the_run().attempt == 1
+    assert the_run().error.endswith(
+        "has waited for 1:00:00. Raise `rows_per_s` of the connection, or load less at once."
+    )
 
 
 def test_what_waits_for_an_input_is_asked_for_again_in_time(shop: Shop) -> None:
