@@ -65,6 +65,14 @@ class Answers:
         self.lease.close()
 
 
+@dataclass(frozen=True)
+class ProcessEnd:
+    """How a job's process ended that left no report."""
+
+    words: str
+    timed_out: bool = False
+
+
 class SparkSubmitLauncher:
     def __init__(self, config: LauncherConfig) -> None:
         self._config = config
@@ -92,9 +100,8 @@ class SparkSubmitLauncher:
                 spec_path.unlink(missing_ok=True)
         if report_path.is_file():
             return JobReport.from_file(report_path)
-        return JobReport(
-            run_id=spec.run_id, status=FAILED, error=f"{ended}. The end of {log_path}:\n{_log_tail(log_path)}"
-        )
+        error = f"{ended.words}. The end of {log_path}:\n{_log_tail(log_path)}"
+        return JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=ended.timed_out)
 
     def progress(self, run_id: str) -> JobProgress | None:
         return JobProgress.from_file(self._folder(run_id) / FILE_NAME)
@@ -113,8 +120,7 @@ class SparkSubmitLauncher:
         log_path: Path,
         secrets: Mapping[str, str],
         answers: Answers,
-    ) -> str:
-        """How the process ended, in words."""
+    ) -> ProcessEnd:
         with (
             log_path.open("ab") as log,
             temporary_folder("jvm") as scratch,
@@ -123,7 +129,9 @@ class SparkSubmitLauncher:
             files = (_main_file(), spec_path, report_path, pipe, spec_path.with_name("lease"))
             return self._run_to_end([*self._command(scratch), *map(str, files)], spec, log, scratch, answers)
 
-    def _run_to_end(self, command: list[str], spec: JobSpec, log: IO[bytes], scratch: Path, answers: Answers) -> str:
+    def _run_to_end(
+        self, command: list[str], spec: JobSpec, log: IO[bytes], scratch: Path, answers: Answers
+    ) -> ProcessEnd:
         process = subprocess.Popen(
             command,
             env=self._environment(),
@@ -135,9 +143,9 @@ class SparkSubmitLauncher:
         add_owner(scratch, process.pid)
         try:
             code = _wait_and_answer(process, spec.deadline_s + EXIT_TIMEOUT_S, answers)
-            return f"The job's process ended with code {code} and no report"
+            return ProcessEnd(f"The job's process ended with code {code} and no report")
         except subprocess.TimeoutExpired:
-            return f"The job was stopped: it took longer than its deadline of {spec.deadline_s:g} s"
+            return ProcessEnd(f"The job was stopped: it took longer than its deadline of {spec.deadline_s:g} s", True)
         finally:
             _kill_process_group(process)
             answers.close()

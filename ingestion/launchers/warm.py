@@ -32,6 +32,7 @@ from ingestion.spark.session import (
     open_session,
     unusable_reason,
 )
+from lakehub.source_databases.interruption import Interruption, interruptible
 
 logger = logging.getLogger(__name__)
 STOP_TIMEOUT_S = 20
@@ -55,14 +56,19 @@ class WarmLauncher:
     ) -> JobReport:
         spark = self._open()
         try:
-            with killed_after(spark, spec.deadline_s + STOP_TIMEOUT_S), _cancelled_after_deadline(spark, spec):
+            with (
+                killed_after(spark, spec.deadline_s + STOP_TIMEOUT_S),
+                interruptible() as reading,
+                _cancelled_after_deadline(spark, spec, reading),
+            ):
                 report = execute(
                     spec, spark=spark, secrets=secrets, on_start=self._remember, lease=lease, guidance=guidance
                 )
         except (Py4JError, OSError) as problem:
             logger.exception("The JVM of the Spark session was lost around the job %s", spec.run_id)
             error = f"The JVM was lost, or did not answer within the deadline of {spec.deadline_s:g} s: {problem}"
-            report = JobReport(run_id=spec.run_id, status=FAILED, error=error)
+            timed_out = self._job is not None and self._job.deadline_error() is not None
+            report = JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=timed_out)
         self._job = None
         self._jobs += 1
         self._renew_if_worn(spark)
@@ -123,11 +129,12 @@ def resident_mb(process: int) -> int:
 
 
 @contextmanager
-def _cancelled_after_deadline(spark: SparkSession, spec: JobSpec) -> Iterator[None]:
-    """All Spark work of the job is one group, which a thread cancels past the deadline. That thread asks the JVM, so it is not the one that kills it."""
+def _cancelled_after_deadline(spark: SparkSession, spec: JobSpec, reading: Interruption) -> Iterator[None]:
+    """All Spark work of the job is one group, which a thread cancels past the deadline, with what the job reads of a database then. That thread
+    asks the JVM, so it is not the one that kills it."""
     spark.sparkContext.setJobGroup(spec.run_id, f"{spec.kind} of {spec.table.name}", interruptOnCancel=True)
     ended = Event()
-    watch = Thread(target=_cancel_after_deadline, args=(spark, spec, ended), daemon=True)
+    watch = Thread(target=_cancel_after_deadline, args=(spark, spec, reading, ended), daemon=True)
     watch.start()
     try:
         yield
@@ -136,10 +143,11 @@ def _cancelled_after_deadline(spark: SparkSession, spec: JobSpec) -> Iterator[No
         watch.join()
 
 
-def _cancel_after_deadline(spark: SparkSession, spec: JobSpec, ended: Event) -> None:
+def _cancel_after_deadline(spark: SparkSession, spec: JobSpec, reading: Interruption, ended: Event) -> None:
     """Again and again: what is cancelled is only what runs at that moment."""
     wait = spec.deadline_s
     while not ended.wait(wait):
+        reading.interrupt(f"the job took longer than its deadline of {spec.deadline_s:g} s")
         try:
             spark.sparkContext.cancelJobGroup(spec.run_id)
         except (Py4JError, OSError):

@@ -62,7 +62,9 @@ def execute(
     except LeaseTaken as problem:
         report = JobReport(run_id=spec.run_id, status=PUT_OFF, error=str(problem))
     except _EXPECTED_ERRORS as problem:
-        report = JobReport(run_id=spec.run_id, status=FAILED, error=f"{type(problem).__name__}: {problem}")
+        # At the deadline the launcher ends what is being read, and the source only says that it was interrupted.
+        late = job.deadline_error() if isinstance(problem, SourceError) else None
+        report = JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
     except (Py4JError, PySparkException) as problem:
         error = job.deadline_error() or _jvm_ended(spark, problem) or java_message(problem)
         logger.error("The job %s failed in the JVM: %s", spec.run_id, error, exc_info=job.deadline_error() is None)
@@ -73,7 +75,11 @@ def execute(
         # A JVM that was killed at the deadline refuses whoever tidies up.
         late = (job.deadline_error() or _jvm_ended(spark, problem)) if isinstance(problem, ConnectionError) else None
         report = JobReport(run_id=spec.run_id, status=FAILED, error=late or f"{type(problem).__name__}: {problem}")
-    return replace(report, phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)})
+    return replace(
+        report,
+        timed_out=report.status == FAILED and job.deadline_error() is not None,
+        phases=job.phases | {"total": round(time.monotonic() - job.started_monotonic, 3)},
+    )
 
 
 def _jvm_ended(spark: SparkSession, problem: Exception) -> str | None:

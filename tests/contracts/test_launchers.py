@@ -27,7 +27,8 @@ from ingestion.spark.contract.secrets import offered_secrets, read_secrets
 from ingestion.spark.contract.spec import JobSpec
 from ingestion.spark.session import is_jvm_alive, jvm_pid
 from tests.polling import scaled, wait_until
-from tests.spark.order_shop import Orders
+from tests.spark.order_shop import SECRET, Orders
+from tests.tcp_forwarder import TcpForwarder
 
 pytestmark = pytest.mark.spark
 LESS_THAN_A_PLAN, LESS_THAN_A_COMMIT = 2_000, 4_000
@@ -210,7 +211,7 @@ def test_a_job_says_how_far_it_is_while_it_runs(job_run: JobRun) -> None:
 def test_a_job_that_fails_is_a_report_too(launcher: Launcher, orders: Orders) -> None:
     orders.source = replace(orders.source, object="oders")
     report = launcher.run(orders.spec("bootstrap", "b"), orders.secrets)
-    assert report.status == "failed"
+    assert (report.status, report.timed_out) == ("failed", False)
     assert "Did you mean `orders`?" in (report.error or "")
 
 
@@ -218,7 +219,7 @@ def test_a_job_past_its_deadline_is_stopped_and_leaves_no_commit(launcher: Launc
     orders.fill(6)
     began = time.monotonic()
     report = launcher.run(orders.spec("bootstrap", "b", deadline_s=0.2), orders.secrets)
-    assert report.status == "failed"
+    assert (report.status, report.timed_out) == ("failed", True)
     assert "deadline of 0.2 s" in (report.error or "")
     assert time.monotonic() - began < scaled(60)
     assert not orders.timeline.exists or not orders.timeline.commits()
@@ -327,6 +328,17 @@ def test_a_job_whose_jvm_is_killed_while_it_runs_says_so(run_with: Callable[[str
     assert lease.holders == 0
 
 
+def test_a_database_that_is_silent_is_left_at_the_deadline(run_with: Callable[[str], JobRun], orders: Orders) -> None:
+    """It lets everybody in and says nothing: the process that launched the job has others to see to."""
+    with TcpForwarder() as silent:
+        secrets = {SECRET: f"mysql+pymysql://ops:x@127.0.0.1:{silent.port}/ops?connect_timeout=60"}
+        began = time.monotonic()
+        report = run_with("warm").launcher.run(orders.spec("bootstrap", "b", deadline_s=1.0), secrets)
+        took = time.monotonic() - began
+    assert (report.status, report.timed_out, took < scaled(25)) == ("failed", True, True)
+    assert (report.error or "").startswith("The job took longer than its deadline of 1 s")
+
+
 def test_a_jvm_that_hangs_is_killed_after_the_deadline(
     run_with: Callable[[str], JobRun], orders: Orders, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -348,7 +360,7 @@ def test_a_jvm_that_hangs_is_killed_after_the_deadline(
         report = launcher.run(orders.spec("bootstrap", "b", deadline_s=1.0), orders.secrets)
         took = time.monotonic() - began
     hang.join()
-    assert (report.status, took < scaled(25)) == ("failed", True)
+    assert (report.status, report.timed_out, took < scaled(25)) == ("failed", True, True)
     assert "deadline of 1 s" in (report.error or "")
     assert not _is_running(process)
     assert launcher.run(orders.spec("bootstrap", "c", lock_wait_s=scaled(20.0)), orders.secrets).status == "succeeded"

@@ -60,6 +60,7 @@ def test_an_incremental_of_many_rows_is_several_commits_of_one_run(spark: SparkS
         orders.add((10 + number, "2026-11-04", 1.0, f"2026-11-16 09:00:0{number}"))
     orders.source = replace(orders.source, commit_rows=2)
     late = orders.run(spark, "incremental", "late", deadline_s=1e-6)
+    assert late.timed_out
     assert "longer than its deadline" in (late.error or "")
     report = orders.run(spark, "incremental", "i")
     assert (report.run_id, report.counts, report.has_more) == ("i", RowCounts(read=6, applied=6), False)

@@ -50,7 +50,7 @@ class JobReport:
     `partitions`: rows written by partition ("" for a table without). `source_committed_from/upto`: the oldest and newest watermark handed over.
     `schema`: {"columns": {name: type}, "added": [...], "widened": [...], "conflicts": [[name, stored, incoming]]}. `phases`: seconds by name.
     `unusable_cursors`: {"column": name, "rows": how many rows have a cursor such as NaN, "sample": some of its values}; empty where nothing was read.
-    `output`: what a job that only reads has found out. `has_more`: the source has more to read now. Of several commits the sums are of all, and
+    `output`: what a job that only reads has found out. `timed_out`: it has failed because its time was up. `has_more`: the source has more to read now. Of several commits the sums are of all, and
     `instant`, `checkpoint` and `schema` are the last one's.
     """
 
@@ -69,6 +69,7 @@ class JobReport:
     output: dict[str, Any] = field(default_factory=dict)
     phases: dict[str, float] = field(default_factory=dict)
     error: str | None = None
+    timed_out: bool = False
     has_more: bool = False
     report_version: int = REPORT_VERSION
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ingestion.launchers import LauncherConfig
-from ingestion.launchers.spark_submit import SparkSubmitLauncher
+from ingestion.launchers.spark_submit import ProcessEnd, SparkSubmitLauncher
 from ingestion.spark.contract.spec import DeleteSpec, JobSpec, ReplaySpec, SourceSpec, TableSpec
 
 TABLE = TableSpec("orders", "file:///lake/orders", "file:///lake/_errors/orders", record_key=("id",))
@@ -22,13 +22,14 @@ class EndedJob(SparkSubmitLauncher):
     """Its process ends at once, in `problem` or without a report. `spec`: what it could read."""
 
     problem: Exception | None = None
+    timed_out = False
 
-    def _submit(self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, *_: object) -> str:  # type: ignore[override]
+    def _submit(self, spec: JobSpec, spec_path: Path, report_path: Path, log_path: Path, *_: object) -> ProcessEnd:  # type: ignore[override]
         self.spec = spec_path.read_text()
         log_path.write_text("what Spark said")
         if self.problem:
             raise self.problem
-        return "The job's process ended"
+        return ProcessEnd("The job's process ended", timed_out=self.timed_out)
 
 
 @pytest.mark.parametrize("problem", [None, OSError("no such program")])
@@ -48,3 +49,12 @@ def test_the_spec_of_another_job_stays_to_be_looked_into(tmp_path: Path) -> None
     source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
     EndedJob(LauncherConfig(tmp_path)).run(JobSpec("r", "bootstrap", TABLE, source), {})
     assert (tmp_path / "r" / "spec.json").is_file()
+
+
+@pytest.mark.parametrize("timed_out", [False, True])
+def test_of_a_job_that_left_no_report_it_is_known_whether_its_time_was_up(tmp_path: Path, timed_out: bool) -> None:
+    job = EndedJob(LauncherConfig(tmp_path))
+    job.timed_out = timed_out
+    source = SourceSpec(plugin="sql", url_ref="env:SHOP_URL", object="orders")
+    report = job.run(JobSpec("r", "bootstrap", TABLE, source), {})
+    assert (report.status, report.timed_out) == ("failed", timed_out)
