@@ -8,7 +8,8 @@ from enum import Enum
 from functools import partial
 from uuid import uuid4
 
-from ingestion.following import follow_runs
+from ingestion.following import follow_runs, handovers
+from ingestion.following.handovers import HandedOver
 from ingestion.lake import commits
 from ingestion.models import JobRun
 from ingestion.runs import blocked_inputs, job_runs, leases
@@ -32,15 +33,32 @@ class NotRun(Enum):
     GONE = "the copy was removed, its table was dropped, or it is not to be followed now"
 
 
-def run_batch(run: JobRun, worker: Worker, *, keep_held: Callable[[], None]) -> JobReport | NotRun | Crowded:
+def run_batch(
+    run: JobRun, worker: Worker, *, keep_held: Callable[[], None]
+) -> JobReport | NotRun | Crowded | HandedOver:
     """`keep_held` is called again and again meanwhile: it renews what the worker holds besides. Raises Refused where the feed names
     an input that is not there, and what a timeline raises that cannot be read."""
+    before = handovers.newest_of(run.copy)
+    if before is not None and handovers.is_under_way(before):
+        return HandedOver(before.pk)
     if blocked_inputs.wait_if_blocked(run, worker.name, worker.gate, now=worker.clock()):
         return NotRun.BLOCKED
+    if handovers.is_next_too_long(before):
+        return _hand_over(run, worker)
     if not (leases.may_share(run.copy) and leases.is_free(run.copy)):
         return NotRun.LEASED  # others that the worker follows do not wait for it
     with source_limits.place_of(run, worker.name) as crowded:
-        return crowded or _run_in_place(run, worker, keep_held)
+        report = crowded or _run_in_place(run, worker, keep_held)
+    if isinstance(report, JobReport) and handovers.is_too_long(run, report):
+        logger.warning("A batch of %s is handed over: %s", run.copy, report.error)
+        return _hand_over(run, worker)
+    return report
+
+
+def _hand_over(run: JobRun, worker: Worker) -> HandedOver | NotRun:
+    if not _is_still_there(run, worker):
+        return NotRun.GONE
+    return handovers.hand_over(run, now=worker.clock()) or NotRun.LEASED
 
 
 def _run_in_place(run: JobRun, worker: Worker, keep_held: Callable[[], None]) -> JobReport | NotRun:

@@ -19,8 +19,9 @@ from django.db import Error as DatabaseProblem
 from structlog.contextvars import bound_contextvars
 
 from ingestion.domain.following import TELL_EVERY, FollowSums, is_telling_due, next_look_at
-from ingestion.following import follow_runs
+from ingestion.following import follow_runs, handovers
 from ingestion.following.batches import NotRun, run_batch
+from ingestion.following.handovers import HandedOver
 from ingestion.following.running_looks import Interrupted, RunningLook, RunningLooks
 from ingestion.following.source_looks import SourceLook
 from ingestion.models import JobRun, JobState
@@ -63,6 +64,8 @@ class Followed:
     """False: the look is due, and has to wait for others."""
     asks_since: float | None = None
     """By the monotonic clock: since when the look asks for its turn at a connection with a limit. None: it does not."""
+    handed_over: HandedOver | None = None
+    """A run of another lane reads what is new: until it has ended there is nothing to look for."""
     look: SourceLook = field(default_factory=SourceLook)
 
     def is_telling_due(self, now: datetime) -> bool:
@@ -163,8 +166,21 @@ class Follower:
         due = [each for each in self._followed.values() if each.running is None and each.due_at <= now]
         self._read_anew([each for each in due if not each.is_current], now)
         for followed in sorted(due, key=lambda each: each.due_at):
-            if followed.is_current:
+            if followed.is_current and not self._is_handed_over(followed, now):
                 self._begin_look(followed, now)
+
+    def _is_handed_over(self, followed: Followed, now: datetime) -> bool:
+        """A run that was given up is asked for again after the feed's interval, as if it were this one."""
+        if followed.handed_over is None:
+            return False
+        state = handovers.state_of(followed.handed_over)
+        if state in job_runs.ACTIVE:
+            followed.due_at = now + LEASE_RETRY_AFTER
+            return True
+        followed.handed_over = None
+        if state == JobState.FAILED:
+            followed.due_at = now + followed.run.copy.dataset.feed.every
+        return state == JobState.FAILED
 
     def _read_anew(self, outdated: list[Followed], now: datetime) -> None:
         """Runs and feeds may have been changed by others; one that is not this process's any more is forgotten."""
@@ -250,6 +266,8 @@ class Follower:
             followed.due_at = worker.clock() + LEASE_RETRY_AFTER
         elif isinstance(report, Crowded):
             self._wait_for_place(followed, report, worker.clock())
+        elif isinstance(report, HandedOver):
+            self._wait_for_run(followed, report)
         elif isinstance(report, NotRun):
             self._let_go(followed, worker.clock())
             self._note_claim(follow_runs.due_at(followed.run.pk))
@@ -259,6 +277,12 @@ class Follower:
             if report.status == SUCCEEDED:
                 followed.sums = followed.sums.after_batch(report.counts, committed_at=worker.clock())
             self._note_look(followed, began_at, has_more=report.has_more)
+
+    def _wait_for_run(self, followed: Followed, handed_over: HandedOver) -> None:
+        """It stays this process's, which tells its sums as before."""
+        followed.handed_over, followed.due_at = handed_over, self._worker.clock() + LEASE_RETRY_AFTER
+        followed.has_looked = False  # the next look that succeeds clears what is noted here
+        follow_runs.note_problem(followed.run, self._worker.name, handed_over.why)
 
     def _renew(self) -> None:
         """All that the process holds, while a batch keeps it from its next step."""

@@ -32,7 +32,10 @@ SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
 MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
-"""How long a batch reads at most, and waits for its copy before it is put off: the process that follows the copy has others to follow."""
+"""After how long a batch ends its reading where it can, and how long it waits for its copy before it is put off: the process that follows the copy
+has others to follow."""
+BATCH_DEADLINE_S = 180.0
+"""After how long a batch is stopped wherever it is: a large file, or many rows that share a value of the cursor, are read in one piece."""
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
 PARAMS_BY_KIND = {
@@ -85,7 +88,7 @@ def job_spec_of(
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
         replace=bool(params.get("replace", False)),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
-        deadline_s=float(options["deadline_s"]),
+        deadline_s=min(float(options["deadline_s"]), BATCH_DEADLINE_S) if batch else float(options["deadline_s"]),
         lease_wait_s=BATCH_LEASE_WAIT_S if run.kind == JobKind.FOLLOW else None,
         one_commit=run.kind == JobKind.FOLLOW,
     )

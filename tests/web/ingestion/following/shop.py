@@ -13,6 +13,7 @@ from django.test.utils import CaptureQueriesContext
 from ingestion.following.follower import Follower
 from ingestion.models import JobKind, JobRun
 from ingestion.ports import InputDecision
+from ingestion.runs import run_worker
 from ingestion.runs.run_worker import Worker
 from ingestion.sources import SourceConfig
 from ingestion.sources.sql.source import SqlSource
@@ -37,6 +38,10 @@ class Shop:
     now: datetime = NOW
     fails: str = ""
     is_put_off: bool = False
+    times_out: bool = False
+    """Of batches: they take longer than they may."""
+    took_s: float = 1.0
+    """Of jobs of the other lane."""
     specs: list[JobSpec] = field(default_factory=list)
     leave_more: tuple[int, ...] = ()
     """The batches, counted from 1, that do not read all that there is."""
@@ -63,15 +68,18 @@ class Shop:
 
     def run(self, spec: JobSpec, secrets: object, lease: object = None, guidance: object = None) -> JobReport:
         self.specs.append(spec)
+        is_batch = spec.one_commit
+        if is_batch and self.times_out:
+            error = f"DeadlinePassed: The job took longer than its deadline of {spec.deadline_s:g} s."
+            return JobReport(run_id=spec.run_id, status=FAILED, error=error, timed_out=True)
         if self.fails:
             return JobReport(run_id=spec.run_id, status=FAILED, error=self.fails)
         if self.is_put_off:
             return JobReport(run_id=spec.run_id, status=PUT_OFF)
         self.commit(spec.run_id)
         counts = RowCounts(read=1, applied=1)
-        return JobReport(
-            run_id=spec.run_id, status=SUCCEEDED, counts=counts, has_more=len(self.specs) in self.leave_more
-        )
+        phases, has_more = {"total": 0.5 if is_batch else self.took_s}, len(self.specs) in self.leave_more
+        return JobReport(run_id=spec.run_id, status=SUCCEEDED, counts=counts, phases=phases, has_more=has_more)
 
     def progress(self, run_id: str) -> JobProgress | None:
         return None
@@ -85,6 +93,10 @@ class Shop:
 
     def worker(self, name: str = "host:1:a") -> Worker:
         return Worker(name, self, "file:///staging", lambda: self.now, timedelta, lambda: 0.0, self.gate)
+
+    def run_next_job(self) -> JobRun | None:
+        """Of the lane that has no follow runs."""
+        return run_worker.run_next(self.worker("host:3:c"))
 
     def steps(self, process: Follower, looks: int = 1) -> None:
         """As many looks, an interval apart."""
