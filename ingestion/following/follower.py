@@ -164,7 +164,8 @@ class Follower:
 
     def _begin_looks(self, now: datetime) -> None:
         due = [each for each in self._followed.values() if each.running is None and each.due_at <= now]
-        self._read_anew([each for each in due if not each.is_current], now)
+        if any(not each.is_current for each in due):
+            self._read_anew(now)
         for followed in sorted(due, key=lambda each: each.due_at):
             if followed.is_current and not self._is_handed_over(followed, now):
                 self._begin_look(followed, now)
@@ -182,9 +183,12 @@ class Follower:
             followed.due_at = now + followed.run.copy.dataset.feed.every
         return state == JobState.FAILED
 
-    def _read_anew(self, outdated: list[Followed], now: datetime) -> None:
-        """Runs and feeds may have been changed by others; one that is not this process's any more is forgotten."""
-        runs = follow_runs.held(self._worker.name, [each.run.pk for each in outdated]) if outdated else {}
+    def _read_anew(self, now: datetime) -> None:
+        """Runs and feeds may have been changed by others; one that is not this process's any more is forgotten. One query for all that
+        are looked at before there may be news again."""
+        idle = (each for each in self._followed.values() if each.running is None and not each.is_current)
+        outdated = [each for each in idle if each.due_at <= now + LONGEST_WAIT]
+        runs = follow_runs.held(self._worker.name, [each.run.pk for each in outdated])
         for followed in outdated:
             if followed.run.pk in runs:
                 followed.run, followed.is_current = runs[followed.run.pk], True

@@ -6,7 +6,7 @@ import signal
 import socket
 import threading
 import time
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.conf import settings
@@ -15,6 +15,7 @@ from django.db import DatabaseError, connection
 
 from ingestion.following.follower import LONGEST_WAIT, Follower
 from ingestion.following.look_threads import LookThreads
+from ingestion.following.news import News
 from ingestion.launchers.configured import DeferredLauncher
 from ingestion.ports import input_gate
 from ingestion.runs import leases
@@ -24,9 +25,6 @@ from lakehub.db.change_mark import ChangeMark
 from lakehub.kernel.error_isolation import log_and_continue
 
 logger = logging.getLogger(__name__)
-
-CLAIM_EVERY_S = 30
-"""Whatever was written: a lease runs out by itself."""
 
 
 class Command(BaseCommand):
@@ -42,7 +40,8 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, end)
         launcher = DeferredLauncher()
-        news, clock = News(time.monotonic), time.monotonic
+        free_leases, clock = partial(leases.release_leases_of_dead_processes, socket.gethostname()), time.monotonic
+        news = News(ChangeMark(), free_leases=free_leases, monotonic=clock)
         follower = Follower(_worker(launcher), LookThreads(), has_news=news, wake=wake.set, monotonic=clock)
         wait_s = 0.0
         while not stop.is_set():
@@ -52,21 +51,6 @@ class Command(BaseCommand):
         with log_and_continue("Giving the follow runs back"):
             follower.give_back()
         launcher.close()
-
-
-class News:
-    """Has anybody written to the database since the last call, or is it long ago?"""
-
-    def __init__(self, monotonic: Callable[[], float]) -> None:
-        self._monotonic, self._mark, self._stored, self._said_at = monotonic, ChangeMark(), "", float("-inf")
-
-    def __call__(self) -> bool:
-        mark, at = self._mark(), self._monotonic()
-        if mark == self._stored and at - self._said_at < CLAIM_EVERY_S:
-            return False
-        self._stored, self._said_at = mark, at
-        leases.release_leases_of_dead_processes(socket.gethostname())
-        return True
 
 
 def _step(follower: Follower) -> float:

@@ -24,9 +24,7 @@ def test_an_empty_look_writes_nothing_asks_no_gate_and_starts_no_job(shop: Shop)
     with CaptureQueriesContext(connection) as asked:
         shop.steps(process, 11)
     assert written(asked) == []
-    assert len(asked) == 11 * 3, (
-        "who died, what is to be claimed, and the runs that are due: others have written each time"
-    )
+    assert len(asked) == 11 * 2, "what is to be claimed, and the runs that are due: others have written each time"
     assert (rows_of_all_tables(), shop.specs, shop.asked) == (before, [], 0)
     assert the_run().progress["looks"] == 1
     with CaptureQueriesContext(connection) as asked:
