@@ -92,6 +92,8 @@ class Follower:
         self._claim_at: datetime | None = None
         """When a run is due that this process has put back: nobody writes to the database then."""
         self._stepped_at: datetime | None = None
+        self._tells_at: datetime | None = None
+        """When it looks next whose sums are to be written down."""
 
     def step(self) -> timedelta:
         """Does what is to be done now; for how long there is nothing more. Raises DatabaseError; the next step tries again."""
@@ -101,9 +103,7 @@ class Follower:
             for followed in self._followed.values():
                 followed.is_current = False
             self._claim(now)
-        for followed in list(self._followed.values()):
-            if followed.is_telling_due(now):
-                self._tell(followed, now)
+        self._tell_due(now)
         self._looks.end_slow()
         self._renew_places()
         self._begin_looks(now)
@@ -153,6 +153,14 @@ class Follower:
             sums = self._followed[pk].sums if pk in self._followed else FollowSums.from_json(run.progress)
             due_at = next_look_at(sums.looked_at, run.copy.dataset.feed.every, now=now)
             self._followed[pk] = Followed(run, sums, due_at if run.attempt == 1 else now, told_at=now)
+
+    def _tell_due(self, now: datetime) -> None:
+        """Once a second, and not after each look of which there may be hundreds then."""
+        if self._tells_at is not None and self._tells_at - LONGEST_WAIT < now < self._tells_at:
+            return
+        self._tells_at = now + LONGEST_WAIT
+        for followed in [each for each in self._followed.values() if each.is_telling_due(now)]:
+            self._tell(followed, now)
 
     def _tell(self, followed: Followed, now: datetime) -> None:
         followed.told_at = now
