@@ -92,6 +92,8 @@ class Follower:
         self._claim_at: datetime | None = None
         """When a run is due that this process has put back: nobody writes to the database then."""
         self._stepped_at: datetime | None = None
+        self._tells_at: datetime | None = None
+        """When it looks next whose sums are to be written down."""
 
     def step(self) -> timedelta:
         """Does what is to be done now; for how long there is nothing more. Raises DatabaseError; the next step tries again."""
@@ -101,9 +103,7 @@ class Follower:
             for followed in self._followed.values():
                 followed.is_current = False
             self._claim(now)
-        for followed in list(self._followed.values()):
-            if followed.is_telling_due(now):
-                self._tell(followed, now)
+        self._tell_due(now)
         self._looks.end_slow()
         self._renew_places()
         self._begin_looks(now)
@@ -154,6 +154,14 @@ class Follower:
             due_at = next_look_at(sums.looked_at, run.copy.dataset.feed.every, now=now)
             self._followed[pk] = Followed(run, sums, due_at if run.attempt == 1 else now, told_at=now)
 
+    def _tell_due(self, now: datetime) -> None:
+        """Once a second, and not after each look of which there may be hundreds then."""
+        if self._tells_at is not None and self._tells_at - LONGEST_WAIT < now < self._tells_at:
+            return
+        self._tells_at = now + LONGEST_WAIT
+        for followed in [each for each in self._followed.values() if each.is_telling_due(now)]:
+            self._tell(followed, now)
+
     def _tell(self, followed: Followed, now: datetime) -> None:
         followed.told_at = now
         worker, sums = self._worker.name, followed.sums
@@ -164,7 +172,8 @@ class Follower:
 
     def _begin_looks(self, now: datetime) -> None:
         due = [each for each in self._followed.values() if each.running is None and each.due_at <= now]
-        self._read_anew([each for each in due if not each.is_current], now)
+        if any(not each.is_current for each in due):
+            self._read_anew(now)
         for followed in sorted(due, key=lambda each: each.due_at):
             if followed.is_current and not self._is_handed_over(followed, now):
                 self._begin_look(followed, now)
@@ -182,9 +191,12 @@ class Follower:
             followed.due_at = now + followed.run.copy.dataset.feed.every
         return state == JobState.FAILED
 
-    def _read_anew(self, outdated: list[Followed], now: datetime) -> None:
-        """Runs and feeds may have been changed by others; one that is not this process's any more is forgotten."""
-        runs = follow_runs.held(self._worker.name, [each.run.pk for each in outdated]) if outdated else {}
+    def _read_anew(self, now: datetime) -> None:
+        """Runs and feeds may have been changed by others; one that is not this process's any more is forgotten. One query for all that
+        are looked at before there may be news again."""
+        idle = (each for each in self._followed.values() if each.running is None and not each.is_current)
+        outdated = [each for each in idle if each.due_at <= now + LONGEST_WAIT]
+        runs = follow_runs.held(self._worker.name, [each.run.pk for each in outdated])
         for followed in outdated:
             if followed.run.pk in runs:
                 followed.run, followed.is_current = runs[followed.run.pk], True

@@ -12,6 +12,8 @@ import pytest
 
 from ingestion.domain.batch_limits import UNLIMITED
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.schema import Schema
+from ingestion.sources import Chunk, EventBatch, SourceReading
 from ingestion.spark.job import DeadlinePassed, Job
 from ingestion.spark.loading import write_path
 from tests.spark.order_shop import Orders
@@ -103,3 +105,12 @@ def test_a_job_that_only_looks_at_rows_ends_at_its_deadline(without_cursor: Orde
     with pytest.raises(DeadlinePassed, match="longer than its deadline of 3600 s"):
         write_path.begin_reading(job, job.open_source().changes(position))
     assert payments.sums == []
+
+
+def test_a_source_that_does_not_tell_what_it_reads_is_paid_for_what_it_hands_over(without_cursor: Orders) -> None:
+    job, schema = job_of(without_cursor), Schema.of({"id": "long"})
+    job.guidance = payments = Payments()
+    batches = (EventBatch.of(Chunk({"id": list(range(rows))}), schema) for rows in (2, 1))
+    arriving, reading = write_path.begin_reading(job, SourceReading(batches, dict))
+    assert (arriving, sum(batch.rows for batch in reading.batches)) == (schema, 3)
+    assert payments.sums == [2, 3]

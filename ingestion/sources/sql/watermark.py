@@ -59,6 +59,8 @@ class WatermarkTracker:
     _unusable: UnusableCursors = field(default_factory=UnusableCursors)
     _is_unchanged: bool = False
     _start_highest: Any = None
+    _instant_of: Any = None
+    _latest_instant: datetime | None = None
 
     def __post_init__(self) -> None:
         start = None if self.start is None else decode_value(self.start["watermark"])
@@ -105,14 +107,20 @@ class WatermarkTracker:
         self._unusable = UnusableCursors(self._unusable.rows + 1, sample)
 
     def is_after_upto(self, value: Any) -> bool:
-        moment = as_instant(value) if self.upto is not None and self.is_timed else None
+        moment = self._instant(value) if self.upto is not None and self.is_timed else None
         return moment is not None and self.upto is not None and moment > self.upto
 
     def is_usable(self, value: Any) -> bool:
         """Has it a place in the order of the values?"""
-        if value is None or ((self.is_timed or isinstance(value, str)) and as_instant(value) is None):
+        if value is None or ((self.is_timed or isinstance(value, str)) and self._instant(value) is None):
             return False
         return not is_beyond_all(value) and self._is_comparable(value)
+
+    def _instant(self, value: Any) -> datetime | None:
+        """Each row is asked twice, and each look reads the rows of the overlap again."""
+        if value is not self._instant_of:
+            self._instant_of, self._latest_instant = value, as_instant(value)
+        return self._latest_instant
 
     def is_new(self, row: Sequence[Any]) -> bool:
         """Does it lie beyond all that was handed over up to the start? A row within the overlap may have come late, or come again."""
@@ -261,9 +269,10 @@ def as_instant(value: Any) -> datetime | None:
         value = datetime.combine(value, time())
     if not isinstance(value, datetime):
         return None
-    with suppress(OverflowError):
+    try:
         return value.replace(tzinfo=UTC) if value.tzinfo is None else value.astimezone(UTC)
-    return None
+    except OverflowError:
+        return None
 
 
 def moved_back(value: Any, by: timedelta) -> Any:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from ingestion.domain.checkpoint import Position
 from ingestion.sources import UnusableCursors
+from ingestion.sources.sql import watermark
 from ingestion.sources.sql.row_sums import ContentDigest
 from ingestion.sources.sql.watermark import (
     MAX_REMEMBERED_HASHES,
@@ -168,6 +169,18 @@ def test_a_watermark_keeps_its_type_in_json(value: object) -> None:
 )
 def test_what_databases_call_a_time(value: object, moment: datetime | None) -> None:
     assert as_instant(value) == moment
+
+
+def test_the_time_of_a_row_is_read_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each look at an idle table reads the rows of the overlap again."""
+    texts: list[str] = []
+    monkeypatch.setattr(watermark, "as_instant", lambda text: texts.append(text) or HALF_PAST)
+    tracker = WatermarkTracker(0, is_timed=True, start=None, upto=HALF_PAST)
+    for second in range(3):
+        row = (f"2026-11-16 08:30:0{second}",)
+        tracker.admit(row)
+        tracker.is_new(row)
+    assert len(texts) == 3
 
 
 @given(st.datetimes(datetime(2000, 1, 1), datetime(2100, 1, 1)), st.sampled_from(" T"))

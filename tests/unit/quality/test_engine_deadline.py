@@ -1,7 +1,10 @@
-"""A deadline is kept also where the work began after it was over."""
+"""A deadline is kept also where the work began after it was over; one thread watches over all."""
 
 from __future__ import annotations
 
+import os
+import threading
+from contextlib import ExitStack
 from datetime import timedelta
 from threading import Event
 
@@ -30,3 +33,39 @@ def test_what_ends_in_time_is_not_stopped() -> None:
     with deadline(timedelta(seconds=60), lambda: calls.append(1)):
         pass
     assert not calls
+
+
+def test_one_thread_watches_over_all_blocks_and_keeps_none_that_has_ended() -> None:
+    with deadline(timedelta(hours=1), lambda: None):
+        before = threading.active_count()
+        with ExitStack() as blocks:
+            for _ in range(50):
+                blocks.enter_context(deadline(timedelta(hours=1), lambda: None))
+            assert threading.active_count() == before
+            assert len(deadlines._watch.blocks) >= 51
+        assert len(deadlines._watch.blocks) < 51
+
+
+def test_a_block_that_is_over_first_is_stopped_first() -> None:
+    """Also where the thread sleeps until another's time."""
+    stopped = Event()
+    with deadline(timedelta(hours=1), lambda: None), deadline(timedelta(milliseconds=20), stopped.set) as is_over:
+        assert stopped.wait(scaled(5))
+        assert is_over.is_set()
+
+
+def test_what_does_not_come_back_from_stopping_holds_up_no_other_block() -> None:
+    stuck, stopped = Event(), Event()
+    with deadline(timedelta(), lambda: stuck.wait(scaled(30))), deadline(timedelta(milliseconds=20), stopped.set):
+        assert stopped.wait(scaled(5))
+    stuck.set()
+
+
+def test_a_forked_process_has_a_watch_of_its_own() -> None:
+    with deadline(timedelta(hours=1), lambda: None):
+        child = os.fork()
+        if child == 0:  # pragma: no cover
+            stopped = Event()
+            with deadline(timedelta(milliseconds=1), stopped.set):
+                os._exit(0 if stopped.wait(scaled(5)) else 1)
+        assert os.waitpid(child, 0)[1] == 0

@@ -10,7 +10,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from ingestion.following.follower import Follower
+from ingestion.following.follower import Followed, Follower
 from ingestion.following.news import ASK_EVERY_S, CLAIM_EVERY_S, FREE_LEASES_EVERY_S, News
 from ingestion.models import JobKind
 from ingestion.runs import feed_schedule
@@ -110,3 +110,36 @@ def test_a_step_in_which_nothing_is_due_asks_the_database_nothing(shop: Shop, pr
     server.at += ASK_EVERY_S
     shop.now += SECOND
     assert queries_of_a_step(follows) == 1, "what is to be claimed"
+
+
+def test_what_is_looked_at_before_there_may_be_news_again_is_read_by_one_query(
+    shop: Shop, process: tuple[Follower, Server]
+) -> None:
+    follows, server = process
+    for number, followed in enumerate(follows._followed.values()):
+        followed.due_at = shop.now + EVERY + number * SECOND / 4
+    server.at += EVERY.total_seconds()
+    shop.now += EVERY
+    queries = [queries_of_a_step(follows)]
+    for _ in range(2):
+        server.at += 0.25
+        shop.now += SECOND / 4
+        queries.append(queries_of_a_step(follows))
+    assert queries == [2, 0, 0], "what is to be claimed, and the three runs"
+    assert [followed.sums.looks for followed in follows._followed.values()] == [2, 2, 2]
+
+
+def test_whose_sums_are_to_be_told_is_looked_up_once_a_second(
+    shop: Shop, process: tuple[Follower, Server], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that follows a thousand tables makes hundreds of steps in that time."""
+    follows, _ = process
+    looked_up: list[Followed] = []
+    monkeypatch.setattr(Followed, "is_telling_due", lambda self, now: bool(looked_up.append(self)))
+    for _ in range(20):
+        shop.now += SECOND / 10
+        follows.step()
+    assert len(looked_up) == 2 * len(follows._followed)
+    shop.now -= 9 * SECOND  # a clock that was ahead holds no telling up
+    follows.step()
+    assert len(looked_up) == 3 * len(follows._followed)
