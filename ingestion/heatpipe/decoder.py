@@ -1,0 +1,112 @@
+"""Decodes messages of any version of a dataset's schema into change events, and tells broken ones apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from fastavro import schemaless_reader
+
+from ingestion.domain.merging.events import ChangeEvent, LogPosition, Operation, misfit
+from ingestion.heatpipe.broken_message import BrokenMessage, Defect
+from ingestion.heatpipe.row_keys import row_key_text
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.heatpipe.wire_format import HEADER_BYTES, MAX_MESSAGE_BYTES, schema_id_of
+
+SchemaOf = Callable[[int], SubjectSchema | None]
+"""The schema with an id; None: there is none."""
+
+
+class Decoded(NamedTuple):
+    """An event, and what its metadata says besides."""
+
+    event: ChangeEvent
+    schema: SubjectSchema
+    source: str
+    source_column: str
+    schematised_at: datetime
+    error_exception: str | None
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """`key_columns`: of the dataset, in order. `reference_type`: of its reference key, None if it has none."""
+
+    subject: str
+    key_columns: tuple[str, ...]
+    reference_type: type[bytes | int] | None
+    schema_of: SchemaOf
+    max_bytes: int = MAX_MESSAGE_BYTES
+
+    def decode(self, message: bytes, position: LogPosition) -> Decoded:
+        """`position`: where the message is in its log. Raises BrokenMessage."""
+        schema = self._schema_of(message)
+        record = _read(message, schema)
+        if not (isinstance(record, dict) and isinstance(record.get("metadata"), dict) and "row" in record):
+            raise BrokenMessage(Defect.NO_EVENT, f"Schema {schema.schema_id} is that of no change event.")
+        metadata, row = record["metadata"], record["row"]
+        event = self._event(metadata, row, position)
+        self._check(event, metadata)
+        columns = metadata["changelog_columns"]
+        return Decoded(
+            event,
+            schema,
+            metadata["source"],
+            columns[0]["name"] if columns else "",
+            metadata["schematised_at"],
+            metadata["error_exception"],
+        )
+
+    def _schema_of(self, message: bytes) -> SubjectSchema:
+        schema_id = schema_id_of(message, most=self.max_bytes)
+        schema = self.schema_of(schema_id)
+        if schema is None:
+            raise BrokenMessage(Defect.UNKNOWN_SCHEMA, f"The registry has no schema with the id {schema_id}.")
+        if schema.subject != self.subject:
+            reason = f"Schema {schema_id} belongs to {schema.subject}, and not to {self.subject}."
+            raise BrokenMessage(Defect.OTHER_SUBJECT, reason)
+        return schema
+
+    def _event(self, metadata: Mapping[str, Any], row: Mapping[str, Any], position: LogPosition) -> ChangeEvent:
+        carried = [name for column in metadata["changelog_columns"] for name in column["changed_fields"]]
+        return ChangeEvent(
+            Operation.DELETE if metadata["is_deleted"] else Operation.UPDATE,
+            tuple(row.get(name) for name in self.key_columns),
+            metadata["reference_key"],
+            position,
+            {name: row[name] for name in carried if name in row} if carried else row,
+            metadata["schema_version"],
+            metadata["source_committed_at"],
+            metadata["force_update"],
+            metadata["data_center"],
+        )
+
+    def _check(self, event: ChangeEvent, metadata: Mapping[str, Any]) -> None:
+        if None in event.row_key or metadata["row_key"] != row_key_text(event.row_key):
+            names = ", ".join(f"`{name}`" for name in self.key_columns)
+            reason = f"The row key is {metadata['row_key']}, and the row has {event.row_key!r} in {names}."
+            raise BrokenMessage(Defect.ROW_KEY, reason, self.key_columns[0])
+        reason_against = misfit(event, self.reference_type)
+        if reason_against is not None:
+            raise BrokenMessage(Defect.REFERENCE_KEY, reason_against)
+
+
+def _read(message: bytes, schema: SubjectSchema) -> Any:
+    body = BytesIO(message)
+    body.seek(HEADER_BYTES)
+    try:
+        record = schemaless_reader(body, schema.parsed, None)
+    except UnicodeDecodeError as problem:
+        raise BrokenMessage(Defect.INVALID_UTF8, f"A text of the message is not UTF-8: {problem}.") from problem
+    except EOFError as problem:
+        raise BrokenMessage(Defect.TRUNCATED, f"The message of {len(message):,} bytes ends too soon.") from problem
+    except (ValueError, TypeError, LookupError, ArithmeticError, MemoryError) as problem:
+        reason = f"The message is not of its schema {schema.schema_id}: {type(problem).__name__}: {problem}"
+        raise BrokenMessage(Defect.CORRUPT, reason) from problem
+    left = len(message) - body.tell()
+    if left:
+        raise BrokenMessage(Defect.TRAILING_BYTES, f"The message goes on for {left:,} bytes after its end.")
+    return record

@@ -1,0 +1,104 @@
+"""Encodes change events: stamps their metadata, and refuses what the schema has no place for before anything is written."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from io import BytesIO
+from typing import Any, NamedTuple
+
+from fastavro import schemaless_writer
+
+from ingestion.domain.merging.events import ChangeEvent, Operation
+from ingestion.heatpipe.broken_message import Defect, UnfitEvent
+from ingestion.heatpipe.row_keys import row_key_text
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES, header
+from lakehub.kernel.suggest import did_you_mean
+
+_NOT_ENCODABLE = (ValueError, TypeError, OverflowError, AttributeError, ArithmeticError)
+"""What fastavro raises for a value that is not of its type."""
+_MAX_SHOWN = 200
+
+
+class Message(NamedTuple):
+    """As it lies in a log."""
+
+    key: bytes
+    value: bytes
+
+
+@dataclass(frozen=True)
+class Mended:
+    """An event that comes from the error table: what was wrong with it, and the message as it was."""
+
+    exception: str
+    source_data: bytes
+
+
+@dataclass(frozen=True)
+class Encoder:
+    """`source`: where the changes are made, for example a server and a table. `clock`: aware UTC."""
+
+    schema: SubjectSchema
+    source: str
+    data_center: str
+    clock: Callable[[], datetime]
+    max_bytes: int = MAX_MESSAGE_BYTES
+
+    def encode(self, event: ChangeEvent, *, source_column: str = "", mended: Mended | None = None) -> Message:
+        """`source_column`: the column of the source that changed, of one that changes column by column. Raises UnfitEvent."""
+        self._check_columns(event)
+        row_key = row_key_text(event.row_key)
+        row = {name: event.values.get(name) for name in self.schema.columns}
+        record = {"metadata": self._metadata(event, row_key, source_column, mended), "row": row}
+        out = BytesIO(header(self.schema.schema_id))
+        out.seek(0, 2)
+        try:
+            schemaless_writer(out, self.schema.parsed, record)
+        except _NOT_ENCODABLE as problem:
+            raise self._misfit(row, problem) from problem
+        if out.tell() > self.max_bytes:
+            reason = f"The event has {out.tell():,} bytes; {self.max_bytes:,} are allowed in a message."
+            raise UnfitEvent(Defect.OVERSIZED, reason)
+        return Message(row_key.encode(), out.getvalue())
+
+    def _metadata(
+        self, event: ChangeEvent, row_key: str, source_column: str, mended: Mended | None
+    ) -> Mapping[str, Any]:
+        carried = [] if len(event.values) == len(self.schema.columns) else list(event.values)
+        column = {"name": source_column, "ref_key": event.reference_key, "changed_fields": carried}
+        return {
+            "row_key": row_key,
+            "reference_key": event.reference_key,
+            "changelog_columns": [column] if carried or source_column else [],
+            "source": self.source,
+            "schematised_at": self.clock(),
+            "source_committed_at": event.source_committed_at,
+            "is_deleted": event.operation is Operation.DELETE,
+            "force_update": event.force_update,
+            "error_exception": None if mended is None else mended.exception,
+            "error_source_data": None if mended is None else mended.source_data,
+            "data_center": self.data_center,
+            "schema_version": self.schema.version,
+        }
+
+    def _check_columns(self, event: ChangeEvent) -> None:
+        """Avro would leave out a column that it does not know, and take a time without a zone for one of the machine's."""
+        for name, value in event.values.items():
+            if name not in self.schema.fields:
+                suggestion = did_you_mean(name, self.schema.columns)
+                reason = f"Version {self.schema.version} of {self.schema.subject} has no column `{name}`.{suggestion}"
+                raise UnfitEvent(Defect.FIELD, reason, name)
+            if isinstance(value, datetime) and value.tzinfo is None:
+                raise UnfitEvent(Defect.TYPE, f"`{name}` is {value}, without a time zone. Convert it to UTC.", name)
+
+    def _misfit(self, row: Mapping[str, Any], problem: Exception) -> UnfitEvent:
+        for name, field in self.schema.fields.items():
+            try:
+                schemaless_writer(BytesIO(), field, {name: row[name]})
+            except _NOT_ENCODABLE as reason:
+                shown = repr(row[name])[:_MAX_SHOWN]
+                return UnfitEvent(Defect.TYPE, f"`{name}` is {shown}, which does not fit its type: {reason}", name)
+        return UnfitEvent(Defect.CORRUPT, f"The event's metadata cannot be encoded: {problem}")

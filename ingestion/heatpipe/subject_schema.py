@@ -1,0 +1,37 @@
+"""A version of a dataset's schema, as messages name it by its id."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from fastavro import parse_schema
+
+from ingestion.heatpipe.event_schema import AvroSchema, row_schema
+
+
+@dataclass(frozen=True)
+class SubjectSchema:
+    """`schema_id` is known to all subjects of a registry, `version` counts within the subject. `avro`: of the whole event (`event_schema`)."""
+
+    subject: str
+    version: int
+    schema_id: int
+    avro: AvroSchema
+
+    @cached_property
+    def parsed(self) -> Any:
+        """Raises fastavro's SchemaParseException."""
+        return parse_schema(self.avro)
+
+    @cached_property
+    def columns(self) -> tuple[str, ...]:
+        return tuple(self.fields)
+
+    @cached_property
+    def fields(self) -> Mapping[str, Any]:
+        """A schema for each column alone, to find the one that a value does not fit."""
+        fields = row_schema(self.avro)["fields"]
+        return {field["name"]: parse_schema({"type": "record", "name": "Field", "fields": [field]}) for field in fields}

@@ -1,0 +1,158 @@
+"""What every changelog promises: order, offsets that stay, commits of several topics that are whole or not there, and one process for each producer.
+
+Kafka's row joins these with its service.
+"""
+
+from __future__ import annotations
+
+import random
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Logged, OffsetGone, Outgoing, ShutOut
+from tests.architecture.imports import ROOT
+
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+DAY_S = 86_400.0
+
+
+@pytest.fixture(params=["segments"])
+def log(request: pytest.FixtureRequest, tmp_path: Path) -> Changelog:
+    return CHANGELOGS.get(request.param)(ChangelogConfig((tmp_path / "a log").as_uri(), DAY_S, lambda: NOW))
+
+
+def outgoing(*values: str, topic: str = "trips") -> list[Outgoing]:
+    return [Outgoing(topic, value[:1].encode(), value.encode()) for value in values]
+
+
+def texts(log: Changelog, topic: str = "trips", **offsets: int) -> list[str]:
+    return [(message.value or b"").decode() for message in log.reader().read(topic, offsets)]
+
+
+def offsets_of(messages: Iterator[Logged]) -> dict[str, list[int]]:
+    found: dict[str, list[int]] = {}
+    for message in messages:
+        found.setdefault(message.partition, []).append(message.offset)
+    return found
+
+
+def test_a_topic_that_nobody_has_written_to_is_empty(log: Changelog) -> None:
+    assert log.reader().bounds("trips") == {}
+    assert texts(log) == []
+    assert log.writer("tap").position() is None
+
+
+def test_messages_are_read_as_they_were_written(log: Changelog) -> None:
+    log.writer("tap").commit([Outgoing("trips", b"\x00", b"\xff\x00"), Outgoing("trips", b"", None)], {"at": 1})
+    first, second = log.reader().read("trips", {})
+    assert {(first.key, first.value), (second.key, second.value)} == {(b"\x00", b"\xff\x00"), (b"", None)}
+    assert first.logged_at == NOW
+
+
+def test_the_messages_of_a_key_stay_in_order_over_many_commits(log: Changelog) -> None:
+    writer = log.writer("tap")
+    for number in range(30):
+        writer.commit(outgoing(f"a{number}", f"b{number}"), {"at": number})
+    for key in "ab":
+        assert [text for text in texts(log) if text[0] == key] == [f"{key}{number}" for number in range(30)]
+    for partition, offsets in offsets_of(log.reader().read("trips", {})).items():
+        assert offsets == list(range(len(offsets)))
+        assert log.reader().bounds("trips")[partition] == (0, len(offsets))
+
+
+def test_reading_goes_on_from_any_offset(log: Changelog) -> None:
+    log.writer("tap").commit(outgoing(*(f"a{number}" for number in range(5))), {})
+    log.writer("tap").commit(outgoing(*(f"a{number}" for number in range(5, 9))), {})
+    partition = next(message.partition for message in log.reader().read("trips", {}))
+    for start in range(10):
+        assert texts(log, **{partition: start}) == [f"a{number}" for number in range(start, 9)]
+
+
+@pytest.mark.parametrize("start", [-1, 3])
+def test_an_offset_that_is_not_there_is_an_error(log: Changelog, start: int) -> None:
+    log.writer("tap").commit(outgoing("a", "a"), {})
+    partition = next(message.partition for message in log.reader().read("trips", {}))
+    with pytest.raises(OffsetGone, match=r"'trips' .* 0 to 1, .*Bootstrap the dataset again"):
+        list(log.reader().read("trips", {partition: start}))
+
+
+def test_topics_are_independent_and_may_have_any_name(log: Changelog) -> None:
+    names = ["trips", "Trips", "shop/orders", "..", "ünïcode topic", "a%2Fb"]
+    log.writer("tap").commit([message for name in names for message in outgoing(f"x{name}", topic=name)], {})
+    assert [texts(log, name) for name in names] == [[f"x{name}"] for name in names]
+
+
+def test_a_commit_without_messages_moves_the_position(log: Changelog) -> None:
+    log.writer("tap").commit([], {"gtid": "0-1-13", "row": 4})
+    assert log.writer("tap").position() == {"gtid": "0-1-13", "row": 4}
+
+
+def test_who_opens_a_producer_shuts_out_the_one_before(log: Changelog) -> None:
+    before, other = log.writer("tap"), log.writer("mended")
+    before.commit(outgoing("a1"), {"at": 1})
+    now = log.writer("tap")
+    with pytest.raises(ShutOut, match="'tap'"):
+        before.commit(outgoing("a2"), {"at": 2})
+    other.commit(outgoing("b1"), {"at": 7})
+    now.commit(outgoing("a3"), {"at": 3})
+    assert sorted(texts(log)) == ["a1", "a3", "b1"]
+    assert (now.position(), other.position()) == ({"at": 3}, {"at": 7})
+
+
+def test_producers_that_write_at_once_lose_nothing(log: Changelog) -> None:
+    def write(name: str) -> None:
+        writer = log.writer(name)
+        for number in range(20):
+            writer.commit(outgoing(f"{name}{number}"), {"at": number})
+
+    threads = [threading.Thread(target=write, args=(name,)) for name in "abcd"]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(texts(log)) == sorted(f"{name}{number}" for name in "abcd" for number in range(20))
+
+
+CHILD = """
+import sys
+from datetime import UTC, datetime
+from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
+kind, url = sys.argv[1:]
+writer = CHANGELOGS.get(kind)(ChangelogConfig(url, 86_400.0, lambda: datetime.now(UTC))).writer("tap")
+number = (writer.position() or {"at": 0})["at"]
+print(number, flush=True)
+while True:
+    number += 1
+    messages = [Outgoing(topic, b"k", b"%d" % number) for topic in ("trips", "riders") for _ in range(1 + number % 3)]
+    writer.commit(messages, {"at": number})
+"""
+
+
+def test_a_producer_that_is_killed_goes_on_without_a_gap_or_a_repetition(
+    log: Changelog, request: pytest.FixtureRequest
+) -> None:
+    seed = 14
+    chance = random.Random(seed)
+    kind, config = request.node.callspec.params["log"], log.config  # type: ignore[attr-defined]
+    for _ in range(6):
+        child = subprocess.Popen(
+            [sys.executable, "-c", CHILD, kind, config.url], cwd=ROOT, stdout=subprocess.PIPE, text=True
+        )
+        assert child.stdout is not None
+        child.stdout.readline()
+        with pytest.raises(subprocess.TimeoutExpired):
+            child.wait(chance.uniform(0.02, 0.3))
+        child.send_signal(signal.SIGKILL)
+        child.wait()
+        child.stdout.close()
+        position = log.writer("tap").position()
+        assert position is not None, f"seed {seed}"
+        expected = [str(number) for number in range(1, position["at"] + 1) for _ in range(1 + number % 3)]
+        assert texts(log, "trips") == texts(log, "riders") == expected, f"seed {seed}"
