@@ -1,0 +1,71 @@
+"""Single events of a binlog as a server sends them: the header, and the bodies of the kinds that say where a transaction begins and ends."""
+
+from __future__ import annotations
+
+import struct
+from datetime import UTC, datetime
+from enum import IntEnum
+from typing import NamedTuple
+
+from ingestion.capture.binlog.events import Gtid, Statement
+
+_HEADER = struct.Struct("<IBIIIH")
+_QUERY = struct.Struct("<IIBHH")
+_GTID = struct.Struct("<QIB")
+_CHECKSUM_BYTES = 4
+_STANDALONE = 1
+"""The flag of a transaction that is one statement, after which no end is written."""
+
+
+class Kind(IntEnum):
+    QUERY = 2
+    ROTATE = 4
+    FORMAT = 15
+    XID = 16
+    TABLE_MAP = 19
+    WRITE_ROWS = 23
+    UPDATE_ROWS = 24
+    DELETE_ROWS = 25
+    HEARTBEAT = 27
+    XA_PREPARE = 38
+    ANNOTATE_ROWS = 160
+    CHECKPOINT = 161
+    GTID = 162
+    GTID_LIST = 163
+    START_ENCRYPTION = 164
+    COMPRESSED_QUERY = 165
+    COMPRESSED_WRITE_ROWS = 166
+    COMPRESSED_UPDATE_ROWS = 167
+    COMPRESSED_DELETE_ROWS = 168
+
+
+ROWS = frozenset((Kind.WRITE_ROWS, Kind.UPDATE_ROWS, Kind.DELETE_ROWS))
+COMPRESSED = frozenset(kind for kind in Kind if kind.name.startswith("COMPRESSED_"))
+
+
+class RawEvent(NamedTuple):
+    """`body` is without header and checksum; `at` aware UTC, to the second; `kind` a number that Kind may lack."""
+
+    kind: int
+    at: datetime
+    server: int
+    body: bytes
+
+
+def raw_event(data: bytes, *, has_checksum: bool) -> RawEvent:
+    seconds, kind, server, *_ = _HEADER.unpack_from(data)
+    end = len(data) - (_CHECKSUM_BYTES if has_checksum else 0)
+    return RawEvent(kind, datetime.fromtimestamp(seconds, UTC), server, data[_HEADER.size : end])
+
+
+def gtid_of(event: RawEvent) -> tuple[Gtid, bool]:
+    """Which transaction begins, and whether the statement that follows is all of it."""
+    sequence, domain, flags = _GTID.unpack_from(event.body)
+    return Gtid(domain, event.server, sequence), bool(flags & _STANDALONE)
+
+
+def statement_of(event: RawEvent) -> Statement:
+    _, _, database_length, _, status_length = _QUERY.unpack_from(event.body)
+    names = event.body[_QUERY.size + status_length :]
+    database, sql = names[:database_length], names[database_length + 1 :]
+    return Statement(database.decode(errors="replace"), sql.decode(errors="replace"))

@@ -1,0 +1,154 @@
+"""One table of the source as its changes are captured: which columns, by which version of the schema, under which keys."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
+
+from ingestion.capture.binlog.column_values import ReadValue, UnfitColumn, lake_type_of, value_reader_of
+from ingestion.capture.binlog.events import Row, RowChange
+from ingestion.capture.binlog.table_map import MappedColumn, TableMap
+from ingestion.capture.tap.position import reference_key
+from ingestion.domain.merging.events import ChangeEvent, Operation, RowKey
+from ingestion.domain.schema import Schema
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
+
+PARTS = 2
+"""A row whose key changes is two events, a delete and an insert."""
+
+
+class NotCaptured(ValueError):
+    """A table cannot be captured as it is now; the message says why, and what to do."""
+
+
+class SchemaVersions(Protocol):
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        """That has these columns; registered where there is none yet. Raises NotCaptured where the subject's rules are against it."""
+
+
+@dataclass(frozen=True)
+class CaptureSpec:
+    """`topic` is the subject of the schema too. `record_key`: of the dataset; empty: the primary key of the table. `left_out` columns are not read,
+    `hashed` ones are SHA-256 in hexadecimal digits, `masked` ones are null."""
+
+    topic: str
+    database: str
+    table: str
+    record_key: tuple[str, ...] = ()
+    left_out: frozenset[str] = frozenset()
+    hashed: frozenset[str] = frozenset()
+    masked: frozenset[str] = frozenset()
+
+
+class Transaction(NamedTuple):
+    """`at`: when it was committed."""
+
+    sequence: int
+    at: datetime
+
+
+@dataclass
+class CapturedTable:
+    """By one definition of the table; another one is another CapturedTable."""
+
+    spec: CaptureSpec
+    definition: TableMap
+    schema: SubjectSchema
+    record_key: tuple[str, ...]
+    _readers: Mapping[str, ReadValue]
+    no_dates: Counter[str] = field(default_factory=Counter)
+    """By column, how many dates were none and are null."""
+
+    @classmethod
+    def of(
+        cls, spec: CaptureSpec, definition: TableMap, versions: SchemaVersions, charsets: Mapping[int, str]
+    ) -> CapturedTable:
+        """Raises NotCaptured."""
+        record_key = spec.record_key or definition.primary_key
+        columns = {column.name: column for column in definition.columns if column.name not in spec.left_out}
+        owner = f"The table `{spec.database}.{spec.table}`"
+        _check_names(owner, spec, record_key, columns)
+        no_dates = Counter[str]()
+        try:
+            types = {name: _type_of(column, spec) for name, column in columns.items()}
+            readers = {name: _reader_of(column, spec, charsets, no_dates) for name, column in columns.items()}
+        except UnfitColumn as problem:
+            raise NotCaptured(f"{owner} is not captured: {problem}") from problem
+        schema = versions.version_of(spec.topic, Schema.of(types))
+        return cls(spec, definition, schema, record_key, readers, no_dates)
+
+    def events(self, transaction: Transaction, number: int, change: RowChange) -> Iterator[ChangeEvent]:
+        """`number`: of the row, among those of the table in the transaction. Raises ValueError for a value that its column cannot have."""
+        before, after = self._values(change.before, self.record_key), self._values(change.after)
+        old_key, new_key = self._key(before), self._key(after)
+        if old_key is not None and old_key != new_key:
+            yield self._event(Operation.DELETE, old_key, before, transaction, number * PARTS)
+        if new_key is not None:
+            operation = Operation.UPDATE if old_key == new_key else Operation.INSERT
+            yield self._event(operation, new_key, after, transaction, number * PARTS + 1)
+
+    def _values(self, row: Row | None, names: tuple[str, ...] | None = None) -> Mapping[str, Any] | None:
+        if row is None:
+            return None
+        readers = self._readers
+        return {
+            name: None if row[name] is None else readers[name](row[name])
+            for name in (readers if names is None else names)
+        }
+
+    def _key(self, values: Mapping[str, Any] | None) -> RowKey | None:
+        return None if values is None else tuple(values[name] for name in self.record_key)
+
+    def _event(
+        self, operation: Operation, key: RowKey, values: Mapping[str, Any] | None, transaction: Transaction, row: int
+    ) -> ChangeEvent:
+        reference = reference_key(transaction.sequence, row)
+        position = (transaction.sequence, row)
+        return ChangeEvent(operation, key, reference, position, values or {}, self.schema.version, transaction.at)
+
+
+def _check_names(
+    owner: str, spec: CaptureSpec, record_key: tuple[str, ...], columns: Mapping[str, MappedColumn]
+) -> None:
+    if not record_key:
+        raise NotCaptured(
+            f"{owner} is not captured: it has no primary key. Give it one, or name a record key that no two rows share."
+        )
+    for name in record_key:
+        if name not in columns or name in spec.masked:
+            why = "masked" if name in columns else "not there or left out"
+            raise NotCaptured(f"{owner} is not captured: its column `{name}`, a part of the record key, is {why}.")
+    if unfit := names_unfit_for_the_lake(columns):
+        raise NotCaptured(f"{owner} is not captured: {unfit_names_text(unfit)} Rename them, or leave them out.")
+
+
+def _type_of(column: MappedColumn, spec: CaptureSpec) -> str:
+    return "string" if column.name in spec.hashed else lake_type_of(column)
+
+
+def _reader_of(
+    column: MappedColumn, spec: CaptureSpec, charsets: Mapping[int, str], no_dates: Counter[str]
+) -> ReadValue:
+    if column.name in spec.masked:
+        return _masked
+    read = value_reader_of(column, charsets, no_dates)
+    return _hashed(read) if column.name in spec.hashed else read
+
+
+def _masked(value: Any) -> None:
+    return None
+
+
+def _hashed(read: ReadValue) -> Callable[[Any], str]:
+    def digest(value: Any) -> str:
+        content = read(value)
+        return hashlib.sha256(
+            content if isinstance(content, bytes) else str(content).encode(errors="surrogateescape")
+        ).hexdigest()
+
+    return digest

@@ -1,0 +1,331 @@
+"""Wherever a tap is killed and begun anew, the changelog has each change once and in order; a table that cannot be captured stops alone."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ingestion.capture.binlog.events import Begin, BinlogEvent, End, Gtid, RowChange, RowsChanged, Statement, Unreadable
+from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
+from ingestion.capture.tap import tap as module
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
+from ingestion.capture.tap.position import TapPosition, reference_key, reference_key_after
+from ingestion.capture.tap.tap import ERRORS_SUFFIX, Tap
+from ingestion.changelog import Outgoing, ProducerPosition
+from ingestion.domain.merging.events import Operation
+from ingestion.domain.schema import Schema
+from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.event_schema import event_schema
+from ingestion.heatpipe.subject_schema import SubjectSchema
+
+NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+UTF8 = 45
+
+
+def table(name: str, *more: MappedColumn, key: tuple[str, ...] = ("id",)) -> TableMap:
+    columns = (
+        MappedColumn("id", ColumnKind.LONG),
+        MappedColumn("city", ColumnKind.VARCHAR, (40, 0), collation=UTF8),
+        *more,
+    )
+    return TableMap("shop", name, columns, key)
+
+
+TRIPS, RIDERS, NO_KEY = table("trips"), table("riders"), table("no_key", key=())
+SPECS = [CaptureSpec(name, "shop", name) for name in ("trips", "riders", "no_key")]
+
+
+@dataclass
+class Server:
+    """Its binlog, from which a reader gets a few events at a time."""
+
+    transactions: Sequence[tuple[BinlogEvent, ...]]
+    at_once: int = 3
+
+    def reader(self, after: str) -> Reader:
+        begun = [transaction for transaction in self.transactions if isinstance(transaction[0], Begin)]
+        place = next((n for n, (begin, *_) in enumerate(begun, 1) if str(begin.gtid) == after), 0)  # type: ignore[union-attr]
+        return Reader([event for transaction in begun[place:] for event in transaction], self.at_once)
+
+
+@dataclass
+class Reader:
+    events: list[BinlogEvent]
+    at_once: int
+
+    def poll(self) -> list[BinlogEvent]:
+        polled, self.events = self.events[: self.at_once], self.events[self.at_once :]
+        return polled
+
+    @property
+    def is_drained(self) -> bool:
+        return not self.events
+
+
+@dataclass
+class Log:
+    """Whole commits only, as every changelog has them."""
+
+    messages: list[Outgoing] = field(default_factory=list)
+    stored: ProducerPosition | None = None
+    commits: int = 0
+
+    def position(self) -> ProducerPosition | None:
+        return self.stored
+
+    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+        self.messages += messages
+        self.stored, self.commits = position, self.commits + 1
+
+
+@dataclass
+class Versions:
+    known: list[tuple[SubjectSchema, Schema]] = field(default_factory=list)
+    refuses: tuple[str, ...] = ()
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        if refused := [name for name in self.refuses if name in columns]:
+            raise NotCaptured(f"The column `{refused[0]}` is not compatible.")
+        for schema, held in self.known:
+            if (schema.subject, held) == (subject, columns):
+                return schema
+        version = 1 + sum(schema.subject == subject for schema, _ in self.known)
+        schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
+        self.known.append((schema, columns))
+        return schema
+
+    def of_id(self, schema_id: int) -> SubjectSchema:
+        return self.known[schema_id - 1][0]
+
+
+@dataclass
+class Tapping:
+    """A server, its tap and the log, for as many processes as it takes."""
+
+    server: Server
+    log: Log = field(default_factory=Log)
+    versions: Versions = field(default_factory=Versions)
+    stopped: dict[str, str] = field(default_factory=dict)
+
+    def table_stopped(self, topic: str, reason: str) -> None:
+        assert topic not in self.stopped
+        self.stopped[topic] = reason
+
+    def tap(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> Tap:
+        start = TapPosition("") if self.log.stored is None else TapPosition.from_json(self.log.stored)
+        self.reader = self.server.reader(start.gtid)
+        return Tap(
+            self.reader,
+            self.log,
+            specs,
+            start=start,
+            versions=self.versions,
+            charsets={UTF8: "utf8mb4"},
+            new_encoder=self._encoder,
+            observer=self,
+            monotonic=lambda: 0.0,
+            pause=lambda seconds: None,
+        )
+
+    def run(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> None:
+        tap = self.tap(specs)
+        while not self.reader.is_drained:
+            tap.step()
+
+    def events(self, topic: str = "trips") -> list[tuple[str, Any]]:
+        decoder = Decoder(topic, ("id",), bytes, self.versions.of_id)
+        decoded = (decoder.decode(each.value or b"", (0,)).event for each in self.log.messages if each.topic == topic)
+        return [(event.operation.value, dict(event.values)) for event in decoded]
+
+    @staticmethod
+    def _encoder(table: CapturedTable) -> Encoder:
+        return Encoder(table.schema, "mysql:test", "dc1", lambda: NOW)
+
+
+def row(key: int, city: str = "Ulm", **more: Any) -> dict[str, Any]:
+    return {"id": key, "city": city, **more}
+
+
+def inserted(of: TableMap, *rows: dict[str, Any]) -> RowsChanged:
+    return RowsChanged(of, [RowChange(None, each) for each in rows])
+
+
+def transaction(sequence: int, *events: BinlogEvent) -> tuple[BinlogEvent, ...]:
+    return (Begin(Gtid(0, 1, sequence), NOW), *events, End())
+
+
+@st.composite
+def binlogs(draw: st.DrawFn) -> list[tuple[BinlogEvent, ...]]:
+    """Rows of two tables, each with a number of its own as its key."""
+    numbers = iter(range(1000))
+
+    def rows_of(count: int, of: TableMap) -> RowsChanged:
+        return inserted(of, *(row(next(numbers)) for _ in range(count)))
+
+    events = st.tuples(st.integers(1, 4), st.sampled_from([TRIPS, RIDERS]))
+    plans = draw(st.lists(st.lists(events, max_size=4), min_size=1, max_size=5))
+    return [transaction(n, *(rows_of(*plan) for plan in plans_of)) for n, plans_of in enumerate(plans, 1)]
+
+
+def keys(events: Sequence[tuple[str, Any]]) -> list[int]:
+    return [values["id"] for _, values in events]
+
+
+def keys_in(binlog: Sequence[tuple[BinlogEvent, ...]], of: TableMap) -> Iterator[int]:
+    for events in binlog:
+        for event in events:
+            if isinstance(event, RowsChanged) and event.table == of:
+                yield from (change.after["id"] for change in event.changes if change.after)
+
+
+@settings(max_examples=200)
+@given(st.data())
+def test_a_tap_that_is_killed_anywhere_writes_each_change_once(data: st.DataObject) -> None:
+    binlog = data.draw(binlogs())
+    tapping = Tapping(Server(binlog, at_once=data.draw(st.integers(1, 5))))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "MAX_PENDING", data.draw(st.integers(1, 4)))
+        for steps in data.draw(st.lists(st.integers(0, 6), max_size=5)):
+            killed = tapping.tap()
+            for _ in range(steps):
+                killed.step()
+        tapping.run()
+    for of in (TRIPS, RIDERS):
+        assert keys(tapping.events(of.table)) == [*keys_in(binlog, of)]
+
+
+def test_a_process_that_knows_another_table_goes_on_within_a_transaction() -> None:
+    """What was taken is counted by table."""
+    large = transaction(1, inserted(TRIPS, row(1), row(2)), inserted(RIDERS, row(3)), inserted(TRIPS, row(4)))
+    tapping = Tapping(Server([large], at_once=2))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(module, "MAX_PENDING", 1)
+        tapping.tap(SPECS[:1]).step()
+    assert tapping.log.stored == {"gtid": "", "begun": "0-1-1", "taken": {"trips": 2}}
+    tapping.run()
+    assert (keys(tapping.events()), keys(tapping.events("riders"))) == ([1, 2, 4], [3])
+
+
+def test_a_row_whose_key_changes_is_deleted_and_inserted() -> None:
+    change = RowsChanged(
+        TRIPS, [RowChange(row(1), row(2, "Bonn")), RowChange(row(3), row(3, "Kiel")), RowChange(row(4), None)]
+    )
+    tapping = Tapping(Server([transaction(1, change)]))
+    tapping.run()
+    assert tapping.events() == [
+        ("delete", {"id": 1}),
+        ("update", row(2, "Bonn")),
+        ("update", row(3, "Kiel")),
+        ("delete", {"id": 4}),
+    ]
+
+
+def test_reference_keys_grow_along_the_log_and_a_read_row_lies_between_two_transactions() -> None:
+    keys = [
+        reference_key(7, 0),
+        reference_key(7, 1),
+        reference_key(7, 2**40),
+        reference_key_after(7),
+        reference_key(8, 0),
+    ]
+    assert keys == sorted(keys)
+    assert reference_key(1, 0, epoch=1) > reference_key_after(2**60)
+
+
+def test_a_table_that_changes_is_written_by_another_version_from_there_on() -> None:
+    wider = table("trips", MappedColumn("seats", ColumnKind.TINY))
+    binlog = [
+        transaction(1, inserted(TRIPS, row(1))),
+        transaction(2, Statement("shop", "ALTER TABLE trips ADD seats tinyint")),
+        transaction(3, inserted(wider, row(2, seats=4)), inserted(wider, row(3, seats=None))),
+    ]
+    tapping = Tapping(Server(binlog))
+    tapping.run()
+    assert [values for _, values in tapping.events()] == [row(1), row(2, seats=4), row(3, seats=None)]
+    assert [schema.version for schema, _ in tapping.versions.known] == [1, 2]
+
+
+def test_a_table_that_cannot_be_captured_stops_alone_and_is_told_once() -> None:
+    wider = table("trips", MappedColumn("seats", ColumnKind.TINY))
+    binlog = [
+        transaction(1, inserted(NO_KEY, row(1)), inserted(NO_KEY, row(2)), inserted(TRIPS, row(3))),
+        transaction(
+            2, Unreadable("shop", "riders", "no idea"), inserted(wider, row(4, seats=1)), inserted(RIDERS, row(5))
+        ),
+    ]
+    tapping = Tapping(Server(binlog), versions=Versions(refuses=("seats",)))
+    tapping.run(SPECS)
+    assert keys(tapping.events()) == [3]
+    assert tapping.stopped.keys() == {"no_key", "riders", "trips"}
+    assert "has no primary key. Give it one" in tapping.stopped["no_key"]
+    assert tapping.stopped["riders"] == "The binlog's rows of `shop.riders` cannot be read: no idea"
+    assert not [message for message in tapping.log.messages if message.topic in ("riders", "no_key")]
+
+
+def test_a_row_that_does_not_fit_is_put_aside_with_what_it_was() -> None:
+    no_text = row(2, "\udcff")
+    tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1), no_text, row(3)))]))
+    tapping.run()
+    assert keys(tapping.events()) == [1, 3]
+    (rejected,) = (message for message in tapping.log.messages if message.topic == f"trips{ERRORS_SUFFIX}")
+    assert rejected.key == b"0-1-1:1"
+    assert b'"column": "city"' in (rejected.value or b"")
+    assert rb'"after": {"id": 2, "city": "\udcff"}' in (rejected.value or b"")
+
+
+def test_columns_are_left_out_hashed_and_masked() -> None:
+    wide = table(
+        "trips",
+        MappedColumn("email", ColumnKind.VARCHAR, (40, 0), collation=UTF8),
+        MappedColumn("phone", ColumnKind.VARCHAR, (40, 0), collation=UTF8),
+        MappedColumn("place", ColumnKind.GEOMETRY, (4,)),
+    )
+    changed = inserted(
+        wide, row(1, email="a@b.c", phone="0731", place=b"\x00"), row(2, email=None, phone=None, place=None)
+    )
+    spec = CaptureSpec(
+        "trips",
+        "shop",
+        "trips",
+        left_out=frozenset(["place"]),
+        hashed=frozenset(["email"]),
+        masked=frozenset(["phone"]),
+    )
+    tapping = Tapping(Server([transaction(1, changed)]))
+    tapping.run([spec])
+    first, second = (values for _, values in tapping.events())
+    assert first == row(1, email=hashlib.sha256(b"a@b.c").hexdigest(), phone=None)
+    assert second == row(2, email=None, phone=None)
+
+
+@pytest.mark.parametrize(
+    ("spec", "of", "reason"),
+    [
+        (CaptureSpec("trips", "shop", "trips", record_key=("nope",)), TRIPS, "`nope`, a part of the record key, is not there or left out"),
+        (CaptureSpec("trips", "shop", "trips", left_out=frozenset(["id"])), TRIPS, "`id`, a part of the record key, is not there or left out"),
+        (CaptureSpec("trips", "shop", "trips", masked=frozenset(["id"])), TRIPS, "`id`, a part of the record key, is masked"),
+        (SPECS[0], table("trips", MappedColumn("a-b", ColumnKind.TINY)), "cannot hold the columns `a-b`.*leave them out"),
+        (SPECS[0], table("trips", MappedColumn("g", ColumnKind.GEOMETRY, (4,))), "type GEOMETRY, .*capture it without that column"),
+    ],
+)  # fmt: skip
+def test_why_a_table_is_not_captured(spec: CaptureSpec, of: TableMap, reason: str) -> None:
+    tapping = Tapping(Server([transaction(1, inserted(of, {column.name: 1 for column in of.columns}))]))
+    tapping.run([spec])
+    assert re.search(reason, tapping.stopped["trips"]), tapping.stopped
+
+
+def test_a_trickle_is_committed_once_for_all_that_has_come() -> None:
+    tapping = Tapping(Server([transaction(n, inserted(TRIPS, row(n))) for n in range(1, 30)], at_once=100))
+    tapping.run()
+    assert tapping.log.commits == 1
+    assert Operation.INSERT.value not in {operation for operation, _ in tapping.events()}
