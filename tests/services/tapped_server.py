@@ -1,0 +1,154 @@
+"""A database of MariaDB whose changes a tap takes to a log of segments, and the rows that somebody who reads the log has."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
+from ingestion.capture.tap.position import TapPosition
+from ingestion.capture.tap.tap import Tap
+from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig
+from ingestion.domain.merging.events import Operation, RowKey
+from ingestion.domain.schema import Schema
+from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.event_schema import event_schema
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from lakehub.setup.machine import scaled
+from tests.services.database_tables import DRIVERS
+
+PRODUCER = "tap:test"
+
+
+@dataclass
+class Versions:
+    """Takes every schema."""
+
+    known: list[tuple[SubjectSchema, Schema]] = field(default_factory=list)
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        for schema, held in self.known:
+            if (schema.subject, held) == (subject, columns):
+                return schema
+        version = 1 + sum(schema.subject == subject for schema, _ in self.known)
+        schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
+        self.known.append((schema, columns))
+        return schema
+
+    def of_id(self, schema_id: int) -> SubjectSchema:
+        return self.known[schema_id - 1][0]
+
+
+@dataclass
+class TappedServer:
+    engine: sa.Engine
+    url: sa.URL
+    database: str
+    start: str
+    log: Changelog
+    charsets: dict[int, str]
+    versions: Versions = field(default_factory=Versions)
+    stopped: dict[str, str] = field(default_factory=dict)
+
+    def table_stopped(self, topic: str, reason: str) -> None:
+        self.stopped[topic] = reason
+
+    def execute(self, *statements: str) -> None:
+        with self.engine.connect() as connection:
+            for statement in (f"USE {self.database}", *statements):
+                connection.exec_driver_sql(statement)
+            connection.commit()
+
+    def gtid(self) -> str:
+        return self._scalar("SELECT @@gtid_binlog_pos")
+
+    def rows(self, table: str, *, key: str = "id") -> dict[Any, dict[str, Any]]:
+        with self.engine.connect() as connection:
+            rows = connection.execute(sa.text(f"SELECT * FROM {self.database}.{table}")).mappings()
+            return {row[key]: dict(row) for row in rows}
+
+    def take(self, *tables: str, until: Callable[[Tap], bool] | None = None, **options: Any) -> None:
+        """A tap takes all that was changed by now; or until it is ended."""
+        end = self.gtid()
+        with self.tap(*tables, **options) as tap:
+            deadline = time.monotonic() + scaled(30)
+            while not (until(tap) if until is not None else tap.position == TapPosition(end)):
+                assert time.monotonic() < deadline, (tap.position, end)
+                tap.step()
+
+    @contextmanager
+    def tap(self, *tables: str, server_id: int = 4_401, **options: Any) -> Iterator[Tap]:
+        writer = self.log.writer(PRODUCER)
+        stored = writer.position()
+        start = TapPosition(self.start) if stored is None else TapPosition.from_json(stored)
+        address = ServerAddress(
+            str(self.url.host), int(self.url.port or 0), str(self.url.username), str(self.url.password), server_id
+        )
+        stream = BinlogStream(
+            address, start.gtid, lambda database, table: database == self.database and table in tables
+        )
+        stream.open()
+        try:
+            yield Tap(
+                stream,
+                writer,
+                [CaptureSpec(table, self.database, table, **options) for table in tables],
+                start=start,
+                versions=self.versions,
+                charsets=self.charsets,
+                new_encoder=self._encoder,
+                observer=self,
+                monotonic=time.monotonic,
+                pause=time.sleep,
+            )
+        finally:
+            stream.close()
+
+    def replayed(self, topic: str, *, key: tuple[str, ...] = ("id",)) -> dict[RowKey, dict[str, Any]]:
+        """The table that the log's events make, one after the other."""
+        decoder, table = Decoder(topic, key, bytes, self.versions.of_id), dict[RowKey, dict[str, Any]]()
+        for message in self.log.reader().read(topic, {}):
+            event = decoder.decode(message.value or b"", (message.offset,)).event
+            if event.operation is Operation.DELETE:
+                table.pop(event.row_key, None)
+            else:
+                table[event.row_key] = dict(event.values)
+        return table
+
+    def _scalar(self, query: str) -> str:
+        with self.engine.connect() as connection:
+            return str(connection.exec_driver_sql(query).scalar())
+
+    @staticmethod
+    def _encoder(table: CapturedTable) -> Encoder:
+        return Encoder(table.schema, "mysql:test", "dc1", lambda: datetime.now(UTC))
+
+
+@contextmanager
+def tapped_server(mariadb_url: str, database: str, folder: Path) -> Iterator[TappedServer]:
+    url = sa.make_url(mariadb_url).set(drivername=DRIVERS["mariadb_url"])
+    engine = sa.create_engine(url, poolclass=sa.NullPool)
+    config = ChangelogConfig(folder.as_uri(), 86_400.0, lambda: datetime.now(UTC))
+    with engine.connect() as connection:
+        connection.exec_driver_sql(f"DROP DATABASE IF EXISTS {database}")
+        connection.exec_driver_sql(f"CREATE DATABASE {database} CHARACTER SET utf8mb4")
+        collations = connection.exec_driver_sql(
+            "SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL"
+        )
+        charsets = {int(number): str(name) for number, name in collations}
+    server = TappedServer(engine, url, database, "", CHANGELOGS.get("segments")(config), charsets)
+    server.start = server.gtid()
+    try:
+        yield server
+    finally:
+        server.execute(f"DROP DATABASE {database}")
+        engine.dispose()

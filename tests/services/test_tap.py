@@ -1,0 +1,171 @@
+"""A tap of a real MariaDB: the table that its events make is the table of the source, for every type and every kind of statement."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestion.capture.binlog.stream import BinlogError, BinlogStream, ServerAddress
+from ingestion.capture.tap import tap as module
+from tests.services.tapped_server import PRODUCER, TappedServer, tapped_server
+
+DATABASE = "lakehub_tap"
+EVERY_TYPE = """CREATE TABLE {t} (id bigint unsigned, k varchar(20) CHARACTER SET latin1, i1 tinyint, u1 tinyint unsigned, i2 smallint, i3 mediumint, u3 mediumint unsigned,
+    i4 int, u4 int unsigned, i8 bigint, d decimal(20,4), f float, g double, bit1 bit(1), bit10 bit(10), bit64 bit(64), y year, day date, at datetime(6), plain datetime,
+    ts timestamp(3) NULL, tm time(2), e enum('a','é','c,d') CHARACTER SET latin1, s set('x','y','z'), c char(5), u varchar(5) CHARACTER SET ucs2,
+    t text, j json, b binary(4), vb varbinary(4), bl blob, PRIMARY KEY (id, k))"""
+ROWS = (
+    r"(18446744073709551615, 'ü', -128, 255, -32768, -8388608, 16777215, -2147483648, 4294967295, -9223372036854775808, -1234567890123456.7891, 1.1, 1e308,"
+    r" b'1', b'1111111111', b'1111111111111111111111111111111111111111111111111111111111111111', 2155, '9999-12-31', '9999-12-31 23:59:59.999999', '1000-01-01',"
+    r" '2038-01-19 03:14:07.999', '-838:59:59', 'é', 'x,z', 'a ', 'hü€', '😀', '{\"a\": [1, null]}', 'a\0', 'a\0', '')",
+    "(0, '', 0, 0, 0, 0, 0, 0, 0, 0, 0, -0.0, 0, b'0', b'0', b'0', 1901, '1000-01-01', '1970-01-01', '2026-02-28', '1970-01-01 00:00:01', 0, 'a', '', '', '', '', 'null', '', '', '\\0')",
+    "(7, 'nulls'" + ", NULL" * 29 + ")",
+)  # fmt: skip
+
+
+@pytest.fixture
+def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
+    with tapped_server(mariadb_url, DATABASE, tmp_path / "log") as tapped:
+        yield tapped
+
+
+def as_read(row: dict[str, Any]) -> dict[str, Any]:
+    """What PyMySQL makes of a row of EVERY_TYPE, as the lake has it."""
+    read = dict(row)
+    for name in ("bit1", "bit10", "bit64"):
+        read[name] = read[name] and int.from_bytes(read[name])
+    read["bit1"] = None if read["bit1"] is None else bool(read["bit1"])
+    for name in ("at", "plain", "ts"):
+        read[name] = read[name] and read[name].replace(tzinfo=UTC)
+    for name in ("id", "bit64"):
+        read[name] = None if read[name] is None else Decimal(read[name])
+    read["s"] = ",".join(sorted(read["s"])) if isinstance(read["s"], set) else read["s"]
+    del read["tm"]
+    return read
+
+
+def test_every_type(server: TappedServer) -> None:
+    table = "t"
+    server.execute(
+        "SET SESSION time_zone = '+00:00'", EVERY_TYPE.format(t=table), f"INSERT INTO {table} VALUES {', '.join(ROWS)}"
+    )
+    server.take("t")
+    replayed = server.replayed("t", key=("id", "k"))
+    source = {(Decimal(row["id"]), row["k"]): as_read(row) for row in server.rows("t").values()}
+    times = {key: row.pop("tm") for key, row in replayed.items()}
+    assert {key: row | {"f": row["f"] and round(row["f"], 6)} for key, row in replayed.items()} == source
+    assert sorted(map(str, times.values())) == ["-838:59:59.00", "00:00:00.00", "None"]
+    assert server.stopped == {}
+
+
+def test_every_kind_of_statement(server: TappedServer) -> None:
+    t = "t"
+    server.execute(
+        f"CREATE TABLE {t} (id int PRIMARY KEY, city varchar(20), n int)",
+        "CREATE TABLE other (id int PRIMARY KEY, place point, city varchar(20))",
+        f"INSERT INTO {t} SELECT seq, concat('c', seq), 0 FROM seq_1_to_500",
+        f"UPDATE {t} SET n = mod(id, 7) WHERE id > 100",
+        f"UPDATE {t} SET id = id + 1000 WHERE id <= 10",
+        f"DELETE FROM {t} WHERE id BETWEEN 20 AND 40",
+        f"REPLACE INTO {t} VALUES (50, 'replaced', 1)",
+        f"INSERT INTO {t} VALUES (51, 'x', 1), (2000, 'y', 2) ON DUPLICATE KEY UPDATE city = 'updated'",
+        "BEGIN",
+        f"INSERT INTO {t} VALUES (3000, 'kept', 1)",
+        "INSERT INTO other VALUES (1, POINT(1, 2), 'x')",
+        "SAVEPOINT s",
+        f"DELETE FROM {t}",
+        "ROLLBACK TO s",
+        "COMMIT",
+        "BEGIN",
+        f"DELETE FROM {t}",
+        "ROLLBACK",
+        f"ALTER TABLE {t} ADD COLUMN seats tinyint DEFAULT 4 AFTER id, ALGORITHM=INSTANT",
+        f"UPDATE {t} SET seats = 5 WHERE id < 60",
+    )
+    server.take("t", "other")
+    replayed, source = server.replayed("t"), server.rows("t")
+    assert replayed.keys() == {(key,) for key in source}
+    # A row that has not changed since the column came has no value of it in the log.
+    assert all(source[key].items() >= row.items() for (key,), row in replayed.items())
+    assert {key for key, row in source.items() if row["seats"] == 5} == {
+        key for (key,), row in replayed.items() if row.get("seats") == 5
+    }
+    assert [schema.version for schema, _ in server.versions.known] == [1, 2]
+    assert list(server.stopped) == ["other"]
+    assert "GEOMETRY" in server.stopped["other"]
+
+
+def test_a_tap_goes_on_where_another_was_killed_within_a_transaction(
+    server: TappedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MAX_PENDING", 500)
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, city varchar(200))",
+        "INSERT INTO t SELECT seq, repeat('x', 150) FROM seq_1_to_20000",
+        "DELETE FROM t WHERE id = 1",
+    )
+    for _ in range(3):
+        server.take("t", until=lambda tap: len(tap.position.taken) > 0)
+    begun = server.log.writer(PRODUCER).position()
+    assert begun is not None
+    assert 0 < begun["taken"]["t"] < 20_000
+    server.take("t")
+    assert server.replayed("t").keys() == {(key,) for key in range(2, 20_001)}
+    assert server.log.reader().bounds("t") == {"0": (0, 20_001)}
+
+
+def test_a_table_whose_rows_cannot_be_decoded_stops_alone_within_a_statement(server: TappedServer) -> None:
+    """The decoder fails at a place before a text; what it knew of the statement's other tables is not lost."""
+    a, b = "a", "b"
+    server.execute(
+        f"CREATE TABLE {a} (id int PRIMARY KEY, n int)",
+        f"CREATE TABLE {b} (id int PRIMARY KEY, place point, city varchar(20), n int)",
+        f"INSERT INTO {a} VALUES (1, 0), (2, 0)",
+        f"INSERT INTO {b} VALUES (1, POINT(1, 2), 'Ulm', 0)",
+        f"UPDATE {b}, {a} SET {a}.n = 1, {b}.n = 1 WHERE {a}.id = {b}.id",
+    )
+    server.take("a", "b")
+    assert server.replayed("a") == {(1,): {"id": 1, "n": 1}, (2,): {"id": 2, "n": 0}}
+    assert list(server.stopped) == ["b"]
+
+
+def test_a_date_that_is_none_is_null_and_a_text_that_is_none_is_put_aside(server: TappedServer) -> None:
+    t = "t"
+    server.execute(
+        "SET SESSION sql_mode = ''",
+        f"CREATE TABLE {t} (id int PRIMARY KEY, day date, at datetime(3), ts timestamp NULL)",
+        f"INSERT INTO {t} VALUES (1, '0000-00-00', '0000-00-00', '0000-00-00'), (2, '2026-00-05', '2026-01-02 03:04:05.678', NULL)",
+    )
+    server.take("t")
+    at = datetime(2026, 1, 2, 3, 4, 5, 678_000, tzinfo=UTC)
+    assert server.replayed("t") == {
+        (1,): {"id": 1, "day": None, "at": None, "ts": None},
+        (2,): {"id": 2, "day": None, "at": at, "ts": None},
+    }
+
+
+def test_a_place_that_the_server_does_not_have_any_more_is_told(server: TappedServer) -> None:
+    url = server.url
+    address = ServerAddress(str(url.host), int(url.port or 0), str(url.username), str(url.password), 4_402)
+    with pytest.raises(BinlogError, match="0-1-99999999"):
+        _read(BinlogStream(address, "0-1-99999999", lambda database, table: True))
+
+
+def test_a_password_is_in_no_error(server: TappedServer) -> None:
+    address = ServerAddress(str(server.url.host), int(server.url.port or 0), "lakehub", "s3cret", 4_402)
+    with pytest.raises(BinlogError, match="Access denied") as refused:
+        _read(BinlogStream(address, "", lambda database, table: True))
+    assert "s3cret" not in f"{refused.value}{address}"
+
+
+def _read(stream: BinlogStream) -> None:
+    try:
+        stream.open()
+        stream.poll()
+    finally:
+        stream.close()
