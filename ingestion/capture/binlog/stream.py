@@ -21,7 +21,14 @@ from mysql_event_stream import (
 
 from ingestion.capture.binlog.events import Begin, BinlogEvent, End, RowChange, RowsChanged, Statement, Unreadable
 from ingestion.capture.binlog.raw_events import COMPRESSED, ROWS, Kind, RawEvent, gtid_of, raw_event, statement_of
-from ingestion.capture.binlog.table_map import TableMap, UnreadableTableMap, read_table_map, table_id, table_name
+from ingestion.capture.binlog.table_map import (
+    ColumnKind,
+    TableMap,
+    UnreadableTableMap,
+    read_table_map,
+    table_id,
+    table_name,
+)
 
 _ENDS = ("COMMIT", "ROLLBACK")
 """Of transactions in tables of an engine without them."""
@@ -137,10 +144,14 @@ class BinlogStream:
             self._tables.pop(number, None)
             return
         try:
-            self._tables[number] = read_table_map(body)
-            self._decoder.map_table(number, data)
-        except (UnreadableTableMap, MesError) as problem:
+            self._tables[number] = mapped = read_table_map(body)
+        except UnreadableTableMap as problem:
             self._tables[number] = Unreadable(database, table, str(problem))
+            return
+        try:
+            self._decoder.map_table(number, data)
+        except MesError as problem:
+            self._tables[number] = Unreadable(database, table, _reason_against(mapped, problem))
 
     def _rows(self, raw: RawEvent, data: bytes) -> Iterator[BinlogEvent]:
         table = self._tables.get(table_id(raw.body))
@@ -151,6 +162,14 @@ class BinlogStream:
                 yield RowsChanged(table, self._decoder.rows(data))
             except MesError as problem:
                 yield Unreadable(table.database, table.table, f"Its rows cannot be decoded: {problem}")
+
+
+def _reason_against(table: TableMap, problem: MesError) -> str:
+    places = [column.name for column in table.columns if column.kind is ColumnKind.GEOMETRY]
+    if not places:
+        return f"the decoder does not take its definition: {problem}"
+    named = ", ".join(f"`{name}`" for name in places)
+    return f"the decoder does not take a GEOMETRY before a text ({named}). Move it to the end, or load the table by its cursor column."
 
 
 class _RowDecoder:
