@@ -81,7 +81,7 @@ def _metadata() -> AvroSchema:
             {"name": "changed_fields", "type": {"type": "array", "items": "string"}, "default": []},
         ],
     }
-    fields = [
+    fields: list[tuple[str, Any, Any, str]] = [
         ("row_key", "string", None, "The values of the key columns as a JSON list of texts."),
         ("reference_key", _REFERENCE_KEY, None, "Decides between two changes of one row: the greater wins."),
         ("changelog_columns", {"type": "array", "items": changelog_column}, [], "What the event carries; empty: all."),

@@ -37,10 +37,10 @@ def texts(log: Changelog, topic: str = "trips", **offsets: int) -> list[str]:
 
 
 def offsets_of(messages: Iterator[Logged]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = {}
+    offsets: dict[str, list[int]] = {}
     for message in messages:
-        found.setdefault(message.partition, []).append(message.offset)
-    return found
+        offsets.setdefault(message.partition, []).append(message.offset)
+    return offsets
 
 
 def test_a_topic_that_nobody_has_written_to_is_empty(log: Changelog) -> None:

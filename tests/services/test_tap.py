@@ -35,7 +35,7 @@ def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
 
 
 def as_read(row: dict[str, Any]) -> dict[str, Any]:
-    """What PyMySQL makes of a row of EVERY_TYPE, as the lake has it."""
+    """What the driver makes of a row of EVERY_TYPE, as the lake has it."""
     read = dict(row)
     for name in ("bit1", "bit10", "bit64"):
         read[name] = read[name] and int.from_bytes(read[name])

@@ -142,10 +142,10 @@ def _dates(column: MappedColumn, no_dates: Counter[str]) -> ReadValue:
     read = {_K.DATE: _date, _K.DATETIME: _datetime, _K.TIMESTAMP: _timestamp}[column.kind]
 
     def read_or_count(value: str) -> date | None:
-        found = read(value)
-        if found is None:
+        moment = read(value)
+        if moment is None:
             no_dates[column.name] += 1
-        return found
+        return moment
 
     return read_or_count
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any, NoReturn
 
-from ingestion.domain.avro_types import AvroTypes
+from ingestion.domain.avro.types import AvroTypes
 from ingestion.domain.column_types import StructOf
 from ingestion.domain.schema import Schema, SchemaColumn
 

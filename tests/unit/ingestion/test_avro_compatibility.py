@@ -11,7 +11,7 @@ from avro.schema import parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.domain.avro_compatibility import Compatibility, incompatibilities, refusals
+from ingestion.domain.avro.compatibility import Compatibility, incompatibilities, refusals
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_schema import event_schema
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Any
 
-from ingestion.domain.avro_types import AvroTypes
+from ingestion.domain.avro.types import AvroTypes
 from ingestion.domain.column_types import STRING, in_lake, struct_in_lake
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.sources import Chunk

@@ -140,10 +140,10 @@ class _Comparison:
     def _any_branch(self, reader: Sequence[Avro], writer: Avro, path: str) -> Iterator[Incompatibility]:
         """What is wrong is said of the branch that is meant, if there is one of its kind."""
         problems = [(branch, [*self.compare(branch, writer, path)]) for branch in reader]
-        if any(not found for _, found in problems):
+        if any(not reasons for _, reasons in problems):
             return
         kind = _kind(writer)
-        meant = [found for branch, found in problems if _kind(self.reader_names.resolved(branch)) == kind]
+        meant = [reasons for branch, reasons in problems if _kind(self.reader_names.resolved(branch)) == kind]
         if meant:
             yield from meant[0]
         else:
