@@ -1,4 +1,5 @@
-"""What moves data into the lake, and the facts that moving it leaves: runs, commits, touched partitions, findings."""
+"""What moves data into the lake, and the facts that moving it leaves: runs, commits, touched partitions, findings;
+and the schemas of change events."""
 
 from __future__ import annotations
 
@@ -8,6 +9,8 @@ from uuid import uuid4
 from django.db import models
 from django.db.models import Q
 
+from ingestion.domain.avro.compatibility import Compatibility
+from lakehub.accounts.models import Team
 from lakehub.catalog.models import Connection, DatasetCopy
 
 
@@ -295,3 +298,40 @@ class Finding(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} on {self.copy}"
+
+
+class SchemaSubject(models.Model):
+    """A name under which versions of an Avro schema follow each other, such as `trips-value` for the events of a topic."""
+
+    name = models.CharField(max_length=200, unique=True)
+    team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="+")
+    compatibility = models.CharField(max_length=20, choices=[(rule.value, rule.value) for rule in Compatibility])
+    """Which version may follow (`ingestion.domain.avro.compatibility`)."""
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class SchemaVersion(models.Model):
+    """One version. Its key is the id that messages carry; nothing of it changes but whether it is deprecated."""
+
+    subject = models.ForeignKey(SchemaSubject, on_delete=models.CASCADE, related_name="versions")
+    version = models.PositiveIntegerField()
+    """Counts from 1 within the subject."""
+    text = models.TextField()
+    """As it was registered."""
+    digest = models.CharField(max_length=64)
+    """SHA-256 of the schema, however it is laid out: the same schema is registered once."""
+    registered_by = models.CharField(max_length=150)
+    registered_at = models.DateTimeField()
+    deprecated_at = models.DateTimeField(null=True, blank=True)
+    deprecated_why = models.TextField(blank=True)
+
+    class Meta:
+        constraints: ClassVar = [
+            models.UniqueConstraint(fields=["subject", "version"], name="schema_version_once"),
+            models.UniqueConstraint(fields=["subject", "digest"], name="schema_once_a_subject"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.subject} {self.version}"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from django.urls import URLPattern, path
+from django.urls import URLPattern, URLResolver, include, path
 
 from ingestion import api
 
-urlpatterns: list[URLPattern] = [
+urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/runs", api.JobRunList.as_view(), name="runs"),
     path("datasets/<str:name>/runs/<int:number>/start", api.StartRun.as_view(), name="run-start"),
     path("datasets/<str:name>/runs/<int:number>/cancel", api.CancelRun.as_view(), name="run-cancel"),
@@ -23,4 +23,5 @@ urlpatterns: list[URLPattern] = [
     path("datasets/<str:name>/errors/counts", api.ErrorCountList.as_view(), name="error-counts"),
     path("datasets/<str:name>/errors/replay", api.ErrorReplay.as_view(), name="error-replay"),
     path("datasets/<str:name>/errors/<str:key>", api.ErrorRowDetail.as_view(), name="error-row"),
+    path("schema-registry/", include("ingestion.schemas.urls")),
 ]

@@ -262,6 +262,7 @@ LAKEHUB_AUDIT_SUBJECTS = {
     "dataset": ("catalog.Dataset", "name", "team"),
     "copy": ("catalog.Dataset", "name", "team"),
     "run": ("ingestion.JobRun", "pk", "copy__dataset__team"),
+    "schema": ("ingestion.SchemaSubject", "name", "team"),
     "hook": ("quality.PipelineHook", "key", "team"),
     "incident": ("incidents.Incident", "pk", "dataset__team"),
 }

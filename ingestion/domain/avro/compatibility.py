@@ -6,7 +6,7 @@ milliseconds for microseconds reads without an error and wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
@@ -58,7 +58,7 @@ class Incompatibility:
 
 @dataclass(frozen=True)
 class Refusal:
-    """Why a schema may not follow. `version`: the place of the older one, from 1 on."""
+    """Why a schema may not follow. `version`: of the older one."""
 
     version: int
     problem: Incompatibility
@@ -70,15 +70,9 @@ class Refusal:
         return f"{who}{what}: {self.problem}."
 
 
-def refusals(rule: Compatibility, proposed: Avro, versions: Sequence[Avro]) -> tuple[Refusal, ...]:
-    """`versions`: of the subject, oldest first. None: `proposed` may follow."""
-    numbered = [*enumerate(versions, 1)]
-    compared = numbered if rule.is_transitive else numbered[-1:]
-    return tuple(_refusals(rule, proposed, compared))
-
-
-def _refusals(rule: Compatibility, proposed: Avro, compared: Sequence[tuple[int, Avro]]) -> Iterator[Refusal]:
-    for version, older in compared:
+def refusals(rule: Compatibility, proposed: Avro, older_ones: Iterable[tuple[int, Avro]]) -> Iterator[Refusal]:
+    """`older_ones`: the versions that count, with their numbers: the newest, or all if the rule is transitive. None: `proposed` may follow."""
+    for version, older in older_ones:
         if rule.looks_backward:
             yield from (Refusal(version, problem, True) for problem in incompatibilities(proposed, older))
         if rule.looks_forward:

@@ -29,6 +29,8 @@ SCOPES = (
     "catalog:write",
     "ingestion:read",
     "ingestion:run",
+    "schemas:read",
+    "schemas:write",
     "quality:read",
     "quality:run",
     "incidents:read",

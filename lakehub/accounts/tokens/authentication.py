@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+
 from django.contrib.auth.middleware import AuthenticationMiddleware, get_user
 from django.contrib.auth.models import AnonymousUser
 from django.http import HttpRequest
@@ -25,15 +27,33 @@ class TokenAuthentication(BaseAuthentication):
             return None
         if len(words) != 2:
             raise AuthenticationFailed("The Authorization header must be `Bearer <token>`, with one space.")
-        token = api_tokens.authenticate(words[1].decode("latin-1"), now=wiring.clock.now())
-        if token is None:
-            raise AuthenticationFailed("This token is unknown, expired or revoked. An administrator issues a new one.")
-        bind_contextvars(caller=token.prefix)
-        token.created_by.token_team = token.team
-        return token.created_by, token
+        return _authenticated(words[1].decode("latin-1"))
 
     def authenticate_header(self, request: Request) -> str:
         return "Bearer"
+
+
+class TokenAsPasswordAuthentication(BaseAuthentication):
+    """`Authorization: Basic`, for programs that know nothing else: the token is the password, whoever the user is."""
+
+    def authenticate(self, request: Request) -> tuple[User, Token] | None:
+        words = get_authorization_header(request).split()
+        if not words or words[0].lower() != b"basic":
+            return None
+        try:
+            _, _, password = base64.b64decode(words[1], validate=True).decode("latin-1").partition(":")
+        except (IndexError, ValueError) as problem:
+            raise AuthenticationFailed("The Authorization header must be `Basic <user:token in base64>`.") from problem
+        return _authenticated(password)
+
+
+def _authenticated(secret: str) -> tuple[User, Token]:
+    token = api_tokens.authenticate(secret, now=wiring.clock.now())
+    if token is None:
+        raise AuthenticationFailed("This token is unknown, expired or revoked. An administrator issues a new one.")
+    bind_contextvars(caller=token.prefix)
+    token.created_by.token_team = token.team
+    return token.created_by, token
 
 
 class NamedAuthenticationMiddleware(AuthenticationMiddleware):

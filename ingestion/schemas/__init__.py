@@ -1,0 +1,1 @@
+"""The schema service: versions of Avro schemas by subject, which may follow which, and the REST API that Confluent's clients speak."""

@@ -1,0 +1,164 @@
+"""Registers versions of schemas, finds them, and says which may follow."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+
+from ingestion.domain.avro.compatibility import Compatibility, Refusal, refusals
+from ingestion.models import SchemaSubject, SchemaVersion
+from ingestion.schemas.avro_text import digest_of, parsed
+from lakehub.accounts.audit import audit_log
+from lakehub.accounts.models import Team
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.suggest import did_you_mean
+
+DEFAULT_RULE = Compatibility.BACKWARD
+MAX_VERSIONS = 1_000
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+_NAMED_REASONS = 5
+
+
+class Incompatible(Conflict):
+    """The subject's rule is against the schema; the message says why."""
+
+
+class SubjectNotFound(NotFound):
+    pass
+
+
+class VersionNotFound(NotFound):
+    pass
+
+
+def register(subject_name: str, text: str, *, team: Team, actor: str, now: datetime) -> SchemaVersion:
+    """The version that has this schema, a new one where there is none. `team`: that of a new subject. Raises Refused, Incompatible."""
+    schema = parsed(text)
+    with transaction.atomic():
+        subject = _locked_subject(subject_name, team, actor=actor, now=now)
+        known = subject.versions.filter(digest=digest_of(schema)).first()
+        if known is not None:
+            return known
+        newest = _newest_number(subject)
+        if reasons := _problems(subject, schema, subject.versions.all()):
+            raise Incompatible(f"The schema may not follow version {newest} of {subject}. {_text(reasons)}")
+        number = newest + 1
+        version = subject.versions.create(
+            version=number, text=text, digest=digest_of(schema), registered_by=actor, registered_at=now
+        )
+        audit_log.record(actor, "register schema", f"schema:{subject}", now=now, version=number, id=version.pk)
+    return version
+
+
+def compatibility_problems(subject_name: str, text: str, *, version: int | None = None) -> tuple[Refusal, ...]:
+    """Why the schema may not follow, by the subject's rule; of one version, where it is named. Raises Refused, NotFound."""
+    schema, subject = parsed(text), find_subject(subject_name)
+    if version is not None:
+        find_version(subject_name, version)
+    return _problems(subject, schema, subject.versions.filter(**({} if version is None else {"version": version})))
+
+
+def subjects() -> QuerySet[SchemaSubject]:
+    return SchemaSubject.objects.order_by("name")
+
+
+def find_subject(name: str) -> SchemaSubject:
+    subject = SchemaSubject.objects.select_related("team").filter(name=name).first()
+    if subject is None:
+        names = SchemaSubject.objects.values_list("name", flat=True)[:1000]
+        raise SubjectNotFound(f"There is no subject {name!r}.{did_you_mean(name, names)}")
+    return subject
+
+
+def find_version(subject_name: str, version: int | None = None) -> SchemaVersion:
+    """None: the newest."""
+    versions = find_subject(subject_name).versions.select_related("subject").order_by("-version")
+    sought = (versions if version is None else versions.filter(version=version)).first()
+    if sought is None:
+        raise VersionNotFound(f"The subject {subject_name!r} has no version {'yet' if version is None else version}.")
+    return sought
+
+
+def find_by_id(schema_id: int) -> SchemaVersion:
+    version = SchemaVersion.objects.select_related("subject").filter(pk=schema_id).first()
+    if version is None:
+        raise NotFound(f"There is no schema with the id {schema_id}.")
+    return version
+
+
+def find_registered(subject_name: str, text: str) -> SchemaVersion:
+    """The version that has this schema. Raises Refused, NotFound."""
+    version = (
+        find_subject(subject_name).versions.select_related("subject").filter(digest=digest_of(parsed(text))).first()
+    )
+    if version is None:
+        raise NotFound(f"No version of {subject_name!r} is this schema.")
+    return version
+
+
+def set_rule(subject: SchemaSubject, rule: Compatibility, *, actor: str, now: datetime) -> None:
+    """It holds for versions that are registered from now on."""
+    with transaction.atomic():
+        before, subject.compatibility = subject.compatibility, rule.value
+        subject.save(update_fields=["compatibility"])
+        audit_log.record(actor, "set schema rule", f"schema:{subject}", now=now, before=before, after=rule.value)
+
+
+def deprecate(version: SchemaVersion, why: str, *, actor: str, now: datetime) -> None:
+    """What was written by it can be read as before. Raises Refused."""
+    if not why.strip():
+        raise Refused.for_fields({"why": "Say why: whoever uses the version reads it."})
+    with transaction.atomic():
+        version.deprecated_at, version.deprecated_why = now, why.strip()
+        version.save(update_fields=["deprecated_at", "deprecated_why"])
+        number = version.version
+        audit_log.record(
+            actor, "deprecate schema", f"schema:{version.subject}", now=now, version=number, why=why.strip()
+        )
+
+
+def _locked_subject(name: str, team: Team, *, actor: str, now: datetime) -> SchemaSubject:
+    """Its versions are numbered one after the other."""
+    if not _NAME.fullmatch(name):
+        raise Refused.for_fields(
+            {
+                "subject": f"{name[:80]!r} is not a subject: it has 1 to 200 letters, digits, dots, dashes and underscores."
+            }
+        )
+    subject, is_new = SchemaSubject.objects.get_or_create(
+        name=name, defaults={"team": team, "compatibility": DEFAULT_RULE.value}
+    )
+    if is_new:
+        audit_log.record(actor, "add schema subject", f"schema:{name}", now=now, team=team.name)
+    return SchemaSubject.objects.select_for_update().get(pk=subject.pk)
+
+
+def _newest_number(subject: SchemaSubject) -> int:
+    """0: it has no version yet."""
+    number = subject.versions.order_by("-version").values_list("version", flat=True).first() or 0
+    if number >= MAX_VERSIONS:
+        raise Refused(f"{subject} has {MAX_VERSIONS:,} versions already. Register the schema under another subject.")
+    return number
+
+
+def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVersion]) -> tuple[Refusal, ...]:
+    """A schema at a time is in memory: they may be large, and there may be many."""
+    rule, texts = Compatibility(subject.compatibility), versions.order_by("-version").values_list("version", "text")
+    older_ones = texts.iterator(chunk_size=10) if rule.is_transitive else iter(texts[:1])
+    return tuple(refusals(rule, schema, ((number, json.loads(text)) for number, text in older_ones)))
+
+
+def _text(reasons: Sequence[Refusal]) -> str:
+    more = len(reasons) - _NAMED_REASONS
+    return " ".join(map(str, reasons[:_NAMED_REASONS])) + (f" And {more} more." if more > 0 else "")
+
+
+def schema_of(version: SchemaVersion) -> Any:
+    """As JSON."""
+    return json.loads(version.text)
