@@ -11,7 +11,16 @@ from django.db.models import QuerySet
 from django.http import HttpRequest, HttpResponse
 from django.template.response import TemplateResponse
 
-from ingestion.models import BlockedInput, Commit, CopyLease, Finding, JobRun, TouchedPartition
+from ingestion.models import (
+    BlockedInput,
+    Commit,
+    CopyLease,
+    Finding,
+    JobRun,
+    SchemaSubject,
+    SchemaVersion,
+    TouchedPartition,
+)
 from ingestion.runs import blocked_inputs, job_runs
 from lakehub import clock
 from lakehub.accounts.admin_mixins import ReadOnlyAdminMixin
@@ -113,3 +122,19 @@ class FindingAdmin(_ReadOnlyAdmin):
 class CopyLeaseAdmin(_ReadOnlyAdmin):
     list_display = ("copy", "holder", "until")
     list_select_related = ("copy__dataset", "copy__data_center")
+
+
+@admin.register(SchemaVersion)
+class SchemaVersionAdmin(_ReadOnlyAdmin):
+    list_display = ("id", "subject", "version", "registered_by", "registered_at", "deprecated_at")
+    list_filter = (("deprecated_at", admin.EmptyFieldListFilter), "subject__compatibility")
+    search_fields = ("subject__name",)
+    list_select_related = ("subject",)
+
+
+@admin.register(SchemaSubject)
+class SchemaSubjectAdmin(_ReadOnlyAdmin):
+    list_display = ("name", "team", "compatibility")
+    list_filter = ("team", "compatibility")
+    search_fields = ("name",)
+    list_select_related = ("team",)

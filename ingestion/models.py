@@ -9,7 +9,6 @@ from uuid import uuid4
 from django.db import models
 from django.db.models import Q
 
-from ingestion.domain.avro.compatibility import Compatibility
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Connection, DatasetCopy
 
@@ -305,7 +304,7 @@ class SchemaSubject(models.Model):
 
     name = models.CharField(max_length=200, unique=True)
     team = models.ForeignKey(Team, on_delete=models.PROTECT, related_name="+")
-    compatibility = models.CharField(max_length=20, choices=[(rule.value, rule.value) for rule in Compatibility])
+    compatibility = models.CharField(max_length=20)
     """Which version may follow (`ingestion.domain.avro.compatibility`)."""
 
     def __str__(self) -> str:

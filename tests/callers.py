@@ -14,6 +14,7 @@ from incidents.lifecycle.bulk import apply
 from incidents.models import BulkAction, Incident, IncidentState, Route, SuppressionRule, UserReport
 from ingestion.lake import readers
 from ingestion.models import JobState
+from ingestion.schemas import registry
 from lakehub import clock
 from lakehub.accounts.models import Role, Team, Token, User
 from lakehub.accounts.tokens import api_tokens
@@ -151,8 +152,14 @@ def _things(team: Team, admin: User) -> dict[str, str]:
     token, _ = api_tokens.issue_token(
         name="to be revoked", consumer="etl", team=team, created_by=admin, scopes=["gate:read"], now=clock.now()
     )
+    schema = registry.register(
+        "flights-value", '{"type": "record", "name": "Flight", "fields": []}', team=team, actor="admin", now=make.NOW
+    )
     return {
         "datasets/<str:name>": flights.name,
+        "<str:subject>": "flights-value",
+        "versions/<str:version>": "1",
+        "ids/<int:number>": str(schema.pk),
         "connections/<str:name>": "ops",
         "onboarding/<str:name>": flights.name,
         "<str:key>": test.key,

@@ -46,6 +46,8 @@ OVERRIDE = {
     "reason": "Known to be harmless",
     "until": TOMORROW,
 }
+SUBJECTS = "api/v1/schema-registry/subjects"
+NEW_SCHEMA = '{"type": "record", "name": "Flight", "fields": [{"name": "gate", "type": "string", "default": ""}]}'
 WORDS = {"subject": "{dataset} fails", "body": "{link}"}
 AS_MADE = f"{NOTHING}: it is as made"
 NOT_FOLLOWED = f"{NOTHING}: they do not follow it"
@@ -239,6 +241,27 @@ TABLE = (
     Line("DELETE", "api/v1/metrics/<str:name>", OWNERS, "catalog:write", leaves="audit"),
     Line("GET", "api/v1/units/<int:number>/rows", MEMBERS, "quality:read", answers=(200, 404)),
     Line("GET", "api/v1/datasets/<str:name>/readers", READERS, "ingestion:read"),
+    # -- schemas
+    Line("GET", "api/v1/schema-registry/*", READERS, "schemas:read"),
+    Line("POST", f"{SUBJECTS}/<str:subject>", READERS, "schemas:read", {"schema": NEW_SCHEMA}, ALONE, answers=(404,)),
+    Line("POST", f"{SUBJECTS}/<str:subject>/versions", OWNERS, "schemas:write", {"schema": NEW_SCHEMA}, "audit"),
+    Line(
+        "POST",
+        f"{SUBJECTS}/<str:subject>/versions/<str:version>/deprecate",
+        OWNERS,
+        "schemas:write",
+        {"why": "Version 2 is there"},
+        "audit",
+    ),
+    Line("POST", "api/v1/schema-registry/compatibility/*", READERS, "schemas:read", {"schema": NEW_SCHEMA}, ALONE),
+    Line(
+        "PUT",
+        "api/v1/schema-registry/config/<str:subject>",
+        OWNERS,
+        "schemas:write",
+        {"compatibility": "FULL"},
+        "audit",
+    ),
     Line(
         "PUT",
         "api/v1/datasets/<str:name>/readers/<str:reader>",

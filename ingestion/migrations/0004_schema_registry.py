@@ -17,7 +17,7 @@ class Migration(migrations.Migration):
             fields=[
                 ('id', models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name='ID')),
                 ('name', models.CharField(max_length=200, unique=True)),
-                ('compatibility', models.CharField(choices=[('none', 'none'), ('backward', 'backward'), ('backward_transitive', 'backward_transitive'), ('forward', 'forward'), ('forward_transitive', 'forward_transitive'), ('full', 'full'), ('full_transitive', 'full_transitive')], max_length=20)),
+                ('compatibility', models.CharField(max_length=20)),
                 ('team', models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name='+', to='accounts.team')),
             ],
         ),

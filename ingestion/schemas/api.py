@@ -113,12 +113,12 @@ class VersionList(_Registry):
     )
     def post(self, request: Request, subject: str) -> Response:
         """Registers a schema, if the subject's rule allows it; the one that is there already has its id. A new subject belongs to the token's team."""
-        text = _schema_in(request)
         try:
             team = registry.find_subject(subject).team
         except NotFound:
             team = team_of_new_subject(request.user)
         require(request.user, "onboard", team)
+        text = _schema_in(request)
         actor, now = request.user.get_username(), wiring.clock.now()
         return Response({"id": registry.register(subject, text, team=team, actor=actor, now=now).pk})
 

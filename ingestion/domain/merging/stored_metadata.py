@@ -1,4 +1,4 @@
-"""The metadata column of a table in the lake that changes are merged into: DBEvents' MetadataStruct, from which the state of a row is read back.
+"""The metadata column of a table in the lake that changes are merged into: the metadata of DBEvents, from which the state of a row is read back.
 
 As plain values, in the shape of `metadata_type`. A row that one change wrote as a whole has one entry without fields in its changelog columns; these are then
 the columns of its schema version, and not those that the table got later.
