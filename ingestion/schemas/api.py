@@ -21,6 +21,7 @@ from ingestion.schemas.serializers import (
     CompatibilitySerializer,
     DeprecationSerializer,
     ModeSerializer,
+    RegistryErrorSerializer,
     RuleLevelSerializer,
     RuleSerializer,
     SchemaIdSerializer,
@@ -49,6 +50,7 @@ class _RegistryParser(StrictJSONParser):
 
 class _Registry(APIView):
     authentication_classes = (TokenAuthentication, TokenAsPasswordAuthentication, SessionAuthentication)
+    refusal_serializer = RegistryErrorSerializer
     parser_classes = (_RegistryParser, StrictJSONParser)
     scopes: ClassVar[dict[str, str]] = {"GET": "schemas:read"}
 

@@ -9,8 +9,16 @@ from rest_framework import serializers
 
 from ingestion.domain.avro.compatibility import Compatibility
 from ingestion.models import SchemaVersion
+from lakehub.http.openapi import ErrorSerializer
 
 RULES = tuple(rule.value.upper() for rule in Compatibility)
+
+
+class RegistryErrorSerializer(ErrorSerializer):
+    """As all refusals, and as Confluent's clients read them."""
+
+    error_code = serializers.IntegerField(required=False, help_text="Three digits of HTTP, and two that clients know.")
+    message = serializers.CharField(required=False)
 
 
 class SchemaSerializer(serializers.Serializer[Any]):

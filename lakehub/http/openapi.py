@@ -58,9 +58,10 @@ class ApiSchema(AutoSchema):
             answers = {"200": described(body, "200", direction=direction)}  # what is left, in place of an empty 204
         else:
             answers = super()._get_response_bodies(direction)
+        refusal = getattr(self.view, "refusal_serializer", ErrorSerializer)
         for code, why in self._refusals().items():
             if str(code) not in answers:
-                answers[str(code)] = described(ErrorSerializer, str(code)) | {"description": why}
+                answers[str(code)] = described(refusal, str(code)) | {"description": why}
         return dict(sorted(answers.items()))
 
     def _refusals(self) -> dict[int, str]:
