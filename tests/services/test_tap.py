@@ -9,8 +9,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from ingestion.capture.binlog.stream import BinlogError, BinlogStream, ServerAddress
+from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.tap import tap as module
 from tests.services.tapped_server import PRODUCER, TappedServer, tapped_server
 
@@ -169,3 +171,18 @@ def _read(stream: BinlogStream) -> None:
         stream.poll()
     finally:
         stream.close()
+
+
+def test_what_is_wrong_with_a_server_is_read_from_it(server: TappedServer) -> None:
+    account = "'lakehub_reader'@'127.0.0.1'"
+    server.execute(f"CREATE OR REPLACE USER {account} IDENTIFIED BY 'r'", f"GRANT SELECT ON *.* TO {account}")
+    reader = sa.create_engine(server.url.set(username="lakehub_reader", password="r"), poolclass=sa.NullPool)
+    try:
+        with server.engine.connect() as tapped, reader.connect() as powerless:
+            assert [
+                problem.text for problem in server_problems(read_server_facts(tapped)) if not problem.is_warning
+            ] == []
+            texts = [problem.text for problem in server_problems(read_server_facts(powerless))]
+    finally:
+        server.execute(f"DROP USER {account}")
+    assert ["GRANT REPLICATION SLAVE" in text or "GRANT BINLOG MONITOR" in text for text in texts[:2]] == [True, True]

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from ingestion.capture.binlog.events import Begin, BinlogEvent, End, Gtid, RowChange, RowsChanged, Statement, Unreadable
+from ingestion.capture.binlog.removals import Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions, Transaction
 from ingestion.capture.tap.position import TapPosition
@@ -118,9 +119,16 @@ class Tap:
                     self._specs[database, table], f"The binlog's rows of `{database}.{table}` cannot be read: {reason}"
                 )
             case Statement():
-                pass
+                self._take_statement(event)
             case End():
                 self._end_transaction()
+
+    def _take_statement(self, statement: Statement) -> None:
+        """Rows that go without a word about each would stay in the lake."""
+        for removal in removals(statement):
+            for (database, table), spec in self._specs.items():
+                if database == removal.database and removal.table in ("", table):
+                    self._stop(spec, _reason_of_loss(removal, f"`{database}.{table}`"))
 
     def _end_transaction(self) -> None:
         assert self._transaction is not None
@@ -169,6 +177,20 @@ class Tap:
         if spec.topic not in self._stopped:
             self._stopped.add(spec.topic)
             self._observer.table_stopped(spec.topic, reason)
+
+
+def _reason_of_loss(removal: Removal, table: str) -> str:
+    match removal.loss:
+        case Loss.EMPTIED:
+            what = f"{table} was truncated: its rows are gone, and those in the lake are still there."
+        case Loss.PARTITION_REMOVED:
+            what = f"{table} has lost rows with a partition that was removed or exchanged; those in the lake are still there."
+        case Loss.RENAMED:
+            new_name = ".".join(removal.becomes or ())
+            what = f"{table} was renamed to `{new_name}`, and what has its name now is another table."
+        case Loss.DROPPED:
+            what = f"{table} was dropped; its rows in the lake are still there."
+    return f"{what} Load the dataset again, with `replace`, to go on with what is there now; off-board it if the table is gone for good."
 
 
 def _rejected(topic: str, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:

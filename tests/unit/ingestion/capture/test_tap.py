@@ -271,6 +271,30 @@ def test_a_table_that_cannot_be_captured_stops_alone_and_is_told_once() -> None:
     assert not [message for message in tapping.log.messages if message.topic in ("riders", "no_key")]
 
 
+@pytest.mark.parametrize(
+    ("sql", "reason"),
+    [
+        ("TRUNCATE TABLE trips", r"`shop\.trips` was truncated: .*Load the dataset again, with `replace`"),
+        ("DROP TABLE trips, other", r"`shop\.trips` was dropped"),
+        ("DROP DATABASE shop", r"`shop\.trips` was dropped"),
+        ("RENAME TABLE trips TO old_trips, new_trips TO trips", r"`shop\.trips` was renamed to `shop\.old_trips`"),
+        ("ALTER TABLE trips DROP PARTITION p0", r"`shop\.trips` has lost rows with a partition"),
+    ],
+)
+def test_a_table_whose_rows_go_without_a_word_stops(sql: str, reason: str) -> None:
+    """What is captured after it would hide that they are still in the lake."""
+    binlog = [
+        transaction(1, inserted(TRIPS, row(1)), inserted(RIDERS, row(2))),
+        transaction(2, Statement("shop", sql)),
+        transaction(3, inserted(TRIPS, row(3)), inserted(RIDERS, row(4))),
+    ]
+    tapping = Tapping(Server(binlog))
+    tapping.run()
+    assert keys(tapping.events()) == [1]
+    assert re.search(reason, tapping.stopped["trips"]), tapping.stopped
+    assert ("riders" in tapping.stopped) == (sql == "DROP DATABASE shop")
+
+
 def test_a_row_that_does_not_fit_is_put_aside_with_what_it_was() -> None:
     no_text = row(2, "\udcff")
     tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1), no_text, row(3)))]))

@@ -1,0 +1,169 @@
+"""Statements that take rows away without a word about each: the binlog has the statement, and no row of it.
+
+Read by their words only. What a definition has become is known from the next rows; so nothing else of a statement matters here.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from ingestion.capture.binlog.events import Statement
+
+_TOKEN = re.compile(
+    r"\s+|--[ \t][^\n]*|\#[^\n]*|/\*.*?\*/|'(?:[^'\\]|\\.|'')*'"
+    r'|`(?P<name>(?:[^`]|``)*)`|"(?P<ansi>(?:[^"\\]|\\.|"")*)"|(?P<word>[\w$]+)|(?P<sign>.)',
+    re.DOTALL,
+)
+"""White space, comments and texts say nothing here."""
+_EXECUTED_COMMENT = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
+"""What the server executes although it looks like a comment."""
+_PARTITION_VERBS = ("DROP", "TRUNCATE", "EXCHANGE")
+_NO_TABLE = ("COLUMN", "INDEX", "KEY")
+"""What else an ALTER TABLE renames."""
+_FILLERS = ("IF", "EXISTS", "NOT", "ONLINE", "IGNORE", "TEMPORARY")
+
+
+class Loss(StrEnum):
+    EMPTIED = "emptied"
+    DROPPED = "dropped"
+    RENAMED = "renamed"
+    PARTITION_REMOVED = "partition_removed"
+
+
+class Removal(NamedTuple):
+    """`table` empty: all tables of the database."""
+
+    loss: Loss
+    database: str
+    table: str
+    becomes: tuple[str, str] | None = None
+
+
+def removals(statement: Statement) -> list[Removal]:
+    """What a statement takes away."""
+    matches = _TOKEN.finditer(_EXECUTED_COMMENT.sub(r" \1 ", statement.sql))
+    return [*_removals(_Words([*_tokens(matches)], statement.database))]
+
+
+class _Token(NamedTuple):
+    text: str
+    word: str
+    """In capitals; empty for a name in quotes, which is no word of the language."""
+
+
+def _tokens(matches: Iterator[re.Match[str]]) -> Iterator[_Token]:
+    for match in matches:
+        name, ansi_name, word, sign = match.group("name", "ansi", "word", "sign")
+        if name is not None:
+            yield _Token(name.replace("``", "`"), "")
+        elif ansi_name is not None:
+            yield _Token(ansi_name.replace('""', '"'), "")
+        elif word or sign:
+            yield _Token(word or sign, (word or sign).upper())
+
+
+def _removals(words: _Words) -> Iterator[Removal]:
+    verb = words.take().word
+    if verb == "TRUNCATE":
+        words.skip("TABLE")
+        yield Removal(Loss.EMPTIED, *words.take_name())
+    elif verb == "DROP":
+        yield from _dropped(words)
+    elif verb == "RENAME" and words.take().word in ("TABLE", "TABLES"):
+        yield from _renamed(words)
+    elif verb == "CREATE" and words.skip("OR") and words.skip("REPLACE"):
+        words.skip(*_FILLERS)
+        if words.skip("TABLE"):
+            words.skip(*_FILLERS)
+            yield Removal(Loss.DROPPED, *words.take_name())
+    elif verb == "ALTER":
+        words.skip(*_FILLERS)
+        if words.skip("TABLE"):
+            yield from _altered(words)
+
+
+def _dropped(words: _Words) -> Iterator[Removal]:
+    if words.peek() == "TEMPORARY":
+        return
+    kind = words.take().word
+    words.skip(*_FILLERS)
+    if kind in ("DATABASE", "SCHEMA"):
+        yield Removal(Loss.DROPPED, words.take().text, "")
+    elif kind in ("TABLE", "TABLES"):
+        yield from (Removal(Loss.DROPPED, *name) for name in words.take_names())
+
+
+def _renamed(words: _Words) -> Iterator[Removal]:
+    while words.is_more:
+        words.skip(*_FILLERS)
+        name = words.take_name()
+        words.skip_until("TO")
+        words.skip("TO")
+        yield Removal(Loss.RENAMED, *name, becomes=words.take_name())
+        words.skip(",")
+
+
+def _altered(words: _Words) -> Iterator[Removal]:
+    words.skip(*_FILLERS)
+    name = words.take_name()
+    rest = words.rest()
+    for place, (word, following) in enumerate(zip(rest, [*rest[1:], ""], strict=True)):
+        if word == "RENAME" and following not in _NO_TABLE:
+            renamed = words.after(place + 1)
+            renamed.skip("TO", "AS", "=")
+            yield Removal(Loss.RENAMED, *name, becomes=renamed.take_name())
+        elif word in _PARTITION_VERBS and following == "PARTITION":
+            yield Removal(Loss.PARTITION_REMOVED, *name)
+
+
+class _Words:
+    """The tokens of a statement, from a place on."""
+
+    def __init__(self, tokens: Sequence[_Token], database: str) -> None:
+        self._tokens, self._database, self._place = tokens, database, 0
+
+    @property
+    def is_more(self) -> bool:
+        return self._place < len(self._tokens)
+
+    def peek(self) -> str:
+        """The word that comes; empty for a name in quotes, and at the end."""
+        return self._tokens[self._place].word if self.is_more else ""
+
+    def take(self) -> _Token:
+        token = self._tokens[self._place] if self.is_more else _Token("", "")
+        self._place += 1
+        return token
+
+    def skip(self, *words: str) -> bool:
+        """As many of these as come; whether there was one."""
+        place = self._place
+        while self.peek() in words and self.is_more:
+            self._place += 1
+        return self._place > place
+
+    def skip_until(self, word: str) -> None:
+        while self.is_more and self.peek() != word:
+            self._place += 1
+
+    def take_name(self) -> tuple[str, str]:
+        """With the database in which the statement was given, where it names none."""
+        first = self.take().text
+        if not self.skip("."):
+            return self._database, first
+        return first, self.take().text
+
+    def take_names(self) -> Iterator[tuple[str, str]]:
+        yield self.take_name()
+        while self.skip(","):
+            yield self.take_name()
+
+    def rest(self) -> list[str]:
+        """The words that come."""
+        return [token.word for token in self._tokens[self._place :]]
+
+    def after(self, count: int) -> _Words:
+        return _Words(self._tokens[self._place + count :], self._database)
