@@ -14,7 +14,7 @@ import sqlalchemy as sa
 
 from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
-from ingestion.capture.tap.position import TapPosition
+from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig
 from ingestion.domain.merging.events import Operation, RowKey
@@ -89,12 +89,12 @@ class TappedServer:
     def tap(self, *tables: str, server_id: int = 4_401, **options: Any) -> Iterator[Tap]:
         writer = self.log.writer(PRODUCER)
         stored = writer.position()
-        start = TapPosition(self.start) if stored is None else TapPosition.from_json(stored)
+        start = TapState(TapPosition(self.start)) if stored is None else TapState.from_json(stored)
         address = ServerAddress(
             str(self.url.host), int(self.url.port or 0), str(self.url.username), str(self.url.password), server_id
         )
         stream = BinlogStream(
-            address, start.gtid, lambda database, table: database == self.database and table in tables
+            address, start.position.gtid, lambda database, table: database == self.database and table in tables
         )
         stream.open()
         try:

@@ -33,12 +33,13 @@ class SchemaVersions(Protocol):
 
 @dataclass(frozen=True)
 class CaptureSpec:
-    """`topic` is the subject of the schema too. `record_key`: of the dataset; empty: the primary key of the table. `left_out` columns are not read,
+    """`topic` is the subject of the schema too. `load` counts how often the dataset was loaded whole. `record_key`: of the dataset; empty: the primary key of the table. `left_out` columns are not read,
     `hashed` ones are SHA-256 in hexadecimal digits, `masked` ones are null."""
 
     topic: str
     database: str
     table: str
+    load: int = 1
     record_key: tuple[str, ...] = ()
     left_out: frozenset[str] = frozenset()
     hashed: frozenset[str] = frozenset()

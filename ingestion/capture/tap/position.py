@@ -36,6 +36,22 @@ class TapPosition:
         return cls(stored["gtid"], stored["begun"], stored["taken"])
 
 
+@dataclass(frozen=True)
+class TapState:
+    """What a tap keeps in the changelog. `stopped`: by topic the load of the dataset (`CaptureSpec.load`) in which it was stopped: the next one begins
+    anew."""
+
+    position: TapPosition
+    stopped: Mapping[str, int] = field(default_factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        return {**self.position.as_json(), "stopped": dict(self.stopped)}
+
+    @classmethod
+    def from_json(cls, stored: Mapping[str, Any]) -> TapState:
+        return cls(TapPosition.from_json(stored), stored["stopped"])
+
+
 def reference_key(sequence: int, row: int, *, epoch: int = 0) -> bytes:
     """Of a change: transactions in the order of the server, and within one the rows of the table. `epoch` grows where the server's numbers begin anew."""
     return _REFERENCE_KEY.pack(epoch, sequence, row)

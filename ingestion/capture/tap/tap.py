@@ -12,7 +12,7 @@ from ingestion.capture.binlog.events import Begin, BinlogEvent, End, Gtid, RowCh
 from ingestion.capture.binlog.removals import Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions, Transaction
-from ingestion.capture.tap.position import TapPosition
+from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.encoder import Encoder
@@ -64,7 +64,7 @@ class Tap:
         writer: ChangelogWriter,
         specs: Iterable[CaptureSpec],
         *,
-        start: TapPosition,
+        start: TapState,
         versions: SchemaVersions,
         charsets: Mapping[int, str],
         new_encoder: Callable[[CapturedTable], Encoder],
@@ -77,8 +77,10 @@ class Tap:
         self._versions, self._charsets, self._new_encoder, self._observer = versions, charsets, new_encoder, observer
         self._monotonic, self._pause, self._committed_at = monotonic, pause, monotonic()
         self._tables: dict[str, _Encoded] = {}
-        self._stopped: set[str] = set()
-        self._position = start
+        self._stopped = {
+            spec.topic: spec.load for spec in self._specs.values() if start.stopped.get(spec.topic) == spec.load
+        }
+        self._position = start.position
         self._transaction: _Transaction | None = None
         self._pending: list[Outgoing] = []
         self._pending_bytes = 0
@@ -96,7 +98,7 @@ class Tap:
 
     def commit(self) -> None:
         """All that was taken so far."""
-        self._writer.commit(self._pending, self.position.as_json())
+        self._writer.commit(self._pending, TapState(self.position, self._stopped).as_json())
         self._pending, self._pending_bytes, self._has_moved = [], 0, False
         self._committed_at = self._monotonic()
 
@@ -175,7 +177,8 @@ class Tap:
 
     def _stop(self, spec: CaptureSpec, reason: str) -> None:
         if spec.topic not in self._stopped:
-            self._stopped.add(spec.topic)
+            self._stopped[spec.topic] = spec.load
+            self._has_moved = True
             self._observer.table_stopped(spec.topic, reason)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Any
 
@@ -17,7 +17,7 @@ from ingestion.capture.binlog.events import Begin, BinlogEvent, End, Gtid, RowCh
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
 from ingestion.capture.tap import tap as module
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
-from ingestion.capture.tap.position import TapPosition, reference_key, reference_key_after
+from ingestion.capture.tap.position import TapPosition, TapState, reference_key, reference_key_after
 from ingestion.capture.tap.tap import ERRORS_SUFFIX, Tap
 from ingestion.changelog import Outgoing, ProducerPosition
 from ingestion.domain.merging.events import Operation
@@ -121,8 +121,8 @@ class Tapping:
         self.stopped[topic] = reason
 
     def tap(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> Tap:
-        start = TapPosition("") if self.log.stored is None else TapPosition.from_json(self.log.stored)
-        self.reader = self.server.reader(start.gtid)
+        start = TapState(TapPosition("")) if self.log.stored is None else TapState.from_json(self.log.stored)
+        self.reader = self.server.reader(start.position.gtid)
         return Tap(
             self.reader,
             self.log,
@@ -210,7 +210,7 @@ def test_a_process_that_knows_another_table_goes_on_within_a_transaction() -> No
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "MAX_PENDING", 1)
         tapping.tap(SPECS[:1]).step()
-    assert tapping.log.stored == {"gtid": "", "begun": "0-1-1", "taken": {"trips": 2}}
+    assert tapping.log.stored == {"gtid": "", "begun": "0-1-1", "taken": {"trips": 2}, "stopped": {}}
     tapping.run()
     assert (keys(tapping.events()), keys(tapping.events("riders"))) == ([1, 2, 4], [3])
 
@@ -293,6 +293,19 @@ def test_a_table_whose_rows_go_without_a_word_stops(sql: str, reason: str) -> No
     assert keys(tapping.events()) == [1]
     assert re.search(reason, tapping.stopped["trips"]), tapping.stopped
     assert ("riders" in tapping.stopped) == (sql == "DROP DATABASE shop")
+
+
+def test_a_table_that_was_stopped_stays_so_until_it_is_loaded_again() -> None:
+    """Whichever process goes on."""
+    binlog = [transaction(1, Statement("shop", "TRUNCATE trips")), transaction(2, inserted(TRIPS, row(1)))]
+    tapping = Tapping(Server(binlog))
+    tapping.run()
+    tapping.server.transactions = [*binlog, transaction(3, inserted(TRIPS, row(2)))]
+    tapping.run()
+    assert tapping.events() == []
+    tapping.server.transactions = [*tapping.server.transactions, transaction(4, inserted(TRIPS, row(3)))]
+    tapping.run([replace(SPECS[0], load=2)])
+    assert keys(tapping.events()) == [3]
 
 
 def test_a_row_that_does_not_fit_is_put_aside_with_what_it_was() -> None:
