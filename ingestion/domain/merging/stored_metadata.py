@@ -7,7 +7,7 @@ the columns of its schema version, and not those that the table got later.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
 from datetime import datetime
 from typing import Any
 
@@ -81,6 +81,10 @@ def row_state(
         None if deleted is None else _read_version(deleted),
         {each["data_center"]: tuple(each["position"]) for each in metadata["forced"]},
     )
+
+
+def latest_event_of(metadata: Mapping[str, Any]) -> LatestEvent:
+    return LatestEvent(**{each.name: metadata[each.name] for each in fields(LatestEvent)})
 
 
 def _entry(changed: ChangelogColumns, columns: Collection[str]) -> dict[str, Any]:

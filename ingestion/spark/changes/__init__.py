@@ -1,0 +1,1 @@
+"""Change events of a changelog, merged column by column into a table of the lake."""
