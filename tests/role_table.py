@@ -253,6 +253,7 @@ TABLE = (
         {"why": "Version 2 is there"},
         "audit",
     ),
+    Line("PUT", f"{SUBJECTS}/<str:subject>/team", ADMINS, "schemas:write", {"team": "weather-data"}, "audit"),
     Line("POST", "api/v1/schema-registry/compatibility/*", READERS, "schemas:read", {"schema": NEW_SCHEMA}, ALONE),
     Line(
         "PUT",

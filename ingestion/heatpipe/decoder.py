@@ -45,8 +45,6 @@ class Decoder:
         """`position`: where the message is in its log. Raises BrokenMessage."""
         schema = self._schema_of(message)
         record = _read(message, schema)
-        if not (isinstance(record, dict) and isinstance(record.get("metadata"), dict) and "row" in record):
-            raise BrokenMessage(Defect.NO_EVENT, f"Schema {schema.schema_id} is that of no change event.")
         metadata, row = record["metadata"], record["row"]
         event = self._event(metadata, row, position)
         self._check(event, metadata)
@@ -68,6 +66,8 @@ class Decoder:
         if schema.subject != self.subject:
             reason = f"Schema {schema_id} belongs to {schema.subject}, and not to {self.subject}."
             raise BrokenMessage(Defect.OTHER_SUBJECT, reason)
+        if not schema.is_event:
+            raise BrokenMessage(Defect.NO_EVENT, f"Schema {schema_id} is not that of a change event.")
         return schema
 
     def _event(self, metadata: Mapping[str, Any], row: Mapping[str, Any], position: LogPosition) -> ChangeEvent:

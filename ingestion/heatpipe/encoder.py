@@ -39,9 +39,10 @@ class Mended:
 
 @dataclass(frozen=True)
 class Encoder:
-    """`source`: where the changes are made, for example a server and a table. `clock`: aware UTC."""
+    """`key_columns`: of the dataset, in order. `source`: where the changes are made, for example a server and a table. `clock`: aware UTC."""
 
     schema: SubjectSchema
+    key_columns: tuple[str, ...]
     source: str
     data_center: str
     clock: Callable[[], datetime]
@@ -49,7 +50,7 @@ class Encoder:
 
     def encode(self, event: ChangeEvent, *, source_column: str = "", mended: Mended | None = None) -> Message:
         """`source_column`: the column of the source that changed, of one that changes column by column. Raises UnfitEvent."""
-        self._check_columns(event)
+        self._check(event)
         row_key = row_key_text(event.row_key)
         row = {name: event.values.get(name) for name in self.schema.columns}
         record = {"metadata": self._metadata(event, row_key, source_column, mended), "row": row}
@@ -84,21 +85,31 @@ class Encoder:
             "schema_version": self.schema.version,
         }
 
-    def _check_columns(self, event: ChangeEvent) -> None:
-        """Avro would leave out a column that it does not know, and take a time without a zone for one of the machine's."""
+    def _check(self, event: ChangeEvent) -> None:
+        """What Avro would leave out or change, and what no decoder would take for a row."""
+        checks = self.schema.checks
         for name, value in event.values.items():
-            if name not in self.schema.fields:
+            if name not in checks:
                 suggestion = did_you_mean(name, self.schema.columns)
                 reason = f"Version {self.schema.version} of {self.schema.subject} has no column `{name}`.{suggestion}"
                 raise UnfitEvent(Defect.FIELD, reason, name)
-            if isinstance(value, datetime) and value.tzinfo is None:
-                raise UnfitEvent(Defect.TYPE, f"`{name}` is {value}, without a time zone. Convert it to UTC.", name)
+            check = checks[name]
+            if check is not None and value is not None and (reason_against := check(value)):
+                raise UnfitEvent(Defect.TYPE, f"`{name}` is {_shown(value)}: {reason_against}.", name)
+        for name, value in zip(self.key_columns, event.row_key, strict=True):
+            if value is None or event.values.get(name) != value:
+                reason = f"`{name}` is a key column; the row has {_shown(event.values.get(name))} and the key {_shown(value)}."
+                raise UnfitEvent(Defect.ROW_KEY, reason, name)
 
     def _misfit(self, row: Mapping[str, Any], problem: Exception) -> UnfitEvent:
         for name, field in self.schema.fields.items():
             try:
                 schemaless_writer(BytesIO(), field, {name: row[name]})
             except _NOT_ENCODABLE as reason:
-                shown = repr(row[name])[:_MAX_SHOWN]
+                shown = _shown(row[name])
                 return UnfitEvent(Defect.TYPE, f"`{name}` is {shown}, which does not fit its type: {reason}", name)
         return UnfitEvent(Defect.CORRUPT, f"The event's metadata cannot be encoded: {problem}")
+
+
+def _shown(value: Any) -> str:
+    return repr(value)[:_MAX_SHOWN]

@@ -13,6 +13,9 @@ from ingestion.domain.schema import Schema
 
 NAMESPACE = "lakehub.changelog"
 AvroSchema = dict[str, Any]
+_PRIMITIVE = frozenset(("boolean", "int", "long", "float", "double", "bytes", "string"))
+_CONTAINERS = frozenset(("record", "array", "map"))
+_MAX_DEPTH = 64
 _MILLIS = {"type": "long", "logicalType": "timestamp-millis"}
 _REFERENCE_KEY = ["null", "long", "bytes"]
 _PLAIN: Mapping[str, Any] = {
@@ -31,7 +34,7 @@ def event_schema(subject: str, row: Schema) -> AvroSchema:
         "namespace": NAMESPACE,
         "subject": subject,
         "fields": [
-            {"name": "metadata", "type": _METADATA},
+            {"name": "metadata", "type": METADATA},
             {"name": "row", "type": {"type": "record", "name": "Row", "fields": list(_fields(row))}},
         ],
     }
@@ -46,6 +49,21 @@ def _fields(row: Schema) -> Iterable[AvroSchema]:
     for column in row:
         avro = avro_of_type(parse_type(column.type), f"Row_{column.name}")
         yield {"name": column.name, "type": ["null", avro], "default": None}
+
+
+def is_plain(row: Any, depth: int = 0) -> bool:
+    """Is it a record whose types all hold values: none holds itself by its name, and none is null alone, of which a short message may have millions?"""
+    if depth > _MAX_DEPTH:
+        return False
+    if isinstance(row, list):
+        values = [branch for branch in row if branch != "null"]
+        return bool(values) and all(is_plain(branch, depth) for branch in values)
+    if isinstance(row, str):
+        return row in _PRIMITIVE
+    inner = [field["type"] for field in row.get("fields", ())] + [
+        row[part] for part in ("items", "values") if part in row
+    ]
+    return row["type"] in _CONTAINERS | _PRIMITIVE and all(is_plain(each, depth + 1) for each in inner)
 
 
 def avro_of_type(type_: ColumnType, path: str) -> Any:
@@ -104,4 +122,4 @@ def _metadata_field(name: str, type_: Any, default: Any, doc: str) -> AvroSchema
     return field | ({"default": default} if has_default else {})
 
 
-_METADATA = _metadata()
+METADATA = _metadata()

@@ -9,7 +9,8 @@ from typing import Any
 
 from fastavro import parse_schema
 
-from ingestion.heatpipe.event_schema import AvroSchema, row_schema
+from ingestion.heatpipe.event_schema import METADATA, AvroSchema, is_plain, row_schema
+from ingestion.heatpipe.value_checks import Check, check_of
 
 
 @dataclass(frozen=True)
@@ -25,6 +26,18 @@ class SubjectSchema:
     def parsed(self) -> Any:
         """Raises fastavro's SchemaParseException."""
         return parse_schema(self.avro)
+
+    @cached_property
+    def is_event(self) -> bool:
+        """Are its messages change events? Others are not read: a message of a schema that holds itself may end the process that reads it."""
+        fields = self.avro.get("fields", []) if isinstance(self.avro, dict) else []
+        types = {field["name"]: field["type"] for field in fields}
+        return types.keys() == {"metadata", "row"} and types["metadata"] == METADATA and is_plain(types["row"])
+
+    @cached_property
+    def checks(self) -> Mapping[str, Check | None]:
+        """By column, in order."""
+        return {field["name"]: check_of(field["type"]) for field in row_schema(self.avro)["fields"]}
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

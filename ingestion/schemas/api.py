@@ -14,7 +14,6 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
-from ingestion.domain.avro.compatibility import Compatibility
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.serializers import (
@@ -28,12 +27,14 @@ from ingestion.schemas.serializers import (
     SchemaSerializer,
     SchemaTextSerializer,
     SchemaVersionSerializer,
+    SubjectTeamSerializer,
     SubjectVersionSerializer,
     schema_text,
 )
 from ingestion.schemas.teams import team_of_new_subject
 from lakehub import wiring
 from lakehub.accounts.permissions import require
+from lakehub.accounts.teams import team_named
 from lakehub.accounts.tokens.authentication import TokenAsPasswordAuthentication, TokenAuthentication
 from lakehub.http.parsing import StrictJSONParser
 from lakehub.kernel.errors import NotFound, Refused
@@ -71,6 +72,10 @@ def _error_code(problem: Exception, status_code: int) -> int:
             return 40402
         case NotFound():
             return 40403
+        case registry.InvalidVersion():
+            return 42202
+        case registry.InvalidRule():
+            return 42203
         case Refused():
             return 42201
     return status_code
@@ -214,9 +219,26 @@ class SubjectRule(_Registry):
         require(request.user, "onboard", changed.team)
         body = RuleSerializer(data=request.data)
         body.is_valid(raise_exception=True)
-        rule = Compatibility(body.validated_data["compatibility"].lower())
-        registry.set_rule(changed, rule, actor=request.user.get_username(), now=wiring.clock.now())
+        text, actor = body.validated_data["compatibility"], request.user.get_username()
+        rule = registry.set_rule(changed, text, actor=actor, now=wiring.clock.now())
         return Response({"compatibility": rule.value.upper()})
+
+
+class SubjectTeam(_Registry):
+    scopes: ClassVar = {"PUT": "schemas:write"}
+
+    @extend_schema(
+        operation_id="schema_registry_set_team", request=SubjectTeamSerializer, responses={200: SubjectTeamSerializer}
+    )
+    def put(self, request: Request, subject: str) -> Response:
+        """Hands a subject over to another team, which then registers its versions; administrators of its team."""
+        changed = registry.find_subject(subject)
+        require(request.user, "offboard", changed.team)
+        body = SubjectTeamSerializer(data=request.data)
+        body.is_valid(raise_exception=True)
+        team = team_named(body.validated_data["team"])
+        registry.set_team(changed, team, actor=request.user.get_username(), now=wiring.clock.now())
+        return Response({"team": team.name})
 
 
 class CompatibilityCheck(_Registry):
@@ -256,8 +278,8 @@ def _number(version: str) -> int | None:
     """None: the newest."""
     if version in ("latest", "-1"):
         return None
-    if not (version.isascii() and version.isdigit() and len(version) < 10):
-        raise Refused(f"{version[:40]!r} is no version: write a number from 1 on, or `latest`.")
+    if not (version.isascii() and version.isdigit() and len(version) < 10 and int(version)):
+        raise registry.InvalidVersion(f"{version[:40]!r} is not a version: write a number from 1 on, or `latest`.")
     return int(version)
 
 

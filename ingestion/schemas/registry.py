@@ -6,12 +6,13 @@ import json
 import re
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from typing import Any
 
 from django.db import transaction
 from django.db.models import QuerySet
 
-from ingestion.domain.avro.compatibility import Compatibility, Refusal, refusals
+from ingestion.domain.avro.compatibility import MAX_REASONS, Compatibility, Refusal, refusals
 from ingestion.models import SchemaSubject, SchemaVersion
 from ingestion.schemas.avro_text import digest_of, parsed
 from lakehub.accounts.audit import audit_log
@@ -37,11 +38,23 @@ class VersionNotFound(NotFound):
     pass
 
 
+class InvalidVersion(Refused):
+    pass
+
+
+class InvalidRule(Refused):
+    pass
+
+
 def register(subject_name: str, text: str, *, team: Team, actor: str, now: datetime) -> SchemaVersion:
     """The version that has this schema, a new one where there is none. `team`: that of a new subject. Raises Refused, Incompatible."""
     schema = parsed(text)
     with transaction.atomic():
         subject = _locked_subject(subject_name, team, actor=actor, now=now)
+        if subject.team_id != team.pk:
+            raise Conflict(
+                f"{subject_name!r} belongs to team {subject.team} now: somebody registered it at the same time."
+            )
         known = subject.versions.filter(digest=digest_of(schema)).first()
         if known is not None:
             return known
@@ -102,12 +115,25 @@ def find_registered(subject_name: str, text: str) -> SchemaVersion:
     return version
 
 
-def set_rule(subject: SchemaSubject, rule: Compatibility, *, actor: str, now: datetime) -> None:
-    """It holds for versions that are registered from now on."""
+def set_team(subject: SchemaSubject, team: Team, *, actor: str, now: datetime) -> None:
+    """Hands a subject over."""
+    with transaction.atomic():
+        before, subject.team = subject.team, team
+        subject.save(update_fields=["team"])
+        audit_log.record(actor, "set schema team", f"schema:{subject}", now=now, before=before.name, after=team.name)
+
+
+def set_rule(subject: SchemaSubject, text: str, *, actor: str, now: datetime) -> Compatibility:
+    """`text`: the rule's name, in whatever case. It holds for versions that are registered from now on. Raises InvalidRule."""
+    rule = next((rule for rule in Compatibility if rule.value == text.lower()), None)
+    if rule is None:
+        rules = ", ".join(rule.value.upper() for rule in Compatibility)
+        raise InvalidRule.for_fields({"compatibility": f"{text[:40]!r} is not a rule. Write one of {rules}."})
     with transaction.atomic():
         before, subject.compatibility = subject.compatibility, rule.value
         subject.save(update_fields=["compatibility"])
         audit_log.record(actor, "set schema rule", f"schema:{subject}", now=now, before=before, after=rule.value)
+    return rule
 
 
 def deprecate(version: SchemaVersion, why: str, *, actor: str, now: datetime) -> None:
@@ -136,7 +162,7 @@ def _locked_subject(name: str, team: Team, *, actor: str, now: datetime) -> Sche
     )
     if is_new:
         audit_log.record(actor, "add schema subject", f"schema:{name}", now=now, team=team.name)
-    return SchemaSubject.objects.select_for_update().get(pk=subject.pk)
+    return SchemaSubject.objects.select_for_update(of=("self",)).select_related("team").get(pk=subject.pk)
 
 
 def _newest_number(subject: SchemaSubject) -> int:
@@ -151,7 +177,8 @@ def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVers
     """A schema at a time is in memory: they may be large, and there may be many."""
     rule, texts = Compatibility(subject.compatibility), versions.order_by("-version").values_list("version", "text")
     older_ones = texts.iterator(chunk_size=10) if rule.is_transitive else iter(texts[:1])
-    return tuple(refusals(rule, schema, ((number, json.loads(text)) for number, text in older_ones)))
+    reasons = refusals(rule, schema, ((number, json.loads(text)) for number, text in older_ones))
+    return tuple(islice(reasons, MAX_REASONS))
 
 
 def _text(reasons: Sequence[Refusal]) -> str:

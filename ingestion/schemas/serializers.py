@@ -68,7 +68,11 @@ class CompatibilitySerializer(serializers.Serializer[Any]):
 
 
 class RuleSerializer(serializers.Serializer[Any]):
-    compatibility = serializers.ChoiceField(RULES)
+    compatibility = serializers.CharField(max_length=40, help_text=f"One of {', '.join(RULES)}.")
+
+
+class SubjectTeamSerializer(serializers.Serializer[Any]):
+    team = serializers.CharField(max_length=100)
 
 
 class RuleLevelSerializer(serializers.Serializer[Any]):

@@ -9,6 +9,7 @@ from ingestion.schemas import api
 urlpatterns: list[URLPattern] = [
     path("subjects", api.SubjectList.as_view(), name="schema-subjects"),
     path("subjects/<str:subject>", api.SubjectLookup.as_view(), name="schema-lookup"),
+    path("subjects/<str:subject>/team", api.SubjectTeam.as_view(), name="schema-team"),
     path("subjects/<str:subject>/versions", api.VersionList.as_view(), name="schema-versions"),
     path("subjects/<str:subject>/versions/<str:version>", api.VersionDetail.as_view(), name="schema-version"),
     path("subjects/<str:subject>/versions/<str:version>/schema", api.VersionText.as_view(), name="schema-text"),

@@ -130,7 +130,7 @@ class TappedServer:
 
     @staticmethod
     def _encoder(table: CapturedTable) -> Encoder:
-        return Encoder(table.schema, "mysql:test", "dc1", lambda: datetime.now(UTC))
+        return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: datetime.now(UTC))
 
 
 @contextmanager

@@ -106,7 +106,7 @@ def test_a_change_event_is_read_by_confluents_deserializer_and_theirs_by_ours(cl
     number = client.register_schema(SUBJECT, Schema(json.dumps(schema), "AVRO"))
     registered = SubjectSchema(SUBJECT, 1, number, schema)
     event = change({"id": 42, "city": "Ulm", "fare": None})
-    message = Encoder(registered, "mysql:ops/shop.trips", "dc1", lambda: NOW).encode(event).value
+    message = Encoder(registered, ("id",), "mysql:ops/shop.trips", "dc1", lambda: NOW).encode(event).value
     read = AvroDeserializer(client)(message, VALUE)
     assert read is not None
     assert read["row"] == {"id": 42, "city": "Ulm", "fare": None}

@@ -6,10 +6,14 @@ milliseconds for microseconds reads without an error and wrong.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
+from itertools import islice
 from typing import Any
+
+from ingestion.domain.avro.schema_tree import NAMED, Logical, Node, tree_of
 
 Avro = Any
 """A schema as JSON."""
@@ -18,7 +22,8 @@ _PROMOTIONS = {
     ("string", "bytes"), ("bytes", "string"),
 }  # fmt: skip
 """What was written as the first may be read as the second."""
-_NAMED = ("record", "error", "enum", "fixed")
+MAX_REASONS = 20
+_MAX_NAMED = 5
 
 
 class Compatibility(StrEnum):
@@ -52,6 +57,11 @@ class Incompatibility:
     path: str
     reason: str
 
+    def within(self, name: str) -> Incompatibility:
+        """Of the type that has the field `name`, or `[]`."""
+        separator = "." if self.path and not self.path.startswith("[") else ""
+        return Incompatibility(f"{name}{separator}{self.path}", self.reason)
+
     def __str__(self) -> str:
         return f"`{self.path}` {self.reason}" if self.path else self.reason
 
@@ -80,155 +90,112 @@ def refusals(rule: Compatibility, proposed: Avro, older_ones: Iterable[tuple[int
 
 
 def incompatibilities(reader: Avro, writer: Avro) -> tuple[Incompatibility, ...]:
-    """Why what was written by `writer` cannot be read by `reader`; none: it can."""
-    return tuple(_Comparison(_Names(reader), _Names(writer)).compare(reader, writer, ""))
-
-
-class _Names:
-    """The named types of a schema, which it mentions by name after their definition."""
-
-    def __init__(self, schema: Avro) -> None:
-        self._types: dict[str, Mapping[str, Any]] = {}
-        self._collect(schema, "")
-
-    def resolved(self, schema: Avro) -> Avro:
-        if isinstance(schema, str):
-            return self._types.get(schema) or self._types.get(schema.rpartition(".")[2]) or {"type": schema}
-        return schema
-
-    def _collect(self, schema: Avro, namespace: str) -> None:
-        if isinstance(schema, list):
-            for branch in schema:
-                self._collect(branch, namespace)
-        if not isinstance(schema, dict):
-            return
-        if schema.get("type") in _NAMED:
-            namespace = schema.get("namespace", namespace)
-            self._types |= dict.fromkeys((schema["name"], f"{namespace}.{schema['name']}"), schema)
-        for part in ("items", "values", "type"):
-            self._collect(schema.get(part), namespace)
-        for each in schema.get("fields", ()):
-            self._collect(each["type"], namespace)
+    """Why what was written by `writer` cannot be read by `reader`, MAX_REASONS at most; none: it can. Raises NotAvro."""
+    return tuple(_Comparison().problems(tree_of(reader), tree_of(writer)))
 
 
 @dataclass
 class _Comparison:
-    reader_names: _Names
-    writer_names: _Names
-    _compared: set[tuple[int, int]] = field(default_factory=set)
-    """Named types that hold themselves are compared once."""
+    """By pair of types what is wrong, with paths from there on; empty while they are compared, as types may hold themselves."""
 
-    def compare(self, reader: Avro, writer: Avro, path: str) -> Iterator[Incompatibility]:
-        reader, writer = self.reader_names.resolved(reader), self.writer_names.resolved(writer)
-        if isinstance(writer, list):
-            yield from self._all_branches(reader, writer, path)
-        elif isinstance(reader, list):
-            yield from self._any_branch(reader, writer, path)
-        else:
-            yield from self._same_kind(reader, writer, path)
+    _known: dict[tuple[int, int], list[Incompatibility]] = field(default_factory=dict)
+    _branches: dict[int, dict[str, list[Node]]] = field(default_factory=dict)
+    """Of unions by name."""
 
-    def _all_branches(self, reader: Avro, writer: Sequence[Avro], path: str) -> Iterator[Incompatibility]:
-        for branch in writer:
-            yield from self.compare(reader, branch, path)
-
-    def _any_branch(self, reader: Sequence[Avro], writer: Avro, path: str) -> Iterator[Incompatibility]:
-        """What is wrong is said of the branch that is meant, if there is one of its kind."""
-        problems = [(branch, [*self.compare(branch, writer, path)]) for branch in reader]
-        if any(not reasons for _, reasons in problems):
-            return
-        kind = _kind(writer)
-        meant = [reasons for branch, reasons in problems if _kind(self.reader_names.resolved(branch)) == kind]
-        if meant:
-            yield from meant[0]
-        else:
-            kinds = " or ".join(_kind(self.reader_names.resolved(branch)) for branch in reader)
-            yield Incompatibility(path, f"was written as {_shown(writer)}, and is read as {kinds}")
-
-    def _same_kind(self, reader: Avro, writer: Avro, path: str) -> Iterator[Incompatibility]:
-        kinds = (_kind(writer), _kind(reader))
-        if kinds[0] != kinds[1]:
-            if kinds not in _PROMOTIONS:
-                yield Incompatibility(path, f"was written as {_shown(writer)}, and is read as {_shown(reader)}")
-            return
-        if kinds[0] in _NAMED and not _has_name_of(reader, writer):
-            yield Incompatibility(
-                path, f"was written as the {kinds[0]} {writer['name']}, and is read as {reader['name']}"
-            )
-            return
-        yield from _logical_problems(reader, writer, path)
-        match kinds[0]:
-            case "array":
-                yield from self.compare(reader["items"], writer["items"], f"{path}[]")
-            case "map":
-                yield from self.compare(reader["values"], writer["values"], f"{path}[]")
-            case "enum":
-                yield from _symbol_problems(reader, writer, path)
-            case "fixed":
-                if reader["size"] != writer["size"]:
-                    yield Incompatibility(
-                        path, f"was written with {writer['size']} bytes, and is read with {reader['size']}"
-                    )
-            case "record" | "error":
-                yield from self._fields(reader, writer, path)
-
-    def _fields(self, reader: Avro, writer: Avro, path: str) -> Iterator[Incompatibility]:
+    def problems(self, reader: Node, writer: Node) -> list[Incompatibility]:
         pair = (id(reader), id(writer))
-        if pair in self._compared:
+        if pair not in self._known:
+            self._known[pair] = []
+            self._known[pair] = [*islice(self._compare(reader, writer), MAX_REASONS)]
+        return self._known[pair]
+
+    def _compare(self, reader: Node, writer: Node) -> Iterator[Incompatibility]:
+        if writer.kind == "union":
+            for branch in writer.types:
+                yield from self.problems(reader, branch)
+        elif reader.kind == "union":
+            yield from self._any_branch(reader, writer)
+        elif reader.kind == writer.kind:
+            yield from self._same_kind(reader, writer)
+        elif (writer.kind, reader.kind) not in _PROMOTIONS or reader.logical or writer.logical:
+            yield _mismatch(writer, _shown(reader))
+
+    def _any_branch(self, reader: Node, writer: Node) -> Iterator[Incompatibility]:
+        """What is wrong is said of the branch that is meant, if there is one of its kind."""
+        meant = self._meant_branches(reader, writer)
+        problems = [self.problems(branch, writer) for branch in meant]
+        if not any(not reasons for reasons in problems):
+            same = [reasons for branch, reasons in zip(meant, problems, strict=True) if branch.kind == writer.kind]
+            yield from same[0] if same else [_mismatch(writer, _shown(reader))]
+
+    def _meant_branches(self, reader: Node, writer: Node) -> list[Node]:
+        """That may be the one which reads it. Of named types these are those by that name: there may be thousands of them."""
+        if writer.kind in NAMED:
+            by_name = self._branches.get(id(reader))
+            if by_name is None:
+                by_name = self._branches[id(reader)] = defaultdict(list)
+                for branch in reader.types:
+                    for name in branch.names:
+                        by_name[name].append(branch)
+            return [branch for branch in by_name[_short(writer.name)] if branch.kind == writer.kind]
+        return [b for b in reader.types if b.kind == writer.kind or (writer.kind, b.kind) in _PROMOTIONS]
+
+    def _same_kind(self, reader: Node, writer: Node) -> Iterator[Incompatibility]:
+        if writer.kind in NAMED and _short(writer.name) not in reader.names:
+            yield Incompatibility("", f"was written as the {writer.kind} {writer.name}, and is read as {reader.name}")
             return
-        self._compared.add(pair)
-        written = {each["name"]: each for each in writer["fields"]}
-        for each in reader["fields"]:
-            inner = f"{path}.{each['name']}".lstrip(".")
-            names = (each["name"], *each.get("aliases", ()))
-            twin = next((written[name] for name in names if name in written), None)
+        if not _reads_logical(reader.logical, writer.logical):
+            yield _mismatch(writer, _shown(reader))
+        match writer.kind:
+            case "array" | "map":
+                yield from (each.within("[]") for each in self.problems(reader.types[0], writer.types[0]))
+            case "enum":
+                yield from _symbol_problems(reader, writer)
+            case "fixed" if reader.size != writer.size:
+                yield Incompatibility("", f"was written with {writer.size} bytes, and is read with {reader.size}")
+            case "record" | "error":
+                yield from self._fields(reader, writer)
+
+    def _fields(self, reader: Node, writer: Node) -> Iterator[Incompatibility]:
+        written = {each.name: each for each in writer.fields}
+        for each in reader.fields:
+            twin = next((written[name] for name in (each.name, *each.aliases) if name in written), None)
             if twin is not None:
-                yield from self.compare(each["type"], twin["type"], inner)
-            elif "default" not in each:
-                yield Incompatibility(inner, "is not there in what was written, and has no default")
+                yield from (problem.within(each.name) for problem in self.problems(each.type, twin.type))
+            elif not each.has_default:
+                yield Incompatibility(each.name, "is not there in what was written, and has no default")
 
 
-def _has_name_of(reader: Avro, writer: Avro) -> bool:
-    """By the name without its namespace, or by an alias."""
-    names = (reader["name"], *reader.get("aliases", ()))
-    return _unqualified(writer["name"]) in map(_unqualified, names)
-
-
-def _unqualified(name: str) -> str:
+def _short(name: str) -> str:
     return name.rpartition(".")[2]
 
 
-def _logical_problems(reader: Avro, writer: Avro, path: str) -> Iterator[Incompatibility]:
-    read, written = _logical(reader), _logical(writer)
-    if read is None or written is None or read == written:
-        return
-    is_wider = read[0] == written[0] == "decimal" and read[2] == written[2] and read[1] >= written[1]
-    if not is_wider:
-        yield Incompatibility(path, f"was written as {_shown(writer)}, and is read as {_shown(reader)}")
+def _reads_logical(read: Logical | None, written: Logical | None) -> bool:
+    """Of one type below. A number may be a time, and a time a number; bytes are no decimal."""
+    if read == written:
+        return True
+    if read is None or written is None:
+        return "decimal" not in (*(read or ()), *(written or ()))
+    return bool(read[0] == written[0] == "decimal" and read[2] == written[2] and read[1] >= written[1])
 
 
-def _symbol_problems(reader: Avro, writer: Avro, path: str) -> Iterator[Incompatibility]:
-    missing = [symbol for symbol in writer["symbols"] if symbol not in reader["symbols"]]
-    if missing and "default" not in reader:
-        named = ", ".join(missing[:5])
-        yield Incompatibility(path, f"was written with symbols that are not read ({named}), and has no default")
+def _symbol_problems(reader: Node, writer: Node) -> Iterator[Incompatibility]:
+    known = frozenset(reader.symbols)
+    missing = [symbol for symbol in writer.symbols if symbol not in known]
+    if missing and not reader.has_default:
+        named = ", ".join(missing[:_MAX_NAMED])
+        yield Incompatibility("", f"was written with symbols that are not read ({named}), and has no default")
 
 
-def _kind(schema: Avro) -> str:
-    """Of what is no union."""
-    inner = schema["type"] if isinstance(schema, dict) else schema
-    return _kind(inner) if isinstance(inner, dict) else str(inner)
+def _mismatch(writer: Node, read_as: str) -> Incompatibility:
+    return Incompatibility("", f"was written as {_shown(writer)}, and is read as {read_as}")
 
 
-def _logical(schema: Avro) -> tuple[Any, ...] | None:
-    name = schema.get("logicalType")
-    if name == "decimal":
-        return (name, schema["precision"], schema.get("scale", 0))
-    return None if name is None else (name,)
-
-
-def _shown(schema: Avro) -> str:
-    logical = _logical(schema)
-    if logical is None:
-        return _kind(schema)
-    name, *parameters = logical
+def _shown(node: Node) -> str:
+    if node.kind == "union":
+        more = " or more" if len(node.types) > _MAX_NAMED else ""
+        return " or ".join(_shown(branch) for branch in node.types[:_MAX_NAMED]) + more
+    if node.logical is None:
+        return node.name or node.kind
+    name, *parameters = node.logical
     return f"{name}({', '.join(map(str, parameters))})" if parameters else str(name)

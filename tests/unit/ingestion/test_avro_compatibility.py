@@ -11,7 +11,14 @@ from avro.schema import parse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.domain.avro.compatibility import Compatibility, incompatibilities, refusals
+from ingestion.domain.avro import compatibility as module
+from ingestion.domain.avro.compatibility import (
+    MAX_REASONS,
+    Compatibility,
+    Incompatibility,
+    incompatibilities,
+    refusals,
+)
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_schema import event_schema
 
@@ -165,6 +172,61 @@ def test_the_rules(rule: Compatibility, accepted: set[str]) -> None:
         name for name, types in steps.items() if not [*refusals(rule, event_schema("t", Schema.of(types)), older[name])]
     }
     assert taken == accepted
+
+
+@pytest.mark.parametrize(
+    ("reader", "writer", "is_read"),
+    [
+        ("string", decimal(4, 2), False), ("bytes", decimal(4, 2), False), (decimal(4, 2), "bytes", False), ("double", MILLIS, False),
+        (MILLIS, "int", False), (MILLIS, "long", True), ("long", MILLIS, True), ({"type": "int", "logicalType": "foo"}, {"type": "int", "logicalType": "bar"}, True),
+        ({"type": "bytes", "logicalType": "decimal"}, "bytes", True),
+    ],
+)  # fmt: skip
+def test_a_type_of_times_and_decimals_is_no_number_of_another_type(reader: Any, writer: Any, is_read: bool) -> None:
+    assert (not problems(record(a=reader), record(a=writer))) == is_read
+
+
+def named(name: str, type_: Any = "int", **more: Any) -> dict[str, Any]:
+    return {"type": "record", "name": name, "fields": [{"name": "v", "type": type_}], **more}
+
+
+def test_a_short_name_is_that_of_its_namespace() -> None:
+    old = named("a.R") | {
+        "fields": [
+            {"name": "p", "type": named("a.I", "int")},
+            {"name": "q", "type": named("b.I", "string")},
+            {"name": "y", "type": "I"},
+        ]
+    }
+    new = json.loads(json.dumps(old).replace('"type": "I"', '"type": "b.I"'))
+    assert problems(old, old) == []
+    assert problems(new, old) == ["`y.v` was written as int, and is read as string"]
+    hidden = named("z.R") | {"fields": [{"name": "p", "type": named("z.long", "int")}, {"name": "n", "type": "long"}]}
+    assert problems(hidden, hidden) == []
+
+
+def test_what_is_wrong_with_a_pair_of_types_is_said_wherever_it_comes() -> None:
+    def schema(type_: str) -> dict[str, Any]:
+        branches = ["null", named("I", type_)]
+        return named("R") | {"fields": [{"name": "u", "type": branches}, {"name": "x", "type": "I"}]}
+
+    assert problems(schema("int"), schema("string")) == [
+        "`u.v` was written as string, and is read as int",
+        "`x.v` was written as string, and is read as int",
+    ]
+
+
+def test_many_branches_and_many_reasons_are_compared_in_time_that_grows_with_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    reader, writer = ([named(f"{letter}{number}") for number in range(2_000)] for letter in "AB")
+    compared: list[object] = []
+    monkeypatch.setattr(module, "_mismatch", lambda *pair: (compared.append(pair), Incompatibility("", "no"))[1])
+    assert len(incompatibilities(reader, writer)) == MAX_REASONS
+    assert len(compared) <= MAX_REASONS
+    wide = [{"type": "enum", "name": f"E{number}", "symbols": ["A"]} for number in range(2_000)]
+    (reason, *_) = problems("int", wide)
+    assert len(reason) < 200
 
 
 def test_a_refusal_says_of_which_version_and_why() -> None:

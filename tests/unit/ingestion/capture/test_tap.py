@@ -148,7 +148,7 @@ class Tapping:
 
     @staticmethod
     def _encoder(table: CapturedTable) -> Encoder:
-        return Encoder(table.schema, "mysql:test", "dc1", lambda: NOW)
+        return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: NOW)
 
 
 def row(key: int, city: str = "Ulm", **more: Any) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def subject_schema(columns: Schema = TRIPS, *, version: int = 1, schema_id: int 
 
 
 def encoder(schema: SubjectSchema | None = None) -> Encoder:
-    return Encoder(schema or subject_schema(), "mysql:ops/shop.trips", "dc1", lambda: NOW)
+    return Encoder(schema or subject_schema(), ("id",), "mysql:ops/shop.trips", "dc1", lambda: NOW)
 
 
 def decoder(*schemas: SubjectSchema, subject: str = "trips", reference_type: Any = int) -> Decoder:

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Callable
 from contextlib import suppress
 from io import BytesIO
+from typing import Any
 
 import pytest
 from fastavro import parse_schema, schemaless_writer
@@ -14,11 +15,14 @@ from hypothesis import strategies as st
 
 from ingestion.domain.merging.events import Operation
 from ingestion.heatpipe.broken_message import BrokenMessage, Defect
+from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
-from tests.unit.ingestion.heatpipe.messages import POSITION, TRIP, change, decoder, encoder, subject_schema
+from tests.unit.ingestion.heatpipe.messages import POSITION, TRIPS, change, decoder, encoder, subject_schema
 
 WHOLE = encoder().encode(change()).value
 Damage = Callable[[bytes], bytes]
+WITH_ROW = event_schema("trips", TRIPS)
+ROW_OF_ITSELF = {"type": "record", "name": "Row", "fields": [{"name": "next", "type": ["null", "Row"]}]}
 DAMAGES: dict[Defect, Damage] = {
     Defect.EMPTY: lambda message: b"",
     Defect.OVERSIZED: lambda message: message + bytes(8 * 2**20),
@@ -54,11 +58,44 @@ def test_a_record_that_is_no_event() -> None:
     assert broken.value.defect is Defect.NO_EVENT
 
 
-@pytest.mark.parametrize("key", [None, 42])
-def test_a_row_without_its_key(key: int | None) -> None:
-    event = change(TRIP | {"id": None}, key=key)
+def event_message(avro: Any, body: bytes) -> tuple[SubjectSchema, bytes]:
+    return SubjectSchema("trips", 1, 7, avro), b"\x00\x00\x00\x00\x07" + body
+
+
+@pytest.mark.parametrize(
+    ("avro", "body"),
+    [
+        ({"type": "record", "name": "N", "fields": [{"name": "next", "type": ["null", "N"]}]}, b"\x02" * 5_000),
+        (
+            {"type": "record", "name": "N", "fields": [{"name": "n", "type": {"type": "array", "items": "null"}}]},
+            b"\x80\xda\xc4\x13\x00",
+        ),
+        ({**WITH_ROW, "fields": [WITH_ROW["fields"][0], {"name": "row", "type": ROW_OF_ITSELF}]}, b"\x02" * 5_000),
+        (
+            {
+                **WITH_ROW,
+                "fields": [
+                    {"name": "metadata", "type": {"type": "record", "name": "M", "fields": []}},
+                    WITH_ROW["fields"][1],
+                ],
+            },
+            b"",
+        ),
+        ({**WITH_ROW, "fields": [WITH_ROW["fields"][0], {"name": "row", "type": "null"}]}, b""),
+    ],
+    ids=["itself", "nothing, many times", "a row of itself", "no metadata", "no row"],
+)
+def test_a_schema_whose_messages_could_end_their_reader_is_not_read_by(avro: Any, body: bytes) -> None:
+    schema, message = event_message(avro, body)
     with pytest.raises(BrokenMessage) as broken:
-        decoder().decode(encoder().encode(event).value, POSITION)
+        decoder(schema).decode(message, POSITION)
+    assert broken.value.defect is Defect.NO_EVENT
+
+
+def test_a_row_with_another_key_than_its_metadata() -> None:
+    message = WHOLE.replace(b'["42"]', b'["41"]')
+    with pytest.raises(BrokenMessage) as broken:
+        decoder().decode(message, POSITION)
     assert (broken.value.defect, broken.value.field) == (Defect.ROW_KEY, "id")
 
 

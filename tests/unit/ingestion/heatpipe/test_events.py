@@ -108,13 +108,35 @@ def test_not_a_number_is_kept() -> None:
         ("id", "42"), ("id", 2**63), ("id", True), ("id", 1.0), ("seats", 2**31), ("city", b"Ulm"), ("city", 7),
         ("city", "\ud800"), ("fare", Decimal("1.005")), ("fare", Decimal("1234567.00")), ("fare", Decimal("NaN")),
         ("fare", 1.5), ("began", datetime(2026, 1, 1)), ("began", "2026-01-01"), ("began", date(2026, 1, 1)),
-        ("day", "tomorrow"), ("is_shared", 1), ("distance", "1"), ("token", "text"), ("stops", [{"lat": "x"}]),
+        ("day", "tomorrow"), ("day", "2026-01-01"), ("is_shared", 1), ("distance", "1"), ("token", "text"), ("stops", [{"lat": "x"}]),
     ],
 )  # fmt: skip
 def test_a_value_that_does_not_fit_is_refused_by_name(column: str, value: Any) -> None:
     with pytest.raises(UnfitEvent, match=f"`{column}` is ") as refused:
-        encoder().encode(change(TRIP | {column: value}, key=42))
+        encoder().encode(change(TRIP | {column: value}, key=value if column == "id" else 42))
     assert (refused.value.defect, refused.value.field) == (Defect.TYPE, column)
+
+
+@pytest.mark.parametrize(
+    ("type_", "value"),
+    [
+        ("float", 1e300), ("float", -3.5e38), ("decimal(4,2)", Decimal("123.40")), ("decimal(4,2)", b"\x01"), ("date", datetime(2026, 1, 1, tzinfo=UTC)),
+        ("date", 20_000), ("date", "2026-01-01"), ("timestamp", 0), ("array<timestamp>", [None, datetime(2026, 1, 1)]), ("map<string,float>", {"a": 1e39}),
+        ("struct<at:timestamp,n:int>", {"at": datetime(2026, 1, 1), "n": 1}), ("array<struct<d:decimal(3,1)>>", [{"d": Decimal("100.0")}]),
+    ],
+)  # fmt: skip
+def test_a_value_that_would_be_written_as_another_is_refused(type_: str, value: Any) -> None:
+    schema = subject_schema(Schema.of({"id": "long", "x": type_}))
+    with pytest.raises(UnfitEvent, match="`x` is ") as refused:
+        encoder(schema).encode(change({"id": 42, "x": value}))
+    assert (refused.value.defect, refused.value.field) == (Defect.TYPE, "x")
+
+
+@pytest.mark.parametrize(("values", "key"), [({"city": "Ulm"}, 42), ({"id": None}, None), ({"id": 43}, 42)])
+def test_a_row_without_its_key_is_refused(values: dict[str, Any], key: int | None) -> None:
+    with pytest.raises(UnfitEvent, match="`id` is a key column") as refused:
+        encoder().encode(change(values, key=key))
+    assert refused.value.defect is Defect.ROW_KEY
 
 
 def test_a_column_that_the_schema_lacks_is_refused() -> None:
