@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from ingestion.capture.binlog.stream import BinlogError, BinlogStream, ServerAddress
+from ingestion.capture.binlog.events import BinlogError
+from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.tap import tap as module
 from tests.services.tapped_server import PRODUCER, TappedServer, tapped_server

@@ -121,7 +121,12 @@ def _binaries(column: MappedColumn) -> ReadValue:
 
 
 def _labels(column: MappedColumn, codec: str) -> ReadValue:
-    labels = [decoded(label, codec) for label in column.labels]
+    try:
+        labels = [decoded(label, codec) for label in column.labels]
+    except UnicodeDecodeError as problem:
+        raise UnfitColumn(
+            f"A label of `{column.name}` is not a text of its character set ({problem}). Convert the column to utf8mb4."
+        ) from problem
 
     def read_enumeration(value: int) -> str:
         if value > len(labels):

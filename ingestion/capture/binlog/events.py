@@ -5,9 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from ingestion.capture.binlog.table_map import TableMap
+
+
+class BinlogError(RuntimeError):
+    """The binlog cannot be read; the message says why, and what to do."""
+
 
 Row = Mapping[str, Any]
 """By column, as the decoder hands it over (`column_values`)."""
@@ -65,8 +71,30 @@ class Statement:
 
 
 @dataclass(frozen=True)
+class Savepoint:
+    name: str
+
+
+@dataclass(frozen=True)
+class RolledBackTo:
+    """What came after the savepoint never was."""
+
+    name: str
+
+
+class Ending(StrEnum):
+    COMMITTED = "committed"
+    ROLLED_BACK = "rolled_back"
+    """It is in the log because it has changed something else too, such as a temporary table."""
+    PREPARED = "prepared"
+    """By a coordinator (XA), which says later what becomes of it."""
+
+
+@dataclass(frozen=True)
 class End:
-    """Of the transaction: it is committed."""
+    """Of the transaction."""
+
+    ending: Ending = Ending.COMMITTED
 
 
-BinlogEvent = Begin | RowsChanged | Unreadable | Statement | End
+BinlogEvent = Begin | RowsChanged | Unreadable | Statement | Savepoint | RolledBackTo | End

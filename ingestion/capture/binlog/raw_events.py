@@ -13,6 +13,8 @@ _HEADER = struct.Struct("<IBIIIH")
 _QUERY = struct.Struct("<IIBHH")
 _GTID = struct.Struct("<QIB")
 _CHECKSUM_BYTES = 4
+_LOADED_FILE_BYTES = 13
+"""Which file, where its name begins and ends in the statement, and what becomes of duplicates."""
 _STANDALONE = 1
 """The flag of a transaction that is one statement, after which no end is written."""
 
@@ -22,6 +24,7 @@ class Kind(IntEnum):
     ROTATE = 4
     FORMAT = 15
     XID = 16
+    LOADED = 18
     TABLE_MAP = 19
     WRITE_ROWS = 23
     UPDATE_ROWS = 24
@@ -65,7 +68,9 @@ def gtid_of(event: RawEvent) -> tuple[Gtid, bool]:
 
 
 def statement_of(event: RawEvent) -> Statement:
+    """Of a query, or of a file that was loaded."""
     _, _, database_length, _, status_length = _QUERY.unpack_from(event.body)
-    names = event.body[_QUERY.size + status_length :]
+    file_bytes = _LOADED_FILE_BYTES if event.kind == Kind.LOADED else 0
+    names = event.body[_QUERY.size + file_bytes + status_length :]
     database, sql = names[:database_length], names[database_length + 1 :]
     return Statement(database.decode(errors="replace"), sql.decode(errors="replace"))

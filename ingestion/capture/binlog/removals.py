@@ -20,7 +20,10 @@ _TOKEN = re.compile(
 """White space, comments and texts say nothing here."""
 _EXECUTED_COMMENT = re.compile(r"/\*M?!\d*(.*?)\*/", re.DOTALL)
 """What the server executes although it looks like a comment."""
-_PARTITION_VERBS = ("DROP", "TRUNCATE", "EXCHANGE")
+_PARTITION_VERBS = ("DROP", "TRUNCATE", "EXCHANGE", "CONVERT")
+_WRITES = ("INSERT", "UPDATE", "DELETE", "REPLACE", "LOAD", "WITH")
+_CALLS = ("CALL", "SELECT", "DO")
+"""What a procedure or a function writes is not said."""
 _NO_TABLE = ("COLUMN", "INDEX", "KEY")
 """What else an ALTER TABLE renames."""
 _FILLERS = ("IF", "EXISTS", "NOT", "ONLINE", "IGNORE", "TEMPORARY")
@@ -31,6 +34,8 @@ class Loss(StrEnum):
     DROPPED = "dropped"
     RENAMED = "renamed"
     PARTITION_REMOVED = "partition_removed"
+    WRITTEN_BY_STATEMENT = "written_by_statement"
+    """Rows were changed by a statement that is in the log in place of the rows: a session with another binlog_format than ROW."""
 
 
 class Removal(NamedTuple):
@@ -66,8 +71,15 @@ def _tokens(matches: Iterator[re.Match[str]]) -> Iterator[_Token]:
 
 
 def _removals(words: _Words) -> Iterator[Removal]:
+    if words.starts_with("SET", "STATEMENT"):
+        words.skip_until("FOR")
+        words.skip("FOR")
     verb = words.take().word
-    if verb == "TRUNCATE":
+    if verb in _CALLS:
+        yield Removal(Loss.WRITTEN_BY_STATEMENT, words.database, "")
+    elif verb in _WRITES:
+        yield from (Removal(Loss.WRITTEN_BY_STATEMENT, *name) for name in words.all_names())
+    elif verb == "TRUNCATE":
         words.skip("TABLE")
         yield Removal(Loss.EMPTIED, *words.take_name())
     elif verb == "DROP":
@@ -75,7 +87,6 @@ def _removals(words: _Words) -> Iterator[Removal]:
     elif verb == "RENAME" and words.take().word in ("TABLE", "TABLES"):
         yield from _renamed(words)
     elif verb == "CREATE" and words.skip("OR") and words.skip("REPLACE"):
-        words.skip(*_FILLERS)
         if words.skip("TABLE"):
             words.skip(*_FILLERS)
             yield Removal(Loss.DROPPED, *words.take_name())
@@ -115,15 +126,19 @@ def _altered(words: _Words) -> Iterator[Removal]:
             renamed = words.after(place + 1)
             renamed.skip("TO", "AS", "=")
             yield Removal(Loss.RENAMED, *name, becomes=renamed.take_name())
-        elif word in _PARTITION_VERBS and following == "PARTITION":
+        elif word in _PARTITION_VERBS and following in ("PARTITION", "TABLE"):
             yield Removal(Loss.PARTITION_REMOVED, *name)
+        elif word == "WITH" and following == "TABLE":
+            yield Removal(Loss.PARTITION_REMOVED, *words.after(place + 2).take_name())
+        elif word in ("DISCARD", "IMPORT") and following in ("TABLESPACE", "PARTITION"):
+            yield Removal(Loss.EMPTIED, *name)
 
 
 class _Words:
     """The tokens of a statement, from a place on."""
 
     def __init__(self, tokens: Sequence[_Token], database: str) -> None:
-        self._tokens, self._database, self._place = tokens, database, 0
+        self._tokens, self.database, self._place = tokens, database, 0
 
     @property
     def is_more(self) -> bool:
@@ -153,7 +168,7 @@ class _Words:
         """With the database in which the statement was given, where it names none."""
         first = self.take().text
         if not self.skip("."):
-            return self._database, first
+            return self.database, first
         return first, self.take().text
 
     def take_names(self) -> Iterator[tuple[str, str]]:
@@ -161,9 +176,19 @@ class _Words:
         while self.skip(","):
             yield self.take_name()
 
+    def starts_with(self, *words: str) -> bool:
+        return tuple(token.word for token in self._tokens[self._place : self._place + len(words)]) == words
+
+    def all_names(self) -> Iterator[tuple[str, str]]:
+        """What may be the name of a table, each once: every name that comes, with the one before its dot."""
+        names: dict[tuple[str, str], None] = {}
+        while self.is_more:
+            names[self.take_name()] = None
+        yield from names
+
     def rest(self) -> list[str]:
         """The words that come."""
         return [token.word for token in self._tokens[self._place :]]
 
     def after(self, count: int) -> _Words:
-        return _Words(self._tokens[self._place + count :], self._database)
+        return _Words(self._tokens[self._place + count :], self.database)

@@ -6,6 +6,7 @@ stops at a table that it cannot decode. So single events are read here, and the 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -19,7 +20,19 @@ from mysql_event_stream import (
     SslMode,
 )
 
-from ingestion.capture.binlog.events import Begin, BinlogEvent, End, RowChange, RowsChanged, Statement, Unreadable
+from ingestion.capture.binlog.events import (
+    Begin,
+    BinlogError,
+    BinlogEvent,
+    End,
+    Ending,
+    RolledBackTo,
+    RowChange,
+    RowsChanged,
+    Savepoint,
+    Statement,
+    Unreadable,
+)
 from ingestion.capture.binlog.raw_events import COMPRESSED, ROWS, Kind, RawEvent, gtid_of, raw_event, statement_of
 from ingestion.capture.binlog.table_map import (
     ColumnKind,
@@ -30,14 +43,12 @@ from ingestion.capture.binlog.table_map import (
     table_name,
 )
 
-_ENDS = ("COMMIT", "ROLLBACK")
-"""Of transactions in tables of an engine without them."""
+_ENDS = {"COMMIT": Ending.COMMITTED, "ROLLBACK": Ending.ROLLED_BACK}
+_SAVEPOINT = re.compile(r"SAVEPOINT `?(.*?)`?")
+_ROLLBACK_TO = re.compile(r"ROLLBACK TO (?:SAVEPOINT )?`?(.*?)`?")
+_PARTIAL_ROWS = "A session that writes with another `binlog_row_image` than FULL may be the reason."
 _POLLED_AT_ONCE = 256
 _HEARTBEAT_S = 2
-
-
-class BinlogError(RuntimeError):
-    """The binlog cannot be read; the message says why, and what to do."""
 
 
 @dataclass(frozen=True)
@@ -116,23 +127,29 @@ class BinlogStream:
             yield Begin(gtid, raw.at)
         elif raw.kind == Kind.XID:
             yield End()
-        elif raw.kind == Kind.QUERY:
+        elif raw.kind in (Kind.QUERY, Kind.LOADED):
             yield from self._statement(statement_of(raw))
         elif raw.kind == Kind.TABLE_MAP:
             self._map_table(raw.body, data)
         elif raw.kind in ROWS:
             yield from self._rows(raw, data)
-        elif raw.kind in COMPRESSED or raw.kind == Kind.XA_PREPARE:
+        elif raw.kind == Kind.XA_PREPARE:
+            yield End(Ending.PREPARED)
+        elif raw.kind in COMPRESSED:
             raise BinlogError(
                 f"The binlog of {self._server!r} has an event {Kind(raw.kind).name}, which cannot be read. "
-                "Set log_bin_compress=OFF on the server and use no XA transactions."
+                "Set log_bin_compress=OFF on the server."
             )
 
     def _statement(self, statement: Statement) -> Iterator[BinlogEvent]:
         if statement.sql in _ENDS:
-            yield End()
+            yield End(_ENDS[statement.sql])
             return
-        if statement.sql != "BEGIN":
+        if match := _ROLLBACK_TO.fullmatch(statement.sql):
+            yield RolledBackTo(match[1])
+        elif match := _SAVEPOINT.fullmatch(statement.sql):
+            yield Savepoint(match[1])
+        elif statement.sql != "BEGIN" and not statement.sql.startswith(("XA START", "XA END")):
             yield statement
         if self._is_one_statement:
             yield End()
@@ -145,7 +162,7 @@ class BinlogStream:
             return
         try:
             self._tables[number] = mapped = read_table_map(body)
-        except UnreadableTableMap as problem:
+        except (UnreadableTableMap, ValueError, LookupError, RuntimeError) as problem:
             self._tables[number] = Unreadable(database, table, str(problem))
             return
         try:
@@ -161,7 +178,7 @@ class BinlogStream:
             try:
                 yield RowsChanged(table, self._decoder.rows(data))
             except MesError as problem:
-                yield Unreadable(table.database, table.table, f"Its rows cannot be decoded: {problem}")
+                yield Unreadable(table.database, table.table, f"{problem}. {_PARTIAL_ROWS}")
 
 
 def _reason_against(table: TableMap, problem: MesError) -> str:

@@ -102,6 +102,13 @@ class CapturedTable:
             for name in (readers if names is None else names)
         }
 
+    def shown(self, row: Row | None) -> Mapping[str, Any] | None:
+        """For a row that is put aside: as the decoder hands it over, but for what nobody may see."""
+        if row is None:
+            return None
+        secret = self.spec.hashed | self.spec.masked
+        return {name: "(hashed or masked)" if name in secret else row[name] for name in self._readers}
+
     def _key(self, values: Mapping[str, Any] | None) -> RowKey | None:
         return None if values is None else tuple(values[name] for name in self.record_key)
 
@@ -145,9 +152,11 @@ def _masked(value: Any) -> None:
     return None
 
 
-def _hashed(read: ReadValue) -> Callable[[Any], str]:
-    def digest(value: Any) -> str:
+def _hashed(read: ReadValue) -> Callable[[Any], str | None]:
+    def digest(value: Any) -> str | None:
         content = read(value)
+        if content is None:
+            return None
         return hashlib.sha256(
             content if isinstance(content, bytes) else str(content).encode(errors="surrogateescape")
         ).hexdigest()

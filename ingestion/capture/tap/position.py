@@ -39,17 +39,20 @@ class TapPosition:
 @dataclass(frozen=True)
 class TapState:
     """What a tap keeps in the changelog. `stopped`: by topic the load of the dataset (`CaptureSpec.load`) in which it was stopped: the next one begins
-    anew."""
+    anew. `keys`: by topic the load, and the record key of its events."""
 
     position: TapPosition
     stopped: Mapping[str, int] = field(default_factory=dict)
+    keys: Mapping[str, tuple[int, tuple[str, ...]]] = field(default_factory=dict)
 
     def as_json(self) -> dict[str, Any]:
-        return {**self.position.as_json(), "stopped": dict(self.stopped)}
+        keys = {topic: [load, [*key]] for topic, (load, key) in self.keys.items()}
+        return {**self.position.as_json(), "stopped": dict(self.stopped), "keys": keys}
 
     @classmethod
     def from_json(cls, stored: Mapping[str, Any]) -> TapState:
-        return cls(TapPosition.from_json(stored), stored["stopped"])
+        keys = {topic: (load, tuple(key)) for topic, (load, key) in stored["keys"].items()}
+        return cls(TapPosition.from_json(stored), stored["stopped"], keys)
 
 
 def reference_key(sequence: int, row: int, *, epoch: int = 0) -> bytes:

@@ -3,25 +3,41 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
-from ingestion.capture.binlog.events import Begin, BinlogEvent, End, Gtid, RowChange, RowsChanged, Statement, Unreadable
+from ingestion.capture.binlog.events import (
+    Begin,
+    BinlogError,
+    BinlogEvent,
+    End,
+    Ending,
+    Gtid,
+    RolledBackTo,
+    RowChange,
+    RowsChanged,
+    Savepoint,
+    Statement,
+    Unreadable,
+)
 from ingestion.capture.binlog.removals import Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions, Transaction
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
-from ingestion.changelog import ChangelogWriter, Outgoing
+from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.encoder import Encoder
 
 MAX_PENDING, MAX_PENDING_BYTES = 10_000, 8 * 2**20
 """Messages that wait for their commit."""
-MIN_COMMIT_INTERVAL_S = 0.1
+MIN_COMMIT_INTERVAL_S, MAX_COMMIT_INTERVAL_S = 0.1, 1.0
 ERRORS_SUFFIX = ".errors"
 """Of the topic that has what could not be encoded."""
+
+
+_RELOAD = "Load the dataset again, with `replace`, to go on with what is there now; off-board it if the table is gone for good."
 
 
 class BinlogReader(Protocol):
@@ -35,15 +51,6 @@ class Observer(Protocol):
     """Who is told what people should know."""
 
     def table_stopped(self, topic: str, reason: str) -> None: ...
-
-
-@dataclass
-class _Transaction:
-    gtid: Gtid
-    facts: Transaction
-    taken: Counter[str]
-    """By topic, how many rows were: all that were seen, and those of an earlier process that are to come again."""
-    seen: Counter[str] = field(default_factory=Counter)
 
 
 @dataclass(frozen=True)
@@ -77,30 +84,49 @@ class Tap:
         self._versions, self._charsets, self._new_encoder, self._observer = versions, charsets, new_encoder, observer
         self._monotonic, self._pause, self._committed_at = monotonic, pause, monotonic()
         self._tables: dict[str, _Encoded] = {}
-        self._stopped = {
-            spec.topic: spec.load for spec in self._specs.values() if start.stopped.get(spec.topic) == spec.load
-        }
+        loads = {spec.topic: spec.load for spec in self._specs.values()}
+        # What is not captured just now may be again.
+        self._stopped = {topic: load for topic, load in start.stopped.items() if loads.get(topic, load) == load}
+        self._keys = {topic: key for topic, key in start.keys.items() if loads.get(topic, key[0]) == key[0]}
         self._position = start.position
-        self._transaction: _Transaction | None = None
+        self._transaction: OpenTransaction | None = None
         self._pending: list[Outgoing] = []
         self._pending_bytes = 0
-        self._has_moved = False
+        self._has_moved = self._is_broken = False
 
     def step(self) -> None:
-        """Takes what has come and commits it where it is due. Raises BinlogError, ChangelogError."""
+        """Takes what has come and commits it where it is due. Raises BinlogError, ChangelogError; another tap goes on then."""
+        if self._is_broken:
+            raise ChangelogError(
+                "This tap has failed, and what it had taken is gone. Begin another, which goes on from the changelog."
+            )
+        self._is_broken = True
         for event in self._reader.poll():
             self._take(event)
             if len(self._pending) >= MAX_PENDING or self._pending_bytes >= MAX_PENDING_BYTES:
-                self.commit()
-        if self._has_moved and self._reader.is_drained:
-            self._pause(max(0.0, self._committed_at + MIN_COMMIT_INTERVAL_S - self._monotonic()))
-            self.commit()
+                self._commit(len(self._pending), self.position)
+        waits = self._committed_at + MIN_COMMIT_INTERVAL_S - self._monotonic()
+        if self._has_moved and (self._reader.is_drained or waits < MIN_COMMIT_INTERVAL_S - MAX_COMMIT_INTERVAL_S):
+            self._pause(max(0.0, waits))
+            self._commit_whole_transactions()
+        self._is_broken = False
 
-    def commit(self) -> None:
-        """All that was taken so far."""
-        self._writer.commit(self._pending, TapState(self.position, self._stopped).as_json())
-        self._pending, self._pending_bytes, self._has_moved = [], 0, False
-        self._committed_at = self._monotonic()
+    def _commit_whole_transactions(self) -> None:
+        """One that is open may still be rolled back."""
+        transaction = self._transaction
+        if transaction is None or transaction.committed:
+            self._commit(len(self._pending), self.position)
+        else:
+            self._commit(transaction.begins_at, self._position)
+
+    def _commit(self, messages: int, position: TapPosition) -> None:
+        """So many of those that wait."""
+        outgoing, self._pending = self._pending[:messages], self._pending[messages:]
+        self._writer.commit(outgoing, TapState(position, self._stopped, self._keys).as_json())
+        self._pending_bytes -= _bytes_of(outgoing)
+        self._has_moved, self._committed_at = False, self._monotonic()
+        if self._transaction is not None:
+            self._transaction.note_committed(messages)
 
     @property
     def position(self) -> TapPosition:
@@ -111,19 +137,29 @@ class Tap:
 
     def _take(self, event: BinlogEvent) -> None:
         match event:
-            case Begin(gtid, at):
-                taken = Counter(self._position.rows_taken(gtid))
-                self._transaction = _Transaction(gtid, Transaction(gtid.sequence, at), taken)
+            case Begin():
+                self._begin_transaction(event)
             case RowsChanged(table):
                 self._take_rows(event, self._specs[table.database, table.table])
             case Unreadable(database, table, reason):
-                self._stop(
-                    self._specs[database, table], f"The binlog's rows of `{database}.{table}` cannot be read: {reason}"
-                )
+                why = f"The binlog's rows of `{database}.{table}` cannot be read: {reason}"
+                self._stop(self._specs[database, table], why)
             case Statement():
                 self._take_statement(event)
-            case End():
-                self._end_transaction()
+            case Savepoint(name) if self._transaction is not None:
+                self._transaction.savepoints[name] = len(self._pending)
+            case RolledBackTo(name) if self._transaction is not None:
+                self._forget_from(self._transaction.place_of(name))
+            case End(ending):
+                self._end_transaction(ending)
+
+    def _begin_transaction(self, begin: Begin) -> None:
+        _require_domain(self._position.gtid, begin.gtid)
+        if self._transaction is not None:
+            # The server died while it wrote it: it was rolled back when that came back.
+            self._forget_from(None if self._transaction.committed else self._transaction.begins_at)
+        taken = self._position.rows_taken(begin.gtid)
+        self._transaction = OpenTransaction.begun(begin, taken, begins_at=len(self._pending))
 
     def _take_statement(self, statement: Statement) -> None:
         """Rows that go without a word about each would stay in the lake."""
@@ -132,10 +168,35 @@ class Tap:
                 if database == removal.database and removal.table in ("", table):
                     self._stop(spec, _reason_of_loss(removal, f"`{database}.{table}`"))
 
-    def _end_transaction(self) -> None:
-        assert self._transaction is not None
-        self._position, self._transaction = TapPosition(str(self._transaction.gtid)), None
+    def _end_transaction(self, ending: Ending) -> None:
+        transaction = self._transaction
+        assert transaction is not None
+        if ending is not Ending.COMMITTED:
+            self._forget_from(None if transaction.committed else transaction.begins_at)
+        if ending is Ending.PREPARED:
+            for spec in self._specs.values():
+                if transaction.seen[spec.topic]:
+                    self._stop(
+                        spec,
+                        "A distributed transaction (XA) has changed the table; these cannot be captured. " + _RELOAD,
+                    )
+        self._position, self._transaction = TapPosition(str(transaction.gtid)), None
         self._has_moved = True
+
+    def _forget_from(self, place: int | None) -> None:
+        """Messages that were rolled back. None: some of them are committed, and whoever reads them cannot be told otherwise."""
+        transaction = self._transaction
+        assert transaction is not None
+        if place is None:
+            for spec in self._specs.values():
+                if spec.topic in transaction.committed:
+                    self._stop(
+                        spec,
+                        f"The transaction {transaction.gtid} was rolled back after a part of it was captured. {_RELOAD}",
+                    )
+            place = transaction.begins_at
+        self._pending_bytes -= _bytes_of(self._pending[place:])
+        del self._pending[place:]
 
     def _take_rows(self, event: RowsChanged, spec: CaptureSpec) -> None:
         transaction, table = self._transaction, self._table_of(spec, event.table)
@@ -149,18 +210,18 @@ class Tap:
         transaction.seen[topic] += len(event.changes)
         transaction.taken[topic] = max(transaction.taken[topic], transaction.seen[topic])
 
-    def _take_row(self, table: _Encoded, transaction: _Transaction, number: int, change: RowChange) -> None:
+    def _take_row(self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange) -> None:
         topic = table.table.spec.topic
         try:
             events = [*table.table.events(transaction.facts, number, change)]
             messages = [Outgoing(topic, *table.encoder.encode(event)) for event in events]
         except UnfitEvent as problem:
-            messages = [_rejected(topic, transaction.gtid, number, change, problem)]
+            messages = [_rejected(table.table, transaction.gtid, number, change, problem)]
         except ValueError as problem:
             unfit = UnfitEvent(Defect.TYPE, f"A value of the row cannot be read: {problem}")
-            messages = [_rejected(topic, transaction.gtid, number, change, unfit)]
+            messages = [_rejected(table.table, transaction.gtid, number, change, unfit)]
         self._pending += messages
-        self._pending_bytes += sum(len(message.value or b"") for message in messages)
+        self._pending_bytes += _bytes_of(messages)
 
     def _table_of(self, spec: CaptureSpec, definition: TableMap) -> _Encoded | None:
         """By the definition that its rows have now; None: it is stopped."""
@@ -171,6 +232,13 @@ class Tap:
             table = CapturedTable.of(spec, definition, self._versions, self._charsets)
         except NotCaptured as problem:
             self._stop(spec, str(problem))
+            return None
+        key = (spec.load, table.record_key)
+        if self._keys.setdefault(spec.topic, key) != key:
+            before, now = (
+                ", ".join(f"`{name}`" for name in names) for names in (self._keys[spec.topic][1], table.record_key)
+            )
+            self._stop(spec, f"The record key of `{spec.database}.{spec.table}` was {before} and is {now}. {_RELOAD}")
             return None
         self._tables[spec.topic] = _Encoded(table, self._new_encoder(table))
         return self._tables[spec.topic]
@@ -193,10 +261,28 @@ def _reason_of_loss(removal: Removal, table: str) -> str:
             what = f"{table} was renamed to `{new_name}`, and what has its name now is another table."
         case Loss.DROPPED:
             what = f"{table} was dropped; its rows in the lake are still there."
-    return f"{what} Load the dataset again, with `replace`, to go on with what is there now; off-board it if the table is gone for good."
+        case Loss.WRITTEN_BY_STATEMENT:
+            what = (
+                f"A session has changed {table} with another `binlog_format` than ROW: which rows is not in the binlog."
+            )
+    return f"{what} {_RELOAD}"
 
 
-def _rejected(topic: str, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
+def _bytes_of(messages: Sequence[Outgoing]) -> int:
+    return sum(len(message.value or b"") for message in messages)
+
+
+def _require_domain(position: str, gtid: Gtid) -> None:
+    """Within one domain the numbers of transactions grow; of another nobody could say what came before."""
+    domains = {each.partition("-")[0].strip() for each in position.split(",") if each.strip()}
+    if domains and domains != {str(gtid.domain)}:
+        raise BinlogError(
+            f"The transaction {gtid} is in another GTID domain than {position}, which was captured last. "
+            "Write with one `gtid_domain_id`; then load the datasets of this server again."
+        )
+
+
+def _rejected(table: CapturedTable, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
     """Bytes, and texts that are none, are written out."""
     facts: dict[str, Any] = {
         "transaction": str(gtid),
@@ -204,8 +290,9 @@ def _rejected(topic: str, gtid: Gtid, number: int, change: RowChange, problem: U
         "defect": problem.defect,
         "column": problem.field,
         "reason": str(problem),
-        "before": change.before,
-        "after": change.after,
+        "before": table.shown(change.before),
+        "after": table.shown(change.after),
     }
     text = json.dumps(facts, default=lambda value: value.decode(errors="backslashreplace"))
-    return Outgoing(topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), text.encode(errors="backslashreplace"))
+    topic = table.spec.topic + ERRORS_SUFFIX
+    return Outgoing(topic, f"{gtid}:{number}".encode(), text.encode(errors="backslashreplace"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +14,26 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ingestion.capture.binlog.events import Begin, BinlogEvent, End, Gtid, RowChange, RowsChanged, Statement, Unreadable
+from ingestion.capture.binlog.events import (
+    Begin,
+    BinlogError,
+    BinlogEvent,
+    End,
+    Ending,
+    Gtid,
+    RolledBackTo,
+    RowChange,
+    RowsChanged,
+    Savepoint,
+    Statement,
+    Unreadable,
+)
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
 from ingestion.capture.tap import tap as module
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
 from ingestion.capture.tap.position import TapPosition, TapState, reference_key, reference_key_after
 from ingestion.capture.tap.tap import ERRORS_SUFFIX, Tap
-from ingestion.changelog import Outgoing, ProducerPosition
+from ingestion.changelog import ChangelogError, Outgoing, ProducerPosition
 from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoder
@@ -78,11 +92,14 @@ class Log:
     messages: list[Outgoing] = field(default_factory=list)
     stored: ProducerPosition | None = None
     commits: int = 0
+    fails: bool = False
 
     def position(self) -> ProducerPosition | None:
         return self.stored
 
     def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+        if self.fails:
+            raise OSError("the disk is full")
         self.messages += messages
         self.stored, self.commits = position, self.commits + 1
 
@@ -115,10 +132,19 @@ class Tapping:
     log: Log = field(default_factory=Log)
     versions: Versions = field(default_factory=Versions)
     stopped: dict[str, str] = field(default_factory=dict)
+    stops: list[str] = field(default_factory=list)
+    """Each time that somebody heard of one."""
+    at: float = 0.0
+    """Seconds, for the tap; each look at them takes `look_s`."""
+    look_s: float = 0.0
+
+    def monotonic(self) -> float:
+        self.at += self.look_s
+        return self.at
 
     def table_stopped(self, topic: str, reason: str) -> None:
-        assert topic not in self.stopped
         self.stopped[topic] = reason
+        self.stops.append(topic)
 
     def tap(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> Tap:
         start = TapState(TapPosition("")) if self.log.stored is None else TapState.from_json(self.log.stored)
@@ -132,7 +158,7 @@ class Tapping:
             charsets={UTF8: "utf8mb4"},
             new_encoder=self._encoder,
             observer=self,
-            monotonic=lambda: 0.0,
+            monotonic=self.monotonic,
             pause=lambda seconds: None,
         )
 
@@ -210,7 +236,13 @@ def test_a_process_that_knows_another_table_goes_on_within_a_transaction() -> No
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(module, "MAX_PENDING", 1)
         tapping.tap(SPECS[:1]).step()
-    assert tapping.log.stored == {"gtid": "", "begun": "0-1-1", "taken": {"trips": 2}, "stopped": {}}
+    assert tapping.log.stored == {
+        "gtid": "",
+        "begun": "0-1-1",
+        "taken": {"trips": 2},
+        "stopped": {},
+        "keys": {"trips": [1, ["id"]]},
+    }
     tapping.run()
     assert (keys(tapping.events()), keys(tapping.events("riders"))) == ([1, 2, 4], [3])
 
@@ -265,7 +297,7 @@ def test_a_table_that_cannot_be_captured_stops_alone_and_is_told_once() -> None:
     tapping = Tapping(Server(binlog), versions=Versions(refuses=("seats",)))
     tapping.run(SPECS)
     assert keys(tapping.events()) == [3]
-    assert tapping.stopped.keys() == {"no_key", "riders", "trips"}
+    assert sorted(tapping.stops) == ["no_key", "riders", "trips"]
     assert "has no primary key. Give it one" in tapping.stopped["no_key"]
     assert tapping.stopped["riders"] == "The binlog's rows of `shop.riders` cannot be read: no idea"
     assert not [message for message in tapping.log.messages if message.topic in ("riders", "no_key")]
@@ -306,6 +338,145 @@ def test_a_table_that_was_stopped_stays_so_until_it_is_loaded_again() -> None:
     tapping.server.transactions = [*tapping.server.transactions, transaction(4, inserted(TRIPS, row(3)))]
     tapping.run([replace(SPECS[0], load=2)])
     assert keys(tapping.events()) == [3]
+
+
+@st.composite
+def rolled_back_binlogs(draw: st.DrawFn) -> tuple[list[tuple[BinlogEvent, ...]], list[int]]:
+    """Some transactions are rolled back, whole, to a savepoint, or as the server died; and the keys that stand."""
+    numbers, binlog, standing = iter(range(1000)), [], list[int]()
+    for sequence in range(1, draw(st.integers(1, 6)) + 1):
+        before, after = ([next(numbers) for _ in range(draw(st.integers(0, 3)))] for _ in range(2))
+        to_savepoint, ending = draw(st.booleans()), draw(st.sampled_from([*Ending, None]))
+        events: list[BinlogEvent] = [
+            Begin(Gtid(0, 1, sequence), NOW),
+            inserted(TRIPS, *map(row, before)),
+            Savepoint("s"),
+        ]
+        events += [inserted(TRIPS, *map(row, after)), *([RolledBackTo("s")] if to_savepoint else [])]
+        binlog.append((*events, *([] if ending is None else [End(ending)])))
+        if ending is Ending.COMMITTED:
+            standing += before + ([] if to_savepoint else after)
+        if ending is Ending.PREPARED and before + after:
+            break
+    return [*binlog, transaction(900)], standing
+
+
+@settings(max_examples=200)
+@given(rolled_back_binlogs(), st.integers(1, 9), st.lists(st.integers(0, 6), max_size=4), st.sampled_from([0.0, 2.0]))
+def test_what_was_rolled_back_never_was(
+    drawn: tuple[list[tuple[BinlogEvent, ...]], list[int]], at_once: int, kills: list[int], look_s: float
+) -> None:
+    """Although what is whole is committed while the next is open."""
+    binlog, standing = drawn
+    tapping = Tapping(Server(binlog, at_once=at_once), look_s=look_s)
+    for steps in kills:
+        killed = tapping.tap()
+        for _ in range(steps):
+            killed.step()
+    tapping.run()
+    assert keys(tapping.events()) == standing
+
+
+def test_a_large_transaction_that_is_rolled_back_after_a_part_of_it_was_committed_stops_its_tables(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever reads the changelog may have applied it; and whichever process meets its end."""
+    monkeypatch.setattr(module, "MAX_PENDING", 2)
+    large = (
+        Begin(Gtid(0, 1, 1), NOW),
+        inserted(TRIPS, row(1), row(2)),
+        inserted(RIDERS, row(3)),
+        End(Ending.ROLLED_BACK),
+    )
+    for kills in (0, 1):
+        tapping = Tapping(Server([large], at_once=2))
+        for _ in range(kills):
+            tapping.tap().step()
+        tapping.run()
+        assert list(tapping.stopped) == ["trips"]
+        assert "0-1-1 was rolled back after a part of it was captured" in tapping.stopped["trips"]
+        assert tapping.events("riders") == []
+
+
+def test_a_distributed_transaction_stops_the_tables_that_it_changes_and_no_other() -> None:
+    prepared = (Begin(Gtid(0, 1, 1), NOW), inserted(TRIPS, row(1)), End(Ending.PREPARED))
+    tapping = Tapping(Server([prepared, transaction(2, inserted(RIDERS, row(2)))]))
+    tapping.run()
+    assert (list(tapping.stopped), tapping.events()) == (["trips"], [])
+    assert keys(tapping.events("riders")) == [2]
+
+
+def test_a_transaction_of_another_domain_is_refused() -> None:
+    """The position names one transaction, and of the other domain everything would come again."""
+    other = (Begin(Gtid(7, 1, 1), NOW), End())
+    tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1))), other]))
+    with pytest.raises(
+        BinlogError, match=r"7-1-1 is in another GTID domain than 0-1-1, .*Write with one `gtid_domain_id`"
+    ):
+        tapping.run()
+
+
+def test_what_is_whole_is_committed_while_more_keeps_coming() -> None:
+    tapping = Tapping(Server([transaction(n, inserted(TRIPS, row(n))) for n in range(1, 40)], at_once=3))
+    tap = tapping.tap()
+    for _ in range(20):
+        tap.step()
+        tapping.at += 0.4
+    assert tapping.log.commits > 3
+    assert len(keys(tapping.events())) > 5
+
+
+def test_a_tap_that_has_failed_goes_on_no_more() -> None:
+    """What it had taken is gone; another goes on from what is committed."""
+    tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1)))], at_once=9))
+    tap = tapping.tap()
+    tapping.log.fails = True
+    with pytest.raises(OSError, match="full"):
+        tap.step()
+    tapping.log.fails = False
+    with pytest.raises(ChangelogError, match="Begin another"):
+        tap.step()
+    tapping.run()
+    assert keys(tapping.events()) == [1]
+
+
+def test_a_table_that_another_process_does_not_know_is_stopped_still_when_it_is_known_again() -> None:
+    binlog = [transaction(1, Statement("shop", "TRUNCATE trips")), transaction(2, inserted(RIDERS, row(1)))]
+    tapping = Tapping(Server(binlog))
+    tapping.run()
+    tapping.server.transactions = [*binlog, transaction(3, inserted(RIDERS, row(2)))]
+    tapping.run(SPECS[1:2])
+    tapping.server.transactions = [*tapping.server.transactions, transaction(4, inserted(TRIPS, row(3)))]
+    tapping.run()
+    assert tapping.events() == []
+
+
+def test_a_table_whose_key_changes_stops_whichever_process_sees_it() -> None:
+    """Its events would be those of other rows."""
+    other = table("trips", key=("city",))
+    for processes in (1, 2):
+        binlog = [transaction(1, inserted(TRIPS, row(1)))]
+        tapping = Tapping(Server(binlog))
+        if processes == 2:
+            tapping.run()
+        tapping.server.transactions = [*binlog, transaction(2, inserted(other, row(2)))]
+        tapping.run()
+        assert tapping.stopped["trips"].startswith("The record key of `shop.trips` was `id` and is `city`.")
+        assert keys(tapping.events()) == [1]
+
+
+def test_what_nobody_may_see_is_in_no_row_that_is_put_aside() -> None:
+    wide = table(
+        "trips",
+        *(MappedColumn(name, ColumnKind.VARCHAR, (40, 0), collation=UTF8) for name in ("email", "phone", "left")),
+    )
+    bad = row(1, "\udcff", email="EMAIL", phone="PHONE", left="LEFT")
+    spec = replace(SPECS[0], left_out=frozenset(["left"]), hashed=frozenset(["email"]), masked=frozenset(["phone"]))
+    tapping = Tapping(Server([transaction(1, inserted(wide, bad))]))
+    tapping.run([spec])
+    (rejected,) = tapping.log.messages
+    assert not [secret for secret in (b"EMAIL", b"PHONE", b"LEFT", b"left") if secret in (rejected.value or b"")]
+    assert json.loads(rejected.value or b"")["after"]["email"] == "(hashed or masked)"
 
 
 def test_a_row_that_does_not_fit_is_put_aside_with_what_it_was() -> None:
