@@ -187,3 +187,60 @@ def test_what_is_wrong_with_a_server_is_read_from_it(server: TappedServer) -> No
     finally:
         server.execute(f"DROP USER {account}")
     assert ["GRANT REPLICATION SLAVE" in text or "GRANT BINLOG MONITOR" in text for text in texts[:2]] == [True, True]
+
+
+def test_rows_that_were_rolled_back_are_not_captured_although_the_binlog_has_them(server: TappedServer) -> None:
+    """A temporary table, or one of another engine, brings the whole transaction there."""
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY)",
+        "CREATE TABLE m (id int) ENGINE=MyISAM",
+        "CREATE TEMPORARY TABLE x (i int)",
+        "BEGIN", "INSERT INTO t VALUES (1)", "INSERT INTO x VALUES (1)", "INSERT INTO m VALUES (1)", "ROLLBACK",
+        "BEGIN", "INSERT INTO t VALUES (2)", "SAVEPOINT `a b`", "INSERT INTO t VALUES (3)", "INSERT INTO m VALUES (2)", "ROLLBACK TO `a b`", "COMMIT",
+    )  # fmt: skip
+    server.take("t")
+    assert server.replayed("t").keys() == {(key,) for key in server.rows("t")} == {(2,)}
+    assert server.stopped == {}
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "UPDATE t SET n = n + 1",
+        "DELETE FROM t WHERE id = 1",
+        "REPLACE INTO t VALUES (1, 9)",
+        "INSERT IGNORE t SELECT 3, 0",
+        "CALL p()",
+    ],
+)
+def test_a_session_that_writes_statements_stops_the_tables_that_it_changes(
+    server: TappedServer, statement: str
+) -> None:
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, n int)",
+        "CREATE TABLE u (id int PRIMARY KEY)",
+        "CREATE PROCEDURE p() UPDATE t SET n = 5",
+        "INSERT INTO t VALUES (1, 0), (2, 0)",
+        "COMMIT",
+        "SET SESSION binlog_format = STATEMENT",
+        statement,
+    )
+    server.execute("INSERT INTO u VALUES (1)")
+    server.take("t", "u")
+    assert list(server.stopped) == ["t"]
+    assert "another `binlog_format` than ROW" in server.stopped["t"]
+
+
+def test_a_distributed_transaction_stops_the_tables_that_it_changes(server: TappedServer) -> None:
+    server.execute("CREATE TABLE t (id int PRIMARY KEY)", "CREATE TABLE u (id int PRIMARY KEY)")
+    server.execute(
+        "XA START 'lakehub'",
+        "INSERT INTO t VALUES (1)",
+        "XA END 'lakehub'",
+        "XA PREPARE 'lakehub'",
+        "XA COMMIT 'lakehub'",
+    )
+    server.execute("INSERT INTO u VALUES (1)")
+    server.take("t", "u")
+    assert list(server.stopped) == ["t"]
+    assert server.replayed("u").keys() == {(1,)}

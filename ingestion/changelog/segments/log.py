@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 from ingestion.changelog import (
     Bounds,
     ChangelogConfig,
+    ChangelogError,
     Logged,
     OffsetGone,
     Offsets,
@@ -25,6 +26,7 @@ from ingestion.changelog import (
 from ingestion.changelog.segments import segment
 from ingestion.changelog.segments.marks import Marks, ProducerMark, TopicMark, sync_folder
 
+_RESTORE = "Restore the folder from a backup, or bootstrap the dataset again."
 SEGMENT_BYTES = 16 * 2**20
 """A segment that has more is not appended to."""
 
@@ -39,7 +41,7 @@ class SegmentsLog:
         return Path(unquote(urlsplit(self.config.url).path))
 
     def writer(self, producer: str) -> SegmentsWriter:
-        self.root.mkdir(parents=True, exist_ok=True)
+        self.root.mkdir(mode=0o700, parents=True, exist_ok=True)  # rows of data: nobody else's
         with _locked(self.root):
             marks = Marks.read(self.root)
             mark = marks.producers.get(producer, ProducerMark())
@@ -61,6 +63,15 @@ class SegmentsWriter:
         return self._mark(Marks.read(self.log.root)).position
 
     def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
+        try:
+            self._commit(messages, position)
+        except OSError as problem:
+            raise ChangelogError(
+                f"The changelog at {self.log.root} could not be written ({problem}). What was committed before is there: "
+                "open the producer again, and go on from its position."
+            ) from problem
+
+    def _commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
         by_topic: dict[str, list[Outgoing]] = defaultdict(list)
         for message in messages:
             by_topic[message.topic].append(message)
@@ -123,18 +134,33 @@ class SegmentsReader:
                 f"The topic {topic!r} has the offsets {mark.first:,} to {mark.next - 1:,}, and {start:,} was to be read. "
                 "Bootstrap the dataset again, or keep messages for longer than its readers pause."
             )
-        return self._messages(topic, mark, start)
-
-    def _messages(self, topic: str, mark: TopicMark, start: int) -> Iterator[Logged]:
         folder = segment.topic_folder(self.root, topic)
-        firsts = (first for first in segment.segments_of(folder) if mark.first <= first <= mark.segment)
+        firsts = [first for first in segment.segments_of(folder) if first <= mark.segment]
+        return self._messages(topic, mark, start, firsts)
+
+    def _messages(self, topic: str, mark: TopicMark, start: int, firsts: Sequence[int]) -> Iterator[Logged]:
+        """Each offset once, up to the mark: a segment that is removed meanwhile, or has lost some, is told."""
+        folder = segment.topic_folder(self.root, topic)
         for first, following in pairwise([*firsts, mark.next]):
-            if following > start:
-                committed = mark.bytes if first == mark.segment else None
-                try:
-                    yield from segment.read(segment.segment_path(folder, first), first, start, committed)
-                except FileNotFoundError as gone:
-                    raise OffsetGone(f"The topic {topic!r} was read too slowly: {gone.filename} was removed.") from gone
+            if following <= start:
+                continue
+            committed = mark.bytes if first == mark.segment else None
+            path = segment.segment_path(folder, first)
+            try:
+                for message in segment.read(path, first, start, committed):
+                    if message.offset == start:
+                        yield message
+                        start += 1
+            except FileNotFoundError as gone:
+                raise OffsetGone(f"The topic {topic!r} was read too slowly: {gone.filename} was removed.") from gone
+            if start < following:
+                raise ChangelogError(
+                    f"{path} has no message {start:,} of the topic {topic!r}, which was committed. {_RESTORE}"
+                )
+        if start < mark.next:
+            raise ChangelogError(
+                f"{folder} has no message {start:,} of the topic {topic!r}, which was committed. {_RESTORE}"
+            )
 
 
 @contextmanager

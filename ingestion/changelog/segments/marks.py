@@ -48,6 +48,11 @@ class Marks:
                 {name: ProducerMark(**mark) for name, mark in stored["producers"].items()},
             )
         except FileNotFoundError:
+            if any(root.glob("topic-*")):
+                raise ChangelogError(
+                    f"The marks of the changelog, {file}, are gone, and its topics are there. Restore the file from a backup of the folder; "
+                    "without it nobody knows what was committed."
+                ) from None
             return cls()
         except (ValueError, TypeError, KeyError) as problem:
             raise ChangelogError(

@@ -34,7 +34,7 @@ _SCHEMA = parse_schema(
 
 
 def topic_folder(root: Path, topic: str) -> Path:
-    """Whatever the topic is called, it is a folder of the log."""
+    """Whatever the topic is called, it is a folder of the log. `Marks.read` knows them by the beginning of their names."""
     return root / f"topic-{quote(topic, safe='')}"
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import stat
 import sys
 from contextlib import suppress
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from itertools import count
 from pathlib import Path
@@ -81,7 +83,7 @@ def test_a_commit_that_ended_at_any_step_is_whole_or_never_was(
     for steps in count(1):
         writer = log.writer("tap")
         machine.stops(steps)
-        with suppress(OSError):
+        with suppress(ChangelogError):
             writer.commit([Outgoing(topic, b"k", b"b") for topic in both], {"at": "b"})
         machine.stops(sys.maxsize)
         is_there = writer.position() == {"at": "b"}
@@ -103,6 +105,49 @@ def test_what_is_old_is_removed_and_the_rest_keeps_its_offsets(log: SegmentsLog,
     assert segments(log) == [f"{number:020d}.avro" for number in (2, 3)]
     with pytest.raises(OffsetGone):
         texts(log, 1)
+
+
+def test_what_is_removed_before_the_first_message_is_read_is_told(log: SegmentsLog, clock: Clock) -> None:
+    for text in "abc":
+        commit(log, text)
+    messages = log.reader().read("trips", {})
+    clock.now += timedelta(days=2)
+    commit(log, "d")
+    with pytest.raises(OffsetGone, match="read too slowly"):
+        list(messages)
+
+
+@pytest.mark.parametrize("number", [0, 1, 2])
+def test_a_segment_that_is_missing_is_no_gap_in_silence(log: SegmentsLog, number: int) -> None:
+    for text in "abc":
+        commit(log, text)
+    (log.root / "topic-trips" / f"{number:020d}.avro").unlink()
+    with pytest.raises(ChangelogError, match=f"no message {number} of the topic 'trips'"):
+        texts(log)
+
+
+def test_marks_that_are_gone_are_no_empty_log(log: SegmentsLog) -> None:
+    """The next commit would have cut off all that there was."""
+    commit(log, "a")
+    (log.root / "marks.json").unlink()
+    for use in (lambda: texts(log), lambda: commit(log, "b")):
+        with pytest.raises(ChangelogError, match=r"marks\.json, are gone, and its topics are there"):
+            use()
+    assert segments(log) == [f"{0:020d}.avro"]
+
+
+def test_the_log_is_its_owners_alone(log: SegmentsLog, tmp_path: Path) -> None:
+    other = SegmentsLog(replace(log.config, url=(tmp_path / "other").as_uri()))
+    commit(other, "a")
+    assert stat.S_IMODE((tmp_path / "other").stat().st_mode) == 0o700
+
+
+def test_a_disk_that_is_full_is_told_as_what_it_is(log: SegmentsLog, monkeypatch: pytest.MonkeyPatch) -> None:
+    machine = Machine(monkeypatch, "fsync")
+    writer = log.writer("tap")
+    machine.stops(1)
+    with pytest.raises(ChangelogError, match=r"could not be written .*open the producer again"):
+        writer.commit([Outgoing("trips", b"k", b"a")], {})
 
 
 def test_what_is_removed_while_it_is_read_is_told(log: SegmentsLog, clock: Clock) -> None:
