@@ -21,7 +21,14 @@ _GRANTS: Mapping[str, tuple[str, ...]] = {
     "BINLOG MONITOR": ("BINLOG MONITOR", "REPLICATION CLIENT"),
 }
 """By the name that a statement takes: what servers call it."""
-_VARIABLES = ("version", "server_id", "gtid_binlog_pos", "binlog_expire_logs_seconds", "expire_logs_days", *_NEEDED)
+_VARIABLES = (
+    "version",
+    "log_slave_updates",
+    "gtid_binlog_pos",
+    "binlog_expire_logs_seconds",
+    "expire_logs_days",
+    *_NEEDED,
+)
 _MIN_KEPT = timedelta(days=1)
 _GRANT = re.compile(r"GRANT (.+?) ON (\S+) TO", re.IGNORECASE)
 
@@ -86,6 +93,11 @@ def _warnings(facts: ServerFacts) -> Iterator[ServerProblem]:
         hours = kept / timedelta(hours=1)
         yield ServerProblem(
             f"The server keeps its binlog for {hours:g} h: what was not read by then is lost. Set `binlog_expire_logs_seconds` to 86400 or more.",
+            is_warning=True,
+        )
+    if facts.variables.get("log_slave_updates", "ON").upper() != "ON":
+        yield ServerProblem(
+            "`log_slave_updates` is OFF: if the server is a replica, what it replicates is not in its binlog. Set it to ON, or tap its source.",
             is_warning=True,
         )
     if facts.filters:
