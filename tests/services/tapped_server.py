@@ -71,10 +71,13 @@ class TappedServer:
     def gtid(self) -> str:
         return self._scalar("SELECT @@gtid_binlog_pos")
 
-    def rows(self, table: str, *, key: str = "id") -> dict[Any, dict[str, Any]]:
+    def all_rows(self, table: str) -> list[dict[str, Any]]:
         with self.engine.connect() as connection:
             rows = connection.execute(sa.text(f"SELECT * FROM {self.database}.{table}")).mappings()
-            return {row[key]: dict(row) for row in rows}
+            return [dict(row) for row in rows]
+
+    def rows(self, table: str, *, key: str = "id") -> dict[Any, dict[str, Any]]:
+        return {row[key]: row for row in self.all_rows(table)}
 
     def take(self, *tables: str, until: Callable[[Tap], bool] | None = None, **options: Any) -> None:
         """A tap takes all that was changed by now; or until it is ended."""
