@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from enum import StrEnum
+from itertools import pairwise
 from typing import NamedTuple
 
 from ingestion.capture.binlog.events import Statement
@@ -29,6 +30,10 @@ _NO_TABLE = ("COLUMN", "INDEX", "KEY")
 _FILLERS = ("IF", "EXISTS", "NOT", "ONLINE", "IGNORE", "TEMPORARY")
 
 
+ALL_TABLES = "*"
+"""Of a database."""
+
+
 class Loss(StrEnum):
     EMPTIED = "emptied"
     DROPPED = "dropped"
@@ -39,7 +44,7 @@ class Loss(StrEnum):
 
 
 class Removal(NamedTuple):
-    """`table` empty: all tables of the database."""
+    """`table` may be ALL_TABLES."""
 
     loss: Loss
     database: str
@@ -50,7 +55,7 @@ class Removal(NamedTuple):
 def removals(statement: Statement) -> list[Removal]:
     """What a statement takes away."""
     matches = _TOKEN.finditer(_EXECUTED_COMMENT.sub(r" \1 ", statement.sql))
-    return [*_removals(_Words([*_tokens(matches)], statement.database))]
+    return [removal for removal in _removals(_Words([*_tokens(matches)], statement.database)) if removal.table]
 
 
 class _Token(NamedTuple):
@@ -76,7 +81,7 @@ def _removals(words: _Words) -> Iterator[Removal]:
         words.skip("FOR")
     verb = words.take().word
     if verb in _CALLS:
-        yield Removal(Loss.WRITTEN_BY_STATEMENT, words.database, "")
+        yield Removal(Loss.WRITTEN_BY_STATEMENT, words.database, ALL_TABLES)
     elif verb in _WRITES:
         yield from (Removal(Loss.WRITTEN_BY_STATEMENT, *name) for name in words.all_names())
     elif verb == "TRUNCATE":
@@ -102,7 +107,7 @@ def _dropped(words: _Words) -> Iterator[Removal]:
     kind = words.take().word
     words.skip(*_FILLERS)
     if kind in ("DATABASE", "SCHEMA"):
-        yield Removal(Loss.DROPPED, words.take().text, "")
+        yield Removal(Loss.DROPPED, words.take().text, ALL_TABLES)
     elif kind in ("TABLE", "TABLES"):
         yield from (Removal(Loss.DROPPED, *name) for name in words.take_names())
 
@@ -121,7 +126,7 @@ def _altered(words: _Words) -> Iterator[Removal]:
     words.skip(*_FILLERS)
     name = words.take_name()
     rest = words.rest()
-    for place, (word, following) in enumerate(zip(rest, [*rest[1:], ""], strict=True)):
+    for place, (word, following) in enumerate(pairwise([*rest, ""])):
         if word == "RENAME" and following not in _NO_TABLE:
             renamed = words.after(place + 1)
             renamed.skip("TO", "AS", "=")

@@ -21,7 +21,7 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.removals import Loss, Removal, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.open_transaction import OpenTransaction
@@ -165,7 +165,7 @@ class Tap:
         """Rows that go without a word about each would stay in the lake."""
         for removal in removals(statement):
             for (database, table), spec in self._specs.items():
-                if database == removal.database and removal.table in ("", table):
+                if database == removal.database and removal.table in (ALL_TABLES, table):
                     self._stop(spec, _reason_of_loss(removal, f"`{database}.{table}`"))
 
     def _end_transaction(self, ending: Ending) -> None:

@@ -1,0 +1,96 @@
+"""Makes decoded events fit the table: their values in its types, as plain values, and those that do not fit put aside with the reason.
+
+Events that carry the same columns are fitted together, whole columns at a time.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+
+from ingestion.domain.merging.events import Operation
+from ingestion.domain.merging.stored_metadata import LatestEvent
+from ingestion.domain.schema import Schema
+from ingestion.heatpipe.decoder import Decoded
+from ingestion.heatpipe.row_keys import row_key_text
+from ingestion.sources import Chunk
+from ingestion.spark.changes.merging import Change
+from ingestion.spark.contract.spec import TableSpec
+from ingestion.spark.file_groups.record_locations import key_text
+from ingestion.spark.loading.fitting import FitRules, RejectedRow, fit_rows
+from ingestion.spark.loading.judging import plain_rows
+
+_Shape = tuple[bool, tuple[str, ...]]
+"""Is it a delete, and which columns does it carry?"""
+
+
+@dataclass(frozen=True)
+class FittedChanges:
+    """`changes`: in the order of the log. `rejected`: by the place of the event in what was given."""
+
+    changes: tuple[Change, ...]
+    rejected: dict[int, RejectedRow]
+
+
+def fit_changes(decoded: Sequence[Decoded], table: TableSpec, columns: Schema) -> FittedChanges:
+    """`columns`: of the table, without its metadata. A delete needs its key only; any other event that carries the partition needs one."""
+    shapes: dict[_Shape, list[int]] = defaultdict(list)
+    for place, each in enumerate(decoded):
+        is_delete = each.event.operation is Operation.DELETE
+        carried = table.record_key if is_delete else tuple(each.event.values)
+        shapes[is_delete, carried].append(place)
+    changes: dict[int, Change] = {}
+    rejected: dict[int, RejectedRow] = {}
+    for (is_delete, carried), places in shapes.items():
+        group = [decoded[place] for place in places]
+        fitted, misfits = _fit_group(group, table, columns, carried, is_delete=is_delete)
+        changes |= {places[row]: change for row, change in fitted.items()}
+        rejected |= {places[row]: misfit for row, misfit in misfits.items()}
+    return FittedChanges(tuple(changes[place] for place in sorted(changes)), rejected)
+
+
+def _fit_group(
+    group: Sequence[Decoded], table: TableSpec, columns: Schema, carried: tuple[str, ...], *, is_delete: bool
+) -> tuple[dict[int, Change], dict[int, RejectedRow]]:
+    """By place in the group."""
+    chunk = Chunk({name: [each.event.values.get(name) for each in group] for name in carried})
+    partition = None if is_delete or table.partition_column not in carried else table.partition_column
+    required = tuple(name for name in (*table.record_key, partition) if name is not None)
+    schema = Schema(tuple(column for column in columns if column.name in carried))
+    result = fit_rows(chunk, FitRules(schema, required, partition, record_key=table.record_key))
+    rejected = {misfit.row: misfit for misfit in result.rejected if misfit.row is not None}
+    kept = [row for row in range(len(group)) if row not in rejected]
+    changes: dict[int, Change] = {}
+    keys = _keys(result.rows, table)
+    for row, key, values in zip(kept, keys, plain_rows(result.rows), strict=True):
+        if key is None:
+            reason = (
+                "the record key cannot be looked up: one of its values is empty, or has the sign that separates them"
+            )
+            rejected[row] = RejectedRow(table.record_key[0], reason, str(group[row].event.row_key), row)
+        else:
+            changes[row] = _change(group[row], key, dict(values), table)
+    return changes, rejected
+
+
+def _keys(rows: pa.Table, table: TableSpec) -> list[str | None]:
+    """As Hudi writes them."""
+    texts = zip(*(rows[name].cast(pa.string()).to_pylist() for name in table.record_key), strict=True)
+    return [key_text(each, table) for each in texts]
+
+
+def _change(decoded: Decoded, key: str, values: dict[str, object], table: TableSpec) -> Change:
+    event = decoded.event
+    row_key = tuple(values[name] for name in table.record_key)
+    facts = LatestEvent(
+        decoded.source,
+        event.source_committed_at,
+        decoded.schematised_at,
+        event.schema_version,
+        decoded.error_exception,
+        force_update=event.force_update,
+    )
+    return Change(replace(event, row_key=row_key, values=values), key, row_key_text(event.row_key), facts)
