@@ -1,0 +1,81 @@
+"""A row that is read from a table and the same row in the binlog are one: in the types of its columns, and in each of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ingestion.capture.binlog.events import RowChange
+from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
+from ingestion.capture.snapshot.select_list import quoted, row_of, select_list
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, Transaction
+from tests.services.tapped_server import TappedServer, tapped_server
+from tests.services.test_tap import EVERY_TYPE, ROWS
+from tests.unit.ingestion.heatpipe.messages import NOW
+
+DATABASE = "lakehub_snapshot"
+
+
+@pytest.fixture
+def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
+    with tapped_server(mariadb_url, DATABASE, tmp_path / "log") as tapped:
+        yield tapped
+
+
+def read_rows(server: TappedServer, table: str, **options: Any) -> tuple[CapturedTable, list[dict[str, Any]]]:
+    """As change events would have them; in a session of another zone."""
+    spec = CaptureSpec(table, DATABASE, table, **options)
+    with server.engine.connect() as connection:
+        connection.exec_driver_sql("SET time_zone = '-05:00'")
+        definition = read_definition(connection, DATABASE, table)
+        captured = CapturedTable.of(spec, definition, server.versions, server.charsets)
+        columns = [column for column in definition.columns if column.name not in spec.left_out]
+        rows = connection.exec_driver_sql(f"SELECT {select_list(columns)} FROM {DATABASE}.{quoted(table)}")
+        changes = [RowChange(None, row_of(columns, row)) for row in rows]
+    events = [event for change in changes for event in captured.events(Transaction(1, NOW), 0, change)]
+    return captured, [dict(event.values) for event in events]
+
+
+def by_key(rows: list[dict[str, Any]], *key: str) -> dict[tuple[Any, ...], dict[str, Any]]:
+    return {tuple(row[name] for name in key): row for row in rows}
+
+
+def test_every_type(server: TappedServer) -> None:
+    server.execute(
+        "SET SESSION time_zone = '+00:00'", EVERY_TYPE.format(t="t"), f"INSERT INTO t VALUES {', '.join(ROWS)}"
+    )
+    server.take("t")
+    captured, rows = read_rows(server, "t")
+    assert by_key(rows, "id", "k") == server.replayed("t", key=("id", "k"))
+    assert [schema.version for schema, _ in server.versions.known] == [1], "one schema for both"
+    assert captured.record_key == ("id", "k")
+
+
+def test_types_that_only_mariadb_has(server: TappedServer) -> None:
+    server.execute(
+        "CREATE TABLE t (id int PRIMARY KEY, u uuid, v6 inet6, v4 inet4, b longblob, c char(255) CHARACTER SET ucs2)",
+        "INSERT INTO t VALUES (1, '123e4567-e89b-12d3-a456-426655440000', '::1', '10.0.0.1', REPEAT('x', 70000), 'ü'), (2, NULL, NULL, NULL, '', '')",
+    )
+    server.take("t")
+    _, rows = read_rows(server, "t")
+    assert by_key(rows, "id") == server.replayed("t")
+
+
+def test_values_that_are_hard_to_write(server: TappedServer) -> None:
+    server.execute(
+        "SET SESSION sql_mode = ''",
+        "CREATE TABLE `odd table` (id bigint PRIMARY KEY, f float, d double, e enum('a''b','','c') NOT NULL, day date, ts timestamp(6) NULL, s set('x','y'))",
+        "INSERT INTO `odd table` VALUES (1, 16777217, 0.1, 'nope', '0000-00-00', '0000-00-00', 'x,nope'), (2, 3.4028235e38, 2.2250738585072014e-308, 'a''b', '2026-00-01', '2038-01-19 03:14:07.999999', 'y,x'), "
+        "(9223372036854775807, 1e-45, 1.7976931348623157e308, '', NULL, NULL, '')",
+    )  # fmt: skip
+    server.take("odd table")
+    _, rows = read_rows(server, "odd table")
+    assert by_key(rows, "id") == server.replayed("odd table")
+
+
+def test_a_table_that_is_not_there_is_told(server: TappedServer) -> None:
+    with server.engine.connect() as connection, pytest.raises(NoSuchTable, match=r"`lakehub_snapshot`\.`nope`"):
+        read_definition(connection, DATABASE, "nope")
