@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, Protocol
 from ingestion.capture.binlog.column_values import ReadValue, UnfitColumn, lake_type_of, value_reader_of
 from ingestion.capture.binlog.events import Row, RowChange
 from ingestion.capture.binlog.table_map import MappedColumn, TableMap
-from ingestion.capture.tap.position import reference_key
+from ingestion.capture.tap.position import reference_key, reference_key_after
 from ingestion.domain.merging.events import ChangeEvent, Operation, RowKey
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
@@ -92,6 +92,13 @@ class CapturedTable:
         if new_key is not None:
             operation = Operation.UPDATE if old_key == new_key else Operation.INSERT
             yield self._event(operation, new_key, after, transaction, number * PARTS + 1)
+
+    def snapshot_event(self, sequence: int, row: Row) -> ChangeEvent:
+        """Of a row that was read as it was after a transaction. Raises ValueError for a value that its column cannot have."""
+        values = self._values(row)
+        assert values is not None
+        key, reference = tuple(values[name] for name in self.record_key), reference_key_after(sequence)
+        return ChangeEvent(Operation.UPDATE, key, reference, (sequence,), values, self.schema.version)
 
     def _values(self, row: Row | None, names: tuple[str, ...] | None = None) -> Mapping[str, Any] | None:
         if row is None:
