@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -12,6 +13,7 @@ from fastavro import schemaless_writer
 
 from ingestion.domain.merging.events import ChangeEvent, Operation
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
+from ingestion.heatpipe.plain_writing import append_bytes, append_long, append_text, micros_of, write_row
 from ingestion.heatpipe.row_keys import row_key_text
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES, header
@@ -20,6 +22,10 @@ from lakehub.kernel.suggest import did_you_mean
 _NOT_ENCODABLE = (ValueError, TypeError, OverflowError, AttributeError, ArithmeticError)
 """What fastavro raises for a value that is not of its type."""
 _MAX_SHOWN = 200
+_NULL, _VALUE, _REFERENCE_IS_BYTES, _END_OF_LIST = 0, 2, 4, 0
+_ONE_ITEM, _NO_TEXT = b"\x02", b"\x00"
+_DELETED, _CHANGED = b"\x01\x00", b"\x00\x00"
+"""Whether the row is gone, and no `force_update`."""
 
 
 class Message(NamedTuple):
@@ -50,6 +56,8 @@ class Encoder:
 
     def encode(self, event: ChangeEvent, *, source_column: str = "", mended: Mended | None = None) -> Message:
         """`source_column`: the column of the source that changed, of one that changes column by column. Raises UnfitEvent."""
+        if (message := self._plainly(event, source_column, mended)) is not None:
+            return message
         self._check(event)
         row_key = row_key_text(event.row_key)
         row = {name: event.values.get(name) for name in self.schema.columns}
@@ -64,6 +72,66 @@ class Encoder:
             reason = f"The event has {out.tell():,} bytes; {self.max_bytes:,} are allowed in a message."
             raise UnfitEvent(Defect.OVERSIZED, reason)
         return Message(row_key.encode(), out.getvalue())
+
+    def _plainly(self, event: ChangeEvent, source_column: str, mended: Mended | None) -> Message | None:
+        """None: something about it is to be written, or refused, by whoever knows all types."""
+        values = event.values
+        has_all = values.keys() == self.schema.names
+        is_plain = not (source_column or mended or event.force_update) and (has_all or values.keys() == self._key_names)
+        if not is_plain or type(event.reference_key) is not bytes or not self._has_key(event):
+            return None
+        row_key = row_key_text(event.row_key).encode()
+        out = bytearray(header(self.schema.schema_id))
+        append_bytes(out, row_key)
+        out.append(_REFERENCE_IS_BYTES)
+        append_bytes(out, event.reference_key)
+        self._append_carried(out, event, has_all=has_all)
+        out += self._source_bytes
+        append_long(out, micros_of(self.clock()) // 1_000)
+        if event.source_committed_at is None:
+            out.append(_NULL)
+        else:
+            out.append(_VALUE)
+            append_long(out, micros_of(event.source_committed_at) // 1_000)
+        out += _DELETED if event.operation is Operation.DELETE else _CHANGED
+        out += self._last_bytes
+        if not write_row(out, self.schema.writers, values) or len(out) > self.max_bytes:
+            return None
+        return Message(row_key, bytes(out))
+
+    def _has_key(self, event: ChangeEvent) -> bool:
+        keys = zip(self.key_columns, event.row_key, strict=True)
+        return all(value is not None and event.values.get(name) == value for name, value in keys)
+
+    def _append_carried(self, out: bytearray, event: ChangeEvent, *, has_all: bool) -> None:
+        if not has_all:
+            assert isinstance(event.reference_key, bytes)
+            out += _ONE_ITEM + _NO_TEXT
+            out.append(_REFERENCE_IS_BYTES)
+            append_bytes(out, event.reference_key)
+            append_long(out, len(event.values))
+            for name in event.values:
+                append_text(out, name)
+            out.append(_END_OF_LIST)
+        out.append(_END_OF_LIST)
+
+    @cached_property
+    def _key_names(self) -> frozenset[str]:
+        return frozenset(self.key_columns)
+
+    @cached_property
+    def _source_bytes(self) -> bytes:
+        out = bytearray()
+        append_text(out, self.source)
+        return bytes(out)
+
+    @cached_property
+    def _last_bytes(self) -> bytes:
+        """Of the metadata, behind what an event says of itself."""
+        out = bytearray((_NULL, _NULL))
+        append_text(out, self.data_center)
+        append_long(out, self.schema.version)
+        return bytes(out)
 
     def _metadata(
         self, event: ChangeEvent, row_key: str, source_column: str, mended: Mended | None

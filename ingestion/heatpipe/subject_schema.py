@@ -10,6 +10,7 @@ from typing import Any
 from fastavro import parse_schema
 
 from ingestion.heatpipe.event_schema import METADATA, AvroSchema, is_plain, row_schema
+from ingestion.heatpipe.plain_writing import WriteValue, column_writers
 from ingestion.heatpipe.value_checks import Check, check_of
 
 
@@ -38,6 +39,14 @@ class SubjectSchema:
     def checks(self) -> Mapping[str, Check | None]:
         """By column, in order."""
         return {field["name"]: check_of(field["type"]) for field in row_schema(self.avro)["fields"]}
+
+    @cached_property
+    def writers(self) -> tuple[tuple[str, WriteValue], ...]:
+        return column_writers(row_schema(self.avro)["fields"])
+
+    @cached_property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.fields)
 
     @cached_property
     def columns(self) -> tuple[str, ...]:

@@ -9,18 +9,19 @@ from decimal import Decimal
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ingestion.domain.column_types import ArrayOf, ColumnType, MapOf, Plain, StructOf
 from ingestion.domain.merging.events import Operation, RowKey
 from ingestion.domain.schema import Schema
+from ingestion.heatpipe import encoder as encoder_module
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
-from ingestion.heatpipe.encoder import Mended
+from ingestion.heatpipe.encoder import Encoder, Mended
 from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.row_keys import row_key_text
 from tests.unit.ingestion.heatpipe.messages import NOW, POSITION, TRIP, TRIPS, change, decoder, encoder, subject_schema
-from tests.unit.ingestion.type_strategies import TYPES
+from tests.unit.ingestion.type_strategies import PLAIN, TYPES
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=5)
 INSTANTS = st.datetimes(datetime(1, 1, 2), datetime(9999, 12, 30), timezones=st.just(UTC))
@@ -64,6 +65,55 @@ def test_what_was_encoded_is_decoded_as_it_was(data: st.DataObject) -> None:
     schema = subject_schema(columns)
     decoded = decoder(schema).decode(encoder(schema).encode(event).value, POSITION)
     assert decoded.event == event
+
+
+ODD_VALUES = st.sampled_from(
+    [
+        *("", "x", "\udc00", b"", b"\x00", True, False, 0, 1.5, float("inf"), 2**31, -(2**63), 2**63, 3.5e38),
+        *(Decimal(text) for text in ("1.5", "-0", "1E+3", "NaN", "-Infinity", "0.005", "99999999.99", "1E-9")),
+        *(
+            date(1, 1, 1),
+            datetime(2026, 1, 1),
+            datetime(1, 1, 1, 0, 0, 0, 1, tzinfo=UTC),
+            datetime(9999, 12, 31, tzinfo=UTC),
+        ),
+    ]
+)
+
+
+@settings(max_examples=300)
+@given(st.data())
+def test_what_is_written_by_us_is_what_fastavro_would_have_written(data: st.DataObject) -> None:
+    """Whatever is in the row: or both refuse it with the same words."""
+    types = data.draw(st.dictionaries(st.sampled_from("abcd"), PLAIN | TYPES, min_size=1))
+    columns = Schema.of({"id": "long"} | {name: str(type_) for name, type_ in types.items()})
+    row = {"id": 42} | {name: data.draw(values_of(type_) | ODD_VALUES) for name, type_ in types.items()}
+    is_delete = data.draw(st.booleans())
+    committed_at = data.draw(st.none() | INSTANTS)
+    event = change(row if not is_delete else {"id": 42}, reference=data.draw(st.binary() | st.integers(0, 5)))
+    event = replace(
+        event, operation=Operation.DELETE if is_delete else Operation.UPDATE, source_committed_at=committed_at
+    )
+    encodes, outcomes = encoder(subject_schema(columns)), []
+    for is_ours in (True, False):
+        with pytest.MonkeyPatch.context() as patched:
+            if not is_ours:
+                patched.setattr(Encoder, "_plainly", lambda *_: None)
+            try:
+                outcomes.append(encodes.encode(event))
+            except UnfitEvent as problem:
+                outcomes.append((problem.defect, problem.field, str(problem)))
+    assert outcomes[0] == outcomes[1]
+
+
+def test_the_rows_of_a_table_of_plain_columns_are_written_by_us(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With fastavro the tap writes a third of the rows."""
+    monkeypatch.setattr(encoder_module, "schemaless_writer", None)
+    plain = {name: value for name, value in TRIP.items() if name != "stops"}
+    schema = subject_schema(Schema.of({name: type_ for name, type_ in TRIPS.types.items() if name != "stops"}))
+    for event in (change(plain, reference=b"\x01"), change({"id": 42}, reference=b"\x01", operation=Operation.DELETE)):
+        decoded = decoder(schema, reference_type=bytes).decode(encoder(schema).encode(event).value, POSITION)
+        assert decoded.event == event
 
 
 @pytest.mark.parametrize("reference", [-1, 2**63 - 1, b"\x00\xff", b""])
