@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import random
 import threading
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ import sqlalchemy as sa
 
 from ingestion.capture.snapshot.chunks import read_chunk
 from ingestion.capture.snapshot.definitions import read_definition
+from ingestion.capture.snapshot.key_position import decode_key, encode_key
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.domain.merging.events import ChangeEvent
 from ingestion.domain.merging.merge import merge_batch
@@ -40,8 +42,9 @@ def chunks(server: TappedServer, table: str, *, rows: int) -> Iterator[ChangeEve
                 connection, definition, definition.columns, definition.primary_key, after=after, rows=rows
             )
             yield from (captured.snapshot_event(chunk.sequence, row) for row in chunk.rows)
-            if (after := chunk.last_key) is None:
+            if chunk.last_key is None:
                 return
+            after = decode_key(json.loads(json.dumps(encode_key(chunk.last_key))))  # whichever process goes on
 
 
 def keys_in_chunks(server: TappedServer, *, rows: int) -> list[tuple[Any, ...]]:
