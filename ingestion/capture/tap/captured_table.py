@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 from ingestion.capture.binlog.column_values import ReadValue, UnfitColumn, lake_type_of, value_reader_of
@@ -104,10 +105,16 @@ class CapturedTable:
         if row is None:
             return None
         readers = self._readers
-        return {
+        values = {
             name: None if row[name] is None else readers[name](row[name])
             for name in (readers if names is None else names)
         }
+        return values if names is not None else values | self._gone
+
+    @cached_property
+    def _gone(self) -> dict[str, Any]:
+        """Columns of the schema that the table has no more: null from now on."""
+        return dict.fromkeys(name for name in self.schema.columns if name not in self._readers)
 
     def shown(self, row: Row | None) -> Mapping[str, Any] | None:
         """For a row that is put aside: as the decoder hands it over, but for what nobody may see."""

@@ -286,6 +286,25 @@ def test_a_table_that_changes_is_written_by_another_version_from_there_on() -> N
     assert [schema.version for schema, _ in tapping.versions.known] == [1, 2]
 
 
+def test_a_column_that_is_gone_is_null_from_then_on() -> None:
+    """In the lake it would keep the value that it had."""
+    wider = table("trips", MappedColumn("seats", ColumnKind.TINY))
+    tapping = Tapping(
+        Server(
+            [
+                transaction(1, inserted(wider, row(1, seats=4))),
+                transaction(2, RowsChanged(TRIPS, [RowChange(row(1), row(1))])),
+            ]
+        )
+    )
+    version_of = tapping.versions.version_of
+    tapping.versions.version_of = lambda subject, columns: version_of(
+        subject, Schema.of(columns.types | {"seats": "int"})
+    )  # type: ignore[method-assign]
+    tapping.run()
+    assert [values["seats"] for _, values in tapping.events()] == [4, None]
+
+
 def test_a_table_that_cannot_be_captured_stops_alone_and_is_told_once() -> None:
     wider = table("trips", MappedColumn("seats", ColumnKind.TINY))
     binlog = [

@@ -1,0 +1,86 @@
+"""The versions of the events of captured tables: whoever captures a table asks for the version that has its columns, and a new one is registered.
+
+A column that the table has no more stays in the schema, and is null from then on; one that is narrower than it was keeps its wider type.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from ingestion.capture.tap.captured_table import NotCaptured
+from ingestion.domain.avro.types import AvroTypes
+from ingestion.domain.column_types import STRING, struct_in_lake
+from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
+from ingestion.heatpipe.event_schema import event_schema, row_schema
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.models import SchemaVersion
+from ingestion.schemas import registry
+from lakehub.accounts.models import Team
+from lakehub.kernel.errors import Conflict, NotFound, Refused
+
+
+@dataclass
+class CapturedVersions:
+    """`team`: that of new subjects. `actor`: who registers, such as the tap of a server. `clock`: aware UTC."""
+
+    team: Team
+    actor: str
+    clock: Callable[[], datetime]
+    _known: dict[int, SubjectSchema] = field(default_factory=dict)
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        """Raises NotCaptured where the subject's rule, or what the lake can hold, is against these columns."""
+        newest = self._newest(subject)
+        stored = Schema(()) if newest is None else columns_of(newest)
+        evolution = evolve_schema(stored, columns)
+        if evolution.conflicts:
+            changes = ", ".join(f"`{name}` from {old} to {new}" for name, old, new in evolution.conflicts)
+            raise NotCaptured(
+                f"The table of {subject} has changed {changes}, and the lake cannot make the one into the other. Load the dataset again under another "
+                "name, or give the column its old type again."
+            )
+        if newest is not None and evolution.target == stored:
+            return newest
+        return self._register(subject, evolution.target)
+
+    def _newest(self, subject: str) -> SubjectSchema | None:
+        try:
+            return self._subject_schema(registry.find_version(subject))
+        except NotFound:
+            return None
+
+    def _register(self, subject: str, columns: Schema) -> SubjectSchema:
+        text = json.dumps(event_schema(subject, columns))
+        try:
+            version = registry.register(subject, text, team=self.team, actor=self.actor, now=self.clock())
+        except (Refused, Conflict) as problem:
+            raise NotCaptured(str(problem)) from problem
+        return self._subject_schema(version)
+
+    def _subject_schema(self, version: SchemaVersion) -> SubjectSchema:
+        if version.pk not in self._known:
+            self._known[version.pk] = subject_schema_of(version)
+        return self._known[version.pk]
+
+
+def subject_schema_of(version: SchemaVersion) -> SubjectSchema:
+    return SubjectSchema(version.subject.name, version.version, version.pk, json.loads(version.text))
+
+
+def columns_of(schema: SubjectSchema) -> Schema:
+    """Of the table whose rows it describes."""
+    types = AvroTypes(struct_in_lake, _as_text)
+    return Schema(
+        tuple(
+            SchemaColumn(field["name"], str(types.type_of(field["type"])))
+            for field in row_schema(schema.avro)["fields"]
+        )
+    )
+
+
+def _as_text(avro: Any) -> Any:
+    return STRING

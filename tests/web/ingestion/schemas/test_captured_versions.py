@@ -1,0 +1,88 @@
+"""The schema of a captured table as it changes: what comes is added, what goes stays as null, and what cannot be is told."""
+
+from __future__ import annotations
+
+import pytest
+
+from ingestion.capture.tap.captured_table import NotCaptured
+from ingestion.domain.schema import Schema
+from ingestion.models import SchemaVersion
+from ingestion.schemas import registry
+from ingestion.schemas.captured_versions import CapturedVersions, columns_of, subject_schema_of
+from tests import factories as given
+from tests.factories import NOW
+
+pytestmark = pytest.mark.django_db
+SUBJECT = "shop.trips-value"
+FIRST = {
+    "id": "long",
+    "fare": "decimal(8,2)",
+    "at": "timestamp",
+    "city": "string",
+    "token": "binary",
+    "on": "date",
+    "f": "float",
+}
+
+
+@pytest.fixture
+def versions() -> CapturedVersions:
+    return CapturedVersions(given.team(), "tap", lambda: NOW)
+
+
+def columns(versions: CapturedVersions, types: dict[str, str]) -> dict[str, str]:
+    """Of the version that a table with these columns gets."""
+    return columns_of(versions.version_of(SUBJECT, Schema.of(types))).types
+
+
+def test_a_table_has_one_version_until_it_changes(versions: CapturedVersions) -> None:
+    assert columns(versions, FIRST) == FIRST
+    first = versions.version_of(SUBJECT, Schema.of(FIRST))
+    again = CapturedVersions(versions.team, "tap", lambda: NOW).version_of(SUBJECT, Schema.of(FIRST))
+    assert (again.schema_id, again.version) == (first.schema_id, 1)
+    assert SchemaVersion.objects.count() == 1
+
+
+def test_columns_come_widen_and_go(versions: CapturedVersions) -> None:
+    columns(versions, {"id": "int", "a": "string", "b": "float"})
+    assert columns(versions, {"id": "long", "a": "string", "c": "int"}) == {
+        "id": "long",
+        "a": "string",
+        "b": "float",
+        "c": "int",
+    }
+    assert columns(versions, {"id": "int", "c": "int"}) == {"id": "long", "a": "string", "b": "float", "c": "int"}, (
+        "nothing narrows, nothing goes"
+    )
+    assert [version.version for version in SchemaVersion.objects.order_by("pk")] == [1, 2]
+
+
+def test_a_type_that_becomes_another_is_told_and_nothing_is_registered(versions: CapturedVersions) -> None:
+    columns(versions, {"id": "long", "n": "string"})
+    with pytest.raises(NotCaptured, match="has changed `n` from string to int"):
+        columns(versions, {"id": "long", "n": "int"})
+    assert SchemaVersion.objects.count() == 1
+
+
+def test_a_rule_that_is_against_it_is_told(versions: CapturedVersions) -> None:
+    columns(versions, {"id": "int"})
+    registry.set_rule(registry.find_subject(SUBJECT), "FULL", actor="ana", now=NOW)
+    with pytest.raises(
+        NotCaptured,
+        match=r"Readers of version 1 cannot read it: `row\.id` was written as long, and is read as null or int",
+    ):
+        columns(versions, {"id": "long"})
+
+
+def test_a_subject_of_another_team_is_not_written_to(versions: CapturedVersions) -> None:
+    columns(versions, {"id": "int"})
+    other = CapturedVersions(given.team("pricing"), "tap", lambda: NOW)
+    with pytest.raises(NotCaptured, match="belongs to team flight-ops"):
+        other.version_of(SUBJECT, Schema.of({"id": "int", "more": "int"}))
+
+
+def test_a_version_is_that_of_the_registry(versions: CapturedVersions) -> None:
+    captured = versions.version_of(SUBJECT, Schema.of(FIRST))
+    registered = subject_schema_of(registry.find_by_id(captured.schema_id))
+    assert registered == captured
+    assert registered.is_event
