@@ -17,12 +17,12 @@ from rest_framework.views import APIView
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.serializers import (
+    CompatibilityRuleSerializer,
     CompatibilitySerializer,
     DeprecationSerializer,
     ModeSerializer,
     RegistryErrorSerializer,
     RuleLevelSerializer,
-    RuleSerializer,
     SchemaIdSerializer,
     SchemaSerializer,
     SchemaTextSerializer,
@@ -211,13 +211,15 @@ class SubjectRule(_Registry):
         return Response({"compatibilityLevel": registry.find_subject(subject).compatibility.upper()})
 
     @extend_schema(
-        operation_id="schema_registry_set_subject_rule", request=RuleSerializer, responses={200: RuleSerializer}
+        operation_id="schema_registry_set_subject_rule",
+        request=CompatibilityRuleSerializer,
+        responses={200: CompatibilityRuleSerializer},
     )
     def put(self, request: Request, subject: str) -> Response:
         """For versions that are registered from now on."""
         changed = registry.find_subject(subject)
         require(request.user, "onboard", changed.team)
-        body = RuleSerializer(data=request.data)
+        body = CompatibilityRuleSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         text, actor = body.validated_data["compatibility"], request.user.get_username()
         rule = registry.set_rule(changed, text, actor=actor, now=wiring.clock.now())

@@ -67,7 +67,7 @@ class CompatibilitySerializer(serializers.Serializer[Any]):
     messages = serializers.ListField(child=serializers.CharField())
 
 
-class RuleSerializer(serializers.Serializer[Any]):
+class CompatibilityRuleSerializer(serializers.Serializer[Any]):
     compatibility = serializers.CharField(max_length=40, help_text=f"One of {', '.join(RULES)}.")
 
 

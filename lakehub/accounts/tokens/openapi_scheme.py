@@ -14,3 +14,11 @@ class TokenAuthenticationScheme(OpenApiAuthenticationExtension):
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         return {"type": "http", "scheme": "bearer", "description": "A token of `manage.py issue_token`."}
+
+
+class TokenAsPasswordAuthenticationScheme(OpenApiAuthenticationExtension):
+    target_class = "lakehub.accounts.tokens.authentication.TokenAsPasswordAuthentication"
+    name = "tokenAsPassword"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        return {"type": "http", "scheme": "basic", "description": "The same token as the password of any user."}

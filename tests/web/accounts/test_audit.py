@@ -9,6 +9,7 @@ import pytest
 from django.conf import settings
 from django.test import Client
 
+from ingestion.schemas import registry
 from lakehub import clock
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import AuditEntry, Role
@@ -65,9 +66,11 @@ def subjects_of_teams() -> dict[str, set[str]]:
         token, _ = api_tokens.issue_token(
             name="t", consumer=f"etl{suffix}", team=team, created_by=admin, scopes=["gate:read"], now=make.NOW
         )
+        schema = registry.register(f"flights{suffix}-value", '"string"', team=team, actor="ines", now=make.NOW)
         written[name] = {
             f"team:{name}", f"dataset:{dataset}", f"copy:{make.copy_of(dataset)}", f"connection:{connection.name}", f"consumer:etl{suffix}",
             f"token:{token.prefix}", f"incident:{make.incident(dataset).pk}", f"run:{make.run(make.copy_of(dataset)).pk}",
+            f"schema:{schema.subject}",
             f"hook:{pipeline_hooks.create_hook('dbt', team, dataset, created_by=admin, now=make.NOW).key}",
         }  # fmt: skip
     AuditEntry.objects.all().delete()
