@@ -24,17 +24,17 @@ class Defect(StrEnum):
     TYPE = "type"
 
 
-class BrokenMessage(ValueError):
-    """A message that is no event of the dataset: why, and in which field, if it is one that is to blame."""
+class _Misfit(ValueError):
+    """`field` is empty where no single one is to blame."""
 
     def __init__(self, defect: Defect, reason: str, field: str = "") -> None:
         super().__init__(reason)
         self.defect, self.field = defect, field
 
 
-class UnfitEvent(ValueError):
-    """An event that its schema has no place for; nothing was encoded. `field` is empty where no single column is to blame."""
+class BrokenMessage(_Misfit):
+    """A message that is no event of the dataset."""
 
-    def __init__(self, defect: Defect, reason: str, field: str = "") -> None:
-        super().__init__(reason)
-        self.defect, self.field = defect, field
+
+class UnfitEvent(_Misfit):
+    """An event that its schema has no place for; nothing was encoded."""

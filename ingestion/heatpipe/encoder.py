@@ -76,7 +76,7 @@ class Encoder:
     def _plainly(self, event: ChangeEvent, source_column: str, mended: Mended | None) -> Message | None:
         """None: something about it is to be written, or refused, by whoever knows all types."""
         values = event.values
-        has_all = values.keys() == self.schema.names
+        has_all = values.keys() == self.schema.checks.keys()
         is_plain = not (source_column or mended or event.force_update) and (has_all or values.keys() == self._key_names)
         if not is_plain or type(event.reference_key) is not bytes or not self._has_key(event):
             return None

@@ -45,10 +45,6 @@ class SubjectSchema:
         return column_writers(row_schema(self.avro)["fields"])
 
     @cached_property
-    def names(self) -> frozenset[str]:
-        return frozenset(self.fields)
-
-    @cached_property
     def columns(self) -> tuple[str, ...]:
         return tuple(self.fields)
 

@@ -5,6 +5,7 @@ Refusals read as all of Lakehub's do, and have Confluent's `error_code` and `mes
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import ClassVar
 
 from drf_spectacular.types import OpenApiTypes
@@ -14,6 +15,7 @@ from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from ingestion.domain.avro.compatibility import Refusal
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.serializers import (
@@ -159,7 +161,7 @@ class VersionDeprecation(_Registry):
     def post(self, request: Request, subject: str, version: str) -> Response:
         """Says that a version should not be used any more, and why. What was written by it can be read as before."""
         deprecated: SchemaVersion = registry.find_version(subject, _number(version))
-        require(request.user, "onboard", registry.find_subject(subject).team)
+        require(request.user, "onboard", deprecated.subject.team)
         body = DeprecationSerializer(data=request.data)
         body.is_valid(raise_exception=True)
         actor = request.user.get_username()
@@ -255,7 +257,7 @@ class CompatibilityCheck(_Registry):
     def post(self, request: Request, subject: str, version: str) -> Response:
         """Whether a schema may follow a version by the subject's rule, and why not. Nothing is registered."""
         problems = registry.compatibility_problems(subject, _schema_in(request), version=_number(version))
-        return Response({"is_compatible": not problems, "messages": [str(problem) for problem in problems]})
+        return _verdict(problems)
 
 
 class CompatibilityCheckOfAll(_Registry):
@@ -267,7 +269,11 @@ class CompatibilityCheckOfAll(_Registry):
     def post(self, request: Request, subject: str) -> Response:
         """The same with the versions that count by the subject's rule."""
         problems = registry.compatibility_problems(subject, _schema_in(request))
-        return Response({"is_compatible": not problems, "messages": [str(problem) for problem in problems]})
+        return _verdict(problems)
+
+
+def _verdict(problems: Sequence[Refusal]) -> Response:
+    return Response({"is_compatible": not problems, "messages": [str(problem) for problem in problems]})
 
 
 def _schema_in(request: Request) -> str:

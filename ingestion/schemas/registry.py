@@ -91,7 +91,7 @@ def find_subject(name: str) -> SchemaSubject:
 
 def find_version(subject_name: str, version: int | None = None) -> SchemaVersion:
     """None: the newest."""
-    versions = find_subject(subject_name).versions.select_related("subject").order_by("-version")
+    versions = find_subject(subject_name).versions.select_related("subject__team").order_by("-version")
     sought = (versions if version is None else versions.filter(version=version)).first()
     if sought is None:
         raise VersionNotFound(f"The subject {subject_name!r} has no version {'yet' if version is None else version}.")

@@ -18,34 +18,13 @@ from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig
 from ingestion.domain.merging.events import Operation, RowKey
-from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.encoder import Encoder
-from ingestion.heatpipe.event_schema import event_schema
-from ingestion.heatpipe.subject_schema import SubjectSchema
 from lakehub.setup.machine import scaled
 from tests.services.database_tables import DRIVERS
+from tests.unit.ingestion.capture.tapping import Versions
 
 PRODUCER = "tap:test"
-
-
-@dataclass
-class Versions:
-    """Takes every schema."""
-
-    known: list[tuple[SubjectSchema, Schema]] = field(default_factory=list)
-
-    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
-        for schema, held in self.known:
-            if (schema.subject, held) == (subject, columns):
-                return schema
-        version = 1 + sum(schema.subject == subject for schema, _ in self.known)
-        schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
-        self.known.append((schema, columns))
-        return schema
-
-    def of_id(self, schema_id: int) -> SubjectSchema:
-        return self.known[schema_id - 1][0]
 
 
 @dataclass

@@ -5,10 +5,11 @@ from __future__ import annotations
 _CODECS = {
     **dict.fromkeys(("utf8mb4", "utf8mb3", "utf8"), "utf-8"),
     **{name: name for name in ("ascii", "cp850", "cp852", "cp866", "cp932", "cp1250", "cp1251", "cp1256", "cp1257")},
-    **{name: name for name in ("gbk", "gb2312", "gb18030", "big5", "hp8")},
+    **{name: name for name in ("gbk", "gb2312", "gb18030", "big5")},
     **dict.fromkeys(("ucs2", "utf16"), "utf-16-be"),
     "utf16le": "utf-16-le",
     "utf32": "utf-32-be",
+    "hp8": "hp-roman8",
     "latin1": "cp1252",
     "latin2": "iso8859-2",
     "latin5": "iso8859-9",

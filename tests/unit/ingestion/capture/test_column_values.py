@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 from collections import Counter
 from datetime import UTC, date, datetime
 from decimal import Decimal
@@ -9,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from ingestion.capture.binlog import charsets
 from ingestion.capture.binlog.charsets import decoded
 from ingestion.capture.binlog.column_values import UnfitColumn, lake_type_of, value_reader_of
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn
@@ -95,6 +97,10 @@ def test_a_label_that_is_not_there_is_an_error_and_not_another_label(kind: Colum
     read = value_reader_of(column(kind, kind, 1, labels=(b"x", b"y"), collation=UTF8), CHARSETS, Counter())
     with pytest.raises(ValueError, match="no label 3 of `x`: it has 2"):
         read(value)
+
+
+def test_each_character_set_that_is_read_has_a_codec_of_python() -> None:
+    assert [codecs.lookup(codec).name for codec in charsets._CODECS.values()]
 
 
 def test_every_byte_of_latin1_is_a_character() -> None:

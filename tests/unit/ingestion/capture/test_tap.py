@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
-from typing import Any
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -30,163 +26,25 @@ from ingestion.capture.binlog.events import (
 )
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
 from ingestion.capture.tap import tap as module
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
-from ingestion.capture.tap.position import TapPosition, TapState, reference_key, reference_key_after
-from ingestion.capture.tap.tap import ERRORS_SUFFIX, Tap
-from ingestion.changelog import ChangelogError, Outgoing, ProducerPosition
+from ingestion.capture.tap.position import reference_key, reference_key_after
+from ingestion.changelog import ChangelogError
 from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
-from ingestion.heatpipe.decoder import Decoder
-from ingestion.heatpipe.encoder import Encoder
-from ingestion.heatpipe.event_schema import event_schema
-from ingestion.heatpipe.subject_schema import SubjectSchema
-
-NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
-UTF8 = 45
-
-
-def table(name: str, *more: MappedColumn, key: tuple[str, ...] = ("id",)) -> TableMap:
-    columns = (
-        MappedColumn("id", ColumnKind.LONG),
-        MappedColumn("city", ColumnKind.VARCHAR, (40, 0), collation=UTF8),
-        *more,
-    )
-    return TableMap("shop", name, columns, key)
-
-
-TRIPS, RIDERS, NO_KEY = table("trips"), table("riders"), table("no_key", key=())
-SPECS = [CaptureSpec(name, "shop", name) for name in ("trips", "riders", "no_key")]
-
-
-@dataclass
-class Server:
-    """Its binlog, from which a reader gets a few events at a time."""
-
-    transactions: Sequence[tuple[BinlogEvent, ...]]
-    at_once: int = 3
-
-    def reader(self, after: str) -> Reader:
-        begun = [transaction for transaction in self.transactions if isinstance(transaction[0], Begin)]
-        place = next((n for n, (begin, *_) in enumerate(begun, 1) if str(begin.gtid) == after), 0)  # type: ignore[union-attr]
-        return Reader([event for transaction in begun[place:] for event in transaction], self.at_once)
-
-
-@dataclass
-class Reader:
-    events: list[BinlogEvent]
-    at_once: int
-
-    def poll(self) -> list[BinlogEvent]:
-        polled, self.events = self.events[: self.at_once], self.events[self.at_once :]
-        return polled
-
-    @property
-    def is_drained(self) -> bool:
-        return not self.events
-
-
-@dataclass
-class Log:
-    """Whole commits only, as every changelog has them."""
-
-    messages: list[Outgoing] = field(default_factory=list)
-    stored: ProducerPosition | None = None
-    commits: int = 0
-    fails: bool = False
-
-    def position(self) -> ProducerPosition | None:
-        return self.stored
-
-    def commit(self, messages: Sequence[Outgoing], position: ProducerPosition) -> None:
-        if self.fails:
-            raise OSError("the disk is full")
-        self.messages += messages
-        self.stored, self.commits = position, self.commits + 1
-
-
-@dataclass
-class Versions:
-    known: list[tuple[SubjectSchema, Schema]] = field(default_factory=list)
-    refuses: tuple[str, ...] = ()
-
-    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
-        if refused := [name for name in self.refuses if name in columns]:
-            raise NotCaptured(f"The column `{refused[0]}` is not compatible.")
-        for schema, held in self.known:
-            if (schema.subject, held) == (subject, columns):
-                return schema
-        version = 1 + sum(schema.subject == subject for schema, _ in self.known)
-        schema = SubjectSchema(subject, version, len(self.known) + 1, event_schema(subject, columns))
-        self.known.append((schema, columns))
-        return schema
-
-    def of_id(self, schema_id: int) -> SubjectSchema:
-        return self.known[schema_id - 1][0]
-
-
-@dataclass
-class Tapping:
-    """A server, its tap and the log, for as many processes as it takes."""
-
-    server: Server
-    log: Log = field(default_factory=Log)
-    versions: Versions = field(default_factory=Versions)
-    stopped: dict[str, str] = field(default_factory=dict)
-    stops: list[str] = field(default_factory=list)
-    """Each time that somebody heard of one."""
-    at: float = 0.0
-    """Seconds, for the tap; each look at them takes `look_s`."""
-    look_s: float = 0.0
-
-    def monotonic(self) -> float:
-        self.at += self.look_s
-        return self.at
-
-    def table_stopped(self, topic: str, reason: str) -> None:
-        self.stopped[topic] = reason
-        self.stops.append(topic)
-
-    def tap(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> Tap:
-        start = TapState(TapPosition("")) if self.log.stored is None else TapState.from_json(self.log.stored)
-        self.reader = self.server.reader(start.position.gtid)
-        return Tap(
-            self.reader,
-            self.log,
-            specs,
-            start=start,
-            versions=self.versions,
-            charsets={UTF8: "utf8mb4"},
-            new_encoder=self._encoder,
-            observer=self,
-            monotonic=self.monotonic,
-            pause=lambda seconds: None,
-        )
-
-    def run(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> None:
-        tap = self.tap(specs)
-        while not self.reader.is_drained:
-            tap.step()
-
-    def events(self, topic: str = "trips") -> list[tuple[str, Any]]:
-        decoder = Decoder(topic, ("id",), bytes, self.versions.of_id)
-        decoded = (decoder.decode(each.value or b"", (0,)).event for each in self.log.messages if each.topic == topic)
-        return [(event.operation.value, dict(event.values)) for event in decoded]
-
-    @staticmethod
-    def _encoder(table: CapturedTable) -> Encoder:
-        return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: NOW)
-
-
-def row(key: int, city: str = "Ulm", **more: Any) -> dict[str, Any]:
-    return {"id": key, "city": city, **more}
-
-
-def inserted(of: TableMap, *rows: dict[str, Any]) -> RowsChanged:
-    return RowsChanged(of, [RowChange(None, each) for each in rows])
-
-
-def transaction(sequence: int, *events: BinlogEvent) -> tuple[BinlogEvent, ...]:
-    return (Begin(Gtid(0, 1, sequence), NOW), *events, End())
+from tests.unit.ingestion.capture.tapping import (
+    NO_KEY,
+    NOW,
+    RIDERS,
+    SPECS,
+    TRIPS,
+    Server,
+    Tapping,
+    Versions,
+    inserted,
+    keys,
+    row,
+    table,
+    transaction,
+)
 
 
 @st.composite
@@ -200,10 +58,6 @@ def binlogs(draw: st.DrawFn) -> list[tuple[BinlogEvent, ...]]:
     events = st.tuples(st.integers(1, 4), st.sampled_from([TRIPS, RIDERS]))
     plans = draw(st.lists(st.lists(events, max_size=4), min_size=1, max_size=5))
     return [transaction(n, *(rows_of(*plan) for plan in plans_of)) for n, plans_of in enumerate(plans, 1)]
-
-
-def keys(events: Sequence[tuple[str, Any]]) -> list[int]:
-    return [values["id"] for _, values in events]
 
 
 def keys_in(binlog: Sequence[tuple[BinlogEvent, ...]], of: TableMap) -> Iterator[int]:
@@ -482,72 +336,6 @@ def test_a_table_whose_key_changes_stops_whichever_process_sees_it() -> None:
         tapping.run()
         assert tapping.stopped["trips"].startswith("The record key of `shop.trips` was `id` and is `city`.")
         assert keys(tapping.events()) == [1]
-
-
-def test_what_nobody_may_see_is_in_no_row_that_is_put_aside() -> None:
-    wide = table(
-        "trips",
-        *(MappedColumn(name, ColumnKind.VARCHAR, (40, 0), collation=UTF8) for name in ("email", "phone", "left")),
-    )
-    bad = row(1, "\udcff", email="EMAIL", phone="PHONE", left="LEFT")
-    spec = replace(SPECS[0], left_out=frozenset(["left"]), hashed=frozenset(["email"]), masked=frozenset(["phone"]))
-    tapping = Tapping(Server([transaction(1, inserted(wide, bad))]))
-    tapping.run([spec])
-    (rejected,) = tapping.log.messages
-    assert not [secret for secret in (b"EMAIL", b"PHONE", b"LEFT", b"left") if secret in (rejected.value or b"")]
-    assert json.loads(rejected.value or b"")["after"]["email"] == "(hashed or masked)"
-
-
-def test_a_row_that_does_not_fit_is_put_aside_with_what_it_was() -> None:
-    no_text = row(2, "\udcff")
-    tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1), no_text, row(3)))]))
-    tapping.run()
-    assert keys(tapping.events()) == [1, 3]
-    (rejected,) = (message for message in tapping.log.messages if message.topic == f"trips{ERRORS_SUFFIX}")
-    assert rejected.key == b"0-1-1:1"
-    assert b'"column": "city"' in (rejected.value or b"")
-    assert rb'"after": {"id": 2, "city": "\udcff"}' in (rejected.value or b"")
-
-
-def test_columns_are_left_out_hashed_and_masked() -> None:
-    wide = table(
-        "trips",
-        MappedColumn("email", ColumnKind.VARCHAR, (40, 0), collation=UTF8),
-        MappedColumn("phone", ColumnKind.VARCHAR, (40, 0), collation=UTF8),
-        MappedColumn("place", ColumnKind.GEOMETRY, (4,)),
-    )
-    changed = inserted(
-        wide, row(1, email="a@b.c", phone="0731", place=b"\x00"), row(2, email=None, phone=None, place=None)
-    )
-    spec = CaptureSpec(
-        "trips",
-        "shop",
-        "trips",
-        left_out=frozenset(["place"]),
-        hashed=frozenset(["email"]),
-        masked=frozenset(["phone"]),
-    )
-    tapping = Tapping(Server([transaction(1, changed)]))
-    tapping.run([spec])
-    first, second = (values for _, values in tapping.events())
-    assert first == row(1, email=hashlib.sha256(b"a@b.c").hexdigest(), phone=None)
-    assert second == row(2, email=None, phone=None)
-
-
-@pytest.mark.parametrize(
-    ("spec", "of", "reason"),
-    [
-        (CaptureSpec("trips", "shop", "trips", record_key=("nope",)), TRIPS, "`nope`, a part of the record key, is not there or left out"),
-        (CaptureSpec("trips", "shop", "trips", left_out=frozenset(["id"])), TRIPS, "`id`, a part of the record key, is not there or left out"),
-        (CaptureSpec("trips", "shop", "trips", masked=frozenset(["id"])), TRIPS, "`id`, a part of the record key, is masked"),
-        (SPECS[0], table("trips", MappedColumn("a-b", ColumnKind.TINY)), "cannot hold the columns `a-b`.*leave them out"),
-        (SPECS[0], table("trips", MappedColumn("g", ColumnKind.GEOMETRY, (4,))), "type GEOMETRY, .*capture it without that column"),
-    ],
-)  # fmt: skip
-def test_why_a_table_is_not_captured(spec: CaptureSpec, of: TableMap, reason: str) -> None:
-    tapping = Tapping(Server([transaction(1, inserted(of, {column.name: 1 for column in of.columns}))]))
-    tapping.run([spec])
-    assert re.search(reason, tapping.stopped["trips"]), tapping.stopped
 
 
 def test_a_trickle_is_committed_once_for_all_that_has_come() -> None:
