@@ -9,6 +9,9 @@ from typing import Any
 
 from fastavro import parse_schema
 
+from ingestion.domain.avro.types import AvroTypes
+from ingestion.domain.column_types import STRING, ColumnType, struct_in_lake
+from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_schema import METADATA, AvroSchema, is_plain, row_schema
 from ingestion.heatpipe.plain_writing import WriteValue, column_writers
 from ingestion.heatpipe.value_checks import Check, check_of
@@ -49,7 +52,18 @@ class SubjectSchema:
         return tuple(self.fields)
 
     @cached_property
+    def row_columns(self) -> Schema:
+        """Of the table whose rows it describes."""
+        types = AvroTypes(struct_in_lake, _as_text)
+        fields = row_schema(self.avro)["fields"]
+        return Schema(tuple(SchemaColumn(field["name"], str(types.type_of(field["type"]))) for field in fields))
+
+    @cached_property
     def fields(self) -> Mapping[str, Any]:
         """A schema for each column alone, to find the one that a value does not fit."""
         fields = row_schema(self.avro)["fields"]
         return {field["name"]: parse_schema({"type": "record", "name": "Field", "fields": [field]}) for field in fields}
+
+
+def _as_text(avro: Any) -> ColumnType:
+    return STRING

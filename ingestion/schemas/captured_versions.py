@@ -9,13 +9,10 @@ import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
 
 from ingestion.capture.tap.captured_table import NotCaptured
-from ingestion.domain.avro.types import AvroTypes
-from ingestion.domain.column_types import STRING, struct_in_lake
-from ingestion.domain.schema import Schema, SchemaColumn, evolve_schema
-from ingestion.heatpipe.event_schema import event_schema, row_schema
+from ingestion.domain.schema import Schema, evolve_schema
+from ingestion.heatpipe.event_schema import event_schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
@@ -35,7 +32,7 @@ class CapturedVersions:
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         """Raises NotCaptured where the subject's rule, or what the lake can hold, is against these columns."""
         newest = self._newest(subject)
-        stored = Schema(()) if newest is None else columns_of(newest)
+        stored = Schema(()) if newest is None else newest.row_columns
         evolution = evolve_schema(stored, columns)
         if evolution.conflicts:
             changes = ", ".join(f"`{name}` from {old} to {new}" for name, old, new in evolution.conflicts)
@@ -69,18 +66,3 @@ class CapturedVersions:
 
 def subject_schema_of(version: SchemaVersion) -> SubjectSchema:
     return SubjectSchema(version.subject.name, version.version, version.pk, json.loads(version.text))
-
-
-def columns_of(schema: SubjectSchema) -> Schema:
-    """Of the table whose rows it describes."""
-    types = AvroTypes(struct_in_lake, _as_text)
-    return Schema(
-        tuple(
-            SchemaColumn(field["name"], str(types.type_of(field["type"])))
-            for field in row_schema(schema.avro)["fields"]
-        )
-    )
-
-
-def _as_text(avro: Any) -> Any:
-    return STRING

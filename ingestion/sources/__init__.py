@@ -23,6 +23,8 @@ from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
+from ingestion.heatpipe.decoder import Decoded
+from ingestion.heatpipe.reading import BrokenEvent
 from lakehub.kernel.registry import Registry
 
 _SIZE_SAMPLE = 32
@@ -103,6 +105,22 @@ class EventBatch(Chunk):
         return cls(chunk.columns, chunk.unreadable, schema=schema, schema_version=schema_version(schema), is_new=is_new)
 
 
+@dataclass(frozen=True)
+class LoggedEvents(EventBatch):
+    """Events of a changelog, in its order, which are merged into the table column by column; `columns` is empty.
+
+    `schema`: of the table after the newest of them, with its metadata. `schema_version`: 0, as each event says its own. `broken`: messages that are none.
+    `columns_of`: by version of the schema, the columns of a row."""
+
+    decoded: Sequence[Decoded] = field(kw_only=True)
+    broken: Sequence[BrokenEvent] = field(kw_only=True)
+    columns_of: Mapping[int, Sequence[str]] = field(kw_only=True)
+
+    @property
+    def rows(self) -> int:
+        return len(self.decoded) + len(self.broken)
+
+
 def schema_version(schema: Schema) -> int:
     """A number for a schema whose source has none."""
     return zlib.crc32(repr(schema.types).encode())
@@ -155,6 +173,14 @@ class SourceReading:
         getattr(self.batches, "close", lambda: None)()
 
 
+@dataclass(frozen=True)
+class LogReading(SourceReading):
+    """Of a changelog: its batches are LoggedEvents, one at most. `lag`: how many messages there are to read from its beginning on, asked without
+    reading them."""
+
+    lag: Callable[[], int] = lambda: 0
+
+
 class Source(Protocol):
     """`only` keeps the rows whose column has one of the values: {column: values}. `upto`: rows with a later watermark are not there yet.
     `limits`: where a reading ends that could go on. A source may read a snapshot in one piece whatever they say. If it does not, a key is in one reading only, and the position of a reading that says `has_more` is for
@@ -189,6 +215,8 @@ def has_changes(
     A source without positions in its rows (`unchanged`) is read to its end: only that says whether something is new.
     """
     reading, is_empty, handed_over = source.changes(position, upto=upto), True, 0
+    if isinstance(reading, LogReading):
+        return reading.lag() > 0
     try:
         for chunk in reading.batches:
             handed_over += chunk.rows
@@ -205,6 +233,7 @@ SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(
     "source",
     {
         "sql": "ingestion.sources.sql.source:SqlSource",
+        "mysql": "ingestion.sources.mysql.source:MysqlSource",
         "files": "ingestion.sources.files.source:FilesSource",
     },
     group="lakehub.sources",

@@ -33,6 +33,7 @@ class TappedServer:
     url: sa.URL
     database: str
     start: str
+    log_url: str
     log: Changelog
     charsets: dict[int, str]
     versions: Versions = field(default_factory=Versions)
@@ -127,7 +128,7 @@ def tapped_server(mariadb_url: str, database: str, folder: Path) -> Iterator[Tap
             "SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL"
         )
         charsets = {int(number): str(name) for number, name in collations}
-    server = TappedServer(engine, url, database, "", CHANGELOGS.get("segments")(config), charsets)
+    server = TappedServer(engine, url, database, "", config.url, CHANGELOGS.get("segments")(config), charsets)
     server.start = server.gtid()
     try:
         yield server

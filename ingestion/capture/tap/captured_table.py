@@ -96,10 +96,15 @@ class CapturedTable:
 
     def snapshot_event(self, sequence: int, row: Row) -> ChangeEvent:
         """Of a row that was read as it was after a transaction. Raises ValueError for a value that its column cannot have."""
-        values = self._values(row)
-        assert values is not None
+        values = self.values_of(row)
         key, reference = tuple(values[name] for name in self.record_key), reference_key_after(sequence)
         return ChangeEvent(Operation.UPDATE, key, reference, (sequence,), values, self.schema.version)
+
+    def values_of(self, row: Row) -> Mapping[str, Any]:
+        """By column of the schema. Raises ValueError for a value that its column cannot have."""
+        values = self._values(row)
+        assert values is not None
+        return values
 
     def _values(self, row: Row | None, names: tuple[str, ...] | None = None) -> Mapping[str, Any] | None:
         if row is None:

@@ -29,13 +29,11 @@ from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.reading import ERRORS_SUFFIX
 
 MAX_PENDING, MAX_PENDING_BYTES = 10_000, 8 * 2**20
 """Messages that wait for their commit."""
 MIN_COMMIT_INTERVAL_S, MAX_COMMIT_INTERVAL_S = 0.1, 1.0
-ERRORS_SUFFIX = ".errors"
-"""Of the topic that has what could not be encoded."""
-
 
 _RELOAD = "Load the dataset again, with `replace`, to go on with what is there now; off-board it if the table is gone for good."
 

@@ -22,6 +22,7 @@ from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups.record_locations import key_text
 from ingestion.spark.loading.fitting import FitRules, RejectedRow, fit_rows
 from ingestion.spark.loading.judging import plain_rows
+from lakehub.kernel.partitions.form import PartitionForm
 
 _Shape = tuple[bool, tuple[str, ...]]
 """Is it a delete, and which columns does it carry?"""
@@ -35,8 +36,11 @@ class FittedChanges:
     rejected: dict[int, RejectedRow]
 
 
-def fit_changes(decoded: Sequence[Decoded], table: TableSpec, columns: Schema) -> FittedChanges:
-    """`columns`: of the table, without its metadata. A delete needs its key only; any other event that carries the partition needs one."""
+def fit_changes(
+    decoded: Sequence[Decoded], table: TableSpec, columns: Schema, form: PartitionForm | None = None
+) -> FittedChanges:
+    """`columns`: of the table, without its metadata. `form`: how the partition is made from columns of the row. A delete needs its key only; any other
+    event that carries the partition needs one."""
     shapes: dict[_Shape, list[int]] = defaultdict(list)
     for place, each in enumerate(decoded):
         is_delete = each.event.operation is Operation.DELETE
@@ -46,21 +50,32 @@ def fit_changes(decoded: Sequence[Decoded], table: TableSpec, columns: Schema) -
     rejected: dict[int, RejectedRow] = {}
     for (is_delete, carried), places in shapes.items():
         group = [decoded[place] for place in places]
-        fitted, misfits = _fit_group(group, table, columns, carried, is_delete=is_delete)
+        fitted, misfits = _fit_group(group, _rules(table, columns, carried, form, is_delete=is_delete), table, carried)
         changes |= {places[row]: change for row, change in fitted.items()}
         rejected |= {places[row]: misfit for row, misfit in misfits.items()}
     return FittedChanges(tuple(changes[place] for place in sorted(changes)), rejected)
 
 
+def _rules(
+    table: TableSpec, columns: Schema, carried: tuple[str, ...], form: PartitionForm | None, *, is_delete: bool
+) -> FitRules:
+    names, partition = {*carried}, table.partition_column
+    if form is not None and partition is not None and {*form.columns} <= names:
+        names.add(partition)
+    else:
+        form = None
+    if is_delete or partition not in names:
+        partition = form = None
+    required = tuple(name for name in (*table.record_key, partition) if name is not None)
+    schema = Schema(tuple(column for column in columns if column.name in names))
+    return FitRules(schema, required, partition, form, record_key=table.record_key)
+
+
 def _fit_group(
-    group: Sequence[Decoded], table: TableSpec, columns: Schema, carried: tuple[str, ...], *, is_delete: bool
+    group: Sequence[Decoded], rules: FitRules, table: TableSpec, carried: tuple[str, ...]
 ) -> tuple[dict[int, Change], dict[int, RejectedRow]]:
     """By place in the group."""
-    chunk = Chunk({name: [each.event.values.get(name) for each in group] for name in carried})
-    partition = None if is_delete or table.partition_column not in carried else table.partition_column
-    required = tuple(name for name in (*table.record_key, partition) if name is not None)
-    schema = Schema(tuple(column for column in columns if column.name in carried))
-    result = fit_rows(chunk, FitRules(schema, required, partition, record_key=table.record_key))
+    result = fit_rows(Chunk({name: [each.event.values.get(name) for each in group] for name in carried}), rules)
     rejected = {misfit.row: misfit for misfit in result.rejected if misfit.row is not None}
     kept = [row for row in range(len(group)) if row not in rejected]
     changes: dict[int, Change] = {}

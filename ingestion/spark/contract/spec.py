@@ -40,6 +40,7 @@ class TableSpec:
     `max_file_mib`: about how large a base file may get; a changed row writes its whole file anew.
     `append_only`: rows are never changed, so what the source hands over as new is inserted without a look at those stored.
     `change_log`: a new table says of each commit which rows were inserted, changed and deleted. This is fixed when a table is made.
+    `tombstone_uri`: of the table that knows the deleted rows; empty: its rows come from no changelog.
     """
 
     name: str
@@ -54,6 +55,12 @@ class TableSpec:
     max_file_mib: int = 32
     change_log: bool = True
     append_only: bool = False
+    tombstone_uri: str = ""
+
+    @property
+    def has_metadata(self) -> bool:
+        """Of each row the table keeps what its changes said of themselves, and merges by it."""
+        return bool(self.tombstone_uri)
 
 
 @dataclass(frozen=True)
@@ -239,4 +246,5 @@ def _limit_errors(source: SourceSpec) -> list[str]:
 
 def _named_uris(spec: JobSpec) -> list[tuple[str, str]]:
     named = [("`table.uri`", spec.table.uri), ("`table.error_uri`", spec.table.error_uri)]
-    return named + ([("`staging_uri`", spec.staging_uri)] if spec.staging_uri else [])
+    optional = [("`staging_uri`", spec.staging_uri), ("`table.tombstone_uri`", spec.table.tombstone_uri)]
+    return named + [(label, uri) for label, uri in optional if uri]

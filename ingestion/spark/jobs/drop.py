@@ -1,4 +1,4 @@
-"""A copy leaves the lake, with its error table. First renamed, so that no reader finds half a table; then removed."""
+"""A copy leaves the lake, with its error table and its tombstones. First renamed, so that no reader finds half a table; then removed."""
 
 from __future__ import annotations
 
@@ -16,8 +16,9 @@ def run(job: Job) -> JobReport:
     with job.phase("drop"):
         if there:
             _rename_and_remove(job.table.uri)
-        if Timeline(job.table.error_uri).exists:
-            _rename_and_remove(job.table.error_uri)
+        for beside in (job.table.error_uri, job.table.tombstone_uri):
+            if beside and Timeline(beside).exists:
+                _rename_and_remove(beside)
     return JobReport(run_id=job.spec.run_id, status=SUCCEEDED) if there else job.nothing_to_do_report()
 
 

@@ -90,13 +90,13 @@ def commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCo
 def _commit_no_rows(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> None:
     """Only the checkpoint moves."""
     counted, options = FateCounts(RowCounts(read=batch.read, errors=batch.errors)), index.write_options(job.table)
-    marks, target = _marks(job, batch, counted, plan), plan.evolution.target
+    marks, target = marks_of(job, batch, counted, plan), plan.evolution.target
     is_without_spark = plan.has_stored_rows and index.is_up_to_date(job.table)
     columns = columns_to_write(job.spark, job.table, target) if is_without_spark else None
     if columns is None:
         _write(job, hudi.empty_frame(job.spark, target), replace(plan, operation="upsert"), options, marks)
         return
-    _check_judged(job, plan)
+    check_judged_now(job, plan)
     with job.phase("write"):
         direct_write.write_rows(job.spark, job.table, [], columns, options, marks)
 
@@ -106,19 +106,23 @@ def _commit_small(
 ) -> RowCounts | None:
     counted = FateCounts(judged.counts, judged.moved)
     if judged.doubled and not job.table.append_only:
-        raise UnbalancedCounts(
-            # Everybody who is signed in sees this: without the keys, which are rows of data.
-            f"`{job.table.name}` holds record keys of this batch more than once ({len(judged.doubled):,}); nothing was written. "
-            "Verify the index: its result has examples. Look for another writer, then bootstrap it again."
-        )
-    _check_balance(counted, job.table)
-    if _has_nothing_to_commit(counted, plan):
+        raise doubled_keys(job.table, len(judged.doubled))
+    check_balance(counted, job.table)
+    if has_nothing_to_commit(counted, plan):
         return counted.counts
-    marks, options = _marks(job, batch, counted, plan), index.write_options(job.table)
-    _check_judged(job, plan)
+    marks, options = marks_of(job, batch, counted, plan), index.write_options(job.table)
+    check_judged_now(job, plan)
     with job.phase("write"):
         direct_write.write_rows(job.spark, job.table, judged.rows, small.avro_schema, options, marks)
     return None
+
+
+def doubled_keys(table: TableSpec, keys: int) -> UnbalancedCounts:
+    return UnbalancedCounts(
+        # Everybody who is signed in sees this: without the keys, which are rows of data.
+        f"`{table.name}` holds record keys of this batch more than once ({keys:,}); nothing was written. "
+        "Verify the index: its result has examples. Look for another writer, then bootstrap it again."
+    )
 
 
 def _commit_by_spark(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> RowCounts | None:
@@ -142,8 +146,8 @@ def _judge_and_commit(
     try:
         with job.phase("judge"):
             counted = count_fates(judged, job.table, read=batch.read, errors=batch.errors)
-        if _has_nothing_to_commit(counted, plan):
-            _check_balance(counted, job.table)
+        if has_nothing_to_commit(counted, plan):
+            check_balance(counted, job.table)
             return counted.counts
         frame, options = _rows_to_write(judged, job.table, plan, counted)
         _write_rows(job, frame, options, batch, plan, counted)
@@ -160,15 +164,15 @@ def _write_rows(
     plan: CommitPlan,
     counted: FateCounts,
 ) -> None:
-    _check_balance(counted, job.table)
+    check_balance(counted, job.table)
     index: Index = INDEXES.get(job.table.index)()
     options = {**index.write_options(job.table), **options}
     if plan.operation == "bulk_insert":
         options |= order_options(job.spark, job.table, batch.rows_by_partition, batch.row_bytes)
-    _write(job, frame, plan, options, _marks(job, batch, counted, plan))
+    _write(job, frame, plan, options, marks_of(job, batch, counted, plan))
 
 
-def _has_nothing_to_commit(counted: FateCounts, plan: CommitPlan) -> bool:
+def has_nothing_to_commit(counted: FateCounts, plan: CommitPlan) -> bool:
     return not counted.counts.applied and plan.position == plan.previous_position
 
 
@@ -221,17 +225,18 @@ def _stay_where_they_are(table: TableSpec, target: Schema, counted: FateCounts) 
 
 
 def _write(job: Job, frame: DataFrame, plan: CommitPlan, options: Mapping[str, str], marks: Mapping[str, str]) -> None:
-    _check_judged(job, plan)
+    check_judged_now(job, plan)
     with job.phase("write"), sleep_inside_commit(job.spark) as failing:
         hudi.write_commit(frame, job.table, plan.operation, {**options, **failing}, marks)
 
 
-def _check_judged(job: Job, plan: CommitPlan) -> None:
+def check_judged_now(job: Job, plan: CommitPlan) -> None:
+    """Raises JudgeAgain where a commit was completed since the stored rows were read."""
     if plan.judged_at:
         rereading.check_judged(Timeline(job.table.uri), plan.judged_at)
 
 
-def _marks(job: Job, batch: staging.StagedBatch, counted: FateCounts, plan: CommitPlan) -> dict[str, str]:
+def marks_of(job: Job, batch: staging.StagedBatch, counted: FateCounts, plan: CommitPlan) -> dict[str, str]:
     """What travels in the commit's metadata."""
     run = job.run_metadata(
         counted.counts, schema_facts_of(plan.evolution), batch.oldest, batch.newest, batch.unusable_cursors
@@ -260,7 +265,7 @@ def keys_not_asked_for(table: TableSpec, target: Schema) -> str:
     )
 
 
-def _check_balance(counted: FateCounts, table: TableSpec) -> None:
+def check_balance(counted: FateCounts, table: TableSpec) -> None:
     if not counted.counts.is_balanced:
         raise UnbalancedCounts(
             f"{counted.counts.unaccounted} of {counted.counts.read} rows read for `{table.name}` are not accounted for ({counted.counts}); nothing was written. "

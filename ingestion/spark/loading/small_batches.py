@@ -6,7 +6,7 @@ Spark's jobs cost more than the work of a batch of a few rows. Whatever is large
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
 from ingestion.spark.file_groups.java_client import has_client
+from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
 from ingestion.spark.file_groups.record_locations import has_certain_keys, key_text
 from ingestion.spark.file_groups.stored_rows import read_stored_rows
 from ingestion.spark.indexes import Index
@@ -95,6 +96,14 @@ def _keys_to_look_up(rows: pa.Table, keys: Sequence[str], sought: Sequence[range
     return {
         key: None for key, number in zip(keys, sequence, strict=True) if any(number in numbers for numbers in sought)
     }
+
+
+def files_of_keys(
+    spark: SparkSession, table: TableSpec, index: Index, keys: Sequence[str], partitions: Collection[str]
+) -> Sequence[BaseFile]:
+    """The base files that may hold the keys; all of the table where the index cannot say."""
+    files = index.base_files(spark, table, keys, partitions)
+    return newest_base_files(spark, table.uri, partition_paths(spark, table.uri)) if files is None else files
 
 
 def are_few(files: Sequence[BaseFile]) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
 from datetime import timedelta
@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 
 from py4j.protocol import Py4JJavaError
 
+from ingestion.domain.accounting import RowCounts
 from ingestion.domain.checkpoint import (
     Checkpoint,
     Position,
@@ -19,6 +20,7 @@ from ingestion.domain.checkpoint import (
     with_rows_loaded_upto,
 )
 from ingestion.domain.column_types import is_nested
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN
 from ingestion.domain.schema import Schema, SchemaColumn, SchemaEvolution, evolve_schema, require_one_spelling
 from ingestion.domain.write_races import written_since
 from ingestion.sources import SourceReading
@@ -44,6 +46,8 @@ _STAGING_MARGIN = timedelta(hours=1)
 """For clocks of other machines, and a write that goes on past the deadline."""
 _STALE_LOCATION_ERRORS = ("HoodieWriteConflictException", "does not exist", "ConcurrentModificationException")
 """A location that the batch was tagged with is no longer there: tag again."""
+CommitAttempt = Callable[[Job, staging.StagedBatch, CommitPlan], RowCounts | None]
+"""One attempt, within the permit: the counts where there was nothing to commit."""
 
 
 class UnfitKey(ValueError):
@@ -63,7 +67,8 @@ def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvo
     Raises UnknownColumn where the source lacks a key, UnfitColumnName where it has a column that the lake cannot hold, alone or beside the stored ones,
     UnfitKey where a key is nested, or the record key is bytes."""
     keys, owner = key_columns(table), f"The source of `{table.name}`"
-    arriving.require_lake_names(owner)
+    own = {METADATA_COLUMN} if table.has_metadata else set()
+    Schema(tuple(column for column in arriving if column.name not in own)).require_lake_names(owner)
     if table.partition_from is not None:
         arriving.require(table.partition_from.columns, owner)
         if table.partition_column is not None and table.partition_column not in arriving.names:
@@ -151,7 +156,9 @@ def staging_folder(job: Job) -> AbstractContextManager[str]:
     return staging.temporary_folder(job.staging_uri(), until=job.ends_at + _STAGING_MARGIN, now=job.started_at)
 
 
-def commit_batch(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobReport:
+def commit_batch(
+    job: Job, batch: staging.StagedBatch, plan: CommitPlan, commit: CommitAttempt = commit_once
+) -> JobReport:
     """Judge and write within the permit. Raises ReadAgain where what was read is out of date, after the permit was given back."""
     read_again = None
     with hold_write_permit(job):
@@ -163,7 +170,7 @@ def commit_batch(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobR
         except rereading.ReadAgain as problem:
             read_again = problem
         else:
-            return _commit_within_permit(job, batch, plan_now)
+            return _commit_within_permit(job, batch, plan_now, commit)
     raise read_again
 
 
@@ -205,7 +212,7 @@ def _plan_of_attempt(job: Job, plan: CommitPlan) -> CommitPlan:
     return replace(plan, judged_at=timeline.latest_completion(), written_since=since)
 
 
-def _commit_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> JobReport:
+def _commit_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan, commit: CommitAttempt) -> JobReport:
     """Errors first: a job that dies between the two commits finds them again under the same keys."""
     if batch.errors:
         append_errors(job, batch, plan)
@@ -214,7 +221,7 @@ def _commit_within_permit(job: Job, batch: staging.StagedBatch, plan: CommitPlan
     for attempt in range(_MAX_ATTEMPTS):
         job.check_deadline()
         try:
-            idle = commit_once(job, batch, _plan_of_attempt(job, plan))
+            idle = commit(job, batch, _plan_of_attempt(job, plan))
             break
         except rereading.JudgeAgain:
             if attempt == _MAX_ATTEMPTS - 1:

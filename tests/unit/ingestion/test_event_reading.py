@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -10,7 +10,7 @@ import pytest
 from ingestion.changelog import ChangelogConfig, OffsetGone, Outgoing
 from ingestion.changelog.segments.log import SegmentsLog
 from ingestion.heatpipe.broken_message import Defect
-from ingestion.spark.changes.reading import EventBatch, EventLimits, lag_of, read_events
+from ingestion.heatpipe.reading import EventLimits, KnownSchemas, TopicBatch, lag_of, read_events
 from tests.unit.ingestion.heatpipe.messages import change, decoder, encoder, subject_schema
 
 USUAL = EventLimits()
@@ -31,12 +31,19 @@ def message(number: int, *, schema: int = 1) -> bytes:
     return encoder(written_by).encode(change({"id": number, "city": "Ulm"}, key=number)).value
 
 
-def read(log: SegmentsLog, start: int = 0, *, newest_schema: int = 8, limits: EventLimits = USUAL) -> EventBatch:
-    reads = decoder(FIRST, SECOND)
-    return read_events(log.reader(), "trips", {"0": start}, reads, newest_schema=newest_schema, limits=limits)
+def read(
+    log: SegmentsLog,
+    start: int = 0,
+    *,
+    newest_schema: int = 8,
+    told_ago: timedelta = timedelta(),
+    limits: EventLimits = USUAL,
+) -> TopicBatch:
+    reads, known = decoder(FIRST, SECOND), KnownSchemas(newest_schema, datetime.now(UTC) - told_ago)
+    return read_events(log.reader(), "trips", {"0": start}, reads, known=known, limits=limits)
 
 
-def numbers(batch: EventBatch) -> list[int]:
+def numbers(batch: TopicBatch) -> list[int]:
     return [decoded.event.values["id"] for decoded in batch.decoded]
 
 
@@ -83,6 +90,14 @@ def test_a_message_of_a_schema_that_is_newer_than_what_the_reader_was_told_waits
 def test_a_schema_that_nobody_has_registered_is_broken(log: SegmentsLog) -> None:
     write(log, b"\x00\x00\x00\x00\x05" + message(0)[5:])
     assert [broken.problem.defect for broken in read(log).broken] == [Defect.UNKNOWN_SCHEMA]
+
+
+def test_a_schema_that_could_have_been_told_of_and_was_not_is_broken_whatever_its_id(log: SegmentsLog) -> None:
+    """A message with a made-up id keeps nobody waiting for longer than clocks are apart."""
+    write(log, b"\x00\x7f\xff\xff\xff" + message(0)[5:], message(1))
+    assert read(log).waits_for_schema == 0x7FFFFFFF
+    later = read(log, told_ago=timedelta(minutes=-2))
+    assert ([broken.problem.defect for broken in later.broken], numbers(later)) == ([Defect.UNKNOWN_SCHEMA], [1])
 
 
 def test_what_is_gone_is_told(log: SegmentsLog) -> None:

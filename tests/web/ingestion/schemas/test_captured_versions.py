@@ -8,7 +8,7 @@ from ingestion.capture.tap.captured_table import NotCaptured
 from ingestion.domain.schema import Schema
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
-from ingestion.schemas.captured_versions import CapturedVersions, columns_of, subject_schema_of
+from ingestion.schemas.captured_versions import CapturedVersions, subject_schema_of
 from tests import factories as given
 from tests.factories import NOW
 
@@ -32,7 +32,7 @@ def versions() -> CapturedVersions:
 
 def columns(versions: CapturedVersions, types: dict[str, str]) -> dict[str, str]:
     """Of the version that a table with these columns gets."""
-    return columns_of(versions.version_of(SUBJECT, Schema.of(types))).types
+    return versions.version_of(SUBJECT, Schema.of(types)).row_columns.types
 
 
 def test_a_table_has_one_version_until_it_changes(versions: CapturedVersions) -> None:

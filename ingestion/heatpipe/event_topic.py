@@ -1,0 +1,95 @@
+"""Where the events of a dataset are, as a job is told of it: a changelog, a topic, and the versions of its schema. It travels as plain texts."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from ingestion.changelog import CHANGELOGS, ChangelogConfig, ChangelogReader
+from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.reading import (
+    ERRORS_SUFFIX,
+    EventLimits,
+    KnownSchemas,
+    TopicBatch,
+    lag_of,
+    read_events,
+    read_rejected,
+)
+from ingestion.heatpipe.subject_schema import SubjectSchema
+
+TopicPosition = Mapping[str, Mapping[str, int]]
+"""By topic the offsets to read on from: of the events, and of what could not be encoded."""
+
+
+@dataclass(frozen=True)
+class EventTopic:
+    """`changelog` names its plug-in, and `url` says where it is. `subject`: of the schemas. Whoever only asks whether there is something new needs no `schemas`."""
+
+    changelog: str
+    url: str
+    topic: str
+    schemas: tuple[SubjectSchema, ...] = ()
+    known: KnownSchemas = field(default_factory=lambda: KnownSchemas(0, datetime.fromtimestamp(0, UTC)))
+
+    def as_options(self) -> dict[str, str]:
+        schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
+        return {
+            "changelog": self.changelog,
+            "changelog_url": self.url,
+            "topic": self.topic,
+            "schemas": json.dumps(schemas),
+            "newest_schema": str(self.known.newest),
+            "schemas_at": self.known.at.isoformat(),
+        }
+
+    @classmethod
+    def from_options(cls, options: Mapping[str, str]) -> EventTopic:
+        topic = options["topic"]
+        schemas = [
+            SubjectSchema(topic, each["version"], each["id"], each["avro"]) for each in json.loads(options["schemas"])
+        ]
+        known = KnownSchemas(int(options["newest_schema"]), datetime.fromisoformat(options["schemas_at"]))
+        return cls(options["changelog"], options["changelog_url"], topic, tuple(schemas), known)
+
+    @cached_property
+    def reader(self) -> ChangelogReader:
+        config = ChangelogConfig(self.url, 0.0, lambda: datetime.now(UTC))
+        return CHANGELOGS.get(self.changelog)(config).reader()
+
+    @cached_property
+    def by_id(self) -> Mapping[int, SubjectSchema]:
+        return {schema.schema_id: schema for schema in self.schemas}
+
+    @cached_property
+    def columns_of(self) -> Mapping[int, tuple[str, ...]]:
+        """By version the columns of a row."""
+        return {schema.version: schema.columns for schema in self.schemas}
+
+    def end(self) -> TopicPosition:
+        """Behind what is there now."""
+        return {
+            name: {partition: bounds.next for partition, bounds in self.reader.bounds(name).items()}
+            for name in (self.topic, self.topic + ERRORS_SUFFIX)
+        }
+
+    def lag(self, position: TopicPosition) -> int:
+        """How many messages are there that were not read."""
+        names = (self.topic, self.topic + ERRORS_SUFFIX)
+        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in names)
+
+    def read(self, position: TopicPosition, decoder: Decoder, limits: EventLimits) -> tuple[TopicBatch, TopicPosition]:
+        """What one commit takes, and where to read on. Raises OffsetGone."""
+        errors = self.topic + ERRORS_SUFFIX
+        batch = read_events(
+            self.reader, self.topic, position.get(self.topic, {}), decoder, known=self.known, limits=limits
+        )
+        rejected = read_rejected(self.reader, errors, position.get(errors, {}), limit=limits.events)
+        after: dict[str, Any] = {self.topic: batch.offsets, errors: rejected.offsets}
+        batch.broken += rejected.broken
+        batch.has_more = batch.has_more or rejected.has_more
+        return batch, after

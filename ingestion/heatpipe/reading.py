@@ -1,0 +1,139 @@
+"""Reads events of a topic from a position on, as many as one commit takes, and tells broken messages apart. A position is an offset for each partition.
+
+Beside a topic lies another one, with what its producer could not encode: the rows as JSON, with the reason.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from ingestion.changelog import ChangelogReader, Logged, Offsets
+from ingestion.heatpipe.broken_message import BrokenMessage, Defect
+from ingestion.heatpipe.decoder import Decoded, Decoder
+from ingestion.heatpipe.wire_format import schema_id_of
+
+ERRORS_SUFFIX = ".errors"
+"""Of the topic that has what could not be encoded."""
+_CLOCKS_APART = timedelta(minutes=1)
+"""So far the clocks of the log and of the registry may be from each other."""
+
+
+@dataclass(frozen=True)
+class EventLimits:
+    """Of one commit: its events, and the bytes of their messages."""
+
+    events: int = 10_000
+    bytes: int = 32 * 2**20
+
+
+def place_in_log(topic: str, *position: object) -> str:
+    """For people, and to know a message by."""
+    return ":".join(map(str, (topic, *position)))
+
+
+@dataclass(frozen=True)
+class BrokenEvent:
+    """A message of `topic` that is no event of the dataset; it is kept as it came."""
+
+    topic: str
+    message: Logged
+    problem: BrokenMessage
+
+    @property
+    def place(self) -> str:
+        return place_in_log(self.topic, self.message.partition, self.message.offset)
+
+
+@dataclass
+class TopicBatch:
+    """`offsets`: where to read on. `has_more`: there was more when it ended. `waits_for_schema`: it ended before a message of a schema that was
+    registered after the reader was told of schemas; whoever reads on is to be told anew."""
+
+    decoded: list[Decoded] = field(default_factory=list)
+    broken: list[BrokenEvent] = field(default_factory=list)
+    offsets: dict[str, int] = field(default_factory=dict)
+    has_more: bool = False
+    waits_for_schema: int | None = None
+
+    @property
+    def read(self) -> int:
+        return len(self.decoded) + len(self.broken)
+
+
+@dataclass(frozen=True)
+class KnownSchemas:
+    """What a reader was told of the registry. `newest`: the greatest id of a schema that there was `at` that time, aware UTC."""
+
+    newest: int
+    at: datetime
+
+    def may_lack(self, number: int, message: Logged) -> bool:
+        """Was it registered since? A schema is registered before the first message of it is written."""
+        return number > self.newest and message.logged_at + _CLOCKS_APART > self.at
+
+
+def read_events(
+    log: ChangelogReader, topic: str, offsets: Offsets, decoder: Decoder, *, known: KnownSchemas, limits: EventLimits
+) -> TopicBatch:
+    """Raises OffsetGone."""
+    batch, taken = TopicBatch(offsets=dict(offsets)), 0
+    for message in log.read(topic, offsets):
+        if batch.read >= limits.events or taken >= limits.bytes:
+            batch.has_more = True
+            break
+        if (number := _schema_id(message)) is not None and known.may_lack(number, message):
+            batch.waits_for_schema = number
+            break
+        _decode(topic, message, decoder, batch)
+        taken += len(message.value or b"")
+        batch.offsets[message.partition] = message.offset + 1
+    return batch
+
+
+def _decode(topic: str, message: Logged, decoder: Decoder, batch: TopicBatch) -> None:
+    try:
+        batch.decoded.append(decoder.decode(message.value or b"", (int(message.partition), message.offset)))
+    except BrokenMessage as problem:
+        batch.broken.append(BrokenEvent(topic, message, problem))
+
+
+def read_rejected(log: ChangelogReader, topic: str, offsets: Offsets, *, limit: int) -> TopicBatch:
+    """What the producer of `topic` could not encode, from the topic beside it. Raises OffsetGone."""
+    name, batch = topic + ERRORS_SUFFIX, TopicBatch(offsets=dict(offsets))
+    for message in log.read(name, offsets):
+        if batch.read >= limit:
+            batch.has_more = True
+            break
+        batch.broken.append(BrokenEvent(name, message, _told_problem(message)))
+        batch.offsets[message.partition] = message.offset + 1
+    return batch
+
+
+def _told_problem(message: Logged) -> BrokenMessage:
+    """As the producer told it."""
+    try:
+        facts = json.loads(message.value or b"")
+        return BrokenMessage(Defect(facts["defect"]), str(facts["reason"]), str(facts["column"]))
+    except (ValueError, KeyError, TypeError):
+        return BrokenMessage(
+            Defect.CORRUPT, "What could not be encoded is no JSON with a defect, a reason and a column."
+        )
+
+
+def _schema_id(message: Logged) -> int | None:
+    """None: it has none that can be read."""
+    try:
+        return schema_id_of(message.value or b"")
+    except BrokenMessage:
+        return None
+
+
+def lag_of(log: ChangelogReader, topic: str, offsets: Offsets) -> Mapping[str, int]:
+    """By partition, how many messages are there that were not read."""
+    return {
+        partition: bounds.next - max(offsets.get(partition, bounds.first), bounds.first)
+        for partition, bounds in log.bounds(topic).items()
+    }

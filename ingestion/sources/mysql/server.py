@@ -1,0 +1,88 @@
+"""The server of a captured table, as its rows are read: a connection, what it says of the table, and where it stands in its binlog."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import timedelta
+from functools import cached_property
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from ingestion.capture.binlog.events import BinlogError
+from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
+from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
+from ingestion.domain.schema import Schema, evolve_schema
+from ingestion.heatpipe.event_schema import event_schema
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.sources import SourceError
+from lakehub.kernel.addresses import redacted_url
+from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
+from lakehub.source_databases.timeouts import Timeouts
+from lakehub.source_databases.urls import UnusableUrl, read_url
+
+TIMEOUTS = Timeouts(silence=timedelta(minutes=5))
+_CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
+
+
+@dataclass(frozen=True)
+class MysqlServer:
+    url: str
+
+    @cached_property
+    def database(self) -> str:
+        return read_url(self.url).address.database or ""
+
+    @contextmanager
+    def opened(self) -> Iterator[OpenServer]:
+        """Raises SourceError, which has no password."""
+        try:
+            with open_database(self.url, TIMEOUTS) as source:
+                yield OpenServer(source)
+        except (CannotOpen, UnusableUrl) as problem:
+            raise SourceError(f"{redacted_url(self.url)} cannot be read: {problem}") from problem
+        except (NotCaptured, NoSuchTable, BinlogError) as problem:
+            raise SourceError(str(problem)) from problem
+        except SQLAlchemyError as problem:
+            raise SourceError(
+                f"{redacted_url(self.url)} did not answer: {getattr(problem, 'orig', None) or problem}"
+            ) from problem
+
+
+@dataclass(frozen=True)
+class OpenServer:
+    source: SourceConnection
+
+    @property
+    def connection(self) -> sa.Connection:
+        return self.source.connection
+
+    def captured_table(self, spec: CaptureSpec, topic: EventTopic) -> CapturedTable:
+        """As it is now. Raises NotCaptured, NoSuchTable."""
+        with self.source.at_most(TIMEOUTS.silence):
+            definition = read_definition(self.connection, spec.database, spec.table)
+            charsets = {int(number): str(name) for number, name in self.connection.execute(_CHARSETS)}
+        return CapturedTable.of(spec, definition, _KnownVersions(topic), charsets)
+
+    def newest_sequence(self) -> int:
+        """Of the transactions in the binlog: some of them may not be seen by a snapshot yet."""
+        with self.source.at_most(TIMEOUTS.silence):
+            position = str(self.connection.exec_driver_sql("SELECT @@gtid_binlog_pos").scalar() or "")
+        return max((int(gtid.rpartition("-")[2]) for gtid in position.split(",") if gtid.strip()), default=0)
+
+
+@dataclass(frozen=True)
+class _KnownVersions:
+    """A `SchemaVersions` of those that a job was told of."""
+
+    topic: EventTopic
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        """The newest that has room for these columns; none of the registry's (0) where there is none yet."""
+        for schema in sorted(self.topic.schemas, key=lambda each: each.version, reverse=True):
+            if evolve_schema(schema.row_columns, columns).target == schema.row_columns:
+                return schema
+        return SubjectSchema(subject, 0, 0, event_schema(subject, columns))

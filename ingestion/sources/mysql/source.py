@@ -1,0 +1,136 @@
+"""A table of a MariaDB server: its rows come chunk by chunk from the server, and its changes from the changelog that the server's tap writes.
+
+A load begins where the changelog ends, and reads nothing older than what is there already: so nothing lies between the rows and their changes.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
+from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.heatpipe.reading import EventLimits, TopicBatch
+from ingestion.sources import LoggedEvents, LogReading, SourceConfig, SourceError, SourceReading
+from ingestion.sources.mysql.server import MysqlServer
+from ingestion.sources.mysql.snapshot import SnapshotWalk
+
+_LOG, _KEY, _LEAST = "log", "key", "least"
+METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
+
+
+class MysqlSource:
+    """`config.options`: those of the topic (`EventTopic.as_options`), and `left_out`, `hashed` and `masked`, each a JSON list of columns."""
+
+    def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
+        self._config, self._clock = config, clock
+        self._topic = EventTopic.from_options(config.options)
+        self._server = MysqlServer(config.url)
+
+    def schema(self) -> Schema:
+        with self._server.opened() as server:
+            table = server.captured_table(self._spec, self._topic)
+        return Schema((*table.schema.row_columns, METADATA))
+
+    def snapshot(
+        self,
+        *,
+        upto: datetime | None = None,
+        only: Mapping[str, Sequence[str]] | None = None,
+        after: Position | None = None,
+        limits: BatchLimits = UNLIMITED,
+    ) -> SourceReading:
+        if only:
+            raise SourceError(
+                f"`{self._config.object}` is captured: its changes are in the lake already, so single partitions are not read again. "
+                "Bootstrap it with `replace` where rows are missing."
+            )
+        start: Position = {_LOG: self._topic.end(), _KEY: None, _LEAST: None} if after is None else after
+        meter = BatchMeter(limits, self._clock)
+        walk = SnapshotWalk(self._server, self._spec, self._topic, self._config, start[_KEY], start[_LEAST], meter)
+
+        def position() -> Position:
+            if not walk.has_more:
+                return {_LOG: start[_LOG]}
+            return {_LOG: start[_LOG], _KEY: walk.last_key, _LEAST: walk.least}
+
+        total = None if after is not None else walk.estimated_rows
+        return SourceReading(
+            walk.batches(METADATA), position, total=total or (lambda: None), has_more=lambda: walk.has_more
+        )
+
+    def changes(
+        self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
+    ) -> SourceReading:
+        reading = _TopicReading(self._topic, self._config, position[_LOG], limits)
+        return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
+
+    @property
+    def _spec(self) -> CaptureSpec:
+        config = self._config
+        database, _, table = config.object.rpartition(".")
+        left_out, hashed, masked = (
+            frozenset(json.loads(config.options.get(name, "[]"))) for name in ("left_out", "hashed", "masked")
+        )
+        return CaptureSpec(
+            self._topic.topic,
+            database or self._server.database,
+            table,
+            record_key=config.key_columns,
+            left_out=left_out,
+            hashed=hashed,
+            masked=masked,
+        )
+
+
+class _TopicReading:
+    """One batch of events, or none."""
+
+    def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
+        self._topic, self._start = topic, start
+        self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.by_id.get)
+        usual = EventLimits()
+        self._limits = EventLimits(
+            min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)
+        )
+        self._after: Mapping[str, Any] = start
+        self._is_done = self.has_more = False
+
+    def __iter__(self) -> _TopicReading:
+        return self
+
+    def __next__(self) -> LoggedEvents:
+        if self._is_done:
+            raise StopIteration
+        self._is_done = True
+        batch, self._after = self._topic.read(self._start, self._decoder, self._limits)
+        self.has_more = batch.has_more or (batch.waits_for_schema is not None and batch.read > 0)
+        if not batch.read:
+            raise StopIteration
+        return self._logged(batch)
+
+    def _logged(self, batch: TopicBatch) -> LoggedEvents:
+        versions = {each.schema.version: each.schema for each in batch.decoded}
+        columns = versions[max(versions)].row_columns if versions else Schema(())
+        return LoggedEvents(
+            {},
+            schema=Schema((*columns, METADATA)),
+            schema_version=0,
+            decoded=batch.decoded,
+            broken=batch.broken,
+            columns_of=self._topic.columns_of,
+        )
+
+    def position(self) -> Position:
+        return {_LOG: self._after}
+
+    def lag(self) -> int:
+        return self._topic.lag(self._start)

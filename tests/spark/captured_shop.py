@@ -1,0 +1,100 @@
+"""A table of MariaDB that is tapped, the log, and the jobs that bring its rows and their changes into a lake."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pyspark.sql import SparkSession
+
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.heatpipe.reading import KnownSchemas
+from ingestion.spark.contract.report import JobReport
+from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
+from ingestion.spark.execute import execute
+from ingestion.spark.tables.timeline import Timeline
+from tests.services.tapped_server import TappedServer
+from tests.spark.order_shop import read
+
+SECRET = "SHOP_URL"
+
+
+@dataclass
+class CapturedShop:
+    """`name`: of the table, its topic and its dataset."""
+
+    server: TappedServer
+    folder: Path
+    name: str
+    record_key: tuple[str, ...] = ("id",)
+    index: str = "memory"
+    options: Mapping[str, str] = field(default_factory=dict)
+    table: TableSpec = field(init=False)
+    runs: int = 0
+
+    def __post_init__(self) -> None:
+        lake = self.folder / "lake"
+        self.table = TableSpec(
+            name=self.name,
+            uri=(lake / self.name).as_uri(),
+            error_uri=(lake / "_errors" / self.name).as_uri(),
+            tombstone_uri=(lake / "_tombstones" / self.name).as_uri(),
+            record_key=self.record_key,
+            index=self.index,
+        )
+
+    @property
+    def topic(self) -> EventTopic:
+        schemas = tuple(
+            schema for schema, _ in self.server.versions.known if schema.subject == self.name
+        )
+        return EventTopic(
+            "segments",
+            self.server.log_url,
+            self.name,
+            schemas,
+            KnownSchemas(len(self.server.versions.known), datetime.now(UTC)),
+        )
+
+    def spec(self, kind: str, **fields: Any) -> JobSpec:
+        self.runs += 1
+        source = SourceSpec(
+            plugin="mysql",
+            url_ref=f"env:{SECRET}",
+            object=f"{self.server.database}.{self.name}",
+            options={**self.topic.as_options(), **self.options},
+            **fields.pop("limits", {}),
+        )
+        return JobSpec(run_id=f"{kind}-{self.runs}", kind=kind, table=self.table, source=source, **fields)
+
+    def run(self, spark: SparkSession, kind: str, **fields: Any) -> JobReport:
+        url = self.server.url.render_as_string(hide_password=False)
+        report = execute(self.spec(kind, **fields), spark=spark, secrets={SECRET: url})
+        assert report.error is None, report.error
+        return report
+
+    def follow(self, spark: SparkSession, **options: Any) -> JobReport:
+        """The tap takes what was changed by now, and a job brings it into the lake."""
+        self.server.take(self.name, **options)
+        return self.run(spark, "incremental")
+
+    @property
+    def timeline(self) -> Timeline:
+        return Timeline(self.table.uri)
+
+    def in_lake(self, spark: SparkSession) -> dict[Any, dict[str, Any]]:
+        rows = [row.asDict(recursive=True) for row in read(spark, self.table.uri).collect()]
+        plain = [{name: value for name, value in row.items() if not name.startswith("_")} for row in rows]
+        return {tuple(row[name] for name in self.record_key): row for row in plain}
+
+    def in_source(self) -> dict[Any, dict[str, Any]]:
+        """A DATETIME is kept as if it were in UTC; Spark hands times over in the zone of the session, without it."""
+        rows = self.server.all_rows(self.name)
+        return {tuple(row[name] for name in self.record_key): row for row in rows}
+
+    def with_table(self, **fields: Any) -> CapturedShop:
+        self.table = replace(self.table, **fields)
+        return self
