@@ -16,7 +16,7 @@ from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
-from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig
+from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Outgoing
 from ingestion.domain.merging.events import Operation, RowKey
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.encoder import Encoder
@@ -95,6 +95,13 @@ class TappedServer:
             )
         finally:
             stream.close()
+
+    def write(self, topic: str, *messages: bytes) -> None:
+        """By somebody else."""
+        self.log.writer("somebody else").commit([Outgoing(topic, b"", message) for message in messages], {})
+
+    def messages(self, topic: str) -> list[bytes]:
+        return [message.value or b"" for message in self.log.reader().read(topic, {})]
 
     def replayed(self, topic: str, *, key: tuple[str, ...] = ("id",)) -> dict[RowKey, dict[str, Any]]:
         """The table that the log's events make, one after the other."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
+from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec
 from ingestion.spark.execute import execute
@@ -22,9 +23,16 @@ from tests.spark.order_shop import read
 SECRET = "SHOP_URL"
 
 
+class PausedAfterEach(NoGuidance):
+    """A load ends after each of its commits."""
+
+    def is_paused(self) -> bool:
+        return True
+
+
 @dataclass
 class CapturedShop:
-    """`name`: of the table, its topic and its dataset."""
+    """`name`: of the table, its topic and its dataset. `told`: how much later than now jobs were told of the registry."""
 
     server: TappedServer
     folder: Path
@@ -32,11 +40,12 @@ class CapturedShop:
     record_key: tuple[str, ...] = ("id",)
     index: str = "memory"
     options: Mapping[str, str] = field(default_factory=dict)
+    told: timedelta = timedelta()
     table: TableSpec = field(init=False)
     runs: int = 0
 
     def __post_init__(self) -> None:
-        lake = self.folder / "lake"
+        lake, self.server.versions.keeps = self.folder / "lake", True
         self.table = TableSpec(
             name=self.name,
             uri=(lake / self.name).as_uri(),
@@ -48,15 +57,13 @@ class CapturedShop:
 
     @property
     def topic(self) -> EventTopic:
-        schemas = tuple(
-            schema for schema, _ in self.server.versions.known if schema.subject == self.name
-        )
+        schemas = tuple(schema for schema, _ in self.server.versions.known if schema.subject == self.name)
         return EventTopic(
             "segments",
             self.server.log_url,
             self.name,
             schemas,
-            KnownSchemas(len(self.server.versions.known), datetime.now(UTC)),
+            KnownSchemas(len(self.server.versions.known), datetime.now(UTC) + self.told),
         )
 
     def spec(self, kind: str, **fields: Any) -> JobSpec:
@@ -70,9 +77,9 @@ class CapturedShop:
         )
         return JobSpec(run_id=f"{kind}-{self.runs}", kind=kind, table=self.table, source=source, **fields)
 
-    def run(self, spark: SparkSession, kind: str, **fields: Any) -> JobReport:
+    def run(self, spark: SparkSession, kind: str, guidance: Guidance | None = None, **fields: Any) -> JobReport:
         url = self.server.url.render_as_string(hide_password=False)
-        report = execute(self.spec(kind, **fields), spark=spark, secrets={SECRET: url})
+        report = execute(self.spec(kind, **fields), spark=spark, secrets={SECRET: url}, guidance=guidance)
         assert report.error is None, report.error
         return report
 

@@ -20,7 +20,7 @@ from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, Not
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import Outgoing, ProducerPosition
-from ingestion.domain.schema import Schema
+from ingestion.domain.schema import Schema, evolve_schema
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.event_schema import event_schema
@@ -95,8 +95,13 @@ class Versions:
 
     known: list[tuple[SubjectSchema, Schema]] = field(default_factory=list)
     refuses: tuple[str, ...] = ()
+    keeps: bool = False
+    """As the registry's versions do: what goes from a table stays in its schema."""
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        if self.keeps:
+            before = [held for schema, held in self.known if schema.subject == subject]
+            columns = evolve_schema(before[-1] if before else Schema(()), columns).target
         if refused := [name for name in self.refuses if name in columns]:
             raise NotCaptured(f"The column `{refused[0]}` is not compatible.")
         for schema, held in self.known:
