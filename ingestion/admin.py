@@ -13,12 +13,14 @@ from django.template.response import TemplateResponse
 
 from ingestion.models import (
     BlockedInput,
+    Capture,
     Commit,
     CopyLease,
     Finding,
     JobRun,
     SchemaSubject,
     SchemaVersion,
+    TapServer,
     TouchedPartition,
 )
 from ingestion.runs import blocked_inputs, job_runs
@@ -138,3 +140,25 @@ class SchemaSubjectAdmin(_ReadOnlyAdmin):
     list_filter = ("team", "compatibility")
     search_fields = ("name",)
     list_select_related = ("team",)
+
+
+@admin.register(TapServer)
+class TapServerAdmin(_ReadOnlyAdmin):
+    list_display = ("address", "captured", "position", "event_at", "caught_up_at", "seen_at", "leased_by", "error")
+    search_fields = ("address", "error")
+
+
+@admin.register(Capture)
+class CaptureAdmin(_ReadOnlyAdmin):
+    list_display = (
+        "topic",
+        "feed",
+        "load",
+        "captured_load",
+        "captured_table",
+        "captured_from",
+        "stopped_load",
+        "stopped_why",
+    )
+    search_fields = ("topic", "captured_table", "stopped_why")
+    list_select_related = ("feed__dataset", "feed__connection")

@@ -10,7 +10,7 @@ from django.db import models
 from django.db.models import Q
 
 from lakehub.accounts.models import Team
-from lakehub.catalog.models import Connection, DatasetCopy
+from lakehub.catalog.models import Connection, DatasetCopy, Feed
 
 
 class CopyLease(models.Model):
@@ -334,3 +334,65 @@ class SchemaVersion(models.Model):
 
     def __str__(self) -> str:
         return f"{self.subject} {self.version}"
+
+
+class TapServer(models.Model):
+    """A server whose binlog is read for all datasets that are captured from it, by one process at a time."""
+
+    address = models.CharField(max_length=300, unique=True)
+    """`host:port`, as connections name it."""
+    leased_by = models.CharField(max_length=100, blank=True)
+    leased_until = models.DateTimeField(null=True, blank=True)
+    """The database's clock, not the instance's."""
+    captured = models.PositiveIntegerField(default=0)
+    """How many datasets, those that are stopped left out."""
+    position = models.TextField(blank=True)
+    """The GTID of the last transaction that was taken, as it was told last: the changelog has the one that holds."""
+    event_at = models.DateTimeField(null=True, blank=True)
+    """When that was committed there."""
+    caught_up_at = models.DateTimeField(null=True, blank=True)
+    """When the tap had taken all that there was."""
+    seen_at = models.DateTimeField(null=True, blank=True)
+    """When the tap heard from the server last, as it was told last."""
+    error = models.TextField(blank=True)
+    """Why it is not tapped now, and what to do. Empty: it is, or nobody has tried yet."""
+    warnings = models.JSONField(default=list, blank=True)
+    """What may become a problem: texts for people."""
+
+    class Meta:
+        ordering: ClassVar = ["address"]
+
+    def __str__(self) -> str:
+        return self.address
+
+
+class Capture(models.Model):
+    """A dataset whose changes are taken from the binlog of its server to a topic of the changelog."""
+
+    feed = models.OneToOneField(Feed, on_delete=models.CASCADE, related_name="capture")
+    topic = models.CharField(max_length=200, unique=True)
+    """Of the changelog, and the subject of its schemas."""
+    load = models.PositiveIntegerField(default=1)
+    """Counts how often the dataset was loaded whole: a reload begins another one."""
+    captured_load = models.PositiveIntegerField(default=0)
+    """The load from whose beginning on changes are captured. Less than `load`: the tap has not begun that one yet."""
+    captured_from = models.TextField(blank=True)
+    """The GTID after which changes of that load are in the changelog."""
+    captured_table = models.CharField(max_length=1000, blank=True)
+    """`host:port/database.table`: what is captured since then. Another table needs another load."""
+    stopped_load = models.PositiveIntegerField(default=0)
+    """The load in which the capture was stopped; it is stopped as long as that is `load`."""
+    stopped_why = models.TextField(blank=True)
+    """Why, and what to do."""
+
+    def __str__(self) -> str:
+        return self.topic
+
+    @property
+    def is_captured(self) -> bool:
+        """What is read from the table now may be merged with the changes of the topic."""
+        return self.captured_load == self.load and not self.is_stopped
+
+    @property
+    def is_stopped(self) -> bool:
+        return self.stopped_load == self.load

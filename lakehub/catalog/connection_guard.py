@@ -2,7 +2,7 @@
 
 Files and SQLite databases of this machine: only below the folders that the operator names in LAKEHUB_SOURCE_ROOTS. The
 operator's own command may name any path. For both, Lakehub's own data is never a source, nor is a folder above or below it:
-its database, all folders in its home, its staging, and the lakes of the data centers. Two things are the operator's alone:
+its database, all folders in its home, its staging, its changelog, and the lakes of the data centers. Two things are the operator's alone:
 
 - another file that lies directly in LAKEHUB_HOME, where the demonstration keeps the database that it plays;
 - a lake of Lakehub's own by a storage that reads lakes (`hudi`): tables there that others write are monitored so.
@@ -58,7 +58,7 @@ def refuse_guarded_location(
         for certificate in location.certificates:
             _refuse_guarded_certificate(certificate, by_operator=by_operator)
     elif isinstance(location, LocalPath):
-        lakes = _lake_folders(lake_uris)
+        lakes = _local_folders(lake_uris)
         for path in _both_readings(location.path):
             if _is_guarded(path, location.is_folder, by_operator, lakes, may_read_lakes=may_read_lakes):
                 raise Refused.for_fields({"url": f"{path} holds Lakehub's own data: it is no source."})
@@ -130,7 +130,8 @@ def _both_readings(path: Path) -> list[Path]:
 
 
 def _is_guarded(path: Path, is_folder: bool, by_operator: bool, lakes: Sequence[Path], *, may_read_lakes: bool) -> bool:
-    guarded = [*_own_files(), settings.LAKEHUB_STAGING.resolve(), *([] if may_read_lakes else lakes)]
+    own_folders = [settings.LAKEHUB_STAGING.resolve(), *_local_folders([settings.LAKEHUB_CHANGELOG_URL])]
+    guarded = [*_own_files(), *own_folders, *([] if may_read_lakes else lakes)]
     if _is_beside_own_file(path) or any(_overlap(path, is_folder, place) for place in guarded):
         return True
     home = settings.LAKEHUB_HOME.resolve()
@@ -183,6 +184,6 @@ def _is_same_file(path: Path, other: Path) -> bool:
         return False
 
 
-def _lake_folders(uris: Iterable[str]) -> list[Path]:
-    """Of the lakes that lie on this machine."""
+def _local_folders(uris: Iterable[str]) -> list[Path]:
+    """Of those that lie on this machine."""
     return [Path(unquote(parts.path)).resolve() for parts in map(urlsplit, uris) if parts.scheme == "file"]

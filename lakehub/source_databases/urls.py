@@ -20,6 +20,9 @@ _HOST = re.compile(r"[A-Za-z0-9_-]{1,63}(\.[A-Za-z0-9_-]{1,63})*\.?")
 _ESCAPES = "In a name or a password write %40 for @, %2F for /, %3A for :, %3F for ? and %23 for #."
 _OTHER_DRIVERS = "A package brings others by an entry point of the group lakehub.sql_drivers."
 
+MARIADB_BACKENDS = ("mysql", "mariadb")
+_MARIADB_DRIVER = "mariadb+pymysql"
+
 
 class UnusableUrl(ValueError):
     """The URL is not opened. The message holds nothing of it that may be a password."""
@@ -62,6 +65,12 @@ def read_url(text: str) -> DatabaseUrl:
         _check_server(text, parsed, driver)
     options, certificates = _options(text, parsed, driver)
     return DatabaseUrl(parsed.set(query={}), driver, options, certificates)
+
+
+def with_mariadb_driver(text: str) -> str:
+    """`mysql://...` and `mariadb://...` by the driver that is installed; SQLAlchemy would take another one. Others stay as they are."""
+    scheme, colon, rest = text.partition("://")
+    return f"{_MARIADB_DRIVER}{colon}{rest}" if scheme in MARIADB_BACKENDS else text
 
 
 def _parse(text: str) -> sa.URL:

@@ -38,9 +38,13 @@ class TappedServer:
     charsets: dict[int, str]
     versions: Versions = field(default_factory=Versions)
     stopped: dict[str, str] = field(default_factory=dict)
+    altered: list[str] = field(default_factory=list)
 
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped[topic] = reason
+
+    def table_altered(self, topic: str) -> None:
+        self.altered.append(topic)
 
     def execute(self, *statements: str) -> None:
         with self.engine.connect() as connection:

@@ -1,6 +1,6 @@
 """Statements that take rows away without a word about each: the binlog has the statement, and no row of it.
 
-Read by their words only. What a definition has become is known from the next rows; so nothing else of a statement matters here.
+Read by their words only. What a definition has become is known from the next rows, or by asking the server; so of other statements only the table matters.
 """
 
 from __future__ import annotations
@@ -54,8 +54,24 @@ class Removal(NamedTuple):
 
 def removals(statement: Statement) -> list[Removal]:
     """What a statement takes away."""
-    matches = _TOKEN.finditer(_EXECUTED_COMMENT.sub(r" \1 ", statement.sql))
-    return [removal for removal in _removals(_Words([*_tokens(matches)], statement.database)) if removal.table]
+    return [removal for removal in _removals(_words_of(statement)) if removal.table]
+
+
+def altered_table(statement: Statement) -> tuple[str, str] | None:
+    """Whose definition an ALTER TABLE changes, by database and table. None: it is another statement."""
+    words = _words_of(statement)
+    _skip_settings(words)
+    if not words.skip("ALTER"):
+        return None
+    words.skip(*_FILLERS)
+    if not words.skip("TABLE"):
+        return None
+    words.skip(*_FILLERS)
+    return words.take_name()
+
+
+def _words_of(statement: Statement) -> _Words:
+    return _Words([*_tokens(_TOKEN.finditer(_EXECUTED_COMMENT.sub(r" \1 ", statement.sql)))], statement.database)
 
 
 class _Token(NamedTuple):
@@ -75,10 +91,15 @@ def _tokens(matches: Iterator[re.Match[str]]) -> Iterator[_Token]:
             yield _Token(word or sign, (word or sign).upper())
 
 
-def _removals(words: _Words) -> Iterator[Removal]:
+def _skip_settings(words: _Words) -> None:
+    """Of one statement: SET STATEMENT ... FOR."""
     if words.starts_with("SET", "STATEMENT"):
         words.skip_until("FOR")
         words.skip("FOR")
+
+
+def _removals(words: _Words) -> Iterator[Removal]:
+    _skip_settings(words)
     verb = words.take().word
     if verb in _CALLS:
         yield Removal(Loss.WRITTEN_BY_STATEMENT, words.database, ALL_TABLES)

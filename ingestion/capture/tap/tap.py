@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Protocol
 
 from ingestion.capture.binlog.events import (
@@ -21,7 +23,7 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, altered_table, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.open_transaction import OpenTransaction
@@ -50,6 +52,9 @@ class Observer(Protocol):
 
     def table_stopped(self, topic: str, reason: str) -> None: ...
 
+    def table_altered(self, topic: str) -> None:
+        """Its definition may be another one now; rows that come have it by themselves."""
+
 
 @dataclass(frozen=True)
 class _Encoded:
@@ -60,7 +65,7 @@ class _Encoded:
 class Tap:
     """`specs`: what is captured. `new_encoder`: for a table of a version. `monotonic`: seconds of a clock that only grows; `pause` waits for seconds.
 
-    A table that cannot be captured any more is stopped, alone, and stays so until its dataset is loaded again.
+    A table that cannot be captured any more is stopped, alone, and stays so until its dataset is loaded again. Several datasets may capture one table.
     """
 
     def __init__(
@@ -78,11 +83,14 @@ class Tap:
         pause: Callable[[float], None],
     ) -> None:
         self._reader, self._writer = reader, writer
-        self._specs = {(spec.database, spec.table): spec for spec in specs}
+        self._specs = tuple(specs)
+        self._specs_of = defaultdict[tuple[str, str], list[CaptureSpec]](list)
+        for spec in self._specs:
+            self._specs_of[spec.database, spec.table].append(spec)
         self._versions, self._charsets, self._new_encoder, self._observer = versions, charsets, new_encoder, observer
         self._monotonic, self._pause, self._committed_at = monotonic, pause, monotonic()
         self._tables: dict[str, _Encoded] = {}
-        loads = {spec.topic: spec.load for spec in self._specs.values()}
+        loads = {spec.topic: spec.load for spec in self._specs}
         # What is not captured just now may be again.
         self._stopped = {topic: load for topic, load in start.stopped.items() if loads.get(topic, load) == load}
         self._keys = {topic: key for topic, key in start.keys.items() if loads.get(topic, key[0]) == key[0]}
@@ -91,6 +99,8 @@ class Tap:
         self._pending: list[Outgoing] = []
         self._pending_bytes = 0
         self._has_moved = self._is_broken = False
+        self.event_at: datetime | None = None
+        """When the last transaction that was seen was committed at the server, aware UTC, to the second."""
 
     def step(self) -> None:
         """Takes what has come and commits it where it is due. Raises BinlogError, ChangelogError; another tap goes on then."""
@@ -138,10 +148,12 @@ class Tap:
             case Begin():
                 self._begin_transaction(event)
             case RowsChanged(table):
-                self._take_rows(event, self._specs[table.database, table.table])
+                for spec in self._specs_of[table.database, table.table]:
+                    self._take_rows(event, spec)
             case Unreadable(database, table, reason):
                 why = f"The binlog's rows of `{database}.{table}` cannot be read: {reason}"
-                self._stop(self._specs[database, table], why)
+                for spec in self._specs_of[database, table]:
+                    self._stop(spec, why)
             case Statement():
                 self._take_statement(event)
             case Savepoint(name) if self._transaction is not None:
@@ -158,13 +170,17 @@ class Tap:
             self._forget_from(None if self._transaction.committed else self._transaction.begins_at)
         taken = self._position.rows_taken(begin.gtid)
         self._transaction = OpenTransaction.begun(begin, taken, begins_at=len(self._pending))
+        self.event_at = begin.at
 
     def _take_statement(self, statement: Statement) -> None:
         """Rows that go without a word about each would stay in the lake."""
         for removal in removals(statement):
-            for (database, table), spec in self._specs.items():
-                if database == removal.database and removal.table in (ALL_TABLES, table):
-                    self._stop(spec, _reason_of_loss(removal, f"`{database}.{table}`"))
+            for spec in self._specs:
+                if spec.database == removal.database and removal.table in (ALL_TABLES, spec.table):
+                    self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
+        if (altered := altered_table(statement)) is not None:
+            for spec in self._specs_of.get(altered, []):
+                self._observer.table_altered(spec.topic)
 
     def _end_transaction(self, ending: Ending) -> None:
         transaction = self._transaction
@@ -172,7 +188,7 @@ class Tap:
         if ending is not Ending.COMMITTED:
             self._forget_from(None if transaction.committed else transaction.begins_at)
         if ending is Ending.PREPARED:
-            for spec in self._specs.values():
+            for spec in self._specs:
                 if transaction.seen[spec.topic]:
                     self._stop(
                         spec,
@@ -186,7 +202,7 @@ class Tap:
         transaction = self._transaction
         assert transaction is not None
         if place is None:
-            for spec in self._specs.values():
+            for spec in self._specs:
                 if spec.topic in transaction.committed:
                     self._stop(
                         spec,

@@ -76,6 +76,8 @@ class Storage(ABC):
 
     is_lake: ClassVar[bool] = False
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
+    is_captured: ClassVar[bool] = False
+    """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
     empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
@@ -152,6 +154,7 @@ STORAGES: Registry[type[Storage]] = Registry(
     "storage",
     {
         "sql": "lakehub.catalog.storages.sql:SqlStorage",
+        "mysql": "lakehub.catalog.storages.sql.mysql:MySqlStorage",
         "files": "lakehub.catalog.storages.files:FilesStorage",
         "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
     },
@@ -164,6 +167,14 @@ def is_lake(plugin: str | None) -> bool:
     """Whether tables of this storage have commits; not of one that is not installed (any more), or of no connection."""
     try:
         return plugin is not None and STORAGES.get(plugin).is_lake
+    except UnknownPlugin:
+        return False
+
+
+def is_captured(plugin: str) -> bool:
+    """Whether changes come from the log of the server; not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).is_captured
     except UnknownPlugin:
         return False
 

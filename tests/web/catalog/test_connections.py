@@ -137,6 +137,14 @@ def test_what_lies_below_lakehubs_own_folders_is_no_source(folder: str, plugin: 
         connect((settings.LAKEHUB_HOME / folder / "below").as_uri(), plugin=plugin, by_operator=True)
 
 
+def test_the_changelog_is_no_source_wherever_it_lies(settings: Any, tmp_path: Path) -> None:
+    """It has the rows of all captured tables."""
+    settings.LAKEHUB_CHANGELOG_URL = (tmp_path / "log").as_uri()
+    for folder in ("log", "log/topic-trips.1", "."):
+        with pytest.raises(Refused, match="own data"):
+            connect((tmp_path / folder).resolve().as_uri(), plugin="files", by_operator=True)
+
+
 def test_the_home_is_the_operators_but_for_what_is_lakehubs_own(settings: Any, tmp_path: Path, file: Path) -> None:
     settings.LAKEHUB_HOME = tmp_path
     settings.LAKEHUB_SOURCE_ROOTS = [tmp_path]

@@ -126,6 +126,7 @@ class Tapping:
     stopped: dict[str, str] = field(default_factory=dict)
     stops: list[str] = field(default_factory=list)
     """Each time that somebody heard of one."""
+    altered: list[str] = field(default_factory=list)
     at: float = 0.0
     """Seconds, for the tap; each look at them takes `look_s`."""
     look_s: float = 0.0
@@ -137,6 +138,9 @@ class Tapping:
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped[topic] = reason
         self.stops.append(topic)
+
+    def table_altered(self, topic: str) -> None:
+        self.altered.append(topic)
 
     def tap(self, specs: Sequence[CaptureSpec] = SPECS[:2]) -> Tap:
         start = TapState(TapPosition("")) if self.log.stored is None else TapState.from_json(self.log.stored)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ingestion.capture.binlog.events import Statement
-from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, altered_table, removals
 
 EMPTIED, DROPPED, RENAMED, PARTITION = Loss.EMPTIED, Loss.DROPPED, Loss.RENAMED, Loss.PARTITION_REMOVED
 
@@ -110,3 +110,18 @@ def test_what_takes_nothing_away(sql: str) -> None:
 def test_no_statement_stops_its_reader(text: str, before: str) -> None:
     for removal in of(before + text):
         assert removal.loss in Loss
+
+
+@pytest.mark.parametrize(
+    ("sql", "table"),
+    [
+        ("alter table t add column c int", ("shop", "t")),
+        ("ALTER ONLINE TABLE IF EXISTS `b`.`t x` DROP c", ("b", "t x")),
+        ("SET STATEMENT lock_wait_timeout=9 FOR ALTER IGNORE TABLE t ADD PRIMARY KEY (id)", ("shop", "t")),
+        ("ALTER DATABASE shop CHARACTER SET utf8mb4", None),
+        ("CREATE TABLE t (id int) COMMENT 'alter table u'", None),
+        ("", None),
+    ],
+)
+def test_which_table_is_altered(sql: str, table: tuple[str, str] | None) -> None:
+    assert altered_table(Statement("shop", sql)) == table

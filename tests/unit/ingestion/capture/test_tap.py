@@ -343,3 +343,28 @@ def test_a_trickle_is_committed_once_for_all_that_has_come() -> None:
     tapping.run()
     assert tapping.log.commits == 1
     assert Operation.INSERT.value not in {operation for operation, _ in tapping.events()}
+
+
+def test_an_alter_of_a_captured_table_is_told_before_any_row_comes() -> None:
+    tapping = Tapping(Server([transaction(1, Statement("shop", "ALTER TABLE trips ADD seats int"))]))
+    tapping.run()
+    assert (tapping.altered, tapping.stopped) == (["trips"], {})
+
+
+def test_two_datasets_of_one_table_have_its_rows_each() -> None:
+    both = [*SPECS[:2], replace(SPECS[0], topic="trips-masked", masked=frozenset({"city"}))]
+    tapping = Tapping(
+        Server([transaction(1, inserted(TRIPS, row(1))), transaction(2, Statement("shop", "TRUNCATE trips"))])
+    )
+    tapping.run(both)
+    assert tapping.events("trips") == [("update", {"id": 1, "city": "Ulm"})]
+    assert tapping.events("trips-masked") == [("update", {"id": 1, "city": None})]
+    assert tapping.stops == ["trips", "trips-masked"]
+
+
+def test_when_the_last_transaction_was_committed_is_known() -> None:
+    tapping = Tapping(Server([transaction(1, inserted(TRIPS, row(1)))]))
+    tap = tapping.tap()
+    assert tap.event_at is None
+    tap.step()
+    assert tap.event_at == NOW

@@ -1,0 +1,26 @@
+"""The capture of a dataset: its topic, and how often it was loaded whole."""
+
+from __future__ import annotations
+
+from django.db.models import F
+
+from ingestion.models import Capture
+from lakehub.catalog.models import Dataset, Feed
+
+
+def topic_of(dataset: Dataset) -> str:
+    """Of the changelog, and the subject of its schemas: two datasets never have one. Asks no database."""
+    return f"{dataset.name}.{dataset.pk}"
+
+
+def capture_of(feed: Feed) -> Capture:
+    """Made where there is none yet."""
+    capture, _ = Capture.objects.get_or_create(feed=feed, defaults={"topic": topic_of(feed.dataset)})
+    return capture
+
+
+def begin_load(capture: Capture) -> int:
+    """The dataset is loaded whole once more: its number. The tap captures for this load as soon as it sees it, also where it was stopped."""
+    Capture.objects.filter(pk=capture.pk).update(load=F("load") + 1)
+    capture.refresh_from_db()
+    return capture.load
