@@ -374,6 +374,8 @@ class Capture(models.Model):
     """Of the changelog, and the subject of its schemas."""
     load = models.PositiveIntegerField(default=1)
     """Counts how often the dataset was loaded whole: a reload begins another one."""
+    load_run = models.UUIDField(null=True, blank=True, editable=False)
+    """The key of the run that began this load; null: the dataset began with it."""
     captured_load = models.PositiveIntegerField(default=0)
     """The load from whose beginning on changes are captured. Less than `load`: the tap has not begun that one yet."""
     captured_from = models.TextField(blank=True)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from django.db.models import F
+from uuid import UUID
+
+from django.db.models import F, Q
 
 from ingestion.models import Capture
 from lakehub.catalog.models import Dataset, Feed
@@ -19,8 +21,11 @@ def capture_of(feed: Feed) -> Capture:
     return capture
 
 
-def begin_load(capture: Capture) -> int:
-    """The dataset is loaded whole once more: its number. The tap captures for this load as soon as it sees it, also where it was stopped."""
-    Capture.objects.filter(pk=capture.pk).update(load=F("load") + 1)
+def begin_load(capture: Capture, run: UUID) -> int:
+    """The dataset is loaded whole once more, by this run: the number of the load, which is begun once however often the run is tried.
+
+    The tap captures for it as soon as it sees it, also where it was stopped."""
+    others = Q(load_run=None) | ~Q(load_run=run)
+    Capture.objects.filter(others, pk=capture.pk).update(load=F("load") + 1, load_run=run)
     capture.refresh_from_db()
     return capture.load

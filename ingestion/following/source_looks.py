@@ -8,7 +8,7 @@ from datetime import datetime, timedelta
 from ingestion.domain.checkpoint import Checkpoint, is_restamp_due, source_position
 from ingestion.domain.pace import piece_rows
 from ingestion.sources import SOURCES, Source, SourceConfig, has_changes
-from ingestion.spark.contract.spec import JobSpec, SourceSpec, resolve_secret
+from ingestion.spark.contract.spec import JobSpec, SourceSpec, resolve_secret, resolved_options
 from ingestion.spark.tables.timeline import MIN_COMMITS_KEPT, Timeline
 from lakehub.source_databases.interruption import Interruption, interruptible
 
@@ -79,7 +79,7 @@ class SourceLook:
             origin.cursor_column,
             origin.overlap_s,
             min(piece_rows(origin.chunk_rows, origin.rows_per_s), _LOOK_ROWS),
-            origin.options,
+            resolved_options(origin, secrets),
             on_rows_read=self._add_rows,
         )
         if self._source is None or self._config != (origin.plugin, config):

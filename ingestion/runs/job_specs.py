@@ -8,7 +8,10 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from ingestion.captures.beginning import is_captured_feed
+from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.pace import piece_rows
+from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.lake.error_rows import ErrorFilters, read_error_keys
 from ingestion.lake.readers import least_retention_hours, retention_hours
 from ingestion.lake.small_files import PLANNED
@@ -26,9 +29,10 @@ from ingestion.spark.contract.spec import (
 )
 from lakehub.catalog.datasets.feed_options import checked_options
 from lakehub.catalog.models import Connection, Dataset, DatasetCopy, DatasetKind, Feed, FeedKind
+from lakehub.catalog.storages import is_captured
 from lakehub.kernel.errors import Busy, Refused
 
-SOURCE_URL_VARIABLE = "LAKEHUB_SOURCE_URL"
+SOURCE_URL_VARIABLE, CHANGELOG_URL_VARIABLE = "LAKEHUB_SOURCE_URL", "LAKEHUB_CHANGELOG_URL"
 MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
@@ -63,11 +67,13 @@ def job_spec_of(
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
+    topic = _topic(copy.dataset, connection, is_look=is_look, now=now - ahead)
+    secrets = {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
     spec = JobSpec(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
         table=table_spec_of(copy, options, retention_hours=kept_h),
-        source=_source_spec(feed, connection, options) if feed is not None and connection is not None else None,
+        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic),
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
@@ -80,24 +86,26 @@ def job_spec_of(
         lease_wait_s=BATCH_LEASE_WAIT_S if run.kind == JobKind.FOLLOW else None,
         one_commit=run.kind == JobKind.FOLLOW,
     )
-    return spec, {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
+    return spec, secrets if topic is None else secrets | {CHANGELOG_URL_VARIABLE: topic.url}
 
 
 def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_hours: int) -> TableSpec:
     """`options`: the effective ones of the feed."""
-    dataset = copy.layout
+    dataset, is_merged = copy.layout, is_captured_feed(copy.dataset.feed_or_none)
     return TableSpec(
         name=dataset.name,
         uri=copy.uri,
         error_uri=error_table_uri(copy),
         record_key=tuple(dataset.record_key or dataset.primary_key),
-        reference_key=dataset.reference_key or None,
+        # Changes of a log say themselves which of them is the newer.
+        reference_key=None if is_merged else dataset.reference_key or None,
         partition_column=dataset.lake_partition_column or None,
         index=options["index"],
         partition_from=_partition_spec(dataset),
         retention_hours=retention_hours,
         max_file_mib=int(options["max_file_mib"]),
-        append_only=dataset.kind == DatasetKind.APPEND_ONLY,
+        append_only=dataset.kind == DatasetKind.APPEND_ONLY and not is_merged,
+        tombstone_uri=_uri_beside(copy, "_tombstones") if is_merged else "",
     )
 
 
@@ -112,8 +120,12 @@ def error_table_uri(copy: DatasetCopy) -> str:
     A copy that is only monitored has none, and the name of its dataset may be that of another's table (`flights-2` of `flights`):
     no table's name begins with a dot.
     """
+    return _uri_beside(copy, "_errors")
+
+
+def _uri_beside(copy: DatasetCopy, folder: str) -> str:
     name = copy.uri.rstrip("/").rpartition("/")[2] or f".{copy.dataset.name}"
-    return f"{copy.data_center.lake_uri.rstrip('/')}/_errors/{name}"
+    return f"{copy.data_center.lake_uri.rstrip('/')}/{folder}/{name}"
 
 
 def chosen_keys(copy: DatasetCopy, replay: ReplayRequest) -> list[str]:
@@ -146,13 +158,26 @@ def run_key_of(run_id: str) -> UUID:
     return UUID(run_id.partition(BATCH_SEPARATOR)[0])
 
 
-def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any]) -> SourceSpec:
+def _topic(dataset: Dataset, connection: Connection | None, *, is_look: bool, now: datetime) -> EventTopic | None:
+    """None: the rows of the dataset do not come from a changelog."""
+    if connection is None or not is_captured(connection.plugin):
+        return None
+    return topic_to_look_at(dataset) if is_look else topic_to_read(dataset, now=now)
+
+
+def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any], topic: EventTopic | None) -> SourceSpec:
+    # Its URL may have a password.
+    topic_options = (
+        {} if topic is None else {name: text for name, text in topic.as_options().items() if name != "changelog_url"}
+    )
     return SourceSpec(
         plugin=connection.plugin,
         url_ref=f"env:{SOURCE_URL_VARIABLE}",
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
+        options=topic_options,
+        option_refs={} if topic is None else {"changelog_url": f"env:{CHANGELOG_URL_VARIABLE}"},
         # By the limit of the connection, of which the job does not know; its own pace it minds itself.
         chunk_rows=piece_rows(int(options["chunk_rows"]), connection.rows_per_s),
         commit_rows=int(options["commit_rows"]),

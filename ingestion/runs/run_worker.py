@@ -10,6 +10,7 @@ from functools import partial
 
 from structlog.contextvars import bound_contextvars
 
+from ingestion.captures.beginning import why_load_waits
 from ingestion.lake import commits
 from ingestion.launchers import Launcher
 from ingestion.models import JobKind, JobRun, JobState
@@ -28,6 +29,8 @@ from lakehub.kernel.errors import Refused
 
 logger = logging.getLogger(__name__)
 LEASE_RETRY_AFTER = timedelta(seconds=5)
+CAPTURE_RETRY_AFTER = timedelta(seconds=2)
+"""A tap takes a new table on within a second or two."""
 PROGRESS_INTERVAL = timedelta(seconds=2)
 """How often a run is asked how far it is; each answer is one write."""
 
@@ -56,12 +59,26 @@ def run_next(worker: Worker) -> JobRun | None:
 
 
 def _run_claimed(run: JobRun, worker: Worker) -> JobRun:
-    if not _is_blocked(run, worker):
+    if not (_is_blocked(run, worker) or _is_too_early(run, worker)):
         with source_limits.place_of(run, worker.name) as crowded:
             if crowded is None:
                 return _run_in_place(run, worker)
             _postpone_crowded(run, worker, crowded)
     return run
+
+
+def _is_too_early(run: JobRun, worker: Worker) -> bool:
+    """It is a load that waits for the tap, or its table cannot be captured."""
+    now = worker.clock()
+    try:
+        why = why_load_waits(run)
+    except Refused as problem:
+        report = JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
+        job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())
+        return True
+    if why is not None:
+        job_runs.postpone_run(run, worker.name, to=now + CAPTURE_RETRY_AFTER, why=why)
+    return why is not None
 
 
 def _postpone_crowded(run: JobRun, worker: Worker, crowded: Crowded) -> None:

@@ -22,7 +22,7 @@ from ingestion.sources import SOURCES, Source, SourceConfig, UnusableCursors
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
 from ingestion.spark.contract.progress import JobProgress
 from ingestion.spark.contract.report import NOTHING_TO_DO, SUCCEEDED, JobReport, WrittenKeys
-from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolve_secret
+from ingestion.spark.contract.spec import JobSpec, SourceSpec, TableSpec, resolve_secret, resolved_options
 from ingestion.spark.contract.write_lease import POLL_INTERVAL_S, NoLease, WriteLease
 from ingestion.spark.reading_pace import ReadingPace
 from ingestion.spark.session import stage_tasks
@@ -156,7 +156,7 @@ class Job:
             origin.cursor_column,
             origin.overlap_s,
             piece_rows(origin.chunk_rows, origin.rows_per_s),
-            origin.options,
+            resolved_options(origin, self.secrets),
             self.table.record_key,
             on_rows_read=self.reading_pace.after_piece,
         )

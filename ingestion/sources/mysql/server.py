@@ -22,7 +22,7 @@ from ingestion.sources import SourceError
 from lakehub.kernel.addresses import redacted_url
 from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
 from lakehub.source_databases.timeouts import Timeouts
-from lakehub.source_databases.urls import UnusableUrl, read_url
+from lakehub.source_databases.urls import UnusableUrl, read_url, with_mariadb_driver
 
 TIMEOUTS = Timeouts(silence=timedelta(minutes=5))
 _CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
@@ -40,7 +40,7 @@ class MysqlServer:
     def opened(self) -> Iterator[OpenServer]:
         """Raises SourceError, which has no password."""
         try:
-            with open_database(self.url, TIMEOUTS) as source:
+            with open_database(with_mariadb_driver(self.url), TIMEOUTS) as source:
                 yield OpenServer(source)
         except (CannotOpen, UnusableUrl) as problem:
             raise SourceError(f"{redacted_url(self.url)} cannot be read: {problem}") from problem

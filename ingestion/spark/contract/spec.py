@@ -68,6 +68,7 @@ class SourceSpec:
     """Where rows come from: a plug-in of ingestion.sources, the reference of its URL, and the object to read there.
 
     `overlap_s`: how far behind the watermark to look again, for transactions that commit late.
+    `option_refs`: options whose values are secrets, each by its reference.
     `commit_rows`, `commit_bytes`, `commit_s`: what one commit takes at most of rows, of their bytes in memory, and of seconds to read them; None: any.
     `rows_per_s`: how fast this job may read; None: as fast as it can. `is_paid_for`: others read there too, and the launcher says when to read on.
     """
@@ -79,6 +80,7 @@ class SourceSpec:
     overlap_s: float = 0.0
     chunk_rows: int = 20_000
     options: dict[str, str] = field(default_factory=dict)
+    option_refs: dict[str, str] = field(default_factory=dict)
     commit_rows: int | None = None
     commit_bytes: int | None = None
     commit_s: float | None = None
@@ -179,6 +181,10 @@ def resolve_secret(reference: str, secrets: Mapping[str, str]) -> str:
         return secrets[name]
     except KeyError:
         raise MissingSecret(f"The secret `{name}` was not given. Set the environment variable {name}.") from None
+
+
+def resolved_options(origin: SourceSpec, secrets: Mapping[str, str]) -> dict[str, str]:
+    return origin.options | {name: resolve_secret(ref, secrets) for name, ref in origin.option_refs.items()}
 
 
 def parse_instant(text: str, name: str) -> datetime:

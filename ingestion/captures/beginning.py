@@ -1,0 +1,43 @@
+"""May a load begin? Not before the tap captures what changes from then on: what changed in between would be nowhere."""
+
+from __future__ import annotations
+
+from ingestion.captures.records import begin_load, capture_of
+from ingestion.captures.servers import server_of
+from ingestion.models import Capture, JobKind, JobRun, TapServer
+from lakehub.catalog.models import Connection, Feed
+from lakehub.catalog.storages import is_captured
+from lakehub.kernel.errors import Refused
+from lakehub.source_databases.urls import UnusableUrl
+
+
+def is_captured_feed(feed: Feed | None) -> bool:
+    return feed is not None and feed.connection is not None and is_captured(feed.connection.plugin)
+
+
+def why_load_waits(run: JobRun) -> str | None:
+    """None: it may begin, or it is no load of a captured dataset. Raises Refused where its table cannot be captured.
+
+    A load that takes the place of what is there is another load, and so is one after the capture was stopped."""
+    feed = run.copy.dataset.feed_or_none
+    if run.kind != JobKind.BOOTSTRAP or feed is None or not is_captured_feed(feed):
+        return None
+    capture = capture_of(feed)
+    if run.params.get("replace") or capture.is_stopped:
+        begin_load(capture, run.key)
+    if capture.is_stopped:
+        raise Refused(capture.stopped_why)
+    return None if capture.is_captured else _why_not_yet(capture, feed.connection)
+
+
+def _why_not_yet(capture: Capture, connection: Connection | None) -> str:
+    assert connection is not None
+    try:
+        address = server_of(connection.url)
+    except UnusableUrl as problem:
+        raise Refused(f"The connection {connection} cannot be tapped: {problem}") from problem
+    server = TapServer.objects.filter(address=address).first()
+    why = f"The load begins when the tap of {address} captures the changes of {capture.topic}"
+    if server is not None and server.error:
+        return f"{why}. It does not work now: {server.error}"
+    return f"{why}; the process `tap` does that (`manage.py tap`)."

@@ -1,0 +1,29 @@
+"""What a job is told of the changelog that it reads: the topic of a dataset, and the versions of its schema."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.conf import settings
+from django.db.models import Max
+
+from ingestion.captures.records import topic_of
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.heatpipe.reading import KnownSchemas
+from ingestion.models import SchemaVersion
+from ingestion.schemas.captured_versions import subject_schema_of
+from lakehub.catalog.models import Dataset
+
+
+def topic_to_look_at(dataset: Dataset) -> EventTopic:
+    """To ask whether there is something new. Asks no database."""
+    return EventTopic(settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL, topic_of(dataset))
+
+
+def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
+    """`now`: by the wall's clock, before this was called."""
+    look = topic_to_look_at(dataset)
+    newest = SchemaVersion.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    versions = SchemaVersion.objects.filter(subject__name=look.topic).select_related("subject").order_by("version")
+    schemas = tuple(map(subject_schema_of, versions))
+    return EventTopic(look.changelog, look.url, look.topic, schemas, KnownSchemas(newest, now))

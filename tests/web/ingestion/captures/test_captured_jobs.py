@@ -1,0 +1,131 @@
+"""The jobs of a captured dataset: a load waits for the tap, all others read the topic of the changelog."""
+
+from __future__ import annotations
+
+import json
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from ingestion.captures.records import capture_of, topic_of
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.models import Capture, JobRun, JobState, TapServer
+from ingestion.runs import job_runs
+from ingestion.runs.job_specs import job_spec_of
+from ingestion.runs.run_worker import Worker, run_next
+from ingestion.schemas import registry
+from ingestion.spark.contract.spec import JobSpec, resolved_options
+from lakehub.catalog.models import DatasetCopy
+from tests import factories as given
+from tests.factories import NOW
+from tests.unit.ingestion.heatpipe.messages import subject_schema
+from tests.web.ingestion.conftest import FakeLauncher
+
+pytestmark = pytest.mark.django_db
+URL = "mysql://reader:hunter2@db.example.org:3306/ops"
+
+
+@pytest.fixture
+def copy(copy: DatasetCopy) -> DatasetCopy:
+    """flights, captured from ops.flights."""
+    feed = copy.dataset.feed
+    feed.connection = given.connection("tapped", URL, plugin="mysql")
+    feed.object = "flights"
+    feed.save()
+    capture_of(feed)
+    return given.copy_of(copy.dataset)
+
+
+def capture() -> Capture:
+    return Capture.objects.get()
+
+
+def ask(copy: DatasetCopy, **params: Any) -> JobRun:
+    return job_runs.request_run(copy, "bootstrap", params, asked_by="ana", now=NOW)
+
+
+def taken_on() -> None:
+    Capture.objects.update(captured_load=capture().load, captured_from="0-1-7")
+
+
+def test_a_load_waits_until_the_tap_captures_what_changes(
+    copy: DatasetCopy, worker: Worker, launcher: FakeLauncher
+) -> None:
+    """It says for what, the attempt does not count, and it begins when the tap has."""
+    run = ask(copy)
+    run_next(worker)
+    run.refresh_from_db()
+    assert (run.state, run.attempt, launcher.asked) == (JobState.QUEUED, 0, [])
+    assert "`manage.py tap`" in run.error
+    assert "hunter2" not in run.error
+    TapServer.objects.create(address="db.example.org:3306", error="`log_bin` is OFF")
+    JobRun.objects.update(due_at=NOW)
+    run_next(worker)
+    run.refresh_from_db()
+    assert "`log_bin` is OFF" in run.error
+    taken_on()
+    JobRun.objects.update(due_at=NOW)
+    run_next(worker)
+    assert [spec.kind for spec, _ in launcher.asked] == ["bootstrap"]
+
+
+def test_a_table_that_cannot_be_captured_fails_its_load_with_the_reason(copy: DatasetCopy, worker: Worker) -> None:
+    """The next load tries again: the table may have been mended."""
+    run = ask(copy)
+    Capture.objects.update(captured_load=1, stopped_load=1, stopped_why="it has no primary key")
+    run_next(worker)
+    run.refresh_from_db()
+    assert capture().load == 2  # the stop was of the load before
+    Capture.objects.update(captured_load=2, stopped_load=2)
+    JobRun.objects.update(due_at=NOW)
+    run_next(worker)
+    run.refresh_from_db()
+    assert (run.error, capture().load) == ("it has no primary key", 2)
+
+
+def test_a_reload_is_another_load_however_often_it_is_tried(copy: DatasetCopy, worker: Worker) -> None:
+    taken_on()
+    ask(copy, replace=True)
+    for _ in range(3):
+        run_next(worker)
+        JobRun.objects.update(due_at=NOW)
+        assert (capture().load, capture().is_captured) == (2, False)
+    taken_on()
+    run_next(worker)
+    assert JobRun.objects.get().state == JobState.SUCCEEDED
+
+
+def spec_of(run: JobRun, **fields: Any) -> tuple[JobSpec, dict[str, str]]:
+    return job_spec_of(run, staging="file:///staging", ahead=timedelta(), now=NOW, **fields)
+
+
+def test_a_job_is_told_of_the_topic_and_of_the_schemas_that_its_messages_may_have(copy: DatasetCopy) -> None:
+    topic = topic_of(copy.dataset)
+    registry.register(topic, json.dumps(subject_schema().avro), team=copy.dataset.team, actor="tap", now=NOW)
+    other = registry.register("other", json.dumps(subject_schema().avro), team=copy.dataset.team, actor="tap", now=NOW)
+    spec, secrets = spec_of(JobRun(copy=copy, kind="incremental", due_at=NOW))
+    assert spec.source is not None
+    told = EventTopic.from_options(resolved_options(spec.source, secrets))
+    assert (told.topic, [schema.version for schema in told.schemas]) == (topic, [1])
+    assert (told.known.newest, told.known.at) == (other.pk, NOW)
+    assert spec.table.reference_key is None
+    assert spec.table.tombstone_uri.endswith("/_tombstones/flights")
+    assert "hunter2" not in spec.to_json()
+
+
+def test_the_address_of_the_changelog_is_a_secret(copy: DatasetCopy, settings: Any) -> None:
+    settings.LAKEHUB_CHANGELOG_URL = "kafka://app:s3cret@broker:9092"
+    spec, secrets = spec_of(JobRun(copy=copy, kind="incremental", due_at=NOW))
+    assert "s3cret" not in spec.to_json()
+    assert spec.source is not None
+    assert resolved_options(spec.source, secrets)["changelog_url"] == "kafka://app:s3cret@broker:9092"
+
+
+def test_a_look_asks_the_database_nothing(copy: DatasetCopy, django_assert_num_queries: Any) -> None:
+    run = JobRun(copy=copy, kind="follow", due_at=NOW)
+    spec_of(run)
+    with django_assert_num_queries(0):
+        spec, _ = spec_of(run)
+    assert spec.source is not None
+    assert spec.source.options["schemas"] == "[]"
