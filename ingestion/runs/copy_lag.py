@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
+from ingestion.captures.reach import captured_upto
 from ingestion.domain.following import TELL_EVERY, FollowSums
 from ingestion.domain.lag import lag
 from ingestion.models import JobKind, JobRun, JobState
@@ -22,7 +23,9 @@ def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     """How far the copy may be behind its source: what was committed there since the last look that took everything in is not known to be here."""
     # What a look of a follow run has seen is told a minute later at most.
     every = max(copy.dataset.feed.every, TELL_EVERY)
-    return lag(complete_upto=complete_upto(copy), every=every, now=now)
+    looked_at = complete_upto(copy)
+    known_at = None if looked_at is None else captured_upto(copy.dataset, looked_at)
+    return lag(complete_upto=known_at, every=every, now=now)
 
 
 def complete_upto(copy: DatasetCopy) -> datetime | None:

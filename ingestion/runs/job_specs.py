@@ -141,6 +141,11 @@ def chosen_keys(copy: DatasetCopy, replay: ReplayRequest) -> list[str]:
 def check_source(dataset: Dataset, kind: str) -> None:
     """Raises Refused where a job of this kind would read a source, and the dataset's feed is none that it can read."""
     feed = dataset.feed_or_none
+    if kind == JobKind.BACKFILL and is_captured_feed(feed):
+        raise Refused(
+            f"Dataset `{dataset.name}` is captured: all changes of its table are in the lake, so no partition is read again. "
+            "Where rows are missing, bootstrap it with `replace`."
+        )
     if kind not in READING_KINDS or (feed is not None and feed.kind == FeedKind.CONNECTION):
         return
     if feed is None:

@@ -10,7 +10,8 @@ LAKE_NAME_RULE = (
     "with _hoodie_ or _lakehub_"
 )
 _LAKE_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_OWN_PREFIXES = ("_hoodie_", "_lakehub_")
+OWN_PREFIXES = ("_hoodie_", "_lakehub_")
+"""Of columns that the lake's table format, and Lakehub, write for themselves: no column of anybody's."""
 _MAX_NAMED = 3
 
 
@@ -20,7 +21,7 @@ def names_unfit_for_the_lake(names: Iterable[str]) -> tuple[str, ...]:
     unfit = []
     for name in names:
         folded = name.casefold()
-        if not _LAKE_NAME.fullmatch(name) or folded.startswith(_OWN_PREFIXES) or folded in taken:
+        if not _LAKE_NAME.fullmatch(name) or folded.startswith(OWN_PREFIXES) or folded in taken:
             unfit.append(name)
         taken.add(folded)
     return tuple(unfit)

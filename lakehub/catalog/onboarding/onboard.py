@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any
 
 from django.core.exceptions import ValidationError
 from django.db import IntegrityError, transaction
@@ -38,6 +39,7 @@ from lakehub.catalog.onboarding.checks import (
 )
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.catalog.storages import is_captured
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
@@ -50,6 +52,7 @@ from lakehub.kernel.errors import Conflict, Refused
 from lakehub.kernel.partitions.form import split_columns
 from lakehub.kernel.suggest import HintBudget
 
+_CAPTURED_INDEX = "memory"
 RESERVED_NAMES = ("bulk",)
 """Below /api/v1/datasets/."""
 
@@ -129,7 +132,8 @@ def check_request(
     ]
     if before is None:
         _check_name(problems, application)
-    _check_choices(problems, application)
+    captured = connection is not None and is_captured(connection.plugin)
+    _check_choices(problems, application, captured=captured)
     table = read_table_metadata(problems, connection, application.table) if connection else None
     evidence, form = None, ""
     proposals: tuple[ColumnProposal, ...] = ()
@@ -168,7 +172,7 @@ def _check_name(problems: Problems, application: OnboardingRequest) -> None:
         problems.add("name", f"`{application.name}` is an address of the REST API: choose another name.")
 
 
-def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
+def _check_choices(problems: Problems, application: OnboardingRequest, *, captured: bool) -> None:
     if application.tier not in TIERS:
         problems.add("tier", f"There is no tier {application.tier}: tiers go from 0 (highest) to 5.")
     check_kind(problems, application.kind)
@@ -179,7 +183,8 @@ def _check_choices(problems: Problems, application: OnboardingRequest) -> None:
     check_duration(problems, "every", application.every, least=timedelta(seconds=1))
     check_duration(problems, "freshness_sla", application.freshness_sla)
     check_duration(problems, "grace", application.grace)
-    if application.ingested and application.kind == DatasetKind.APPEND_PLUS_UPDATE and not application.reference_key:
+    has_order = captured or bool(application.reference_key)  # the changes of a log have one of their own
+    if application.ingested and application.kind == DatasetKind.APPEND_PLUS_UPDATE and not has_order:
         problems.add("reference_key", "Rows that change need a reference key: the column whose greater value wins.")
 
 
@@ -214,13 +219,19 @@ def _create_dataset(application: OnboardingRequest, checked: CheckedRequest, now
         object=application.table,
         cursor_column=application.cursor_column,
         every=application.every,
-        options=dict(application.feed_options),
+        options=_options_of_feed(application, checked.connection),
     )
     for data_center in checked.data_centers:
         create_copy(dataset, data_center, checked.locations.get(data_center.name))
     for upstream, one_to_one in checked.upstream:
         LineageEdge.objects.create(upstream=upstream, downstream=dataset, one_to_one=one_to_one)
     return dataset
+
+
+def _options_of_feed(application: OnboardingRequest, connection: Connection) -> dict[str, Any]:
+    """A change of a captured row says nothing of the partition that the row is in now: an index has to know."""
+    needs_index = application.ingested and is_captured(connection.plugin)
+    return ({"index": _CAPTURED_INDEX} if needs_index else {}) | dict(application.feed_options)
 
 
 def _check_fields(dataset: Dataset) -> None:

@@ -20,6 +20,7 @@ from lakehub.catalog.metadata import (
 from lakehub.catalog.metadata.table_locations import LocalTable
 from lakehub.catalog.metadata.tables import HudiCopy
 from lakehub.catalog.storages import LocalPath, Storage, local_path
+from lakehub.kernel.lake_names import OWN_PREFIXES
 from lakehub.kernel.suggest import did_you_mean
 
 _PROPERTIES_FILE = Path(".hoodie") / "hoodie.properties"
@@ -38,7 +39,9 @@ class HudiStorage(Storage):
     def describe(self, table: str) -> TableMetadata:
         files = self._slices(table)
         columns = tuple(
-            column for column in duckdb_files.read_columns(files, ".parquet") if not column.name.startswith("_hoodie_")
+            column
+            for column in duckdb_files.read_columns(files, ".parquet")
+            if not column.name.startswith(OWN_PREFIXES)
         )
         return TableMetadata(columns, self._record_key(table))
 

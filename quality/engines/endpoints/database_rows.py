@@ -11,6 +11,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from lakehub.catalog.metadata.tables import SqlTable
+from lakehub.kernel.lake_names import OWN_PREFIXES
 from quality.domain.difference.agreement import Agreement, ColumnForm
 from quality.domain.difference.kept_sums import MAX_KEPT_BITS, KeptSums, WithinCells
 from quality.domain.difference.reconcile import WantedRows, depth_for
@@ -23,7 +24,7 @@ from quality.engines.backends.database_sql import reflect_table
 from quality.engines.endpoints.streamed_rows import StreamedRows, ValueBatch
 from quality.engines.scans.parts import Part
 from quality.engines.scans.remaining_time import RemainingTime
-from quality.engines.scans.row_endpoint import MAX_ROWS_OF_KEY, META_PREFIX
+from quality.engines.scans.row_endpoint import MAX_ROWS_OF_KEY
 from quality.engines.scans.scan import Limits
 
 _BATCH_ROWS = 10_000
@@ -44,7 +45,7 @@ class DatabaseRows:
     def columns(self) -> Mapping[str, ColumnForm]:
         with self._reader.opened() as (_, table):
             return {
-                column.name: text_form(column) for column in table.columns if not column.name.startswith(META_PREFIX)
+                column.name: text_form(column) for column in table.columns if not column.name.startswith(OWN_PREFIXES)
             }
 
     def count(self) -> int:

@@ -8,6 +8,7 @@ import duckdb
 import numpy as np
 
 from lakehub.catalog.metadata.tables import Files, HudiCopy
+from lakehub.kernel.lake_names import OWN_PREFIXES
 from quality.domain.difference.agreement import Agreement, ColumnForm, HashedColumn
 from quality.domain.difference.kept_sums import MAX_KEPT_BITS, KeptSums, WithinCells
 from quality.domain.difference.reconcile import WantedRows, depth_for
@@ -16,7 +17,7 @@ from quality.domain.difference.sums import KEY_SHIFT, ROW_MASK, CellSums, Hashes
 from quality.engines.backends.duckdb_parts import PartReader, open_part, part_sql, value_sql
 from quality.engines.backends.duckdb_sql import quote_name
 from quality.engines.scans.parts import Part
-from quality.engines.scans.row_endpoint import MAX_ROWS_OF_KEY, MAX_TEXT, META_PREFIX
+from quality.engines.scans.row_endpoint import MAX_ROWS_OF_KEY, MAX_TEXT
 from quality.engines.scans.scan import Limits
 
 _WORD_MASK = 2**64 - 1
@@ -39,7 +40,7 @@ class DuckDbRows:
             if rows is None:
                 return None
             kinds = zip(rows.columns, map(str, rows.types), strict=True)
-            return {name: _form(name, kind) for name, kind in kinds if not name.startswith(META_PREFIX)}
+            return {name: _form(name, kind) for name, kind in kinds if not name.startswith(OWN_PREFIXES)}
 
     def count(self) -> int:
         with self._part.rows() as rows:

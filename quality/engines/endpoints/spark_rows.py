@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from lakehub.catalog.metadata.tables import HudiCopy
+from lakehub.kernel.lake_names import OWN_PREFIXES
 from quality.domain.difference.agreement import Agreement, ColumnForm
 from quality.domain.difference.kept_sums import MAX_KEPT_BITS, KeptSums, WithinCells
 from quality.domain.difference.reconcile import WantedRows, depth_for
@@ -13,7 +14,7 @@ from quality.domain.difference.records import Row
 from quality.domain.difference.sums import CellSums
 from quality.engines.backends.spark_frame import SparkFrame
 from quality.engines.scans.parts import Part
-from quality.engines.scans.row_endpoint import MAX_ROWS_OF_KEY, MAX_TEXT, META_PREFIX
+from quality.engines.scans.row_endpoint import MAX_ROWS_OF_KEY, MAX_TEXT
 from quality.engines.scans.scan import Limits
 from quality.spark.bloom import has_text
 from quality.spark.row_sums import cell_sums, fetch_rows
@@ -33,7 +34,7 @@ class SparkRows:
     def columns(self) -> Mapping[str, ColumnForm] | None:
         if self.frame.rows is None:
             return None
-        fields = (field for field in self.frame.rows.schema.fields if not field.name.startswith(META_PREFIX))
+        fields = (field for field in self.frame.rows.schema.fields if not field.name.startswith(OWN_PREFIXES))
         return {field.name: ColumnForm(field.dataType.simpleString(), has_text(field.dataType)) for field in fields}
 
     def count(self) -> int:

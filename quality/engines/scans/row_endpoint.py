@@ -14,8 +14,6 @@ MAX_ROWS_OF_KEY = 1_000
 
 MAX_TEXT = 200
 """Longer texts of fetched rows are shown by their beginning and their MD5."""
-META_PREFIX = "_hoodie_"
-"""What the lake's table format writes for itself: no column of anybody's."""
 
 
 class RowEndpoint(Protocol):

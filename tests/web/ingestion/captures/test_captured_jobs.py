@@ -12,11 +12,13 @@ from ingestion.captures.records import capture_of, topic_of
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.models import Capture, JobRun, JobState, TapServer
 from ingestion.runs import job_runs
+from ingestion.runs.copy_lag import lag_of_copy
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.run_worker import Worker, run_next
 from ingestion.schemas import registry
 from ingestion.spark.contract.spec import JobSpec, resolved_options
 from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.errors import Refused
 from tests import factories as given
 from tests.factories import NOW
 from tests.unit.ingestion.heatpipe.messages import subject_schema
@@ -129,3 +131,25 @@ def test_a_look_asks_the_database_nothing(copy: DatasetCopy, django_assert_num_q
         spec, _ = spec_of(run)
     assert spec.source is not None
     assert spec.source.options["schemas"] == "[]"
+
+
+def test_what_the_tap_has_not_taken_is_not_known_to_be_here(copy: DatasetCopy) -> None:
+    """A look that has read all of the changelog says nothing of a source that nobody captures."""
+    JobRun.objects.create(copy=copy, kind="bootstrap", due_at=NOW, state=JobState.SUCCEEDED, started_at=NOW)
+    assert lag_of_copy(copy, now=NOW) is None
+    Capture.objects.update(captured_load=1, captured_table="db.example.org:3306/ops.flights")
+    server = TapServer.objects.create(address="db.example.org:3306")
+    assert lag_of_copy(copy, now=NOW) is None
+    TapServer.objects.update(caught_up_at=NOW - timedelta(seconds=40))
+    assert lag_of_copy(copy, now=NOW) == timedelta(seconds=40)
+    TapServer.objects.update(caught_up_at=NOW - timedelta(days=1))
+    assert lag_of_copy(copy, now=NOW) is None
+    TapServer.objects.filter(pk=server.pk).update(caught_up_at=NOW + timedelta(seconds=5))
+    assert lag_of_copy(copy, now=NOW) == timedelta()
+    Capture.objects.update(stopped_load=1)
+    assert lag_of_copy(copy, now=NOW) is None
+
+
+def test_no_partition_of_a_captured_dataset_is_read_again(copy: DatasetCopy) -> None:
+    with pytest.raises(Refused, match="bootstrap it with `replace`"):
+        job_runs.request_run(copy, "backfill", {"partitions": ["2026-11-16"]}, asked_by="ana", now=NOW)
