@@ -6,8 +6,8 @@ A dataset whose feed is paused is captured all the same: its changes wait in the
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.captures.records import capture_of
@@ -22,10 +22,31 @@ from lakehub.source_databases.urls import DatabaseUrl, UnusableUrl, read_url, wi
 class PlannedCapture:
     """A dataset as the tap of its server captures it. `url`: of its connection."""
 
+    dataset: int
     capture: Capture
     spec: CaptureSpec
     team: Team
     url: str = field(repr=False)
+
+    @property
+    def is_live(self) -> bool:
+        """Its changes are being captured: they must not be lost."""
+        return self.capture.is_captured
+
+
+def is_same_plan(plan: Sequence[PlannedCapture], other: Sequence[PlannedCapture]) -> bool:
+    """Whether a tap that serves the one serves the other too."""
+    return [(each.spec, each.url) for each in plan] == [(each.spec, each.url) for each in other]
+
+
+def current_plan(plan: Sequence[PlannedCapture]) -> list[PlannedCapture]:
+    """With the captures as the database has them now, without those that are gone. One query."""
+    captures = Capture.objects.in_bulk([each.capture.pk for each in plan])
+    return [
+        replace(each, capture=capture, spec=replace(each.spec, load=capture.load))
+        for each in plan
+        if (capture := captures.get(each.capture.pk)) is not None
+    ]
 
 
 def server_of(url: str) -> str:
@@ -73,7 +94,7 @@ def _planned(feed: Feed, url: str, target: DatabaseUrl) -> PlannedCapture:
     if not dot:
         database = target.address.database or ""
     spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key))
-    return PlannedCapture(capture, spec, feed.dataset.team, url)
+    return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url)
 
 
 def _address(target: DatabaseUrl) -> str:

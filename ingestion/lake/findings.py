@@ -26,6 +26,8 @@ INDEX_LIMITED = "index_limited"
 """A table has more keys than its index takes, so each batch is looked up in the table itself."""
 INDEX_WRONG = "index_wrong"
 """The index of a copy does not know where its keys lie, or the table has a key twice."""
+CAPTURE_STOPPED = "capture_stopped"
+"""Changes of the dataset are not captured from its server any more, or cannot be: the copy stays as it was then."""
 
 
 def raise_finding(

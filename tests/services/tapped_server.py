@@ -52,6 +52,10 @@ class TappedServer:
                 connection.exec_driver_sql(statement)
             connection.commit()
 
+    def select(self, query: str) -> list[sa.Row[Any]]:
+        with self.engine.connect() as connection:
+            return [*connection.exec_driver_sql(query)]
+
     def gtid(self) -> str:
         return self._scalar("SELECT @@gtid_binlog_pos")
 

@@ -1,0 +1,55 @@
+"""What becomes of a capture, kept and told: it has begun for a load, or it was stopped, which is a finding on each copy of its dataset."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db.models import F, Q
+
+from ingestion.lake import findings
+from ingestion.models import Capture, Finding
+from lakehub.catalog.models import DatasetCopy, FeedKind
+from lakehub.catalog.storages import is_captured
+from lakehub.kernel.interval import EVERYTHING
+
+_LEFT = "The dataset was not captured for a while: it was off-boarded, or its feed was another one. Load the dataset again, with `replace`."
+
+
+def note_captured(topic: str, load: int, *, since: str, table: str) -> None:
+    """From the GTID `since` on all changes of `table` are in the changelog. Whoever loads the dataset may begin now."""
+    begun = {"captured_load": load, "captured_from": since, "captured_table": table}
+    Capture.objects.filter(topic=topic, load=load).update(**begun, stopped_load=0, stopped_why="")
+
+
+def note_stopped(topic: str, load: int, why: str) -> None:
+    """Of a load that another one has followed nobody needs to know."""
+    Capture.objects.filter(topic=topic, load=load).update(stopped_load=load, stopped_why=why)
+
+
+def stop_left() -> int:
+    """Stops the captures of datasets that are not captured any more: should they be again, changes are missing. How many."""
+    live = Capture.objects.filter(captured_load=F("load")).exclude(stopped_load=F("load"))
+    plugins = Capture.objects.values_list("feed__connection__plugin", flat=True).order_by().distinct()
+    uncaptured = [plugin for plugin in plugins if plugin is not None and not is_captured(plugin)]
+    left = live.filter(
+        Q(feed__dataset__offboarded_at__isnull=False)
+        | Q(feed__dataset__ingested=False)
+        | ~Q(feed__kind=FeedKind.CONNECTION)
+        | Q(feed__connection__plugin__in=uncaptured)
+    )
+    pks = [*left.values_list("pk", flat=True)]
+    return live.filter(pk__in=pks).update(stopped_load=F("load"), stopped_why=_LEFT) if pks else 0
+
+
+def tell_stops(reasons: Mapping[int, str], *, now: datetime) -> None:
+    """By dataset, why it is not captured; empty: it is. As findings, which are cleared where it is captured again."""
+    copies = [*DatasetCopy.objects.filter(dataset__in=reasons)]
+    raised = Finding.objects.filter(copy__in=copies, kind=findings.CAPTURE_STOPPED, cleared_at=None)
+    messages = dict(raised.values_list("copy", "detail__message"))
+    for copy in copies:
+        why = reasons[copy.dataset_id]
+        if why and messages.get(copy.pk) != why:
+            findings.raise_finding(copy, findings.CAPTURE_STOPPED, EVERYTHING, why, {}, now=now)
+        elif not why and copy.pk in messages:
+            findings.clear_findings(copy, findings.CAPTURE_STOPPED, now=now)

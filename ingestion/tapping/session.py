@@ -1,0 +1,265 @@
+"""One reading of a server's binlog for a plan: from its opening, where captures are taken on, to the first error or the next plan."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from ingestion.capture.binlog.stream import BinlogStream
+from ingestion.capture.binlog_files import Place
+from ingestion.capture.tap.captured_table import CapturedTable, NotCaptured
+from ingestion.capture.tap.position import TapPosition, TapState
+from ingestion.capture.tap.tap import Tap
+from ingestion.captures import states
+from ingestion.captures.changelog import producer_of
+from ingestion.captures.servers import PlannedCapture, current_plan
+from ingestion.changelog import Changelog
+from ingestion.domain.schema import Schema
+from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.schemas.captured_versions import CapturedVersions
+from ingestion.tapping import source_server
+from ingestion.tapping.beginning import LOAD_AGAIN, PURGE_WARNING, beginning, moved_captures, table_name
+from ingestion.tapping.replica_address import replica_address
+from ingestion.tapping.source_server import ServerLook, TableLook
+
+logger = logging.getLogger(__name__)
+ACTOR = "tap"
+"""Who registers versions of schemas, in the audit log."""
+LOOK_AT_FILES_S = 300.0
+"""While it is behind: what the server is about to remove."""
+
+
+class PlanOutdated(Exception):
+    """What is captured is not what it was: another session takes it from here."""
+
+
+@dataclass(frozen=True)
+class TapParts:
+    """What a session is made of. `instance_key`: see `replica_address`. `clock`: aware UTC; `monotonic`: seconds of a clock that only grows."""
+
+    changelog: Changelog
+    instance_key: str = field(repr=False)
+    clock: Callable[[], datetime]
+    monotonic: Callable[[], float]
+    pause: Callable[[float], None]
+
+
+@dataclass
+class VersionsByTopic:
+    """Those of a topic are registered for the team of its dataset."""
+
+    by_topic: Mapping[str, CapturedVersions]
+
+    def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
+        return self.by_topic[subject].version_of(subject, columns)
+
+
+@dataclass
+class TapSession:
+    """Close it, whatever becomes of it. What `open_session` has begun."""
+
+    server: str
+    plan: Sequence[PlannedCapture]
+    parts: TapParts
+    look: ServerLook
+    purge_warning: str
+    versions: VersionsByTopic
+    stream: BinlogStream
+    stopped: set[str]
+    """Topics."""
+    tap: Tap = field(init=False)
+    _altered: set[str] = field(default_factory=set)
+    _looked_at: float = field(init=False)
+    """Since when the files of the binlog are known, by the monotonic clock."""
+
+    def __post_init__(self) -> None:
+        self._looked_at = self.parts.monotonic()
+
+    def step(self) -> None:
+        """Takes what has come. Raises BinlogError, ChangelogError, ServerUnreachable, PlanOutdated."""
+        self.tap.step()
+        if self._altered:
+            self._register_altered()
+        if self.is_caught_up:
+            self.purge_warning = ""
+        elif self.parts.monotonic() >= self._looked_at + LOOK_AT_FILES_S:
+            self._looked_at = self.parts.monotonic()
+            place = source_server.read_files(self.look.url).place_of(self.position)
+            self.purge_warning = PURGE_WARNING if place is Place.NEXT_TO_GO else ""
+
+    def close(self) -> None:
+        self.stream.close()
+
+    @property
+    def position(self) -> str:
+        return self.tap.position.gtid
+
+    @property
+    def event_at(self) -> datetime | None:
+        return self.tap.event_at
+
+    @property
+    def is_caught_up(self) -> bool:
+        return self.stream.is_drained
+
+    @property
+    def captured(self) -> int:
+        return len(self.plan) - len(self.stopped)
+
+    @property
+    def warnings(self) -> list[str]:
+        return [*self.look.warnings, *filter(None, [self.purge_warning])]
+
+    def table_stopped(self, topic: str, reason: str) -> None:
+        self.stopped.add(topic)
+        planned = next(each for each in self.plan if each.spec.topic == topic)
+        _keep_stops([planned], {topic: reason}, now=self.parts.clock())
+
+    def table_altered(self, topic: str) -> None:
+        self._altered.add(topic)
+
+    def _register_altered(self) -> None:
+        """A table without writes has its version as well. What cannot be registered stops the table with its next rows."""
+        for planned in self.plan:
+            if planned.spec.topic in self._altered - self.stopped:
+                spec = planned.spec
+                name = (spec.database, spec.table)
+                look = source_server.look_at_tables(planned.url, [name])[name]
+                if look.problems:
+                    raise PlanOutdated
+                try:
+                    self._captured_table(planned, look)
+                except NotCaptured as problem:
+                    logger.info("The new definition of %s is not registered: %s", name, problem)
+        self._altered.clear()
+
+    def _captured_table(self, planned: PlannedCapture, look: TableLook) -> None:
+        if look.definition is not None:
+            CapturedTable.of(planned.spec, look.definition, self.versions, self.look.charsets)
+
+
+def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TapSession:
+    """`server`: `host:port`. Captures that are new in the plan begin here: first the changelog has the place, then the capture says so.
+
+    Raises Untappable, ServerUnreachable, BinlogError, ChangelogError.
+    """
+    plan = current_plan(plan)
+    look = source_server.look_at_server(_urls(plan))
+    versions = VersionsByTopic({each.spec.topic: CapturedVersions(each.team, ACTOR, parts.clock) for each in plan})
+    writer = parts.changelog.writer(producer_of(server))
+    position = writer.position()
+    stored = None if position is None else TapState.from_json(position)
+
+    stops = moved_captures(server, plan) | _forgotten_stops(stored, plan)
+    live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
+    begun = beginning(server, stored, look.files, live)
+    stops |= begun.stops
+    stops |= _unfit_tables([each for each in plan if _goes_on(each, stops)], look, versions)
+
+    state = _state(begun.position, stored, plan, stops)
+    writer.commit([], state.as_json())
+    _note_begun(server, [each for each in plan if _goes_on(each, stops)], begun.position.gtid)
+    _keep_stops(plan, stops, now=parts.clock())
+
+    captured = [each for each in plan if _goes_on(each, stops)]
+    tables = {(each.spec.database, each.spec.table) for each in captured}
+    address = replica_address(look.url, server, instance_key=parts.instance_key)
+    stream = BinlogStream(address, begun.position.gtid, lambda database, table: (database, table) in tables)
+    stopped = {each.spec.topic for each in plan if not _goes_on(each, stops)}
+    session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped)
+    session.tap = Tap(
+        stream,
+        writer,
+        [each.spec for each in plan],
+        start=state,
+        versions=versions,
+        charsets=look.charsets,
+        new_encoder=lambda table: _encoder(server, table, parts.clock),
+        observer=session,
+        monotonic=parts.monotonic,
+        pause=parts.pause,
+    )
+    try:
+        stream.open()
+    except BaseException:
+        stream.close()
+        raise
+    return session
+
+
+def _urls(plan: Sequence[PlannedCapture]) -> list[str]:
+    return [*dict.fromkeys(each.url for each in plan)]
+
+
+def _goes_on(planned: PlannedCapture, stops: Mapping[str, str]) -> bool:
+    return not planned.capture.is_stopped and planned.spec.topic not in stops
+
+
+def _forgotten_stops(stored: TapState | None, plan: Sequence[PlannedCapture]) -> dict[str, str]:
+    """Those that the changelog knows of and the database does not: it was restored, or not reached."""
+    return {
+        each.spec.topic: f"The capture was stopped earlier. {LOAD_AGAIN}"
+        for each in plan
+        if stored is not None and stored.stopped.get(each.spec.topic) == each.spec.load and not each.capture.is_stopped
+    }
+
+
+def _unfit_tables(plan: Sequence[PlannedCapture], look: ServerLook, versions: VersionsByTopic) -> dict[str, str]:
+    """By topic, why its table cannot be captured. The others have a version of their schema after this."""
+    stops = {}
+    for url in _urls(plan):
+        of_url = [each for each in plan if each.url == url]
+        tables = source_server.look_at_tables(url, [(each.spec.database, each.spec.table) for each in of_url])
+        for planned in of_url:
+            if why := _misfit(planned, tables[planned.spec.database, planned.spec.table], look, versions):
+                stops[planned.spec.topic] = why
+    return stops
+
+
+def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, versions: VersionsByTopic) -> str:
+    """Of a table that is captured already the next rows say what has become of its columns."""
+    spec = planned.spec
+    if table.problems:
+        return f"{' '.join(table.problems)} {LOAD_AGAIN}"
+    if table.definition is None:
+        missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
+        return "" if planned.is_live else missing
+    try:
+        CapturedTable.of(spec, table.definition, versions, look.charsets)
+    except NotCaptured as problem:
+        return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
+    return ""
+
+
+def _state(
+    position: TapPosition, stored: TapState | None, plan: Sequence[PlannedCapture], stops: Mapping[str, str]
+) -> TapState:
+    stopped = dict(stored.stopped) if stored is not None else {}
+    stopped |= {each.spec.topic: each.spec.load for each in plan if not _goes_on(each, stops)}
+    return TapState(position, stopped, stored.keys if stored is not None else {})
+
+
+def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None:
+    for planned in plan:
+        if not planned.is_live:
+            spec = planned.spec
+            states.note_captured(spec.topic, spec.load, since=since, table=table_name(server, planned))
+
+
+def _keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now: datetime) -> None:
+    reasons = {}
+    for planned in plan:
+        spec, capture = planned.spec, planned.capture
+        why = stops.get(spec.topic, "")
+        if why:
+            states.note_stopped(spec.topic, spec.load, why)
+        reasons[planned.dataset] = why or (capture.stopped_why if capture.is_stopped else "")
+    states.tell_stops(reasons, now=now)
+
+
+def _encoder(server: str, table: CapturedTable, clock: Callable[[], datetime]) -> Encoder:
+    source = f"mysql://{server}/{table.spec.database}.{table.spec.table}"
+    return Encoder(table.schema, table.record_key, source, "", clock)

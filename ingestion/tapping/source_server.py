@@ -1,0 +1,94 @@
+"""A server as it is asked by SQL, beside the reading of its binlog: whether it can be tapped, and how its tables are defined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import timedelta
+
+import sqlalchemy as sa
+from sqlalchemy.exc import SQLAlchemyError
+
+from ingestion.capture.binlog.table_map import TableMap
+from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files
+from ingestion.capture.server_checks import read_server_facts, server_problems
+from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
+from ingestion.capture.table_checks import read_table_facts, table_problems
+from ingestion.tapping.beginning import Untappable
+from lakehub.source_databases.engine import CannotOpen, open_database
+from lakehub.source_databases.timeouts import Timeouts
+from lakehub.source_databases.urls import with_mariadb_driver
+
+_TIMEOUTS = Timeouts(silence=timedelta(seconds=60))
+_CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
+
+
+class ServerUnreachable(RuntimeError):
+    """It does not answer, or not as it should; without the password, whatever it says."""
+
+
+@dataclass(frozen=True)
+class ServerLook:
+    """A server that can be tapped. `url`: that of an account which may. `charsets`: by the number of a collation."""
+
+    url: str = field(repr=False)
+    files: BinlogFiles
+    charsets: Mapping[int, str]
+    warnings: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TableLook:
+    """`problems`: why it cannot be captured, whatever its columns. `definition`: None: the account sees no such table."""
+
+    problems: tuple[str, ...]
+    definition: TableMap | None
+
+
+def look_at_server(urls: Sequence[str]) -> ServerLook:
+    """By the first account that may do all that it takes. Raises Untappable, ServerUnreachable."""
+    refusals = []
+    for url in urls:
+        with _connected(url) as connection:
+            problems = server_problems(read_server_facts(connection))
+            refusals.append(" ".join(problem.text for problem in problems if not problem.is_warning))
+            if not refusals[-1]:
+                charsets = {int(number): str(name) for number, name in connection.execute(_CHARSETS)}
+                warnings = tuple(problem.text for problem in problems)
+                return ServerLook(url, read_binlog_files(connection), charsets, warnings)
+    raise Untappable(refusals[0])
+
+
+def read_files(url: str) -> BinlogFiles:
+    """Raises ServerUnreachable."""
+    with _connected(url) as connection:
+        return read_binlog_files(connection)
+
+
+def look_at_tables(url: str, tables: Sequence[tuple[str, str]]) -> dict[tuple[str, str], TableLook]:
+    """By database and table. Raises ServerUnreachable."""
+    with _connected(url) as connection:
+        return {name: _look_at_table(connection, *name) for name in tables}
+
+
+def _look_at_table(connection: sa.Connection, database: str, table: str) -> TableLook:
+    facts = read_table_facts(connection, database, table)
+    if facts is None:
+        return TableLook((), None)
+    problems = tuple(table_problems(facts, database, table))
+    try:
+        return TableLook(problems, None if problems else read_definition(connection, database, table))
+    except NoSuchTable:  # it was dropped just now
+        return TableLook((), None)
+
+
+@contextmanager
+def _connected(url: str) -> Iterator[sa.Connection]:
+    try:
+        with open_database(with_mariadb_driver(url), _TIMEOUTS) as source, source.at_most(_TIMEOUTS.silence):
+            yield source.connection
+    except (CannotOpen, SQLAlchemyError) as problem:
+        password = sa.make_url(url).password
+        text = str(getattr(problem, "orig", None) or problem)
+        raise ServerUnreachable(text.replace(password, "***") if password else text) from problem

@@ -1,0 +1,324 @@
+"""A server of MariaDB that is tapped for our datasets: captures begin, stop and go on, and nothing is lost on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from ingestion.captures import states
+from ingestion.captures.records import begin_load
+from ingestion.models import Finding, SchemaVersion, TapServer
+from ingestion.tapping import tap_leases
+from ingestion.tapping.server_tap import LeaseLost
+from lakehub.catalog.models import Connection
+from tests import factories as make
+from tests.polling import wait_until
+from tests.services.captured_shop import CapturedShop, captured_shop
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def shop(mariadb_url: str, tmp_path: Path, settings: Any) -> Iterator[CapturedShop]:
+    settings.LAKEHUB_CHANGELOG_URL = (tmp_path / "log").as_uri()
+    with captured_shop(mariadb_url, "lakehub_captured", tmp_path) as captured:
+        yield captured
+
+
+def test_what_changes_after_a_capture_has_begun_is_in_the_changelog(shop: CapturedShop) -> None:
+    trips, riders = shop.dataset("trips"), shop.dataset("riders")
+    tap = shop.tap()
+    tap.step()
+    assert shop.capture(trips).is_captured
+    assert shop.capture(trips).captured_table == f"{shop.server}/lakehub_captured.trips"
+    assert SchemaVersion.objects.filter(registered_by="tap", subject__team=trips.team).count() == 2
+    shop.execute("INSERT INTO trips VALUES (1, 1)", "INSERT INTO riders VALUES (7, 0)", "UPDATE trips SET n = 2")
+    shop.take(tap)
+    assert shop.rows(trips) == {(1,): {"id": 1, "n": 2}}
+    assert shop.rows(riders) == {(7,): {"id": 7, "n": 0}}
+    assert Finding.objects.count() == 0
+
+
+def test_a_capture_begins_only_once_the_changelog_has_the_place(
+    shop: CapturedShop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    with monkeypatch.context() as broken:
+        broken.setattr("ingestion.changelog.segments.log.SegmentsWriter.commit", fails)
+        tap.step()
+    assert not shop.capture(trips).is_captured
+    assert "the disk is full" in shop.row.error
+
+
+def fails(*_: Any) -> None:
+    raise OSError("the disk is full")
+
+
+def test_a_dataset_that_comes_while_others_are_captured_costs_them_no_change(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    shop.execute("INSERT INTO trips SELECT seq, 0 FROM seq_1_to_100")
+    tap.step()
+    riders = shop.dataset("riders")
+    shop.follow_plan(tap)
+    shop.step_until(tap, lambda: shop.capture(riders).is_captured)
+    shop.execute("INSERT INTO riders VALUES (1, 0)", "INSERT INTO trips VALUES (101, 0)")
+    shop.take(tap)
+    assert shop.rows(trips).keys() == {(number,) for number in range(1, 102)}
+    assert (shop.messages(trips), shop.messages(riders)) == (101, 1)
+
+
+def test_a_session_that_begins_again_begins_where_the_last_was(shop: CapturedShop) -> None:
+    """Also where what it knew of its captures is older than that they are captured."""
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    tap._end_session()
+    shop.execute("INSERT INTO trips VALUES (1, 0)")
+    shop.take(tap)
+    assert shop.messages(trips) == 1
+
+
+def test_a_table_that_is_truncated_stops_alone_and_begins_again_with_the_next_load(shop: CapturedShop) -> None:
+    trips, riders = shop.dataset("trips"), shop.dataset("riders")
+    tap = shop.tap()
+    tap.step()
+    shop.execute("TRUNCATE trips", "INSERT INTO trips VALUES (1, 0)", "INSERT INTO riders VALUES (1, 0)")
+    shop.take(tap)
+    assert (shop.messages(trips), shop.messages(riders)) == (0, 1)
+    finding = Finding.objects.get(kind="capture_stopped", cleared_at=None)
+    assert finding.copy.dataset == trips
+    assert "was truncated" in finding.detail["message"]
+    assert "Load the dataset again" in finding.detail["message"]
+    assert (shop.capture(trips).is_stopped, shop.capture(riders).is_captured) == (True, True)
+    begin_load(shop.capture(trips))
+    shop.follow_plan(tap)
+    shop.step_until(tap, lambda: shop.capture(trips).is_captured)
+    shop.execute("INSERT INTO trips VALUES (2, 0)")
+    shop.take(tap)
+    assert shop.rows(trips) == {(2,): {"id": 2, "n": 0}}
+    assert not Finding.objects.filter(cleared_at=None).exists()
+
+
+def test_an_alter_of_a_table_without_writes_makes_a_version(shop: CapturedShop) -> None:
+    shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    shop.execute("ALTER TABLE trips ADD COLUMN city varchar(20)")
+    shop.step_until(tap, lambda: SchemaVersion.objects.count() == 2)
+    assert '"city"' in SchemaVersion.objects.get(version=2).text
+
+
+@pytest.mark.parametrize(
+    ("definition", "more", "words"),
+    [
+        ("id int PRIMARY KEY, n int, FOREIGN KEY (n) REFERENCES p (id) ON DELETE SET NULL", "", "ON DELETE SET NULL"),
+        ("id int PRIMARY KEY", "ALTER TABLE t ADD SYSTEM VERSIONING", "WITH SYSTEM VERSIONING"),
+        ("id int PRIMARY KEY", "ALTER TABLE t ENGINE=Aria", "the engine Aria"),
+        ("id int PRIMARY KEY", "ALTER TABLE t ENGINE=MEMORY", "the engine MEMORY"),
+        ("id int", "", "no primary key"),
+        ("id int PRIMARY KEY", "RENAME TABLE t TO u", "no table `lakehub_captured.t`"),
+    ],
+)
+def test_a_table_that_cannot_be_captured_stops_alone_before_it_begins(
+    shop: CapturedShop, definition: str, more: str, words: str
+) -> None:
+    """Asked with the rights of reading only, which hide the foreign keys of information_schema."""
+    reader = a_reader(shop)
+    shop.execute("CREATE TABLE p (id int PRIMARY KEY)")
+    unfit = shop.dataset("t", definition=definition, url=reader)
+    plain = shop.dataset("trips", url=reader)
+    if more:
+        shop.execute(more)
+    unfit.record_key = ["id"] if "primary" not in words else []
+    unfit.save()
+    shop.tap().step()
+    assert shop.capture(plain).is_captured
+    assert shop.capture(unfit).is_stopped
+    assert not shop.capture(unfit).is_captured
+    assert words in shop.capture(unfit).stopped_why
+    assert Finding.objects.get(kind="capture_stopped").copy.dataset == unfit
+
+
+def a_reader(shop: CapturedShop) -> str:
+    """The URL of an account that has what the tap needs, and no more."""
+    account = "'lakehub_tap'@'127.0.0.1'"
+    grants = "SELECT, REPLICATION SLAVE, BINLOG MONITOR"
+    shop.execute(f"CREATE OR REPLACE USER {account} IDENTIFIED BY 's3cret'", f"GRANT {grants} ON *.* TO {account}")
+    url = sa.make_url(shop.url).set(username="lakehub_tap", password="s3cret")
+    return url.render_as_string(hide_password=False)
+
+
+def test_a_foreign_key_that_comes_later_stops_the_table(shop: CapturedShop) -> None:
+    shop.execute("CREATE TABLE p (id int PRIMARY KEY)")
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    shop.execute("ALTER TABLE trips ADD FOREIGN KEY (n) REFERENCES p (id) ON DELETE CASCADE")
+    shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
+    assert "ON DELETE CASCADE" in shop.capture(trips).stopped_why
+
+
+def test_a_server_that_lacks_a_right_is_told_and_tapped_once_it_is_granted(shop: CapturedShop) -> None:
+    reader = a_reader(shop)
+    shop.execute("REVOKE REPLICATION SLAVE ON *.* FROM 'lakehub_tap'@'127.0.0.1'")
+    trips = shop.dataset("trips", url=reader)
+    tap = shop.tap()
+    assert tap.step() > 0
+    assert "GRANT REPLICATION SLAVE ON *.*" in shop.row.error
+    assert "GRANT REPLICATION SLAVE" in Finding.objects.get(cleared_at=None).detail["message"]
+    assert not shop.capture(trips).is_captured
+    shop.execute("GRANT REPLICATION SLAVE ON *.* TO 'lakehub_tap'@'127.0.0.1'")
+    shop.step_until(tap, lambda: shop.row.error == "" and shop.capture(trips).is_captured)
+    assert not Finding.objects.filter(cleared_at=None).exists()
+
+
+def test_a_password_that_is_wrong_is_told_and_in_no_word_of_it(
+    shop: CapturedShop, caplog: pytest.LogCaptureFixture
+) -> None:
+    a_reader(shop)
+    wrong = shop.url.replace("lakehub:lakehub@", "lakehub_tap:hunter2@")
+    shop.dataset("trips", url=wrong)
+    shop.tap().step()
+    assert "Access denied" in shop.row.error
+    assert "hunter2" not in f"{shop.row.error} {caplog.text}"
+
+
+def test_a_purge_of_what_was_not_read_stops_the_datasets_of_the_server_and_no_later_one(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    tap._end_session()
+    shop.execute("INSERT INTO trips VALUES (1, 0)")
+    purge(shop)
+    riders = shop.dataset("riders")
+    shop.follow_plan(tap)
+    shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
+    assert "removed changes from its binlog before they were captured" in shop.capture(trips).stopped_why
+    assert shop.capture(riders).is_captured
+    shop.execute("INSERT INTO riders VALUES (1, 0)")
+    shop.take(tap)
+    assert shop.messages(riders) == 1
+
+
+def purge(shop: CapturedShop) -> None:
+    """All files but the newest; a server keeps what a replica may be reading, also one that has just gone."""
+    shop.execute("FLUSH BINARY LOGS")
+
+    def is_purged() -> bool:
+        for replica in shop.source.select(
+            "SELECT id FROM information_schema.processlist WHERE command = 'Binlog Dump'"
+        ):
+            with suppress(sa.exc.SQLAlchemyError):
+                shop.execute(f"KILL {replica[0]}")
+        files = shop.source.select("SHOW BINARY LOGS")
+        shop.execute(f"PURGE BINARY LOGS TO '{files[-1][0]}'")
+        return len(files) == 1
+
+    wait_until(is_purged)
+
+
+def test_who_is_behind_is_warned_before_the_server_removes_what_was_not_read(shop: CapturedShop) -> None:
+    shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    tap._end_session()
+    purge(shop)
+    shop.execute("INSERT INTO trips SELECT seq, 0 FROM seq_1_to_50000", "COMMIT", "FLUSH BINARY LOGS")
+    shop.step_until(tap, lambda: "oldest file of the binlog" in str(shop.row.warnings))
+    shop.take(tap)
+    tap._told_at = float("-inf")
+    tap.step()
+    assert "oldest file" not in str(shop.row.warnings)
+
+
+def test_a_connection_that_leads_elsewhere_stops_what_was_captured(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    shop.execute(
+        "CREATE DATABASE IF NOT EXISTS lakehub_elsewhere",
+        "CREATE OR REPLACE TABLE lakehub_elsewhere.trips (id int PRIMARY KEY)",
+    )
+    for connection in Connection.objects.filter(plugin="mysql"):
+        connection.url = shop.url.replace("lakehub_captured", "lakehub_elsewhere")
+        connection.save()
+    shop.follow_plan(tap)
+    shop.step_until(tap, lambda: shop.capture(trips).is_stopped)
+    shop.execute("DROP DATABASE lakehub_elsewhere")
+    assert "its feed reads" in shop.capture(trips).stopped_why
+    assert "lakehub_elsewhere.trips now" in shop.capture(trips).stopped_why
+
+
+def test_a_dataset_that_was_off_boarded_and_restored_is_not_captured_until_it_is_loaded_again(
+    shop: CapturedShop,
+) -> None:
+    trips = shop.dataset("trips")
+    shop.dataset("riders")
+    tap = shop.tap()
+    tap.step()
+    trips.offboarded_at = make.NOW
+    trips.save()
+    assert states.stop_left() == 1
+    shop.follow_plan(tap)
+    shop.execute("INSERT INTO trips VALUES (1, 0)")
+    shop.take(tap)
+    trips.offboarded_at = None
+    trips.save()
+    shop.follow_plan(tap)
+    shop.execute("INSERT INTO trips VALUES (2, 0)")
+    shop.take(tap)
+    assert shop.messages(trips) == 0
+    assert "not captured for a while" in Finding.objects.get(cleared_at=None).detail["message"]
+
+
+def test_a_changelog_that_is_empty_stops_what_was_captured(shop: CapturedShop, settings: Any, tmp_path: Path) -> None:
+    trips = shop.dataset("trips")
+    first = shop.tap()
+    first.step()
+    first.close()
+    settings.LAKEHUB_CHANGELOG_URL = (tmp_path / "another").as_uri()
+    shop.tap().step()
+    assert "has no place of the tap" in shop.capture(trips).stopped_why
+
+
+def test_who_was_succeeded_writes_nothing_more(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips")
+    first = shop.tap()
+    first.step()
+    TapServer.objects.update(leased_until=make.NOW)
+    second = shop.tap("host:2:b")
+    second.step()
+    shop.execute("INSERT INTO trips VALUES (1, 0)")
+    with pytest.raises(LeaseLost):
+        shop.step_until(first, lambda: False)
+    shop.take(second)
+    assert shop.messages(trips) == 1
+    assert shop.row.leased_by == "host:2:b"
+    first.close()
+    assert shop.row.leased_by == "host:2:b"
+
+
+def test_a_server_that_is_told_of_has_what_people_need_to_know(shop: CapturedShop) -> None:
+    shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    shop.execute("INSERT INTO trips VALUES (1, 0)")
+    shop.take(tap)
+    TapServer.objects.update(seen_at=None)
+    tap._told_at = float("-inf")
+    tap.step()
+    row = shop.row
+    assert row.position == shop.source.gtid()
+    assert (row.error, row.captured) == ("", 1)
+    assert None not in (row.seen_at, row.event_at, row.caught_up_at)
+    assert tap_leases.free_servers([shop.server]) == []
+    tap.close()
+    assert tap_leases.free_servers([shop.server]) == [shop.server]
