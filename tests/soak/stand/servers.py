@@ -16,7 +16,12 @@ from lakehub.setup.artifacts import PROJECT_ROOT
 from tests.polling import wait_until
 
 _START_ATTEMPTS = 20
-_PID_FILES = {"postgresql": "postgresql/data/postmaster.pid", "redis": "redis/redis.pid"}
+_PID_FILES = {
+    "postgresql": "postgresql/data/postmaster.pid",
+    "redis": "redis/redis.pid",
+    "mariadb": "mariadb/mariadb.pid",
+    "kafka": "kafka/kafka.pid",
+}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""`python -m tests.soak.capture --rounds 3 --seed 7 --changelog both`: fault rounds for captured tables; ends with 1 where a check failed."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import secrets
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+from random import Random
+
+from tests.soak.capture.stand import CHANGELOGS, CaptureStand, stand
+from tests.soak.report import Round, table
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.soak.capture", description=__doc__)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--seed", type=int)
+    parser.add_argument("--changelog", choices=(*CHANGELOGS, "both"), default="both")
+    options = parser.parse_args()
+    seed = secrets.randbelow(10**6) if options.seed is None else options.seed
+    if options.changelog != "both":
+        return play_on(options.changelog, options.rounds, seed)
+    command = [sys.executable, "-m", "tests.soak.capture", "--rounds", str(options.rounds), "--seed", str(seed)]
+    # Settings are read once a process.
+    return max(subprocess.run([*command, "--changelog", each], check=False).returncode for each in CHANGELOGS)
+
+
+def play_on(changelog: str, rounds: int, seed: int) -> int:
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    random, folder = Random(f"{changelog} {seed}"), Path(tempfile.mkdtemp(prefix=f"lakehub-capture-{changelog}-"))
+    print(f"Changelog {changelog}, seed {seed}, {rounds} rounds", flush=True)
+    played: list[Round] = []
+    with stand(changelog, folder, random) as standing:
+        _set_django_up(standing)
+        from tests.soak.capture.rounds import play
+
+        for each in play(standing, rounds=rounds, random=random):
+            print(each, flush=True)
+            played.append(each)
+    has_failed = len(played) < rounds or any(each.findings for each in played)
+    print(f"\nChangelog {changelog}, seed {seed}\n\n{table(played)}\n", flush=True)
+    if has_failed:
+        print(f"The instance's log and folder are kept: {folder}", file=sys.stderr)
+        return 1
+    shutil.rmtree(folder)
+    return 0
+
+
+def _set_django_up(standing: CaptureStand) -> None:
+    settings = {name: value for name, value in standing.instance.environment.items() if name.startswith("LAKEHUB_")}
+    os.environ.update(settings, DJANGO_SETTINGS_MODULE="lakehub.settings")
+    from lakehub.instance import prepare_instance
+
+    prepare_instance(will_migrate=True)
+    import django
+
+    django.setup()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,95 @@
+"""What must hold when nobody writes any more and nothing is killed: the lake has the rows of the source, and each event is accounted for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import urlsplit
+
+import duckdb
+from hudi import HudiTable
+
+from ingestion.models import Capture, Commit, JobKind, JobRun, JobState, TapServer
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.lake_names import OWN_PREFIXES
+from tests.soak.capture.stand import CaptureStand
+from tests.soak.capture.tables import TABLES, Table, comparable
+
+_SHOWN = 3
+
+
+def what_is_left(standing: CaptureStand) -> Iterator[str]:
+    """Before the checks say anything."""
+    if not standing.instance.is_up():
+        yield "the instance is not up"
+        return
+    newest = standing.source.newest()
+    for server in TapServer.objects.exclude(position=newest):
+        yield f"the tap is at {server.position}, and the server at {newest} {server.error}"
+    for run in JobRun.objects.filter(kind=JobKind.BOOTSTRAP).exclude(
+        state__in=(JobState.SUCCEEDED, JobState.CANCELLED)
+    ):
+        yield f"{run}: {run.error}"
+    for table in TABLES:
+        problem = difference(standing, table)
+        if problem:
+            yield problem
+
+
+def difference(standing: CaptureStand, table: Table) -> str:
+    """Of lake and source; empty: none."""
+    copy = DatasetCopy.objects.get(dataset__name=table.name)
+    in_source, in_lake = standing.source.rows(table), lake_rows(copy.uri)
+    keys = [tuple(row[name] for name in table.key) for row in in_lake]
+    if len(set(keys)) < len(keys):
+        return f"{table.name}: the lake has {len(keys) - len(set(keys))} keys twice"
+    wrong = [
+        key for key, row in zip(keys, in_lake, strict=True) if in_source.get(key) != _as_wide(row, in_source.get(key))
+    ]
+    lacking = in_source.keys() - set(keys)
+    if not wrong and not lacking:
+        return ""
+    shown = [(key, in_source.get(key)) for key in [*wrong, *lacking][:_SHOWN]]
+    return f"{table.name}: {len(wrong)} rows of the lake are others, {len(lacking)} lack; in the source {shown}"
+
+
+def _as_wide(row: dict[str, Any], of_source: dict[str, Any] | None) -> dict[str, Any]:
+    """A column that the lake does not have yet is null in all rows."""
+    return dict.fromkeys(of_source or {}) | row
+
+
+def lake_rows(uri: str) -> list[dict[str, Any]]:
+    """As the table format lists its files, without a JVM and without Lakehub."""
+    try:
+        slices = HudiTable(uri).get_file_slices()
+    except Exception:  # there is no table yet
+        return []
+    files = [f"{urlsplit(uri).path}/{each.base_file_relative_path()}" for each in slices]
+    if not files:
+        return []
+    with duckdb.connect() as db:
+        db.execute("SET TimeZone = 'UTC'")
+        result = db.execute(
+            "SELECT * FROM read_parquet($files, hive_partitioning = false, union_by_name = true)", {"files": files}
+        )
+        names = [column[0] for column in result.description or ()]
+        rows = result.fetchall()
+    own = [place for place, name in enumerate(names) if not name.startswith(OWN_PREFIXES)]
+    return [{names[place]: comparable(row[place]) for place in own} for row in rows]
+
+
+def sums_hold(_standing: CaptureStand) -> Iterator[str]:
+    for commit in Commit.objects.all():
+        fates = (commit.applied, commit.superseded, commit.redelivered, commit.errors)
+        known = commit.read is not None and None not in fates
+        if known and (commit.read != sum(count or 0 for count in fates) or commit.errors):
+            yield f"commit {commit.instant}: {commit.read} read, applied, superseded, redelivered and errors are {fates}"
+
+
+def captures_go_on(_standing: CaptureStand) -> Iterator[str]:
+    for capture in Capture.objects.all():
+        if not capture.is_captured:
+            yield f"{capture} is not captured: {capture.stopped_why}"
+
+
+CHECKS = (sums_hold, captures_go_on)

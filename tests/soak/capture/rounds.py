@@ -1,0 +1,124 @@
+"""One round: four writers write, something is killed, they pause, the instance comes to rest, everything is checked."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
+from datetime import UTC, datetime
+from functools import partial
+from random import Random
+
+from django.db import DatabaseError, connection
+
+from ingestion.models import Commit
+from ingestion.runs.job_runs import request_run
+from lakehub.catalog.models import DatasetCopy
+from lakehub.kernel.errors import Conflict, Refused
+from tests.soak.capture.checks import CHECKS, what_is_left
+from tests.soak.capture.onboarding import ACTOR, onboard_all
+from tests.soak.capture.stand import CaptureStand
+from tests.soak.capture.tables import TABLES
+from tests.soak.report import Round
+
+WORK_S = (2.0, 7.0)
+"""How long everybody has worked when something is killed."""
+REST_WITHIN_S, UP_WITHIN_S = 150.0, 90.0
+PROCESSES = ("tap", "follow", "spark", "java")
+Fault = tuple[str, Callable[[CaptureStand], None]]
+
+
+def play(standing: CaptureStand, *, rounds: int, random: Random) -> Iterator[Round]:
+    standing.instance.start()
+    try:
+        _wait(standing, standing.instance.is_up, "the instance is up", UP_WITHIN_S)
+        onboard_all(standing)
+        for number in range(1, rounds + 1):
+            yield _round(standing, number, random)
+    finally:
+        standing.instance.stop()
+
+
+def _round(standing: CaptureStand, number: int, random: Random) -> Round:
+    before = standing.source.transactions, _commits()
+    standing.source.resume()
+    faults = random.sample(_faults(standing), random.choice((1, 2)))
+    events = [event for event in (_event(standing, random),) if event]
+    for _, strike in faults:
+        time.sleep(random.uniform(*WORK_S) * standing.slowness)
+        strike(standing)
+    time.sleep(random.uniform(*WORK_S))
+    standing.source.pause()
+    began, rest_s, findings = time.monotonic(), None, []
+    left: list[str] = []
+    try:
+        _wait(standing, partial(_is_at_rest, standing, left), "at rest", REST_WITHIN_S)
+        rest_s = time.monotonic() - began
+        findings += [problem for check in CHECKS for problem in check(standing)]
+    except TimeoutError as late:
+        findings.append(f"{late}; left: {'; '.join(left)}")
+    findings += standing.instance.take_findings()
+    counts = {"transactions": standing.source.transactions - before[0], "commits": _commits() - before[1]}
+    return Round(number, tuple(name for name, _ in faults), tuple(events), rest_s, counts, tuple(findings))
+
+
+def _faults(standing: CaptureStand) -> Sequence[Fault]:
+    of_instance = [(f"kill -9 {name}", partial(_kill_process, name)) for name in PROCESSES]
+    return [*of_instance, *((f"kill -9 {name}", partial(_kill_server, name)) for name in standing.servers)]
+
+
+def _kill_process(name: str, standing: CaptureStand) -> None:
+    _wait(standing, lambda: bool(standing.instance.process(name)), f"{name} to kill", UP_WITHIN_S)
+    with suppress(ProcessLookupError):
+        os.kill(standing.instance.process(name), signal.SIGKILL)
+
+
+def _kill_server(name: str, standing: CaptureStand) -> None:
+    standing.servers[name].kill()
+    time.sleep(1.0)
+    standing.servers[name].start()
+
+
+def _event(standing: CaptureStand, random: Random) -> str:
+    """What else happens meanwhile: a dataset is loaded anew, or a table gets a column."""
+    match random.randrange(4):
+        case 0:
+            return _reload(random)
+        case 1:
+            return standing.source.alter()
+    return ""
+
+
+def _reload(random: Random) -> str:
+    name = random.choice(TABLES).name
+    copy = DatasetCopy.objects.select_related("dataset__feed__connection", "data_center").get(dataset__name=name)
+    try:
+        request_run(copy, "bootstrap", {"replace": True}, asked_by=ACTOR, now=datetime.now(UTC))
+    except (Conflict, Refused):
+        return ""
+    return f"{name} is loaded anew"
+
+
+def _is_at_rest(standing: CaptureStand, left: list[str]) -> bool:
+    try:
+        left[:] = what_is_left(standing)
+    except DatabaseError as problem:
+        left[:] = [f"the database does not answer: {problem}"]
+    finally:
+        connection.close()
+    return not left
+
+
+def _commits() -> int:
+    return Commit.objects.count()
+
+
+def _wait(standing: CaptureStand, holds: Callable[[], bool], what: str, within_s: float) -> None:
+    """Raises TimeoutError. `within_s`: on an idle machine."""
+    deadline = time.monotonic() + within_s * standing.slowness
+    while not holds():
+        if time.monotonic() > deadline:
+            raise TimeoutError(f"{what}: not within {within_s * standing.slowness:.0f} s")
+        time.sleep(0.3)

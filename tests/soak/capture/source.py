@@ -1,0 +1,151 @@
+"""The MariaDB whose tables are captured, and four writers, each with a session of its own."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from random import Random
+from threading import Event, Thread
+from typing import Any
+
+import pymysql
+
+from tests.polling import scaled
+from tests.soak.capture.tables import TABLES, Table, comparable
+
+DATABASE, WRITERS = "shop", 4
+_HARMLESS = (1205, 1213, 1062)
+"""Waited too long for a lock, was the victim of a deadlock, a key that is there."""
+
+
+class CapturedSource:
+    def __init__(self, port: int, random: Random) -> None:
+        self._port, self._random = port, random
+        self.transactions = 0
+        self._is_paused, self._is_over = Event(), Event()
+        self._idle = [Event() for _ in range(WRITERS)]
+        self._is_paused.set()
+        self._columns = 0
+
+    @property
+    def url(self) -> str:
+        return f"mysql://lakehub:lakehub@127.0.0.1:{self._port}/{DATABASE}"
+
+    def create(self) -> None:
+        with self._session(database="") as cursor:
+            cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+        for table in TABLES:
+            self.execute(f"CREATE TABLE {table.name} ({table.create})")
+            for number in range(0, table.numbers, 2):
+                self.execute(f"INSERT INTO {table.name} VALUES ({table.row(number, self._random)})")
+
+    def execute(self, *statements: str) -> None:
+        with self._session() as cursor:
+            for statement in statements:
+                cursor.execute(statement)
+
+    def alter(self) -> str:
+        """A column more, while everybody writes; the writers' statements name none, so it has a default and is added at the end of none."""
+        self._columns += 1
+        name = f"added_{self._columns}"
+        table = self._random.choice(TABLES).name
+        with suppress(pymysql.MySQLError):
+            self.execute(
+                f"ALTER TABLE {table} ADD {name} int INVISIBLE DEFAULT NULL", f"UPDATE {table} SET {name} = 7 LIMIT 9"
+            )
+            return f"{table} gets {name}"
+        return ""
+
+    @contextmanager
+    def writers(self) -> Iterator[None]:
+        threads = [
+            Thread(target=self._write, args=(n, Random(self._random.random())), daemon=True) for n in range(WRITERS)
+        ]
+        for thread in threads:
+            thread.start()
+        try:
+            yield
+        finally:
+            self._is_over.set()
+            self._is_paused.clear()
+            for thread in threads:
+                thread.join()
+
+    def resume(self) -> None:
+        for each in self._idle:
+            each.clear()
+        self._is_paused.clear()
+
+    def pause(self) -> None:
+        """Nothing is written when it returns."""
+        self._is_paused.set()
+        for each in self._idle:
+            assert each.wait(scaled(60)), "a writer goes on"
+
+    def newest(self) -> str:
+        with self._session() as cursor:
+            cursor.execute("SELECT @@gtid_binlog_pos")
+            return str(cursor.fetchall()[0][0])
+
+    def rows(self, table: Table) -> dict[tuple[Any, ...], dict[str, Any]]:
+        """By key, as they must be in the lake."""
+        with self._session(pymysql.cursors.DictCursor) as cursor:
+            cursor.execute("SET time_zone = '+00:00'")
+            cursor.execute(f"SHOW COLUMNS FROM {table.name}")
+            selected = [_expression(row["Field"], row["Type"]) for row in cursor.fetchall()]
+            cursor.execute(f"SELECT {', '.join(selected)} FROM {table.name}")
+            rows = [{name: comparable(value) for name, value in row.items()} for row in cursor.fetchall()]
+        return {tuple(row[name] for name in table.key): row for row in rows}
+
+    def _write(self, number: int, random: Random) -> None:
+        while not self._is_over.is_set():
+            if self._is_paused.is_set():
+                self._idle[number].set()
+                time.sleep(0.05)
+                continue
+            # The server may be gone: another session goes on when it is back.
+            with suppress(pymysql.OperationalError, pymysql.InterfaceError), self._session(autocommit=False) as cursor:
+                cursor.execute("SET SESSION sql_mode = ''")
+                while not self._is_paused.is_set():
+                    self._transaction(cursor, random)
+            time.sleep(0.1)
+
+    def _transaction(self, cursor: Any, random: Random) -> None:
+        connection = cursor.connection
+        try:
+            statements = [*random.choice(TABLES).random_statements(random)]
+            for place, statement in enumerate(statements):
+                if place == 1:
+                    cursor.execute("SAVEPOINT here")
+                cursor.execute(statement)
+            if len(statements) > 1 and random.random() < 0.2:
+                cursor.execute("ROLLBACK TO here")
+            if random.random() < 0.1:
+                connection.rollback()
+            else:
+                connection.commit()
+        except pymysql.MySQLError as problem:
+            if problem.args[0] not in _HARMLESS:
+                raise
+            connection.rollback()
+        self.transactions += 1
+        time.sleep(random.random() * 0.05)
+
+    @contextmanager
+    def _session(
+        self, cursor: Any = pymysql.cursors.Cursor, database: str = DATABASE, *, autocommit: bool = True
+    ) -> Iterator[Any]:
+        connection = pymysql.connect(
+            host="127.0.0.1", port=self._port, user="lakehub", password="lakehub", database=database or None,
+            autocommit=autocommit, cursorclass=cursor, charset="utf8mb4", connect_timeout=10, read_timeout=30,
+        )  # fmt: skip
+        with connection, connection.cursor() as opened:
+            yield opened
+
+
+def _expression(name: str, type_: str) -> str:
+    """BIT comes as bytes, and TIME as a length of time."""
+    if type_.startswith("bit"):
+        return f"{name} + 0 AS {name}"
+    return f"CAST({name} AS CHAR) AS {name}" if type_.startswith("time(") else name

@@ -1,0 +1,61 @@
+"""What stands around the instance: the server that is captured, the changelog, and the three datasets."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from lakehub.demo.instance import free_address
+from tests.soak.capture.source import CapturedSource
+from tests.soak.stand import machine, servers
+from tests.soak.stand.instance import MARK, Instance
+
+CHANGELOGS = ("segments", "kafka")
+
+
+@dataclass(frozen=True)
+class CaptureStand:
+    folder: Path
+    instance: Instance
+    source: CapturedSource
+    servers: dict[str, servers.Server]
+    slowness: float
+
+
+@contextmanager
+def stand(changelog: str, folder: Path, random: Random) -> Iterator[CaptureStand]:
+    """The servers, the tables with their first rows, and the settings of an instance that does not run yet."""
+    slowness = machine.slowness()
+    with ExitStack() as stack:
+        folder.chmod(0o755)
+        home, scratch, bind = folder / "home", folder / "tmp", free_address()
+        for each in (home, scratch):
+            each.mkdir()
+        own = {"mariadb": stack.enter_context(servers.running("mariadb", folder / "mariadb"))}
+        settings = {}
+        if changelog == "kafka":
+            own["kafka"] = stack.enter_context(servers.running("kafka", folder / "kafka"))
+            settings = {"LAKEHUB_CHANGELOG": "kafka", "LAKEHUB_CHANGELOG_URL": own["kafka"].url}
+        source = CapturedSource(own["mariadb"].port, random)
+        source.create()
+        stack.enter_context(source.writers())
+        environment = _environment(home, scratch, bind) | settings
+        yield CaptureStand(folder, Instance(home, folder / "log", bind, environment), source, own, slowness)
+
+
+def _environment(home: Path, scratch: Path, bind: str) -> dict[str, str]:
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
+    settings = {
+        "LAKEHUB_HOME": str(home),
+        "LAKEHUB_BASE_URL": f"http://{bind}",
+        "LAKEHUB_WEB_WORKERS": "1",
+        "LAKEHUB_LOG_FORMAT": "json",
+        "LAKEHUB_SPARK_MEMORY": "512m",
+        "TMPDIR": str(scratch),
+        MARK: str(home),
+    }
+    return own | settings | {"LAKEHUB_SPARK_ENVIRONMENT": f"TMPDIR,{MARK}"}
