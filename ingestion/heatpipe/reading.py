@@ -5,7 +5,6 @@ Beside a topic lies another one, with what its producer could not encode: the ro
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from datetime import datetime, timedelta
 from ingestion.changelog import ChangelogReader, Logged, Offsets
 from ingestion.heatpipe.broken_message import BrokenMessage, Defect
 from ingestion.heatpipe.decoder import Decoded, Decoder
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.heatpipe.wire_format import schema_id_of
 
 ERRORS_SUFFIX = ".errors"
@@ -114,13 +114,10 @@ def read_rejected(log: ChangelogReader, topic: str, offsets: Offsets, *, limit: 
 
 def _told_problem(message: Logged) -> BrokenMessage:
     """As the producer told it."""
-    try:
-        facts = json.loads(message.value or b"")
-        return BrokenMessage(Defect(facts["defect"]), str(facts["reason"]), str(facts["column"]))
-    except (ValueError, KeyError, TypeError):
-        return BrokenMessage(
-            Defect.CORRUPT, "What could not be encoded is no JSON with a defect, a reason and a column."
-        )
+    row = UnencodedRow.from_json(message.value or b"")
+    if row is None:
+        return BrokenMessage(Defect.CORRUPT, "The message is none of a row that could not be encoded.")
+    return BrokenMessage(row.defect, row.reason, row.column)
 
 
 def _schema_id(message: Logged) -> int | None:

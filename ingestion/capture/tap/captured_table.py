@@ -122,11 +122,15 @@ class CapturedTable:
         return dict.fromkeys(name for name in self.schema.columns if name not in self._readers)
 
     def shown(self, row: Row | None) -> Mapping[str, Any] | None:
-        """For a row that is put aside: as the decoder hands it over, but for what nobody may see."""
-        if row is None:
-            return None
-        secret = self.spec.hashed | self.spec.masked
-        return {name: "(hashed or masked)" if name in secret else row[name] for name in self._readers}
+        """For a row that is put aside: the values as they would be captured; one that cannot be read as the decoder hands it over, but for what
+        nobody may see."""
+        return None if row is None else {name: self._shown(name, row[name]) for name in self._readers}
+
+    def _shown(self, name: str, value: Any) -> Any:
+        try:
+            return None if value is None else self._readers[name](value)
+        except ValueError:
+            return None if name in self.spec.hashed | self.spec.masked else value
 
     def _key(self, values: Mapping[str, Any] | None) -> RowKey | None:
         return None if values is None else tuple(values[name] for name in self.record_key)

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Protocol
+from typing import Protocol
 
 from ingestion.capture.binlog.events import (
     Begin,
@@ -32,6 +31,7 @@ from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 
 MAX_PENDING, MAX_PENDING_BYTES = 10_000, 8 * 2**20
 """Messages that wait for their commit."""
@@ -297,16 +297,7 @@ def _require_domain(position: str, gtid: Gtid) -> None:
 
 
 def _rejected(table: CapturedTable, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
-    """Bytes, and texts that are none, are written out."""
-    facts: dict[str, Any] = {
-        "transaction": str(gtid),
-        "row": number,
-        "defect": problem.defect,
-        "column": problem.field,
-        "reason": str(problem),
-        "before": table.shown(change.before),
-        "after": table.shown(change.after),
-    }
-    text = json.dumps(facts, default=lambda value: value.decode(errors="backslashreplace"))
-    topic = table.spec.topic + ERRORS_SUFFIX
-    return Outgoing(topic, f"{gtid}:{number}".encode(), text.encode(errors="backslashreplace"))
+    """With all that it takes to publish the row again when it was mended."""
+    before, after = table.shown(change.before), table.shown(change.after)
+    row = UnencodedRow(str(gtid), number, problem.defect, problem.field, str(problem), before, after)
+    return Outgoing(table.spec.topic + ERRORS_SUFFIX, f"{gtid}:{number}".encode(), row.to_json())

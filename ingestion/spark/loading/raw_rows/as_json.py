@@ -7,11 +7,9 @@ from base64 import b64encode
 from collections.abc import Mapping
 from typing import Any
 
+from ingestion.heatpipe.unencoded_row import BYTES_NAME
 from ingestion.sources import Chunk
 from ingestion.spark.loading.casting import UNWRITABLE, python_value, with_texts
-
-BYTES_NAME = "base64"
-"""Bytes are a structure with this one field. A structure of the source that has this one field is written with a list around its value."""
 
 
 def raw_row_json(chunk: Chunk, row: int) -> str:
@@ -24,6 +22,7 @@ def raw_row_json(chunk: Chunk, row: int) -> str:
 
 
 def _told_from_bytes(value: Any) -> Any:
+    """A structure of the source that looks as bytes do is written with a list around its value."""
     return {BYTES_NAME: [value[BYTES_NAME]]} if isinstance(value, dict) and set(value) == {BYTES_NAME} else value
 
 

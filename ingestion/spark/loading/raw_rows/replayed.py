@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ingestion.domain.column_types import is_nested
+from ingestion.heatpipe.unencoded_row import BYTES_NAME
 from ingestion.sources import Chunk
 from ingestion.spark.loading.casting import UNWRITABLE
-from ingestion.spark.loading.raw_rows.as_json import BYTES_NAME
 
 
 @dataclass(frozen=True)
