@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from dataclasses import replace
+from datetime import datetime, timedelta
 
 from django.conf import settings
 from django.db.models import Max
@@ -17,7 +18,10 @@ from lakehub.catalog.models import Dataset
 
 def topic_to_look_at(dataset: Dataset) -> EventTopic:
     """To ask whether there is something new. Asks no database."""
-    return EventTopic(settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL, topic_of(dataset))
+    retention = timedelta(days=settings.LAKEHUB_CHANGELOG_DAYS).total_seconds()
+    return EventTopic(
+        settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL, topic_of(dataset), retention_s=retention
+    )
 
 
 def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
@@ -26,4 +30,4 @@ def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
     newest = SchemaVersion.objects.aggregate(newest=Max("pk"))["newest"] or 0
     versions = SchemaVersion.objects.filter(subject__name=look.topic).select_related("subject").order_by("version")
     schemas = tuple(map(subject_schema_of, versions))
-    return EventTopic(look.changelog, look.url, look.topic, schemas, KnownSchemas(newest, now))
+    return replace(look, schemas=schemas, known=KnownSchemas(newest, now))

@@ -23,6 +23,11 @@ class Defect(StrEnum):
     FIELD = "field"
     TYPE = "type"
 
+    @property
+    def label(self) -> str:
+        """For people."""
+        return f"broken message ({self.value.replace('_', ' ')})"
+
 
 class _Misfit(ValueError):
     """`field` is empty where no single one is to blame."""
@@ -30,6 +35,11 @@ class _Misfit(ValueError):
     def __init__(self, defect: Defect, reason: str, field: str = "") -> None:
         super().__init__(reason)
         self.defect, self.field = defect, field
+
+    @property
+    def labelled(self) -> str:
+        """The reason behind what all of one defect have in common."""
+        return f"{self.defect.label}: {self}"
 
 
 class BrokenMessage(_Misfit):

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from ingestion.changelog import CHANGELOGS, ChangelogConfig, ChangelogReader
+from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.reading import (
     ERRORS_SUFFIX,
@@ -35,6 +35,8 @@ class EventTopic:
     topic: str
     schemas: tuple[SubjectSchema, ...] = ()
     known: KnownSchemas = field(default_factory=lambda: KnownSchemas(0, datetime.fromtimestamp(0, UTC)))
+    retention_s: float = 7 * 86_400.0
+    """For whoever writes."""
 
     def as_options(self) -> dict[str, str]:
         schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
@@ -45,6 +47,7 @@ class EventTopic:
             "schemas": json.dumps(schemas),
             "newest_schema": str(self.known.newest),
             "schemas_at": self.known.at.isoformat(),
+            "retention_s": str(self.retention_s),
         }
 
     @classmethod
@@ -54,15 +57,29 @@ class EventTopic:
             SubjectSchema(topic, each["version"], each["id"], each["avro"]) for each in json.loads(options["schemas"])
         ]
         known = KnownSchemas(int(options["newest_schema"]), datetime.fromisoformat(options["schemas_at"]))
-        return cls(options["changelog"], options["changelog_url"], topic, tuple(schemas), known)
+        retention_s = float(options["retention_s"])
+        return cls(options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s)
+
+    @cached_property
+    def _log(self) -> Changelog:
+        return CHANGELOGS.get(self.changelog)(ChangelogConfig(self.url, self.retention_s, lambda: datetime.now(UTC)))
 
     @cached_property
     def reader(self) -> ChangelogReader:
-        config = ChangelogConfig(self.url, 0.0, lambda: datetime.now(UTC))
-        return CHANGELOGS.get(self.changelog)(config).reader()
+        return self._log.reader()
+
+    def writer(self, producer: str) -> ChangelogWriter:
+        return self._log.writer(producer)
+
+    def schema_of(self, schema_id: int) -> SubjectSchema | None:
+        """A `SchemaOf`. What else the registry has is of other subjects: of these a job is told nothing."""
+        schema = self._by_id.get(schema_id)
+        if schema is None and 0 < schema_id <= self.known.newest:
+            return SubjectSchema("another subject", 0, schema_id, {})
+        return schema
 
     @cached_property
-    def by_id(self) -> Mapping[int, SubjectSchema]:
+    def _by_id(self) -> Mapping[int, SubjectSchema]:
         return {schema.schema_id: schema for schema in self.schemas}
 
     @cached_property

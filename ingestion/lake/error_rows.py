@@ -52,6 +52,7 @@ _KIND = f"""CASE
   WHEN contains(reason, '{_BAD_NAME.replace("'", "''")}') THEN 'not a valid partition name'
   WHEN ends_with(reason, 'is null, but it is a key') THEN 'null in a key'
   WHEN ends_with(reason, 'is no column of the source''s schema') THEN 'not a column of the source''s schema'
+  WHEN regexp_matches(reason, '^broken message [(][a-z ]+[)]: ') THEN split_part(reason, ': ', 1)
   ELSE regexp_replace(left(reason, {MAX_REASON}), '[0-9][0-9,]*', 'N', 'g') END"""
 """The reason without the value: `amount` is 0.125 (float), which is no decimal(12,2) -> not a valid decimal(12,2)."""
 

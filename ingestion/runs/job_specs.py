@@ -61,7 +61,8 @@ def job_spec_of(
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
     check_source(copy.dataset, kind)
-    connection = feed.connection if feed is not None and kind in READING_KINDS else None
+    reads = kind in READING_KINDS or (kind == JobKind.REPLAY and is_captured_feed(feed))
+    connection = feed.connection if feed is not None and reads else None
     options = checked_options({} if feed is None else feed.options)
     if run.kind == JobKind.FOLLOW:
         options = {**options, "commit_s": min(float(options["commit_s"]), BATCH_READ_S)}

@@ -10,6 +10,7 @@ from typing import Any
 
 from pyspark.sql import SparkSession
 
+from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
 from ingestion.spark.contract.guidance import Guidance, NoGuidance
@@ -41,6 +42,8 @@ class CapturedShop:
     index: str = "memory"
     options: Mapping[str, str] = field(default_factory=dict)
     told: timedelta = timedelta()
+    log_url: str = ""
+    """Of the changelog; empty: the tap's."""
     table: TableSpec = field(init=False)
     runs: int = 0
 
@@ -60,7 +63,7 @@ class CapturedShop:
         schemas = tuple(schema for schema, _ in self.server.versions.known if schema.subject == self.name)
         return EventTopic(
             "segments",
-            self.server.log_url,
+            self.log_url or self.server.log_url,
             self.name,
             schemas,
             KnownSchemas(len(self.server.versions.known), datetime.now(UTC) + self.told),
@@ -91,6 +94,15 @@ class CapturedShop:
     @property
     def timeline(self) -> Timeline:
         return Timeline(self.table.uri)
+
+    def write(self, topic: str, *messages: bytes) -> None:
+        """To the changelog, by nobody's tap."""
+        config = ChangelogConfig(self.log_url, 86_400.0, lambda: datetime.now(UTC))
+        outgoing = [Outgoing(topic, b"", message) for message in messages]
+        CHANGELOGS.get("segments")(config).writer("somebody").commit(outgoing, {})
+
+    def rejected(self, spark: SparkSession) -> list[Any]:
+        return list(read(spark, self.table.error_uri).collect())
 
     def in_lake(self, spark: SparkSession) -> dict[Any, dict[str, Any]]:
         rows = [row.asDict(recursive=True) for row in read(spark, self.table.uri).collect()]

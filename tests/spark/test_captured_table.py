@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import json
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.heatpipe.broken_message import Defect
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.spark.changes.tombstones import read_tombstones
+from ingestion.spark.contract.spec import ReplaySpec
 from tests.fuzz_seed import SEED
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop, PausedAfterEach
-from tests.spark.order_shop import read
 
 DATABASE = "lakehub_captured"
 
@@ -139,29 +142,70 @@ def test_awkward_types_are_the_same_by_the_load_and_by_the_log(
     }
 
 
-def test_messages_that_are_no_events_are_in_the_error_table_and_all_else_in_the_lake(
+BROKEN: dict[str, Callable[[bytes], bytes]] = {
+    "empty": lambda message: b"",
+    "oversized": lambda message: message + bytes(9 * 2**20),
+    "magic byte": lambda message: b"\x07" + message[1:],
+    "unknown schema": lambda message: b"\x00\x7f\xff\xff\xff" + message[5:],
+    "other subject": lambda message: b"\x00\x00\x00\x00\x01" + message[5:],
+    "truncated": lambda message: message[:-3],
+    "trailing bytes": lambda message: message + b"?",
+    "invalid utf8": lambda message: message.replace(b"x" * 8, b"\xff" * 8),
+    "row key": lambda message: message.replace(b'["2', b'["9', 1),
+    "corrupt": lambda message: message[:-4] + b"\x63" + message[-3:],  # which of two types its last value has
+}
+"""By the label that a person reads. A message has the row key, and its city is 8 times x."""
+
+
+def test_broken_messages_are_told_apart_mended_and_published_again(
     spark: SparkSession, server: TappedServer, tmp_path: Path
 ) -> None:
-    """Among them what the tap could not encode. The sum holds, and no message is rejected twice."""
+    """One in a hundred is broken, each in another way, and one more could not be encoded. All else is in the lake at once; mended, all is."""
+    server.execute("CREATE TABLE others (id int PRIMARY KEY)", "INSERT INTO others VALUES (1)")
+    server.take("others")
     shop = CapturedShop(server, tmp_path, "noisy", told=timedelta(minutes=2))
-    server.execute("CREATE TABLE noisy (id int PRIMARY KEY, n int)", "INSERT INTO noisy VALUES (1, 1)")
+    server.execute(
+        "CREATE TABLE noisy (id int PRIMARY KEY, city varchar(20), fare decimal(8,2))",
+        "INSERT INTO noisy SELECT seq, 'old', 1.5 FROM seq_1_to_500",
+    )
     server.take("noisy")
     shop.run(spark, "bootstrap")
-    server.execute("UPDATE noisy SET n = 2")
-    server.take("noisy")
-    server.write("noisy", b"", b"{", b"\x00\x7f\xff\xff\xffabc", b"\x00\x00\x00\x00\x01\x02")
-    server.write(
-        "noisy.errors", b'{"defect": "type", "reason": "n is no number", "column": "n", "after": {"id": 7}}', b"?"
+    server.execute(
+        "INSERT INTO noisy SELECT seq, 'xxxxxxxx', 2.5 FROM seq_2000_to_2999",
+        "UPDATE noisy SET city = 'later' WHERE id = 2900",
     )
-    server.execute("INSERT INTO noisy VALUES (2, 2)")
-    report = shop.follow(spark)
-    assert (report.counts.read, report.counts.applied, report.counts.errors) == (8, 2, 6)
-    assert shop.in_lake(spark) == shop.in_source()
-    rejected = read(spark, shop.table.error_uri).select("column", "reason", "source").collect()
-    assert len(rejected) == 6
-    assert ("n", "n is no number", "noisy.errors:0:0") in {tuple(row) for row in rejected}
-    assert sum("no schema with the id" in row["reason"] for row in rejected) == 1
-    assert shop.follow(spark).status == "nothing_to_do"
+    server.take("noisy")
+    messages = server.messages("noisy")[500:]
+    assert len(messages) == 1001
+    broken = {100 * place: mend(messages[100 * place]) for place, mend in enumerate(BROKEN.values())}
+    unencoded = UnencodedRow(
+        "0-1-9999999", 0, Defect.TYPE, "fare", "no number", {"id": 2}, {"id": 3000, "city": "x", "fare": "?"}
+    )
+    shop.log_url = (tmp_path / "noise").as_uri()
+    sent = [*server.messages("noisy")[:500], *(broken.get(place, message) for place, message in enumerate(messages))]
+    shop.write("noisy", *sent)
+    shop.write("noisy.errors", unencoded.to_json())
+    report = shop.run(spark, "incremental")
+    assert (report.counts.read, report.counts.applied, report.counts.errors) == (1002, 991, 11)
+    rejected = {row["reason"].partition("): ")[0].partition("(")[2]: row for row in shop.rejected(spark)}
+    assert rejected.keys() == BROKEN.keys() | {"type"}
+    source = shop.in_source()
+    assert shop.in_lake(spark).keys() == source.keys() - {(2000 + place,) for place in broken if place != 900}
+    keys = {label: 2000 + 100 * place for place, label in enumerate(BROKEN)} | {"type": 3000}
+    fixes = {
+        row["error_key"]: json.dumps({"id": keys[label], "city": "mended", "fare": 2.5})
+        for label, row in rejected.items()
+    }
+    replay = ReplaySpec(tuple(fixes), "ana", fixes)
+    assert shop.run(spark, "replay", replay=replay).counts.applied == 11
+    after = shop.run(spark, "incremental")
+    assert (after.counts.read, after.counts.errors) == (12, 0)
+    lake = shop.in_lake(spark)
+    assert lake.keys() == (source.keys() | {(3000,)}) - {(2,)}  # its key was 2 before
+    assert {key for key, row in lake.items() if row["city"] == "mended"} == {(number,) for number in keys.values()} - {
+        (2900,)
+    }
+    assert shop.run(spark, "replay", replay=replay).counts.read == 0
 
 
 def test_events_that_come_again_in_any_order_change_nothing(

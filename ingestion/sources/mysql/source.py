@@ -96,7 +96,7 @@ class _TopicReading:
 
     def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
         self._topic, self._start = topic, start
-        self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.by_id.get)
+        self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.schema_of)
         usual = EventLimits()
         self._limits = EventLimits(
             min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)

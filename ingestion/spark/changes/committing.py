@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import json
-from base64 import b64encode
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -16,6 +14,7 @@ from ingestion.domain.merging.stored_metadata import METADATA_COLUMN
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
 from ingestion.sources import LoggedEvents, LogReading
+from ingestion.spark.changes.broken_raw import broken_raw
 from ingestion.spark.changes.fitting import FittedChanges, fit_changes
 from ingestion.spark.changes.merging import Change, Merged, MergeRules, merge_changes
 from ingestion.spark.changes.tombstones import Tombstones, read_tombstones, write_tombstones
@@ -112,7 +111,7 @@ def _error_rows(batch: _Batch) -> Iterator[Mapping[str, str | None]]:
         decoded = events.decoded[place]
         yield _error_row(place_in_log(decoded.schema.subject, *decoded.event.position), row)
     for broken in events.broken:
-        yield _error_row(broken.place, RejectedRow(broken.problem.field, str(broken.problem), _raw(broken)))
+        yield _error_row(broken.place, RejectedRow(broken.problem.field, broken.problem.labelled, _raw(broken)))
 
 
 def _error_row(place: str, row: RejectedRow) -> dict[str, str | None]:
@@ -125,7 +124,7 @@ def _raw(broken: BrokenEvent) -> str:
     value = broken.message.value or b""
     if broken.topic.endswith(ERRORS_SUFFIX):
         return value.decode(errors="backslashreplace")
-    return json.dumps({"defect": broken.problem.defect, "message": b64encode(value).decode()})
+    return broken_raw(broken.problem.defect, value)
 
 
 def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: CommitPlan) -> RowCounts | None:

@@ -14,6 +14,7 @@ import pyarrow as pa
 
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.spark.changes.republishing import republish, row_of_event
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.contract.spec import ReplaySpec
 from ingestion.spark.job import Job
@@ -37,6 +38,9 @@ def run(job: Job) -> JobReport:
     timeline, replay = hudi.check_table(job.table), job.spec.replay
     assert replay is not None  # the spec has checked it
     report = job.nothing_to_do_report()
+    if job.table.has_metadata:
+        rows = [*_read_rows(job, replay)]
+        return republish(job, rows) if rows else report
     for rows in _rows_by_columns(_read_rows(job, replay)):
         # An earlier attempt has committed some of them: they are judged again, and are redelivered.
         while timeline.commit_of_run(job.spec.run_id):
@@ -48,6 +52,7 @@ def run(job: Job) -> JobReport:
 def _read_rows(job: Job, replay: ReplaySpec) -> Iterator[ReplayedRow]:
     if not replay.keys or not Timeline(job.table.error_uri).exists:
         return
+    is_log = job.table.has_metadata
     types, characters = hudi.stored_schema(job.spark, job.table).types, 0
     with job.phase("read"):
         for row in error_table.open_rows(job.spark, job.table, replay.keys, max_raw=_MAX_RAW).toLocalIterator():
@@ -56,7 +61,7 @@ def _read_rows(job: Job, replay: ReplaySpec) -> Iterator[ReplayedRow]:
             characters += len(row["raw"] or "") + len(fixed)
             if characters > _MAX_CHARACTERS:
                 return
-            yield replayed_row(row.asDict(), fixed, types, max_raw=_MAX_RAW)
+            yield replayed_row(row.asDict(), fixed, types, max_raw=_MAX_RAW, row_of=row_of_event if is_log else None)
 
 
 def _rows_by_columns(rows: Iterable[ReplayedRow]) -> list[list[ReplayedRow]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from base64 import b64decode
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,14 +39,23 @@ class _CannotReplay(ValueError):
     """A raw row that is not to be tried."""
 
 
-def replayed_row(error: Mapping[str, Any], fixed: str, types: Mapping[str, str], *, max_raw: int) -> ReplayedRow:
-    """`error`: a row of `error_table.open_rows`; `fixed`: a JSON object by column; `types`: of the table's columns."""
+def replayed_row(
+    error: Mapping[str, Any],
+    fixed: str,
+    types: Mapping[str, str],
+    *,
+    max_raw: int,
+    row_of: Callable[[str], str] | None = None,
+) -> ReplayedRow:
+    """`error`: a row of `error_table.open_rows`; `fixed`: a JSON object by column; `types`: of the table's columns. `row_of`: from the raw text to that of
+    its row; None: they are one."""
     fixes, problem, values = json.loads(fixed), "", {}
     raw = error["raw"] or ""
     try:
         if len(raw) > max_raw:
             raise _CannotReplay(f"The raw row has more than {max_raw:,} characters. Correct it in the source.")
-        values = _typed({**_raw_values(raw, bool(fixes)), **fixes}, types)
+        text = raw if row_of is None else row_of(raw)
+        values = _typed({**_raw_values(text, bool(fixes)), **fixes}, types)
     except _CannotReplay as refused:
         problem = str(refused)
     given = {name: error[name] for name in ("error_key", "column", "reason", "source", "table_at")}
