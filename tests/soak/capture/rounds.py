@@ -31,6 +31,7 @@ Fault = tuple[str, Callable[[CaptureStand], None]]
 
 
 def play(standing: CaptureStand, *, rounds: int, random: Random) -> Iterator[Round]:
+    standing.source.create_tables()
     standing.instance.start()
     try:
         _wait(standing, standing.instance.is_up, "the instance is up", UP_WITHIN_S)

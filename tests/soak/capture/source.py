@@ -32,16 +32,18 @@ class CapturedSource:
     def url(self) -> str:
         return f"mysql://lakehub:lakehub@127.0.0.1:{self._port}/{DATABASE}"
 
-    def create(self) -> None:
-        with self._session(database="") as cursor:
+    def create_database(self) -> None:
+        with self.session(database="") as cursor:
             cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+
+    def create_tables(self) -> None:
         for table in TABLES:
             self.execute(f"CREATE TABLE {table.name} ({table.create})")
             for number in range(0, table.numbers, 2):
                 self.execute(f"INSERT INTO {table.name} VALUES ({table.row(number, self._random)})")
 
     def execute(self, *statements: str) -> None:
-        with self._session() as cursor:
+        with self.session() as cursor:
             for statement in statements:
                 cursor.execute(statement)
 
@@ -84,13 +86,13 @@ class CapturedSource:
             assert each.wait(scaled(60)), "a writer goes on"
 
     def newest(self) -> str:
-        with self._session() as cursor:
+        with self.session() as cursor:
             cursor.execute("SELECT @@gtid_binlog_pos")
             return str(cursor.fetchall()[0][0])
 
     def rows(self, table: Table) -> dict[tuple[Any, ...], dict[str, Any]]:
         """By key, as they must be in the lake."""
-        with self._session(pymysql.cursors.DictCursor) as cursor:
+        with self.session(pymysql.cursors.DictCursor) as cursor:
             cursor.execute("SET time_zone = '+00:00'")
             cursor.execute(f"SHOW COLUMNS FROM {table.name}")
             selected = [_expression(row["Field"], row["Type"]) for row in cursor.fetchall()]
@@ -105,7 +107,7 @@ class CapturedSource:
                 time.sleep(0.05)
                 continue
             # The server may be gone: another session goes on when it is back.
-            with suppress(pymysql.OperationalError, pymysql.InterfaceError), self._session(autocommit=False) as cursor:
+            with suppress(pymysql.OperationalError, pymysql.InterfaceError), self.session(autocommit=False) as cursor:
                 cursor.execute("SET SESSION sql_mode = ''")
                 while not self._is_paused.is_set():
                     self._transaction(cursor, random)
@@ -133,7 +135,7 @@ class CapturedSource:
         time.sleep(random.random() * 0.05)
 
     @contextmanager
-    def _session(
+    def session(
         self, cursor: Any = pymysql.cursors.Cursor, database: str = DATABASE, *, autocommit: bool = True
     ) -> Iterator[Any]:
         connection = pymysql.connect(

@@ -27,8 +27,8 @@ class CaptureStand:
 
 
 @contextmanager
-def stand(changelog: str, folder: Path, random: Random) -> Iterator[CaptureStand]:
-    """The servers, the tables with their first rows, and the settings of an instance that does not run yet."""
+def stand(changelog: str, folder: Path, random: Random, *, memory: str = "512m") -> Iterator[CaptureStand]:
+    """The servers, an empty database, and the settings of an instance that does not run yet."""
     slowness = machine.slowness()
     with ExitStack() as stack:
         folder.chmod(0o755)
@@ -41,20 +41,20 @@ def stand(changelog: str, folder: Path, random: Random) -> Iterator[CaptureStand
             own["kafka"] = stack.enter_context(servers.running("kafka", folder / "kafka"))
             settings = {"LAKEHUB_CHANGELOG": "kafka", "LAKEHUB_CHANGELOG_URL": own["kafka"].url}
         source = CapturedSource(own["mariadb"].port, random)
-        source.create()
+        source.create_database()
         stack.enter_context(source.writers())
-        environment = _environment(home, scratch, bind) | settings
+        environment = _environment(home, scratch, bind, memory) | settings
         yield CaptureStand(folder, Instance(home, folder / "log", bind, environment), source, own, slowness)
 
 
-def _environment(home: Path, scratch: Path, bind: str) -> dict[str, str]:
+def _environment(home: Path, scratch: Path, bind: str, memory: str) -> dict[str, str]:
     own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
     settings = {
         "LAKEHUB_HOME": str(home),
         "LAKEHUB_BASE_URL": f"http://{bind}",
         "LAKEHUB_WEB_WORKERS": "1",
         "LAKEHUB_LOG_FORMAT": "json",
-        "LAKEHUB_SPARK_MEMORY": "512m",
+        "LAKEHUB_SPARK_MEMORY": memory,
         "TMPDIR": str(scratch),
         MARK: str(home),
     }

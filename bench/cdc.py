@@ -1,0 +1,222 @@
+"""Change capture, from a commit in MariaDB to a commit in the lake: how fast, how late, and at what cost beside a nightly snapshot.
+
+An instance of the product (tap, follow, workers, with their databases and JVMs) captures a table of 1,000,000 rows in 60 partitions while a writer updates
+500 rows a second, 90 % of them of the two newest days; then spread over all days; then beside the first load of another table. Everything runs on this machine.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from bench.capturing import trips
+from bench.capturing.lag import CommitWatch, Lags
+from bench.capturing.stage import Stage, stage, wait_until
+from bench.harness import Report, run
+
+PER_SECOND, SHARE_OF_NEWEST = 500, 0.9
+MAX_P50_S, MAX_P95_S, MIN_CAPTURED = 10.0, 25.0, 20_000
+HEADINGS = ["changes", "a second", "p50, s", "p95, s", "last third over first", "core s per 1,000"]
+
+
+@dataclass(frozen=True)
+class Sizes:
+    rows: int
+    captured: int
+    """Rows by which the speed of the tap is measured."""
+    hot_s: float
+    other_s: float
+    per_second: int = PER_SECOND
+    within_s: float = 1200
+
+
+FULL, QUICK = Sizes(1_000_000, 200_000, 300, 90), Sizes(5_000, 5_000, 6, 0, 100, 120)
+
+
+def main() -> int:
+    return run("cdc", bench, __doc__)
+
+
+def bench(report: Report) -> None:
+    sizes = QUICK if report.quick else FULL
+    with tempfile.TemporaryDirectory(prefix="lakehub-cdc-") as folder, stage(Path(folder)) as standing:
+        captured = _capture_speed(report, standing, sizes)
+        _onboard(standing, "trips", sizes.rows)
+        loaded = _load(standing, "trips", sizes)
+        report.figure("loaded_rows_per_s", sizes.rows / loaded.seconds)
+        report.table("Rows", ["what", "rows a second"], [
+            ["captured and encoded by the tap", f"{captured:,.0f}"], ["first load", f"{sizes.rows / loaded.seconds:,.0f}"],
+        ])  # fmt: skip
+        lines = [_follow(report, standing, sizes, "hot", sizes.hot_s, SHARE_OF_NEWEST)]
+        if sizes.other_s:
+            lines.append(_follow(report, standing, sizes, "spread", sizes.other_s, 0.0))
+            _onboard(standing, "rides", sizes.rows)
+            lines.append(_follow(report, standing, sizes, "beside a load", sizes.other_s, SHARE_OF_NEWEST))
+            _load(standing, "rides", sizes)
+        report.table("From commit to lake", ["writes", *HEADINGS], lines)
+        _beside_snapshot(report, standing, sizes, loaded)
+        _bounds(report, standing)
+
+
+def _capture_speed(report: Report, standing: Stage, sizes: Sizes) -> float:
+    """Of the tap alone, in this process, from the binlog to committed segments: rows a second of processor time."""
+    from tests.services.tapped_server import tapped_server
+
+    port = standing.standing.servers["mariadb"].port
+    with tapped_server(f"mysql://lakehub:lakehub@127.0.0.1:{port}", "speed", standing.home.parent / "speed") as server:
+        server.execute(f"CREATE TABLE speed ({trips.COLUMNS})")
+        for start in range(0, sizes.captured, 5_000):
+            server.execute(
+                f"INSERT INTO speed SELECT seq, '2026-11-26', concat('city ', seq), seq / 4, '2026-11-26 08:00:00', 1, seq / 3, 'a note' "
+                f"FROM seq_{start + 1}_to_{start + 5_000}"
+            )
+        began = time.process_time()
+        server.take("speed")
+        per_second = sizes.captured / (time.process_time() - began)
+    report.figure("captured_rows_per_core_s", per_second)
+    if not report.quick:
+        report.at_least("rows captured and encoded in a second of a core", per_second, MIN_CAPTURED)
+    return per_second
+
+
+@dataclass(frozen=True)
+class _Cost:
+    seconds: float
+    core_s: float
+
+
+def _onboard(standing: Stage, table: str, rows: int) -> None:
+    from lakehub.accounts.models import Team
+    from lakehub.catalog import connections, data_centers
+    from lakehub.catalog.models import Connection
+    from lakehub.catalog.onboarding.onboard import onboard_dataset
+    from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+    from lakehub.kernel.partitions import Grain
+
+    trips.create(standing, table, rows)
+    now = datetime.now(UTC)
+    if not Connection.objects.exists():
+        team = Team.objects.create(name="shop")
+        data_centers.add_data_center(name="dc1", lake_uri=(standing.home / "lake").as_uri(), actor="bench", now=now)
+        connections.add_connection(
+            name="ops", plugin="mysql", url=standing.url, team=team.name, actor="bench", now=now, by_operator=True
+        )
+    request = OnboardingRequest(
+        name=table, team="shop", tier=3, connection="ops", table=table, data_centers=["dc1"], primary_key=["id"], record_key=["id"],
+        partition_column="day", grain=Grain.DAY, every=timedelta(seconds=1),
+    )  # fmt: skip
+    onboard_dataset(request, actor="bench", now=now)
+
+
+def _load(standing: Stage, table: str, sizes: Sizes) -> _Cost:
+    """Until its bootstrap has succeeded, from where that began."""
+    from ingestion.models import JobRun, JobState
+
+    before = standing.core_seconds()
+    runs = JobRun.objects.filter(copy__dataset__name=table, kind="bootstrap").order_by("-pk")
+    wait_until(
+        lambda: runs.filter(state=JobState.SUCCEEDED).count() == runs.count() > 0, sizes.within_s, f"{table} is loaded"
+    )
+    run = runs[0]
+    # A session of Spark that is only being started is no part of it.
+    return _Cost(run.report["phases"]["total"], standing.core_seconds() - before)
+
+
+def _follow(report: Report, standing: Stage, sizes: Sizes, name: str, seconds: float, share: float) -> list[str]:
+    from ingestion.captures.records import topic_of
+    from lakehub.catalog.models import DatasetCopy
+
+    copy = DatasetCopy.objects.select_related("dataset").get(dataset__name="trips")
+    topic = topic_of(copy.dataset)
+    with CommitWatch(copy.uri, topic) as watch:
+        first = _end_of(topic)
+        standing.execute("UPDATE trips SET seats = seats + 1 WHERE id = 1")
+        wait_until(lambda: watch.reached > first, sizes.within_s, "the table is followed")
+        first, before = _end_of(topic), standing.core_seconds()
+        with trips.Writer(standing, "trips", sizes.rows, sizes.per_second, share) as writer:
+            time.sleep(seconds)
+        wait_until(lambda: _end_of(topic) >= first + writer.written, sizes.within_s, "all is captured")
+        wait_until(lambda: watch.reached >= first + writer.written, sizes.within_s, "all is in the lake")
+    core_s, lags = standing.core_seconds() - before, watch.lags(_events(copy.dataset, first), first)
+    _tell(report, name, lags, 1000 * core_s / writer.written)
+    speed = writer.written / seconds
+    return [
+        name,
+        f"{writer.written:,}",
+        f"{speed:,.0f}",
+        f"{lags.percentile(50):.1f}",
+        f"{lags.percentile(95):.1f}",
+        f"{lags.growth:.2f}",
+        f"{1000 * core_s / writer.written:.2f}",
+    ]
+
+
+def _tell(report: Report, name: str, lags: Lags, core_s: float) -> None:
+    key = name.replace(" ", "_")
+    report.figure(f"{key}_p50_s", lags.percentile(50))
+    report.figure(f"{key}_p95_s", lags.percentile(95))
+    report.figure(f"{key}_core_s_per_1000", core_s)
+    report.figure(f"{key}_growth", lags.growth)
+    if not report.quick:
+        report.at_most(f"median lag, {name}", lags.percentile(50), MAX_P50_S, unit=" s")
+        report.at_most(f"95 % of the changes, {name}", lags.percentile(95), MAX_P95_S, unit=" s")
+
+
+def _end_of(topic: str) -> int:
+    from ingestion.captures.changelog import configured_changelog
+
+    bounds = configured_changelog().reader().bounds(topic)
+    return bounds["0"].next if bounds else 0
+
+
+def _events(dataset: Any, first: int) -> Iterator[tuple[int, datetime]]:
+    """(offset, when the change was committed in the source)."""
+    from ingestion.captures.topics import topic_to_read
+    from ingestion.heatpipe.decoder import Decoder
+
+    topic = topic_to_read(dataset, now=datetime.now(UTC))
+    decoder = Decoder(topic.topic, ("id",), bytes, topic.schema_of)
+    for message in topic.reader.read(topic.topic, {"0": first}):
+        committed_at = decoder.decode(message.value or b"", (message.offset,)).event.source_committed_at
+        assert committed_at is not None
+        yield message.offset, committed_at
+
+
+def _beside_snapshot(report: Report, standing: Stage, sizes: Sizes, loaded: _Cost) -> None:
+    """A snapshot a night reads all rows of the source, and shows changes a day later."""
+    hot = report.figures["hot_core_s_per_1000"] / 1000
+    worth = loaded.core_s / hot
+    report.figure("snapshot_core_s", loaded.core_s)
+    report.figure("changes_worth_a_snapshot", worth)
+    report.table("Beside a nightly snapshot", ["what", "capture", "snapshot"], [
+        ["rows read of the source in a day without changes", "0", f"{sizes.rows:,}"],
+        ["core seconds", f"{1000 * hot:.2f} for 1,000 changes", f"{loaded.core_s:,.0f} for the table"],
+        ["changes for the core seconds of one snapshot", f"{worth:,.0f}", "-"],
+        ["p95 of the lag", f"{report.figures['hot_p95_s']:.0f} s", "a day"],
+    ])  # fmt: skip
+
+
+def _bounds(report: Report, standing: Stage) -> None:
+    from ingestion.models import Commit
+    from lakehub.catalog.models import DatasetCopy
+
+    copy = DatasetCopy.objects.get(dataset__name="trips")
+    folder = Path(copy.uri.removeprefix("file://"))
+    files = sum(1 for _ in folder.rglob("*.parquet"))
+    report.figure("files", files)
+    report.figure("memory_mib", standing.memory_mib())
+    report.figure("commits", Commit.objects.count())
+    report.table("What is kept", ["what", "how many"], [
+        ["files of the table, older versions too", f"{files:,}"], ["MiB of all processes", f"{standing.memory_mib():,.0f}"],
+        ["rows of commits in the database", f"{Commit.objects.count():,}"],
+    ])  # fmt: skip
+
+
+if __name__ == "__main__":
+    sys.exit(main())
