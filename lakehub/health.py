@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from datetime import datetime
 from threading import Lock
 
 from django.conf import settings
@@ -18,6 +19,7 @@ from rest_framework.request import Request
 
 from incidents.gate import question_log as gate_log
 from incidents.models import Incident, Message
+from ingestion.captures import lag
 from ingestion.models import JobRun
 from lakehub import wiring
 from lakehub.accounts.tokens.authentication import TokenAuthentication
@@ -92,6 +94,21 @@ def _metrics_denial(request: HttpRequest) -> HttpResponse | None:
     )
 
 
+def _measure_captures(registry: CollectorRegistry, *, now: datetime) -> None:
+    behind = Gauge(
+        "lakehub_tap_lag_seconds",
+        "How long what was committed at a tapped server may not have been captured, by the server's number",
+        ["server"],
+        registry=registry,
+    )
+    for number, tap_lag in lag.tap_lags(now=now).items():
+        behind.labels(str(number)).set(tap_lag.total_seconds())
+    failing = Gauge("lakehub_tap_servers_failing", "Servers that cannot be tapped now", registry=registry)
+    failing.set(lag.failing_servers())
+    stopped = Gauge("lakehub_captures_stopped", "Datasets whose changes are not captured any more", registry=registry)
+    stopped.set(lag.stopped_captures())
+
+
 @login_not_required
 def metrics(request: HttpRequest) -> HttpResponse:
     """Prometheus. Numbers only: no names of datasets or people. Each is a few indexed queries."""
@@ -111,6 +128,7 @@ def metrics(request: HttpRequest) -> HttpResponse:
     )
     for state in ("queued", "waiting", "paused", "running"):
         runs.labels(state).set(JobRun.objects.filter(state=state).count())
+    _measure_captures(registry, now=now)
     share = Gauge(
         "lakehub_coverage", "Share of the datasets of a tier that are tested whole", ["tier"], registry=registry
     )

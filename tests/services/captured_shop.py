@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,9 @@ class CapturedShop:
     def capture(self, dataset: Dataset) -> Capture:
         return Capture.objects.get(feed__dataset=dataset)
 
+    def is_captured(self, dataset: Dataset) -> bool:
+        return any(capture.is_captured for capture in Capture.objects.filter(feed__dataset=dataset))
+
     def tap(self, holder: str = "host:1:a") -> ServerTap:
         """One that has claimed the server."""
         plan = captures_by_server()[self.server]
@@ -86,7 +90,8 @@ class CapturedShop:
     def rows(self, dataset: Dataset) -> dict[RowKey, dict[str, Any]]:
         """The table that the events of the dataset make, one after the other."""
         topic = topic_of(dataset)
-        decoder = Decoder(topic, ("id",), bytes, lambda number: subject_schema_of(registry.find_by_id(number)))
+        schema_of = cache(lambda number: subject_schema_of(registry.find_by_id(number)))
+        decoder = Decoder(topic, ("id",), bytes, schema_of)
         table = dict[RowKey, dict[str, Any]]()
         for message in configured_changelog().reader().read(topic, {}):
             event = decoder.decode(message.value or b"", (message.offset,)).event

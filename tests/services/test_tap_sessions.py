@@ -15,7 +15,10 @@ from ingestion.captures.records import begin_load
 from ingestion.models import Finding, SchemaVersion, TapServer
 from ingestion.tapping import tap_leases
 from ingestion.tapping.server_tap import LeaseLost
+from lakehub.catalog.metadata import ColumnType
+from lakehub.catalog.metadata.roles import role_warning
 from lakehub.catalog.models import Connection
+from lakehub.catalog.storages import STORAGES
 from tests import factories as make
 from tests.polling import wait_until
 from tests.services.captured_shop import CapturedShop, captured_shop
@@ -322,3 +325,23 @@ def test_a_server_that_is_told_of_has_what_people_need_to_know(shop: CapturedSho
     assert tap_leases.free_servers([shop.server]) == []
     tap.close()
     assert tap_leases.free_servers([shop.server]) == [shop.server]
+
+
+def test_the_storage_of_captured_tables_is_that_of_any_database(shop: CapturedShop) -> None:
+    shop.execute("CREATE TABLE planes (tailnum varchar(10), seats int, speed double)")
+    storage = STORAGES.get("mysql")(a_reader(shop))
+    types = {column.name: column.type for column in storage.describe("planes").columns}
+    assert list(storage.tables(10)) == ["planes"]
+    assert types == {"tailnum": ColumnType.STRING, "seats": ColumnType.INTEGER, "speed": ColumnType.FLOAT}
+    assert storage.describe("lakehub_captured.planes") == storage.describe("planes")
+
+
+def test_the_account_that_the_tap_needs_is_no_warning_and_one_that_writes_is(shop: CapturedShop) -> None:
+    url = a_reader(shop)
+    role = STORAGES.get("mysql")(url).role()
+    assert role is not None
+    assert role_warning(role) == ""
+    shop.execute("GRANT INSERT ON lakehub_captured.* TO 'lakehub_tap'@'127.0.0.1'")
+    role = STORAGES.get("mysql")(url).role()
+    assert role is not None
+    assert "INSERT on lakehub_captured" in role_warning(role)

@@ -1,0 +1,49 @@
+"""What the metrics say of taps: how far each is behind, idle or not, and how much is not captured. Never a name."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+import pytest
+from django.test import Client
+
+from ingestion.captures import lag
+from ingestion.models import Capture, TapServer
+from tests.factories import NOW
+from tests.web.ingestion.captures.taps import captured
+
+pytestmark = pytest.mark.django_db
+SECOND = timedelta(seconds=1)
+
+
+def server(address: str = "db.secret.example:3306", *, captured: int = 1, **times: datetime) -> TapServer:
+    return TapServer.objects.create(address=address, captured=captured, **times)
+
+
+@pytest.mark.parametrize(
+    ("times", "seconds"),
+    [
+        ({"caught_up_at": NOW - 4 * SECOND, "event_at": NOW - timedelta(days=9)}, 4),
+        ({"caught_up_at": NOW - 900 * SECOND, "event_at": NOW - 70 * SECOND}, 70),
+        ({"event_at": NOW + 5 * SECOND}, 0),
+    ],
+)
+def test_a_tap_is_behind_by_what_it_may_not_have_taken(times: dict[str, datetime], seconds: int) -> None:
+    number = server(**times).pk
+    server("unused:1", captured=0, caught_up_at=NOW - timedelta(days=90))
+    server("new:1")
+    assert lag.tap_lags(now=NOW) == {number: seconds * SECOND}
+
+
+def test_prometheus_has_it_without_a_name(client: Client) -> None:
+    number = server(caught_up_at=NOW, event_at=NOW).pk
+    server("down:1", error="It does not answer.")
+    _, left = captured("trips", "left")
+    left.offboarded_at = NOW
+    left.save()
+    Capture.objects.update(stopped_load=1)
+    metrics = client.get("/metrics").content.decode()
+    assert f'lakehub_tap_lag_seconds{{server="{number}"}}' in metrics
+    assert "lakehub_tap_servers_failing 1.0" in metrics
+    assert "lakehub_captures_stopped 1.0" in metrics
+    assert "secret.example" not in metrics
