@@ -386,6 +386,8 @@ class Capture(models.Model):
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)
     """Why, and what to do."""
+    incomplete_copies = models.JSONField(default=list, blank=True)
+    """The copies of the dataset that were not loaded whole since the capture was stopped: changes are missing there."""
 
     def __str__(self) -> str:
         return self.topic

@@ -6,15 +6,16 @@ from datetime import datetime
 
 from ingestion.captures.beginning import is_captured_feed
 from ingestion.models import Capture, TapServer
-from lakehub.catalog.models import Dataset
+from lakehub.catalog.models import DatasetCopy
 
 
-def captured_upto(dataset: Dataset, upto: datetime) -> datetime | None:
-    """The earlier of `upto` and of when the tap had taken all that there was. None: it is not known, as nobody captures."""
-    if not is_captured_feed(dataset.feed_or_none):
+def captured_upto(copy: DatasetCopy, upto: datetime) -> datetime | None:
+    """The earlier of `upto` and of when the tap had taken all that there was. None: it is not known, as nobody captures, or changes are missing
+    in the copy."""
+    if not is_captured_feed(copy.dataset.feed_or_none):
         return upto
-    capture = Capture.objects.filter(feed__dataset=dataset).first()
-    if capture is None or not capture.is_captured:
+    capture = Capture.objects.filter(feed__dataset=copy.dataset_id).first()
+    if capture is None or not capture.is_captured or copy.pk in capture.incomplete_copies:
         return None
     server = TapServer.objects.filter(address=capture.captured_table.partition("/")[0]).first()
     return None if server is None or server.caught_up_at is None else min(upto, server.caught_up_at)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import datetime
 
+from django.db import transaction
 from django.db.models import F, Q
 
 from ingestion.lake import findings
@@ -23,8 +24,24 @@ def note_captured(topic: str, load: int, *, since: str, table: str) -> None:
 
 
 def note_stopped(topic: str, load: int, why: str) -> None:
-    """Of a load that another one has followed nobody needs to know."""
-    Capture.objects.filter(topic=topic, load=load).update(stopped_load=load, stopped_why=why)
+    """Of a load that another one has followed nobody needs to know. All copies lack what changes from now on, until they are loaded again."""
+    capture = Capture.objects.filter(topic=topic, load=load).select_related("feed").first()
+    if capture is not None:
+        copies = [*DatasetCopy.objects.filter(dataset=capture.feed.dataset_id).values_list("pk", flat=True)]
+        Capture.objects.filter(pk=capture.pk, load=load).update(
+            stopped_load=load, stopped_why=why, incomplete_copies=copies
+        )
+
+
+def note_loaded(copy: DatasetCopy, *, now: datetime) -> None:
+    """All of its rows were read: nothing is missing any more, if its changes are captured."""
+    with transaction.atomic():
+        capture = Capture.objects.select_for_update().filter(feed__dataset=copy.dataset_id).first()
+        if capture is None or not capture.is_captured or copy.pk not in capture.incomplete_copies:
+            return
+        capture.incomplete_copies = [pk for pk in capture.incomplete_copies if pk != copy.pk]
+        capture.save(update_fields=["incomplete_copies"])
+        findings.clear_findings(copy, findings.CAPTURE_STOPPED, now=now)
 
 
 def stop_left() -> int:
@@ -43,13 +60,15 @@ def stop_left() -> int:
 
 
 def tell_stops(reasons: Mapping[int, str], *, now: datetime) -> None:
-    """By dataset, why it is not captured; empty: it is. As findings, which are cleared where it is captured again."""
+    """By dataset, why it is not captured; empty: it is. As findings, which are cleared where it is captured again and nothing is missing."""
     copies = [*DatasetCopy.objects.filter(dataset__in=reasons)]
     raised = Finding.objects.filter(copy__in=copies, kind=findings.CAPTURE_STOPPED, cleared_at=None)
+    captures = Capture.objects.filter(feed__dataset__in=reasons).values_list("incomplete_copies", flat=True)
+    incomplete = {pk for copies_of_it in captures for pk in copies_of_it}
     messages = dict(raised.values_list("copy", "detail__message"))
     for copy in copies:
         why = reasons[copy.dataset_id]
         if why and messages.get(copy.pk) != why:
             findings.raise_finding(copy, findings.CAPTURE_STOPPED, EVERYTHING, why, {}, now=now)
-        elif not why and copy.pk in messages:
+        elif not why and copy.pk in messages and copy.pk not in incomplete:
             findings.clear_findings(copy, findings.CAPTURE_STOPPED, now=now)

@@ -28,7 +28,7 @@ TopicPosition = Mapping[str, Mapping[str, int]]
 
 @dataclass(frozen=True)
 class EventTopic:
-    """`changelog` names its plug-in, and `url` says where it is. `subject`: of the schemas. Whoever only asks whether there is something new needs no `schemas`."""
+    """`changelog` names its plug-in, and `url` says where it is. The topic is the subject of the schemas, too. Whoever only asks whether there is something new needs no `schemas`."""
 
     changelog: str
     url: str

@@ -6,5 +6,6 @@ class Migration(migrations.Migration):
     operations = [
         migrations.AddField(
             model_name="capture", name="load_run", field=models.UUIDField(blank=True, editable=False, null=True)
-        )
+        ),
+        migrations.AddField(model_name="capture", name="incomplete_copies", field=models.JSONField(blank=True, default=list)),
     ]

@@ -24,7 +24,7 @@ def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     # What a look of a follow run has seen is told a minute later at most.
     every = max(copy.dataset.feed.every, TELL_EVERY)
     looked_at = complete_upto(copy)
-    known_at = None if looked_at is None else captured_upto(copy.dataset, looked_at)
+    known_at = None if looked_at is None else captured_upto(copy, looked_at)
     return lag(complete_upto=known_at, every=every, now=now)
 
 

@@ -11,6 +11,7 @@ from django.db import IntegrityError, transaction
 from django.db.models import CharField, Exists, F, OuterRef, Prefetch, Q, QuerySet, Value
 from django.db.models.functions import Cast, Coalesce, Concat, Now
 
+from ingestion.captures.states import note_loaded
 from ingestion.domain.retries import MAX_ATTEMPTS, GiveUp, RetryAt, decide_after_failure
 from ingestion.lake import findings, index_findings
 from ingestion.models import BlockedInput, JobKind, JobRun, JobState, ReplayRequest
@@ -290,6 +291,7 @@ def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, ji
             if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
                 # Everything was read again: what was not accounted for before, or could not be loaded, is gone.
                 findings.clear_findings(run.copy, findings.ROWS_UNACCOUNTED, now=now)
+                note_loaded(run.copy, now=now)
                 for kind in _KINDS_OF_LOADING:
                     findings.clear_findings(run.copy, findings.JOB_FAILING, job=kind, now=now)
     run.refresh_from_db()

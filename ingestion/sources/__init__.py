@@ -107,10 +107,10 @@ class EventBatch(Chunk):
 
 @dataclass(frozen=True)
 class LoggedEvents(EventBatch):
-    """Events of a changelog, in its order, which are merged into the table column by column; `columns` is empty.
+    """Events of a changelog, in its order, which are merged into the table column by column; they have no columns of their own. The schema is that of the
+    table after the newest of them, with its metadata; each event says its version itself.
 
-    `schema`: of the table after the newest of them, with its metadata. `schema_version`: 0, as each event says its own. `broken`: messages that are none.
-    `columns_of`: by version of the schema, the columns of a row."""
+    `broken`: messages that are no events. `columns_of`: by version of the schema, the columns of a row."""
 
     decoded: Sequence[Decoded] = field(kw_only=True)
     broken: Sequence[BrokenEvent] = field(kw_only=True)

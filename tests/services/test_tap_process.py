@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import connection
@@ -94,7 +95,7 @@ def test_a_process_that_is_told_to_end_gives_its_servers_back(
     trips, log = shop.dataset("trips"), tmp_path / "log.txt"
     with tap_process(settings, log) as process:
         wait_for(lambda: shop.is_captured(trips), log)
-        begin_load(shop.capture(trips))
+        begin_load(shop.capture(trips), uuid4())
         wait_for(lambda: shop.is_captured(trips), log)
         process.send_signal(signal.SIGTERM)
         assert process.wait(scaled(WITHIN_S)) == 0

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 import sqlalchemy as sa
@@ -101,7 +102,7 @@ def test_a_table_that_is_truncated_stops_alone_and_begins_again_with_the_next_lo
     assert "was truncated" in finding.detail["message"]
     assert "Load the dataset again" in finding.detail["message"]
     assert (shop.capture(trips).is_stopped, shop.capture(riders).is_captured) == (True, True)
-    begin_load(shop.capture(trips))
+    begin_load(shop.capture(trips), uuid4())
     shop.follow_plan(tap)
     shop.step_until(tap, lambda: shop.capture(trips).is_captured)
     shop.execute("INSERT INTO trips VALUES (2, 0)")

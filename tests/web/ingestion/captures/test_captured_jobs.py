@@ -8,14 +8,16 @@ from typing import Any
 
 import pytest
 
+from ingestion.captures import states
 from ingestion.captures.records import capture_of, topic_of
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.models import Capture, JobRun, JobState, TapServer
+from ingestion.models import Capture, Finding, JobRun, JobState, TapServer
 from ingestion.runs import job_runs
 from ingestion.runs.copy_lag import lag_of_copy
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.run_worker import Worker, run_next
 from ingestion.schemas import registry
+from ingestion.spark.contract.report import SUCCEEDED, JobReport
 from ingestion.spark.contract.spec import JobSpec, resolved_options
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Refused
@@ -108,9 +110,9 @@ def test_a_job_is_told_of_the_topic_and_of_the_schemas_that_its_messages_may_hav
     other = registry.register("other", json.dumps(subject_schema().avro), team=copy.dataset.team, actor="tap", now=NOW)
     spec, secrets = spec_of(JobRun(copy=copy, kind="incremental", due_at=NOW))
     assert spec.source is not None
-    told = EventTopic.from_options(resolved_options(spec.source, secrets))
-    assert (told.topic, [schema.version for schema in told.schemas]) == (topic, [1])
-    assert (told.known.newest, told.known.at) == (other.pk, NOW)
+    read = EventTopic.from_options(resolved_options(spec.source, secrets))
+    assert (read.topic, [schema.version for schema in read.schemas]) == (topic, [1])
+    assert (read.known.newest, read.known.at) == (other.pk, NOW)
     assert spec.table.reference_key is None
     assert spec.table.tombstone_uri.endswith("/_tombstones/flights")
     assert "hunter2" not in spec.to_json()
@@ -153,3 +155,28 @@ def test_what_the_tap_has_not_taken_is_not_known_to_be_here(copy: DatasetCopy) -
 def test_no_partition_of_a_captured_dataset_is_read_again(copy: DatasetCopy) -> None:
     with pytest.raises(Refused, match="bootstrap it with `replace`"):
         job_runs.request_run(copy, "backfill", {"partitions": ["2026-11-16"]}, asked_by="ana", now=NOW)
+
+
+def test_a_capture_that_goes_on_is_no_news_for_a_copy_that_lacks_what_came_between(
+    copy: DatasetCopy, worker: Worker, launcher: FakeLauncher
+) -> None:
+    """The finding stays until the copy was loaded whole, and how far it is behind is not known."""
+    other = given.copy(copy.dataset, "dc2")
+    taken_on()
+    states.note_stopped(capture().topic, 1, "it was truncated")
+    states.tell_stops({copy.dataset_id: "it was truncated"}, now=NOW)
+    run = ask(copy, replace=True)
+    run_next(worker)
+    taken_on()
+    states.tell_stops({copy.dataset_id: ""}, now=NOW)
+    assert set(Finding.objects.values_list("copy", "cleared_at")) == {(copy.pk, None), (other.pk, None)}
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED)
+    JobRun.objects.update(due_at=NOW)
+    TapServer.objects.create(address="db.example.org:3306", caught_up_at=NOW)
+    Capture.objects.update(captured_table="db.example.org:3306/ops.flights")
+    run_next(worker)
+    run.refresh_from_db()
+    assert run.state == JobState.SUCCEEDED
+    assert [*Finding.objects.filter(cleared_at=None).values_list("copy", flat=True)] == [other.pk]
+    assert capture().incomplete_copies == [other.pk]
+    assert lag_of_copy(copy, now=NOW) == timedelta()

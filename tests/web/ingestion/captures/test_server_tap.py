@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from itertools import pairwise
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from django.db import DatabaseError, connection
@@ -96,12 +97,12 @@ def test_another_plan_is_another_session_at_once_and_the_same_plan_is_none(world
     tap.plan(captures_by_server()[SERVER])
     world.run(tap, 4)
     assert len(world.sessions) == 1
-    begin_load(Capture.objects.get(feed__dataset=trips))
+    begin_load(Capture.objects.get(feed__dataset=trips), uuid4())
     tap.plan(captures_by_server()[SERVER])
     world.refuses = [BinlogError("gone")]
     world.run(tap, 0.1)
     assert world.sessions[0].is_closed
-    begin_load(Capture.objects.get(feed__dataset=trips))
+    begin_load(Capture.objects.get(feed__dataset=trips), uuid4())
     tap.plan(captures_by_server()[SERVER])
     world.run(tap, 1)
     assert [each.spec.load for each in world.sessions[-1].plan] == [3, 1]
