@@ -11,7 +11,7 @@ UV := uv==0.13.9
 CYCLONEDX := cyclonedx-bom==7.5.0
 PACKAGES := lakehub ingestion quality incidents frontend
 
-.PHONY: help setup demo test soak dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
+.PHONY: help setup demo test soak soak-capture dev up check lock audit sbom docs architecture wheel wheel-demo airflow bench-peers format clean
 
 help: ## what there is
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -34,6 +34,9 @@ test: setup ## every test that this machine can run; SUITES="unit web" for some
 
 soak: setup ## fault rounds against a running instance (docs/soak.md): ROUNDS=5 SEED=7 DATABASE=sqlite|postgresql|both FAULTS=pattern
 	@$(PY) -m tests.soak --rounds $(or $(ROUNDS),5) --database $(or $(DATABASE),both) $(if $(SEED),--seed $(SEED)) --faults '$(FAULTS)'
+
+soak-capture: setup ## fault rounds for captured tables (docs/soak.md): ROUNDS=3 SEED=7 CHANGELOG=segments|kafka|both
+	@$(PY) -m tests.soak.capture --rounds $(or $(ROUNDS),3) --changelog $(or $(CHANGELOG),both) $(if $(SEED),--seed $(SEED))
 
 dev: setup ## web, workers and beat, restarted when the code changes
 	@LAKEHUB_DEBUG=1 $(PY) manage.py up --reload
