@@ -3,8 +3,8 @@
 To add one: a module here with a writer and a reader, a line in CHANGELOGS, and a row in tests/contracts/test_changelogs.py.
 
 A producer commits messages of several topics together with its position: after a crash either all of it is there or nothing, and whoever opens the
-producer anew goes on from the position and shuts out the one before. Readers see what was committed only. Offsets count from 0 in each partition, and
-a message keeps its offset.
+producer anew goes on from the position and shuts out the one before. Readers see what was committed only. Offsets grow in each partition, and
+a message keeps its offset; where a log keeps notes of its own, some offsets are no message's.
 """
 
 from __future__ import annotations
@@ -91,5 +91,7 @@ class Changelog(Protocol):
 
 
 CHANGELOGS: Registry[Callable[[ChangelogConfig], Changelog]] = Registry(
-    "changelog", {"segments": "ingestion.changelog.segments.log:SegmentsLog"}, group="lakehub.changelogs"
+    "changelog",
+    {"segments": "ingestion.changelog.segments.log:SegmentsLog", "kafka": "ingestion.changelog.kafka:KafkaLog"},
+    group="lakehub.changelogs",
 )
