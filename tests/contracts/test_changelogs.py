@@ -15,9 +15,10 @@ from uuid import uuid4
 import pytest
 
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Logged, OffsetGone, Outgoing, ShutOut
+from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES
 from tests.architecture.imports import ROOT
 
-NOW = datetime(2026, 11, 26, 12, tzinfo=UTC)
+NOW = datetime.now(UTC).replace(microsecond=123_000)  # Kafka deletes what is old, and refuses what is of the future
 DAY_S = 86_400.0
 
 
@@ -53,10 +54,18 @@ def test_a_topic_that_nobody_has_written_to_is_empty(log: Changelog) -> None:
 
 
 def test_messages_are_read_as_they_were_written(log: Changelog) -> None:
-    log.writer("tap").commit([Outgoing("trips", b"\x00", b"\xff\x00"), Outgoing("trips", b"", None)], {"at": 1})
-    first, second = log.reader().read("trips", {})
-    assert {(first.key, first.value), (second.key, second.value)} == {(b"\x00", b"\xff\x00"), (b"", None)}
-    assert first.logged_at == NOW
+    log.writer("tap").commit(
+        [Outgoing("trips", b"\x00", b"\xff\x00"), Outgoing("trips", b"", None), Outgoing("trips", b"k", b"")], {}
+    )
+    messages = [*log.reader().read("trips", {})]
+    assert {(each.key, each.value) for each in messages} == {(b"\x00", b"\xff\x00"), (b"", None), (b"k", b"")}
+    assert {each.logged_at for each in messages} == {NOW}
+
+
+def test_the_largest_event_is_read_as_it_was_written(log: Changelog) -> None:
+    event = random.Random(14).randbytes(MAX_MESSAGE_BYTES)  # nothing that could be compressed
+    log.writer("tap").commit([Outgoing("trips", b"k", event)], {})
+    assert [message.value for message in log.reader().read("trips", {})] == [event]
 
 
 def test_the_messages_of_a_key_stay_in_order_over_many_commits(log: Changelog) -> None:
@@ -72,6 +81,13 @@ def test_the_messages_of_a_key_stay_in_order_over_many_commits(log: Changelog) -
         assert offsets[-1] < bounds.next
 
 
+def test_messages_of_the_empty_key_stay_in_order_too(log: Changelog) -> None:
+    writer = log.writer("tap")
+    for number in range(8):
+        writer.commit([Outgoing("trips", b"", b"%d" % number)], {})
+    assert texts(log) == [str(number) for number in range(8)]
+
+
 def test_reading_goes_on_from_any_offset(log: Changelog) -> None:
     log.writer("tap").commit(outgoing(*(f"a{number}" for number in range(5))), {})
     log.writer("tap").commit(outgoing(*(f"a{number}" for number in range(5, 9))), {})
@@ -85,12 +101,24 @@ def test_reading_goes_on_from_any_offset(log: Changelog) -> None:
 def test_an_offset_that_is_not_there_is_an_error(log: Changelog, start: int) -> None:
     log.writer("tap").commit(outgoing("a", "a"), {})
     partition = next(message.partition for message in log.reader().read("trips", {}))
-    with pytest.raises(OffsetGone, match=r"'trips' .* 0 to \d, .*Bootstrap the dataset again"):
+    with pytest.raises(OffsetGone, match=r"'trips' has the offsets 0 to \d, .*Bootstrap the dataset again"):
         list(log.reader().read("trips", {partition: start}))
 
 
 def test_topics_are_independent_and_may_have_any_name(log: Changelog) -> None:
-    names = ["trips", "Trips", "shop/orders", "..", "ünïcode topic", "a%2Fb"]
+    names = [
+        "trips",
+        "Trips",
+        "shop/orders",
+        "shop.orders",
+        "shop_orders",
+        "..",
+        "ünïcode topic",
+        "a%2Fb",
+        "a-2Fb",
+        "lakehub-positions",
+        "x" * 240,
+    ]
     log.writer("tap").commit([message for name in names for message in outgoing(f"x{name}", topic=name)], {})
     assert [texts(log, name) for name in names] == [[f"x{name}"] for name in names]
 
@@ -106,6 +134,8 @@ def test_who_opens_a_producer_shuts_out_the_one_before(log: Changelog) -> None:
     now = log.writer("tap")
     with pytest.raises(ShutOut, match="'tap'"):
         before.commit(outgoing("a2"), {"at": 2})
+    with pytest.raises(ShutOut, match="'tap'"):
+        before.commit([], {"at": 2})
     other.commit(outgoing("b1"), {"at": 7})
     now.commit(outgoing("a3"), {"at": 3})
     assert sorted(texts(log)) == ["a1", "a3", "b1"]
@@ -124,6 +154,19 @@ def test_producers_that_write_at_once_lose_nothing(log: Changelog) -> None:
     for thread in threads:
         thread.join()
     assert sorted(texts(log)) == sorted(f"{name}{number}" for name in "abcd" for number in range(20))
+
+
+def test_a_partition_that_is_not_there_is_an_error_where_it_was_read_before(log: Changelog) -> None:
+    log.writer("tap").commit(outgoing("a"), {})
+    assert texts(log, **{"7": 0}) == ["a"]
+    with pytest.raises(OffsetGone, match="Partition 7 of the topic 'trips' has no messages, and 1 was to be read"):
+        texts(log, **{"7": 1})
+
+
+def test_the_library_of_a_log_is_imported_when_the_log_is_used() -> None:
+    code = "import sys; from ingestion.changelog import CHANGELOGS; CHANGELOGS.get('segments'); print('confluent_kafka' in sys.modules)"
+    child = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert child.stdout == "False\n"
 
 
 CHILD = """
