@@ -33,6 +33,8 @@ STAGES = (
 )
 """One stage after the other, of lanes side by side, of suites one after the other. Two processes at a time are what a small machine
 has cores for: with more, each takes the longer. The first lane is shown as it goes, another's suites when they are over."""
+SERVERS = ("redis", "postgresql", "mariadb", "openid", "kafka")
+"""The scripts in deploy/services by name."""
 FOLDER = Path(__file__).parent
 NOTHING_COLLECTED = 5
 
@@ -70,7 +72,7 @@ def main(wanted: list[str]) -> int:
 def servers() -> Iterator[None]:
     """The servers that are installed and do not run yet are started, and stopped again. Of the others the tests say what is missing."""
     folder = FOLDER.parent / "deploy" / "services"
-    started = [name for name in ("redis", "postgresql", "mariadb", "openid") if _starts(folder / name)]
+    started = [name for name in SERVERS if _starts(folder / name)]
     try:
         yield
     finally:

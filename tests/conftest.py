@@ -110,6 +110,11 @@ def mariadb_url() -> str:
 
 
 @pytest.fixture(scope="session")
+def kafka_url() -> str:
+    return require(Service.KAFKA)
+
+
+@pytest.fixture(scope="session")
 def chromium() -> str:
     """The path of the machine's own browser."""
     return require(Service.CHROMIUM)

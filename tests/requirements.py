@@ -30,6 +30,11 @@ class Service(Enum):
         "mysql://lakehub:lakehub@127.0.0.1:3399",
         "`apt-get install mariadb-server`, then `deploy/services/mariadb start`",
     )
+    KAFKA = (
+        "LAKEHUB_TEST_KAFKA_URL",
+        "kafka://127.0.0.1:9599",
+        "`deploy/services/kafka start`, which fetches it",
+    )
     OPENID = (
         "LAKEHUB_TEST_OPENID_URL",
         "http://127.0.0.1:4499",

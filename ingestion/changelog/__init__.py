@@ -3,14 +3,14 @@
 To add one: a module here with a writer and a reader, a line in CHANGELOGS, and a row in tests/contracts/test_changelogs.py.
 
 A producer commits messages of several topics together with its position: after a crash either all of it is there or nothing, and whoever opens the
-producer anew goes on from the position and shuts out the one before. Readers see what was committed only. Offsets count from 0 in each partition, and
-a message keeps its offset.
+producer anew goes on from the position and shuts out the one before. Readers see what was committed only. Offsets grow in each partition, and
+a message keeps its offset; where a log keeps notes of its own, some offsets are no message's.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
@@ -75,11 +75,23 @@ class ChangelogReader(Protocol):
         """What was committed when it was called; ends there, and may be ended before. Raises OffsetGone."""
 
 
+def check_offsets(topic: str, offsets: Offsets, bounds: Mapping[str, Bounds]) -> None:
+    """Raises OffsetGone where one of them cannot be read from; for implementations."""
+    for partition, start in offsets.items():
+        first, end = bounds.get(partition, Bounds(0, 0))
+        if not first <= start <= end:
+            kept = f"the offsets {first:,} to {end - 1:,}" if first < end else "no messages"
+            raise OffsetGone(
+                f"Partition {partition} of the topic {topic!r} has {kept}, and {start:,} was to be read. "
+                "Bootstrap the dataset again, or keep messages for longer than its readers pause."
+            )
+
+
 @dataclass(frozen=True)
 class ChangelogConfig:
-    """`url`: where it is. `retention_s`: how long messages are kept at least. `clock`: aware UTC."""
+    """`url`: where it is; may hold a password. `retention_s`: how long messages are kept at least. `clock`: aware UTC."""
 
-    url: str
+    url: str = field(repr=False)
     retention_s: float
     clock: Callable[[], datetime]
 
@@ -91,5 +103,7 @@ class Changelog(Protocol):
 
 
 CHANGELOGS: Registry[Callable[[ChangelogConfig], Changelog]] = Registry(
-    "changelog", {"segments": "ingestion.changelog.segments.log:SegmentsLog"}, group="lakehub.changelogs"
+    "changelog",
+    {"segments": "ingestion.changelog.segments.log:SegmentsLog", "kafka": "ingestion.changelog.kafka.log:KafkaLog"},
+    group="lakehub.changelogs",
 )

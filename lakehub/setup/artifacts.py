@@ -9,6 +9,7 @@ import hashlib
 import os
 import subprocess
 import tempfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
@@ -20,6 +21,7 @@ from lakehub.setup.truststore import PASSWORD, write_java_truststore
 
 PROJECT_ROOT = PACKAGES
 FETCH_TIMEOUT_S = 420
+_MAX_NAMED = 3
 
 
 class ArtifactNotFetched(RuntimeError):
@@ -71,19 +73,32 @@ def artifact_path(artifact: Artifact) -> Path:
 
 def fetch_artifact(artifact: Artifact) -> Path:
     """The artifact's file, fetched where it is missing; a copy with another checksum is fetched again."""
-    path = _cached_path(artifact)
-    if path.is_file() and _sha256(path) == artifact.sha256:
-        return path
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=path.parent, prefix=".fetch-") as scratch:
-        fetched = _resolve(artifact, Path(scratch))
-        checksum = _sha256(fetched)
-        if checksum != artifact.sha256:
-            raise ArtifactNotFetched(
-                f"{artifact} came with SHA-256 {checksum}, but {artifact.sha256} was expected. It was thrown away: check the repository that served it."
-            )
-        fetched.replace(path)
+    (path,) = fetch_artifacts([artifact])
     return path
+
+
+def fetch_artifacts(artifacts: Sequence[Artifact]) -> list[Path]:
+    """Those that are missing are fetched together: the resolver takes seconds to start. None is kept where one is not the one that was asked for."""
+    paths = {artifact: _cached_path(artifact) for artifact in artifacts}
+    missing = [artifact for artifact, path in paths.items() if not path.is_file() or _sha256(path) != artifact.sha256]
+    if missing:
+        folder = cache_folder() / "jars"
+        folder.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryDirectory(dir=folder, prefix=".fetch-") as scratch:
+            fetched = _resolve(missing, Path(scratch))
+            for artifact, file in fetched.items():
+                _check(artifact, file)
+            for artifact, file in fetched.items():
+                file.replace(paths[artifact])
+    return [paths[artifact] for artifact in artifacts]
+
+
+def _check(artifact: Artifact, fetched: Path) -> None:
+    checksum = _sha256(fetched)
+    if checksum != artifact.sha256:
+        raise ArtifactNotFetched(
+            f"{artifact} came with SHA-256 {checksum}, but {artifact.sha256} was expected. It was thrown away: check the repository that served it."
+        )
 
 
 def _cached_path(artifact: Artifact) -> Path:
@@ -95,23 +110,37 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _resolve(artifact: Artifact, scratch: Path) -> Path:
-    """Let Ivy fetch `artifact` into `scratch`."""
-    command = [*_ivy_command(scratch), "-notransitive", "-types", "jar", "-confs", "default"]
-    command += ["-dependency", artifact.organisation, artifact.module, artifact.revision]
+def _resolve(artifacts: Sequence[Artifact], scratch: Path) -> dict[Artifact, Path]:
+    """Let Ivy fetch them into `scratch`, each without what it depends on."""
+    wanted = scratch / "wanted.xml"
+    wanted.write_text(_ivy_file(artifacts))
+    command = [*_ivy_command(scratch), "-ivy", str(wanted), "-types", "jar", "bundle", "-confs", "default"]
     command += ["-retrieve", str(scratch / "[artifact]-[revision].[ext]")]
+    named = ", ".join(map(str, artifacts[:_MAX_NAMED])) + (" and others" if len(artifacts) > _MAX_NAMED else "")
     try:
         run = subprocess.run(command, capture_output=True, text=True, timeout=FETCH_TIMEOUT_S, check=False)
     except subprocess.TimeoutExpired:
         raise ArtifactNotFetched(
-            f"{artifact} was not fetched within {FETCH_TIMEOUT_S} s. Is the network up? {_MIRROR_HINT}"
+            f"{named} was not fetched within {FETCH_TIMEOUT_S} s. Is the network up? {_MIRROR_HINT}"
         ) from None
-    fetched = scratch / artifact.file_name
-    if run.returncode or not fetched.is_file():
+    fetched = {artifact: scratch / artifact.file_name for artifact in artifacts}
+    if run.returncode or not all(file.is_file() for file in fetched.values()):
         raise ArtifactNotFetched(
-            f"{artifact} could not be fetched. {_MIRROR_HINT} Ivy said:\n{_ivy_errors(run.stdout + run.stderr)}"
+            f"{named} could not be fetched. {_MIRROR_HINT} Ivy said:\n{_ivy_errors(run.stdout + run.stderr)}"
         )
     return fetched
+
+
+def _ivy_file(artifacts: Sequence[Artifact]) -> str:
+    dependencies = "".join(
+        f"<dependency org={quoteattr(each.organisation)} name={quoteattr(each.module)} rev={quoteattr(each.revision)} "
+        'transitive="false" conf="default->master"/>'
+        for each in artifacts
+    )
+    return (
+        '<ivy-module version="2.0"><info organisation="lakehub" module="jars"/><configurations><conf name="default"/></configurations>'
+        f"<dependencies>{dependencies}</dependencies></ivy-module>"
+    )
 
 
 _MIRROR_HINT = (

@@ -22,6 +22,7 @@ from ingestion.changelog import (
     Outgoing,
     ProducerPosition,
     ShutOut,
+    check_offsets,
 )
 from ingestion.changelog.segments import segment
 from ingestion.changelog.segments.marks import Marks, ProducerMark, TopicMark, sync_folder
@@ -128,12 +129,8 @@ class SegmentsReader:
 
     def read(self, topic: str, offsets: Offsets) -> Iterator[Logged]:
         mark = Marks.read(self.root).topics.get(topic, TopicMark())
+        check_offsets(topic, offsets, {segment.PARTITION: Bounds(mark.first, mark.next)})
         start = offsets.get(segment.PARTITION, mark.first)
-        if not mark.first <= start <= mark.next:
-            raise OffsetGone(
-                f"The topic {topic!r} has the offsets {mark.first:,} to {mark.next - 1:,}, and {start:,} was to be read. "
-                "Bootstrap the dataset again, or keep messages for longer than its readers pause."
-            )
         folder = segment.topic_folder(self.root, topic)
         firsts = [first for first in segment.segments_of(folder) if first <= mark.segment]
         return self._messages(topic, mark, start, firsts)

@@ -1,0 +1,154 @@
+"""What is asked of the brokers besides messages: which topics there are, how far they go, and that they are as they must be."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cached_property
+from time import monotonic, sleep
+from typing import Any
+
+from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
+from confluent_kafka.admin import (  # type: ignore[attr-defined]
+    AdminClient,
+    AlterConfigOpType,
+    ConfigEntry,
+    ConfigResource,
+    NewTopic,
+    OffsetSpec,
+    ResourceType,
+)
+
+from ingestion.changelog.kafka.address import KafkaAddress
+from ingestion.changelog.kafka.connection import Connection
+
+_FIRST, _NEXT = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
+_NO_LEADER = (
+    KafkaError._NOENT,
+    KafkaError.LEADER_NOT_AVAILABLE,
+    KafkaError.NOT_LEADER_FOR_PARTITION,
+    KafkaError.UNKNOWN_TOPIC_OR_PART,
+)
+_LEADER_PAUSE_S = 0.02
+
+
+@dataclass
+class Cluster:
+    """Raises ChangelogError where brokers refuse, or do not answer in time."""
+
+    address: KafkaAddress
+    _connection: Connection = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        self._connection = Connection(self.address)
+
+    def partitions(self, topics: Iterable[str]) -> dict[str, list[TopicPartition]]:
+        """By topic; none for one that is not there. To ask creates nothing."""
+        with self._answering("a request for its topics"):
+            futures = self._admin.describe_topics(TopicCollection([*topics]), request_timeout=self.address.timeout_s)
+        return {topic: self._partitions_of(topic, future) for topic, future in futures.items()}
+
+    def _partitions_of(self, topic: str, future: Future[Any]) -> list[TopicPartition]:
+        with self._answering(f"a request for the topic {topic!r}"):
+            try:
+                description = self._result(future)
+            except KafkaException as problem:
+                if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
+                    raise
+                return []
+        return sorted(TopicPartition(topic, int(each.id)) for each in description.partitions)
+
+    def firsts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset of the oldest message of each."""
+        return self._offsets(partitions, _FIRST)
+
+    def nexts(self, partitions: Sequence[TopicPartition]) -> dict[TopicPartition, int]:
+        """The offset behind the last message of each that is committed."""
+        return self._offsets(partitions, _NEXT)
+
+    def _offsets(self, partitions: Sequence[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        """Asked again while brokers choose leaders, and for a moment after a topic was made: the client still believes that there is none."""
+        until = monotonic() + self.address.timeout_s
+        with self._answering("a request for offsets"):
+            while True:
+                try:
+                    return self._offsets_now(partitions, spec)
+                except KafkaException as problem:
+                    if problem.args[0].code() not in _NO_LEADER or monotonic() > until:
+                        raise
+                    sleep(_LEADER_PAUSE_S)
+
+    def _offsets_now(self, partitions: Sequence[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+        futures = self._admin.list_offsets(
+            dict.fromkeys(partitions, spec),
+            isolation_level=IsolationLevel.READ_COMMITTED,
+            request_timeout=self.address.timeout_s,
+        )
+        return {partition: int(self._result(future).offset) for partition, future in futures.items()}
+
+    def prepare_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
+        """By topic, how many partitions it gets where it is created, and the settings that it has afterwards in any case.
+
+        A topic that is there keeps its partitions: with more of them, a key would go on in another.
+        """
+        partitions = self.partitions(topics)
+        for topic, (count, settings) in topics.items():
+            if not partitions[topic]:
+                self._create(NewTopic(topic, count, self.address.replicas, config=dict(settings)))
+        self._set({topic: topics[topic][1] for topic in topics if partitions[topic]})
+
+    def _create(self, topic: NewTopic) -> None:
+        with self._answering(f"the creation of the topic {topic.topic!r}"):
+            (future,) = self._admin.create_topics([topic], operation_timeout=self.address.timeout_s).values()
+            try:
+                self._result(future)
+            except KafkaException as problem:
+                if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another producer was first
+                    raise
+
+    def _set(self, settings: Mapping[str, Mapping[str, str]]) -> None:
+        """Only what differs: to change a topic is a right that not everybody has."""
+        if not settings:
+            return
+        resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in settings]
+        with self._answering(f"a request for the settings of {', '.join(settings)}"):
+            current = {
+                resource.name: self._result(future)
+                for resource, future in self._admin.describe_configs(
+                    resources, request_timeout=self.address.timeout_s
+                ).items()
+            }
+        for topic, wanted in settings.items():
+            other = {name: value for name, value in wanted.items() if current[topic][name].value != value}
+            if other:
+                self._alter(topic, other)
+
+    def _alter(self, topic: str, settings: Mapping[str, str]) -> None:
+        entries = [
+            ConfigEntry(name, value, incremental_operation=AlterConfigOpType.SET) for name, value in settings.items()
+        ]
+        resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
+        shown = ", ".join(f"{name}={value}" for name, value in settings.items())
+        with self._answering(f"a change of the topic {topic!r} to {shown}"):
+            (future,) = self._admin.incremental_alter_configs(
+                [resource], request_timeout=self.address.timeout_s
+            ).values()
+            self._result(future)
+
+    @contextmanager
+    def _answering(self, attempt: str) -> Iterator[None]:
+        try:
+            yield
+        except (KafkaException, TimeoutError) as problem:
+            self._admin.poll(0)  # for the reason
+            raise self._connection.failure(attempt, problem) from problem
+
+    def _result(self, future: Future[Any]) -> Any:
+        """The client gives up first, unless it hangs."""
+        return future.result(self.address.timeout_s + 5)
+
+    @cached_property
+    def _admin(self) -> AdminClient:
+        return AdminClient(self._connection.settings())
