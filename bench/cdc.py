@@ -6,6 +6,7 @@ An instance of the product (tap, follow, workers, with their databases and JVMs)
 
 from __future__ import annotations
 
+import argparse
 import sys
 import tempfile
 import time
@@ -35,33 +36,50 @@ class Sizes:
     per_second: int = PER_SECOND
     within_s: float = 1200
 
+    tables: int = 100
+    """Of which nothing changes."""
 
-FULL, QUICK = Sizes(1_000_000, 200_000, 300, 90), Sizes(5_000, 5_000, 6, 0, 100, 120)
+
+FULL, QUICK = Sizes(1_000_000, 200_000, 300, 90), Sizes(5_000, 5_000, 6, 0, 100, 120, 0)
+PARTS = ("changes", "idle")
+MAX_IDLE_SHARE, IDLE_EVERY_S, IDLE_S = 0.05, 5, 60.0
 
 
 def main() -> int:
-    return run("cdc", bench, __doc__)
+    return run("cdc", bench, __doc__, options=_options)
+
+
+def _options(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--part", choices=PARTS, help="only this one")
 
 
 def bench(report: Report) -> None:
     sizes = QUICK if report.quick else FULL
+    parts = PARTS if report.arguments.part is None else (report.arguments.part,)
     with tempfile.TemporaryDirectory(prefix="lakehub-cdc-") as folder, stage(Path(folder)) as standing:
-        captured = _capture_speed(report, standing, sizes)
-        _onboard(standing, "trips", sizes.rows)
-        loaded = _load(standing, "trips", sizes)
-        report.figure("loaded_rows_per_s", sizes.rows / loaded.seconds)
-        report.table("Rows", ["what", "rows a second"], [
-            ["captured and encoded by the tap", f"{captured:,.0f}"], ["first load", f"{sizes.rows / loaded.seconds:,.0f}"],
-        ])  # fmt: skip
-        lines = [_follow(report, standing, sizes, "hot", sizes.hot_s, SHARE_OF_NEWEST)]
-        if sizes.other_s:
-            lines.append(_follow(report, standing, sizes, "spread", sizes.other_s, 0.0))
-            _onboard(standing, "rides", sizes.rows)
-            lines.append(_follow(report, standing, sizes, "beside a load", sizes.other_s, SHARE_OF_NEWEST))
-            _load(standing, "rides", sizes)
-        report.table("From commit to lake", ["writes", *HEADINGS], lines)
-        _beside_snapshot(report, standing, sizes, loaded)
-        _bounds(report, standing)
+        if "changes" in parts:
+            _changes(report, standing, sizes)
+        if "idle" in parts and sizes.tables:
+            _idle(report, standing, sizes)
+
+
+def _changes(report: Report, standing: Stage, sizes: Sizes) -> None:
+    captured = _capture_speed(report, standing, sizes)
+    _onboard(standing, "trips", sizes.rows)
+    loaded = _load(standing, "trips", sizes)
+    report.figure("loaded_rows_per_s", sizes.rows / loaded.seconds)
+    report.table("Rows", ["what", "rows a second"], [
+        ["captured and encoded by the tap", f"{captured:,.0f}"], ["first load", f"{sizes.rows / loaded.seconds:,.0f}"],
+    ])  # fmt: skip
+    lines = [_follow(report, standing, sizes, "hot", sizes.hot_s, SHARE_OF_NEWEST)]
+    if sizes.other_s:
+        lines.append(_follow(report, standing, sizes, "spread", sizes.other_s, 0.0))
+        _onboard(standing, "rides", sizes.rows)
+        lines.append(_follow(report, standing, sizes, "beside a load", sizes.other_s, SHARE_OF_NEWEST))
+        _load(standing, "rides", sizes)
+    report.table("From commit to lake", ["writes", *HEADINGS], lines)
+    _beside_snapshot(report, standing, sizes, loaded)
+    _bounds(report, standing)
 
 
 def _capture_speed(report: Report, standing: Stage, sizes: Sizes) -> float:
@@ -91,7 +109,7 @@ class _Cost:
     core_s: float
 
 
-def _onboard(standing: Stage, table: str, rows: int) -> None:
+def _onboard(standing: Stage, table: str, rows: int, *, every_s: float = 1) -> None:
     from lakehub.accounts.models import Team
     from lakehub.catalog import connections, data_centers
     from lakehub.catalog.models import Connection
@@ -109,7 +127,7 @@ def _onboard(standing: Stage, table: str, rows: int) -> None:
         )
     request = OnboardingRequest(
         name=table, team="shop", tier=3, connection="ops", table=table, data_centers=["dc1"], primary_key=["id"], record_key=["id"],
-        partition_column="day", grain=Grain.DAY, every=timedelta(seconds=1),
+        partition_column="day", grain=Grain.DAY, every=timedelta(seconds=every_s),
     )  # fmt: skip
     onboard_dataset(request, actor="bench", now=now)
 
@@ -216,6 +234,34 @@ def _bounds(report: Report, standing: Stage) -> None:
         ["files of the table, older versions too", f"{files:,}"], ["MiB of all processes", f"{standing.memory_mib():,.0f}"],
         ["rows of commits in the database", f"{Commit.objects.count():,}"],
     ])  # fmt: skip
+
+
+def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:
+    """Many tables through one tap, each looked at every five seconds: what the tap and the follower cost while nothing changes."""
+    from ingestion.models import Commit, JobRun, JobState
+
+    for number in range(sizes.tables):
+        _onboard(standing, f"quiet_{number}", 10, every_s=IDLE_EVERY_S)
+    quiet = JobRun.objects.filter(copy__dataset__name__startswith="quiet_")
+    loaded = quiet.filter(kind="bootstrap", state=JobState.SUCCEEDED)
+    wait_until(lambda: loaded.count() == sizes.tables, 3 * sizes.within_s, "all tables are loaded")
+    followed = quiet.filter(kind="follow", state=JobState.RUNNING)
+    wait_until(lambda: followed.count() == sizes.tables, sizes.within_s, "all tables are followed")
+    time.sleep(IDLE_S)
+    commits, costs = Commit.objects.count(), [standing.core_seconds(name) for name in ("tap", "follow")]
+    time.sleep(IDLE_S)
+    tap, follow = (
+        (standing.core_seconds(name) - before) / IDLE_S for name, before in zip(("tap", "follow"), costs, strict=True)
+    )
+    report.table(f"{sizes.tables} tables in which nothing changes", ["process", "% of a core"], [
+        ["tap", f"{100 * tap:.2f}"], ["follow", f"{100 * follow:.2f}"],
+    ])  # fmt: skip
+    report.figure("idle_tap_share", tap)
+    report.figure("idle_follow_share", follow)
+    report.at_most(
+        f"share of a core of {sizes.tables} idle tables", 100 * (tap + follow), 100 * MAX_IDLE_SHARE, unit=" %"
+    )
+    report.at_most("commits meanwhile", Commit.objects.count() - commits, 0)
 
 
 if __name__ == "__main__":

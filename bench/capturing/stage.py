@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from random import Random
 
+from lakehub.processes.supervisor.process_tree import descendants
 from tests.soak.capture.stand import CaptureStand, stand
 
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -31,9 +32,13 @@ class Stage:
     def execute(self, *statements: str) -> None:
         self.standing.source.execute(*statements)
 
-    def core_seconds(self) -> float:
-        """Of all processes of the instance, since each began."""
-        return sum(_cpu_seconds(pid) for pid in self.standing.instance.processes())
+    def core_seconds(self, process: str = "") -> float:
+        """Of all processes of the instance, since each began; or of that one with those that it has started."""
+        instance = self.standing.instance
+        if not process:
+            return sum(map(_cpu_seconds, instance.processes()))
+        pid = instance.process(process)
+        return sum(map(_cpu_seconds, (pid, *descendants(pid))))
 
     def memory_mib(self) -> float:
         return sum(_resident_bytes(pid) for pid in self.standing.instance.processes()) / 2**20

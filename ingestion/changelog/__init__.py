@@ -72,7 +72,7 @@ class ChangelogReader(Protocol):
         """By partition; none for a topic that nobody has written to."""
 
     def read(self, topic: str, offsets: Offsets) -> Iterator[Logged]:
-        """What was committed when it was called; ends there, and may be ended before. Raises OffsetGone."""
+        """All that was committed when it was called; ends there. Whoever has enough may close it before. Raises OffsetGone."""
 
 
 def check_offsets(topic: str, offsets: Offsets, bounds: Mapping[str, Bounds]) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
-from ingestion.changelog import ChangelogReader, Logged, Offsets
+from ingestion.changelog import Bounds, ChangelogReader, Logged, Offsets
 from ingestion.heatpipe.broken_message import BrokenMessage, Defect
 from ingestion.heatpipe.decoder import Decoded, Decoder
 from ingestion.heatpipe.unencoded_row import UnencodedRow
@@ -62,6 +62,11 @@ class TopicBatch:
     def read(self) -> int:
         return len(self.decoded) + len(self.broken)
 
+    def pass_gaps(self, ends: Mapping[str, Bounds]) -> None:
+        """Of a topic that was read to its end: offsets that belong to no message, such as those where a transaction ended, are read too."""
+        for partition, bounds in ends.items():
+            self.offsets[partition] = max(self.offsets.get(partition, 0), bounds.next)
+
 
 @dataclass(frozen=True)
 class KnownSchemas:
@@ -79,7 +84,7 @@ def read_events(
     log: ChangelogReader, topic: str, offsets: Offsets, decoder: Decoder, *, known: KnownSchemas, limits: EventLimits
 ) -> TopicBatch:
     """Raises OffsetGone."""
-    batch, taken = TopicBatch(offsets=dict(offsets)), 0
+    batch, taken, ends = TopicBatch(offsets=dict(offsets)), 0, log.bounds(topic)
     for message in log.read(topic, offsets):
         if batch.read >= limits.events or taken >= limits.bytes:
             batch.has_more = True
@@ -90,6 +95,8 @@ def read_events(
         _decode(topic, message, decoder, batch)
         taken += len(message.value or b"")
         batch.offsets[message.partition] = message.offset + 1
+    else:
+        batch.pass_gaps(ends)
     return batch
 
 
@@ -103,12 +110,15 @@ def _decode(topic: str, message: Logged, decoder: Decoder, batch: TopicBatch) ->
 def read_rejected(log: ChangelogReader, topic: str, offsets: Offsets, *, limit: int) -> TopicBatch:
     """What the producer of `topic` could not encode, from the topic beside it. Raises OffsetGone."""
     name, batch = topic + ERRORS_SUFFIX, TopicBatch(offsets=dict(offsets))
+    ends = log.bounds(name)
     for message in log.read(name, offsets):
         if batch.read >= limit:
             batch.has_more = True
             break
         batch.broken.append(BrokenEvent(name, message, _told_problem(message)))
         batch.offsets[message.partition] = message.offset + 1
+    else:
+        batch.pass_gaps(ends)
     return batch
 
 

@@ -15,6 +15,7 @@ from uuid import uuid4
 import pytest
 
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Logged, OffsetGone, Outgoing, ShutOut
+from ingestion.heatpipe.reading import ERRORS_SUFFIX, lag_of, read_rejected
 from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES
 from tests.architecture.imports import ROOT
 
@@ -66,6 +67,17 @@ def test_the_largest_event_is_read_as_it_was_written(log: Changelog) -> None:
     event = random.Random(14).randbytes(MAX_MESSAGE_BYTES)  # nothing that could be compressed
     log.writer("tap").commit([Outgoing("trips", b"k", event)], {})
     assert [message.value for message in log.reader().read("trips", {})] == [event]
+
+
+def test_a_topic_that_was_read_to_its_end_has_no_lag(log: Changelog) -> None:
+    """Whatever lies in the log besides messages: a look for new ones would find some for ever."""
+    for values in (("a", "b"), ("c",), ()):
+        log.writer("tap").commit(outgoing(*values, topic=f"trips{ERRORS_SUFFIX}"), {})
+    assert sum(lag_of(log.reader(), f"trips{ERRORS_SUFFIX}", {}).values()) >= 3
+    batch = read_rejected(log.reader(), "trips", {}, limit=10)
+    assert (batch.read, batch.has_more) == (3, False)
+    assert sum(lag_of(log.reader(), f"trips{ERRORS_SUFFIX}", batch.offsets).values()) == 0
+    assert read_rejected(log.reader(), "trips", batch.offsets, limit=10).read == 0
 
 
 def test_the_messages_of_a_key_stay_in_order_over_many_commits(log: Changelog) -> None:

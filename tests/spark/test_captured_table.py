@@ -235,3 +235,9 @@ def test_events_that_come_again_in_any_order_change_nothing(
     server.execute("INSERT INTO again VALUES (2, 2), (20, 2)")
     shop.follow(spark)
     assert shop.in_lake(spark) == shop.in_source()
+    assert read_tombstones(spark, shop.table, ["3", "9"]).states.keys() == {"3", "9"}
+    shop.run(spark, "bootstrap", replace=True)
+    assert read_tombstones(spark, shop.table, ["3", "9"]).states == {}
+    server.execute("DELETE FROM again WHERE id = 8", "INSERT INTO again VALUES (9, 9)")
+    shop.follow(spark)
+    assert shop.in_lake(spark) == shop.in_source()

@@ -100,6 +100,7 @@ def _replace(job: Job) -> JobReport:
                 f"The source has no row that fits ({batch.read} read, {batch.errors} do not fit), so replacing would empty the table at {job.table.uri}; nothing was written. "
                 "Look at the source; to empty the table on purpose, drop the copy."
             )
+        _forget_deleted_rows(job)
         plan = write_path.CommitPlan(
             "insert_overwrite_table",
             evolution,
@@ -131,9 +132,17 @@ def _refuse_rows_without_key(job: Job, batch: StagedBatch) -> None:
         )
 
 
+def _forget_deleted_rows(job: Job) -> None:
+    """Those of an earlier load: a source that was set up anew counts its changes anew, so what came later there may be less. Before the rows
+    take their place: whoever dies in between begins again."""
+    if job.table.has_metadata:
+        hudi.remove_table(job.table.tombstone_uri)
+
+
 def _existing_commits(job: Job, timeline: Timeline) -> tuple[LakeCommit, ...]:
     if not timeline.exists:
         hudi.check_location_free(job.table)
+        _forget_deleted_rows(job)
         return ()
     commits = timeline.commits()
     if commits:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import urlsplit
 
 import duckdb
 from hudi import HudiTable
 
+from ingestion.captures.topics import topic_to_read
+from ingestion.heatpipe.decoder import Decoder
 from ingestion.models import Capture, Commit, JobKind, JobRun, JobState, TapServer
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.lake_names import OWN_PREFIXES
@@ -92,4 +95,22 @@ def captures_go_on(_standing: CaptureStand) -> Iterator[str]:
             yield f"{capture} is not captured: {capture.stopped_why}"
 
 
-CHECKS = (sums_hold, captures_go_on)
+def each_change_is_in_the_log_once(standing: CaptureStand) -> Iterator[str]:
+    """Wherever the tap was killed."""
+    for capture in Capture.objects.select_related("feed__dataset"):
+        dataset = capture.feed.dataset
+        topic = topic_to_read(dataset, now=datetime.now(UTC))
+        decoder = Decoder(topic.topic, tuple(dataset.record_key), bytes, topic.schema_of)
+        messages = [message.value or b"" for message in topic.reader.read(topic.topic, {})]
+        changes = {_change(decoder, message) for message in messages}
+        doubled = len(messages) - len(changes) - standing.repeated[topic.topic]
+        if doubled:
+            yield f"{topic.topic} has {doubled} changes more than once, of {len(messages)}"
+
+
+def _change(decoder: Decoder, message: bytes) -> tuple[object, ...]:
+    event = decoder.decode(message, (0,)).event
+    return event.reference_key, event.row_key, event.operation
+
+
+CHECKS = (sums_hold, captures_go_on, each_change_is_in_the_log_once)

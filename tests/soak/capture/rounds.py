@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -13,7 +14,9 @@ from random import Random
 
 from django.db import DatabaseError, connection
 
-from ingestion.models import Commit
+from ingestion.captures.changelog import configured_changelog
+from ingestion.changelog import Outgoing
+from ingestion.models import Capture, Commit
 from ingestion.runs.job_runs import request_run
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.errors import Conflict, Refused
@@ -27,6 +30,7 @@ WORK_S = (2.0, 7.0)
 """How long everybody has worked when something is killed."""
 REST_WITHIN_S, UP_WITHIN_S = 150.0, 90.0
 PROCESSES = ("tap", "follow", "spark", "java")
+_REPEATED = 300
 Fault = tuple[str, Callable[[CaptureStand], None]]
 
 
@@ -83,13 +87,26 @@ def _kill_server(name: str, standing: CaptureStand) -> None:
 
 
 def _event(standing: CaptureStand, random: Random) -> str:
-    """What else happens meanwhile: a dataset is loaded anew, or a table gets a column."""
+    """What else happens meanwhile: a dataset is loaded anew, a table gets a column, or messages come again."""
     match random.randrange(4):
         case 0:
             return _reload(random)
         case 1:
             return standing.source.alter()
+        case 2:
+            return _repeat(standing, random)
     return ""
+
+
+def _repeat(standing: CaptureStand, random: Random) -> str:
+    """The newest messages of a topic come once more, in any order."""
+    topic, log = random.choice([*Capture.objects.values_list("topic", flat=True)]), configured_changelog()
+    newest = deque(log.reader().read(topic, {}), maxlen=_REPEATED)
+    outgoing = [Outgoing(topic, message.key, message.value) for message in newest]
+    random.shuffle(outgoing)
+    log.writer("soak").commit(outgoing, {})
+    standing.repeated[topic] += len(outgoing)
+    return f"{len(outgoing)} messages of {topic} come again" if outgoing else ""
 
 
 def _reload(random: Random) -> str:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
@@ -24,6 +25,8 @@ class CaptureStand:
     source: CapturedSource
     servers: dict[str, servers.Server]
     slowness: float
+    repeated: Counter[str] = field(default_factory=Counter)
+    """By topic, how many messages were written there once more, by nobody's tap."""
 
 
 @contextmanager
