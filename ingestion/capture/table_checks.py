@@ -56,10 +56,13 @@ def read_table_facts(connection: sa.Connection, database: str, table: str) -> Ta
         return facts
     # Its rights are those of reading; what information_schema has of foreign keys is shown to those only who may write.
     connection.exec_driver_sql("SET SESSION sql_mode = '', sql_quote_show_create = 1")
-    quote = connection.dialect.identifier_preparer.quote_identifier
-    text = f"SHOW CREATE TABLE {quote(database)}.{quote(table)}".replace("%", "%%")
-    definition = str(connection.exec_driver_sql(text).one()[1])
+    definition = str(connection.exec_driver_sql(f"SHOW CREATE TABLE {_quoted(database)}.{_quoted(table)}").one()[1])
     return TableFacts(database, table, kind, engine, tuple(cascades(definition)))
+
+
+def _quoted(name: str) -> str:
+    """As the driver takes it in a statement without parameters, whatever quotes the server had when the connection was made."""
+    return f"`{name.replace('`', '``')}`".replace("%", "%%")
 
 
 def cascades(definition: str) -> Iterator[Cascade]:

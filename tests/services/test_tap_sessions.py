@@ -170,6 +170,33 @@ def test_a_foreign_key_that_comes_later_stops_the_table(shop: CapturedShop) -> N
     assert "ON DELETE CASCADE" in shop.capture(trips).stopped_why
 
 
+def test_a_foreign_key_is_seen_however_the_server_writes_definitions(shop: CapturedShop) -> None:
+    before = shop.source.select("SELECT @@GLOBAL.sql_mode")[0][0]
+    shop.execute("CREATE TABLE p (id int PRIMARY KEY)")
+    definition = "id int PRIMARY KEY, n int, FOREIGN KEY (n) REFERENCES p (id) ON UPDATE CASCADE"
+    trips = shop.dataset("trips", definition=definition)
+    shop.execute("SET GLOBAL sql_mode = 'ANSI', GLOBAL sql_quote_show_create = 0")
+    try:
+        shop.tap().step()
+    finally:
+        shop.execute(f"SET GLOBAL sql_mode = '{before}', GLOBAL sql_quote_show_create = 1")
+    assert "ON UPDATE CASCADE" in shop.capture(trips).stopped_why
+
+
+def test_of_two_datasets_of_a_table_the_one_that_is_stopped_stays_so(shop: CapturedShop) -> None:
+    trips, same = shop.dataset("trips"), shop.dataset("same", definition="")
+    same.feed.object = "trips"
+    same.feed.save()
+    tap = shop.tap()
+    tap.step()
+    assert shop.is_captured(same)
+    states.note_stopped(shop.capture(same).topic, 1, "Load it again.")
+    tap._end_session()
+    shop.execute("INSERT INTO trips VALUES (1, 0)")
+    shop.take(tap)
+    assert (shop.messages(trips), shop.messages(same)) == (1, 0)
+
+
 def test_a_server_that_lacks_a_right_is_told_and_tapped_once_it_is_granted(shop: CapturedShop) -> None:
     reader = a_reader(shop)
     shop.execute("REVOKE REPLICATION SLAVE ON *.* FROM 'lakehub_tap'@'127.0.0.1'")

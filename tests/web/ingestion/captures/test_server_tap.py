@@ -71,6 +71,17 @@ def test_a_session_that_opens_and_fails_at_once_is_no_success(world: TapWorld) -
     assert all(session.is_closed for session in world.sessions)
 
 
+def test_a_failure_after_a_long_time_is_the_first_one_again(world: TapWorld) -> None:
+    captured("trips")
+    tap = world.tap()
+    world.refuses = [BinlogError("gone")] * 9
+    world.run(tap, 300)
+    world.fails = [BinlogError("gone")]
+    failed_at = world.at
+    world.run(tap, 10)
+    assert 0 < world.opened_at[-1] - failed_at < 4
+
+
 def test_a_server_that_cannot_be_tapped_is_a_finding_of_each_dataset_that_is_not_stopped(world: TapWorld) -> None:
     trips, riders = captured("trips", "riders")
     Capture.objects.filter(feed__dataset=riders).update(stopped_load=1, stopped_why="It was truncated.")
