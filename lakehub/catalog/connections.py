@@ -12,6 +12,7 @@ from django.db import transaction
 
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
+from lakehub.catalog import ports
 from lakehub.catalog.connection_guard import own_database_check, refuse_guarded_location
 from lakehub.catalog.connection_trials import run_trial
 from lakehub.catalog.metadata import MetadataUnavailable
@@ -50,6 +51,8 @@ class ConnectionTest:
     tables: Sequence[str]
     empty_hint: str = Storage.empty_hint
     role: DatabaseRole | None = None
+    warnings: tuple[str, ...] = ()
+    """Of what may become a problem of the server whose log is read."""
 
     @property
     def role_warning(self) -> str:
@@ -59,12 +62,11 @@ class ConnectionTest:
     @property
     def sentence(self) -> str:
         if not self.tables:
-            return f"Reached. It lists no table. {self.empty_hint}"
+            return " ".join((f"Reached. It lists no table. {self.empty_hint}", *self.warnings))
         more = "more than " if len(self.tables) == MAX_TEST_TABLES else ""
         names = ", ".join(f"`{name}`" for name in self.tables[:3])
-        return (
-            f"Reached. It lists {more}{len(self.tables):,} table{'s' if len(self.tables) > 1 else ''}, such as {names}."
-        )
+        tables = f"{len(self.tables):,} table{'s' if len(self.tables) > 1 else ''}"
+        return " ".join((f"Reached. It lists {more}{tables}, such as {names}.", *self.warnings))
 
 
 def add_connection(
@@ -150,7 +152,10 @@ def _checked_reach(plugin: str, url: str, *, by_operator: bool) -> Callable[[], 
 
     def reach() -> ConnectionTest:
         refuse_own_database(storage, location)
-        return ConnectionTest(storage.tables(MAX_TEST_TABLES), storage.empty_hint, storage.role())
+        log = ports.capture_findings(url) if storage.is_captured else ports.CaptureFindings()
+        if log.of_server:
+            raise Refused.for_fields({"url": " ".join(log.of_server)})
+        return ConnectionTest(storage.tables(MAX_TEST_TABLES), storage.empty_hint, storage.role(), log.warnings)
 
     return reach
 

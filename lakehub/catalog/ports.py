@@ -83,6 +83,25 @@ def index_names() -> Collection[str]:
     return cast("IndexNames", _bound("catalog.IndexNames"))()
 
 
+@dataclass(frozen=True)
+class CaptureFindings:
+    """Why the log of a server cannot be read, what may become a problem, and why a table of it cannot be captured; each says what to do."""
+
+    of_server: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    of_table: tuple[str, ...] = ()
+
+
+class CaptureCheck(Protocol):
+    """Of a URL whose storage is captured, and of one of its tables. Raises MetadataUnavailable."""
+
+    def __call__(self, url: str, table: str = "") -> CaptureFindings: ...
+
+
+def capture_findings(url: str, table: str = "") -> CaptureFindings:
+    return cast("CaptureCheck", _bound("catalog.CaptureCheck"))(url, table)
+
+
 class SchemaChangeObserver(Protocol):
     """The columns of a dataset are others than before: {name: type} then and now. Called in the transaction that stores them."""
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
+from lakehub.catalog import ports
 from lakehub.catalog.datasets.copies import CopySource, check_distinct_tables, check_separate_lakes
 from lakehub.catalog.metadata import (
     NESTED_TYPES,
@@ -118,6 +119,18 @@ def check_lake_columns(problems: Problems, application: OnboardingRequest, table
     if application.ingested and unfit:
         remedy = "Load a view that renames them, or monitor the table where it lies."
         problems.add("table", f"{unfit_names_text(unfit)} {remedy}")
+
+
+def check_capture(problems: Problems, application: OnboardingRequest, connection: Connection) -> None:
+    """What the tap would stop at is told before."""
+    try:
+        log = ports.capture_findings(connection.url, application.table)
+    except MetadataUnavailable as error:
+        problems.add("connection", str(error))
+        return
+    for name, texts in (("connection", log.of_server), ("table", log.of_table)):
+        for text in texts:
+            problems.add(name, text)
 
 
 def check_copies(

@@ -31,6 +31,7 @@ from lakehub.catalog.models import (
     LineageEdge,
 )
 from lakehub.catalog.onboarding.checks import (
+    check_capture,
     check_copies,
     check_keys,
     check_lake_columns,
@@ -143,6 +144,8 @@ def check_request(
             evidence = check_keys(problems, application, connection, table)
         proposals = proposals_for(application, connection, table) if before is None else ()
         check_lake_columns(problems, application, table)
+        if captured and application.ingested:
+            check_capture(problems, application, connection)
     locations = check_copies(problems, application, connection, before=before)
     problems.raise_if_any()
     assert team is not None

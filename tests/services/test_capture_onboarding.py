@@ -1,0 +1,84 @@
+"""A connection whose tables are to be captured, and a table of it, are looked at before anybody waits for the tap: by an account of a real server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from lakehub.catalog import connections
+from lakehub.catalog.models import Connection, Dataset
+from lakehub.catalog.onboarding.onboard import onboard_dataset
+from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
+from lakehub.kernel.errors import Refused
+from lakehub.kernel.partitions import Grain
+from tests import factories as given
+from tests.factories import NOW
+from tests.services.tapped_server import TappedServer, tapped_server
+
+pytestmark = pytest.mark.django_db(transaction=True)
+DATABASE = "lakehub_onboarding"
+RIGHTS = ("REPLICATION SLAVE", "BINLOG MONITOR")
+
+
+@pytest.fixture
+def server(mariadb_url: str, tmp_path: Path) -> Iterator[TappedServer]:
+    with tapped_server(mariadb_url, DATABASE, tmp_path / "log") as tapped:
+        tapped.execute("CREATE OR REPLACE USER reader@'127.0.0.1' IDENTIFIED BY 'hunter2'")
+        tapped.execute(f"GRANT SELECT, SHOW VIEW ON {DATABASE}.* TO reader@'127.0.0.1'")
+        tapped.execute("CREATE TABLE trips (id int PRIMARY KEY, n int)", "INSERT INTO trips VALUES (1, 1)")
+        yield tapped
+        tapped.execute("DROP USER reader@'127.0.0.1'")
+
+
+def connect(server: TappedServer) -> Connection:
+    url = f"mysql://reader:hunter2@127.0.0.1:{server.url.port}/{DATABASE}"
+    team = given.team("shop").name
+    return connections.add_connection(
+        name="ops", plugin="mysql", url=url, team=team, actor="ana", now=NOW, by_operator=True
+    )
+
+
+def onboard(table: str, **fields: Any) -> Dataset:
+    given.data_center("dc1")
+    application = OnboardingRequest(
+        team="shop", tier=2, connection="ops", table=table, data_centers=["dc1"], grain=Grain.NONE,
+        **{"name": table, "primary_key": ["id"], "record_key": ["id"], **fields},
+    )  # fmt: skip
+    return onboard_dataset(application, actor="ana", now=NOW).dataset
+
+
+def test_an_account_that_may_not_read_the_binlog_is_refused_with_the_grants_that_it_lacks(server: TappedServer) -> None:
+    with pytest.raises(Refused) as refused:
+        connect(server)
+    assert all(f"GRANT {right} ON *.* TO" in str(refused.value) for right in RIGHTS)
+    assert "hunter2" not in str(refused.value)
+    server.execute(f"GRANT {', '.join(RIGHTS)} ON *.* TO reader@'127.0.0.1'")
+    assert connect(server).plugin == "mysql"
+
+
+def test_a_table_that_cannot_be_captured_is_refused_with_what_to_do(server: TappedServer) -> None:
+    server.execute(f"GRANT {', '.join(RIGHTS)} ON *.* TO reader@'127.0.0.1'")
+    server.execute(
+        "CREATE TABLE legs (id int PRIMARY KEY, trip int, FOREIGN KEY (trip) REFERENCES trips (id) ON DELETE CASCADE)",
+        "CREATE TABLE old (id int PRIMARY KEY) ENGINE=MyISAM",
+        "INSERT INTO legs VALUES (1, 1)",
+        "INSERT INTO old VALUES (1)",
+    )
+    connect(server)
+    for table, reason in (("legs", "ON DELETE CASCADE"), ("old", "MyISAM")):
+        with pytest.raises(Refused, match=reason):
+            onboard(table)
+    assert onboard("old", ingested=False).ingested is False  # where it lies, it may be what it is
+
+
+def test_a_captured_table_needs_no_reference_key_and_gets_an_index_that_knows_its_partitions(
+    server: TappedServer,
+) -> None:
+    server.execute(f"GRANT {', '.join(RIGHTS)} ON *.* TO reader@'127.0.0.1'")
+    connect(server)
+    assert onboard("trips").feed.options == {"index": "memory"}
+    named = onboard("trips", feed_options={"index": "record_index"}, name="again")
+    assert named.feed.options == {"index": "record_index"}
