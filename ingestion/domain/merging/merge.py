@@ -1,4 +1,4 @@
-"""How changes merge into rows, column by column (RULES.md, Ingestion). No source hands over such events yet; change capture will.
+"""How changes merge into rows, column by column (RULES.md, Ingestion).
 
 - A column goes to the greater version: reference key, then data center, then position in the log.
 - A delete leaves a tombstone that beats every column with a smaller or equal version, whether the column came before or comes after.

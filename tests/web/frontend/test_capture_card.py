@@ -1,0 +1,58 @@
+"""The ingestion tab of a captured dataset says how its capture goes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from ingestion.captures.records import capture_of
+from ingestion.models import Capture, TapServer
+from lakehub.catalog.models import Dataset
+from tests import factories as given
+from tests.factories import NOW
+
+pytestmark = pytest.mark.django_db
+ADDRESS = "db.example.org:3306"
+
+
+@pytest.fixture
+def dataset() -> Dataset:
+    dataset = given.dataset("trips")
+    connection = given.connection("tapped", f"mysql://reader:hunter2@{ADDRESS}/ops", plugin="mysql")
+    capture_of(given.feed(dataset, connection=connection))
+    return dataset
+
+
+def card(browser: Client) -> str:
+    text = browser.get("/datasets/trips/ingestion").content.decode()
+    assert "hunter2" not in text
+    return text.partition('id="cap"')[2].partition("</section>")[0]
+
+
+def capture(**fields: Any) -> None:
+    Capture.objects.update(**fields)
+
+
+def test_a_capture_is_told_from_its_beginning_to_its_end(dataset: Dataset, page: Client) -> None:
+    assert "Begins" in card(page)
+    server = TapServer.objects.create(address=ADDRESS, seen_at=NOW)
+    capture(captured_load=1, captured_from="0-1-17", captured_table=f"{ADDRESS}/ops.trips")
+    text = card(page)
+    assert "Captured" in text
+    assert all(fact in text for fact in (ADDRESS, f"trips.{dataset.pk}", "0-1-17", "none yet"))
+    TapServer.objects.filter(pk=server.pk).update(error="`log_bin` is OFF <script>")
+    assert "Not tapped" in card(page)
+    assert "OFF &lt;script&gt;" in card(page)
+    capture(stopped_load=1, stopped_why="It was truncated.")
+    assert "Stopped" in card(page)
+    assert "It was truncated." in card(page)
+    TapServer.objects.update(error="")
+    capture(load=2, captured_load=2, incomplete_copies=[given.copy_of(dataset).pk])
+    assert "Incomplete" in card(page)
+
+
+def test_a_dataset_that_is_read_by_its_cursor_has_no_such_card(page: Client) -> None:
+    given.feed(given.dataset("by-cursor"))
+    assert 'id="cap"' not in page.get("/datasets/by-cursor/ingestion").content.decode()
