@@ -85,7 +85,12 @@ class EventTopic:
     @cached_property
     def columns_of(self) -> Mapping[int, tuple[str, ...]]:
         """By version the columns of a row."""
-        return {schema.version: schema.columns for schema in self.schemas}
+        return {schema.version: schema.columns for schema in self.event_schemas}
+
+    @cached_property
+    def event_schemas(self) -> tuple[SubjectSchema, ...]:
+        """Whoever may register under the subject may have registered others, too. The oldest first."""
+        return tuple(sorted((each for each in self.schemas if each.is_event), key=lambda each: each.version))
 
     def end(self) -> TopicPosition:
         """Behind what is there now."""

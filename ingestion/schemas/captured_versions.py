@@ -32,7 +32,7 @@ class CapturedVersions:
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         """Raises NotCaptured where the subject's rule, or what the lake can hold, is against these columns."""
         newest = self._newest(subject)
-        stored = Schema(()) if newest is None else newest.row_columns
+        stored = Schema(()) if newest is None else _stored_columns(newest)
         evolution = evolve_schema(stored, columns)
         if evolution.conflicts:
             changes = ", ".join(f"`{name}` from {old} to {new}" for name, old, new in evolution.conflicts)
@@ -66,3 +66,14 @@ class CapturedVersions:
 
 def subject_schema_of(version: SchemaVersion) -> SubjectSchema:
     return SubjectSchema(version.subject.name, version.version, version.pk, json.loads(version.text))
+
+
+def _stored_columns(newest: SubjectSchema) -> Schema:
+    """Whoever may register under the subject may have registered anything."""
+    try:
+        return newest.row_columns
+    except (LookupError, TypeError, ValueError, StopIteration) as problem:
+        raise NotCaptured(
+            f"Version {newest.version} of the subject {newest.subject!r} is not a schema of change events, and somebody else has registered it. "
+            "Load the dataset under another name."
+        ) from problem

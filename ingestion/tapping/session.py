@@ -19,6 +19,7 @@ from ingestion.changelog import Changelog
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.encoder import Encoder
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
 from ingestion.tapping import source_server
 from ingestion.tapping.beginning import LOAD_AGAIN, PURGE_WARNING, beginning, moved_captures, table_name
@@ -148,7 +149,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     """
     plan = current_plan(plan)
     look = source_server.look_at_server(_urls(plan))
-    versions = VersionsByTopic({each.spec.topic: CapturedVersions(each.team, ACTOR, parts.clock) for each in plan})
+    versions = _versions(plan, parts.clock)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
@@ -188,6 +189,15 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
         stream.close()
         raise
     return session
+
+
+def _versions(plan: Sequence[PlannedCapture], clock: Callable[[], datetime]) -> VersionsByTopic:
+    """A subject stays that of the team for which the tap has registered it, also where the dataset has another owner since."""
+    own = SchemaSubject.objects.filter(name__in=[each.spec.topic for each in plan], versions__registered_by=ACTOR)
+    teams = {subject.name: subject.team for subject in own.select_related("team").distinct()}
+    return VersionsByTopic(
+        {each.spec.topic: CapturedVersions(teams.get(each.spec.topic, each.team), ACTOR, clock) for each in plan}
+    )
 
 
 def _urls(plan: Sequence[PlannedCapture]) -> list[str]:

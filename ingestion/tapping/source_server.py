@@ -57,7 +57,7 @@ def look_at_server(urls: Sequence[str]) -> ServerLook:
                 charsets = {int(number): str(name) for number, name in connection.execute(_CHARSETS)}
                 warnings = tuple(problem.text for problem in problems)
                 return ServerLook(url, read_binlog_files(connection), charsets, warnings)
-    raise Untappable(refusals[0])
+    raise Untappable(refusals[0] if refusals else "Nothing is captured from the server any more.")
 
 
 def read_files(url: str) -> BinlogFiles:

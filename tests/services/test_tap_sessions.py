@@ -12,8 +12,9 @@ import pytest
 import sqlalchemy as sa
 
 from ingestion.captures import states
-from ingestion.captures.records import begin_load
+from ingestion.captures.records import begin_load, topic_of
 from ingestion.models import Finding, SchemaVersion, TapServer
+from ingestion.schemas import registry
 from ingestion.tapping import tap_leases
 from ingestion.tapping.server_tap import LeaseLost
 from lakehub.catalog.metadata import ColumnType
@@ -353,6 +354,27 @@ def test_a_server_that_is_told_of_has_what_people_need_to_know(shop: CapturedSho
     assert tap_leases.free_servers([shop.server]) == []
     tap.close()
     assert tap_leases.free_servers([shop.server]) == [shop.server]
+
+
+def test_another_owner_of_the_dataset_changes_nothing(shop: CapturedShop) -> None:
+    trips = shop.dataset("trips")
+    tap = shop.tap()
+    tap.step()
+    trips.team = make.team("shop-floor")
+    trips.save()
+    tap._end_session()
+    shop.execute("ALTER TABLE trips ADD COLUMN city varchar(20)", "INSERT INTO trips VALUES (1, 0, 'Ulm')")
+    shop.follow_plan(tap)
+    shop.take(tap)
+    assert shop.rows(trips) == {(1,): {"id": 1, "n": 0, "city": "Ulm"}}
+
+
+def test_a_subject_that_another_team_has_taken_is_not_written_to(shop: CapturedShop) -> None:
+    trips, riders = shop.dataset("trips"), shop.dataset("riders")
+    registry.register(topic_of(trips), '"string"', team=make.team("others"), actor="eve", now=make.NOW)
+    shop.tap().step()
+    assert "somebody else has registered it" in shop.capture(trips).stopped_why
+    assert shop.is_captured(riders)
 
 
 def test_the_storage_of_captured_tables_is_that_of_any_database(shop: CapturedShop) -> None:

@@ -91,11 +91,11 @@ class _Publishing:
 
     @cached_property
     def schema(self) -> SubjectSchema:
-        if not self.topic.schemas:
+        if not self.topic.event_schemas:
             raise JobError(
                 f"{self.topic.topic} has no schema yet, so nothing can be published. Wait until its table was captured."
             )
-        return max(self.topic.schemas, key=lambda each: each.version)
+        return self.topic.event_schemas[-1]
 
     @cached_property
     def _decoder(self) -> Decoder:

@@ -75,7 +75,7 @@ def test_a_failure_after_a_long_time_is_the_first_one_again(world: TapWorld) -> 
     captured("trips")
     tap = world.tap()
     world.refuses = [BinlogError("gone")] * 9
-    world.run(tap, 300)
+    world.run(tap, 400)
     world.fails = [BinlogError("gone")]
     failed_at = world.at
     world.run(tap, 10)

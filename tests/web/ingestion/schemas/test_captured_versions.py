@@ -86,3 +86,21 @@ def test_a_version_is_that_of_the_registry(versions: CapturedVersions) -> None:
     registered = subject_schema_of(registry.find_by_id(captured.schema_id))
     assert registered == captured
     assert registered.is_event
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '"string"',
+        '["null", "long"]',
+        '{"type": "record", "name": "x", "fields": []}',
+        '{"type": "record", "name": "x", "fields": [{"name": "row", "type": "long"}]}',
+        '{"type": "record", "name": "x", "fields": [{"name": "row", "type": ["null", "string"]}]}',
+    ],
+)
+def test_a_subject_with_something_else_in_it_stops_its_table_and_no_other(
+    versions: CapturedVersions, text: str
+) -> None:
+    registry.register(SUBJECT, text, team=versions.team, actor="ana", now=NOW)
+    with pytest.raises(NotCaptured, match=r"Version 1 of the subject 'shop\.trips-value' is not a schema of change"):
+        columns(versions, FIRST)
