@@ -48,12 +48,11 @@ class AvroColumn:
 
     @property
     def name(self) -> str:
-        return self.path[len(self.parent) :]
+        return name_of_path(self.path)
 
     @property
     def parent(self) -> str:
-        """`row.stops[].` for `row.stops[].lat`."""
-        return self.path[: self.path.rfind(".") + 1]
+        return parent_of_path(self.path)
 
 
 @dataclass(frozen=True)
@@ -114,6 +113,16 @@ def named_types(node: Node, path: str) -> Iterator[tuple[Node, str]]:
 def branch_path(path: str, branch: Node, branches: int) -> str:
     """`event(Click)`: of several structures which one."""
     return f"{path}({short_name(branch)})" if branches > 1 and is_named(branch) else path
+
+
+def parent_of_path(path: str) -> str:
+    """`row.stops[].` for `row.stops[].lat`."""
+    return path[: path.rfind(".") + 1]
+
+
+def name_of_path(path: str) -> str:
+    """`lat` for `row.stops[].lat`."""
+    return path[path.rfind(".") + 1 :]
 
 
 def path_within(path: str, name: str) -> str:

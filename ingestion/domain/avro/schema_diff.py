@@ -14,6 +14,8 @@ from ingestion.domain.avro.columns import (
     branch_path,
     column_of,
     listed,
+    name_of_path,
+    parent_of_path,
     path_within,
 )
 from ingestion.domain.avro.schema_tree import Field, Node, tree_of
@@ -44,7 +46,7 @@ class ChangeKind(StrEnum):
 
 @dataclass(frozen=True)
 class Difference:
-    """`what`: name, type, default, doc, aliases, order (of fields); of a named type its symbols, their order, type name, type doc.
+    """`what`: name, type, default, documentation, aliases, order (of fields), symbols, order of symbols, type name, type documentation.
 
     `before` and `after` as they are shown; empty: there was none. Of symbols only those that were removed, and those that were added.
     """
@@ -66,6 +68,14 @@ class ColumnChange:
     """Its type in words of the lake, with the fields of structures."""
     differences: tuple[Difference, ...] = ()
 
+    @property
+    def name(self) -> str:
+        return name_of_path(self.path)
+
+    @property
+    def parent(self) -> str:
+        return parent_of_path(self.path)
+
 
 @dataclass(frozen=True)
 class SchemaDiff:
@@ -76,8 +86,21 @@ class SchemaDiff:
     is_cut: bool = False
     """There are more changes."""
 
-    def count(self, kind: str) -> int:
-        return sum(change.kind == kind for change in self.changes)
+    @property
+    def added(self) -> int:
+        return self._count(ChangeKind.ADDED)
+
+    @property
+    def removed(self) -> int:
+        return self._count(ChangeKind.REMOVED)
+
+    @property
+    def changed(self) -> int:
+        return self._count(ChangeKind.CHANGED)
+
+    def _count(self, kind: ChangeKind) -> int:
+        """Columns, without the schema itself."""
+        return sum(change.kind == kind and bool(change.path) for change in self.changes)
 
 
 def schema_diff(old: Any, new: Any) -> SchemaDiff:
@@ -139,12 +162,12 @@ class _Comparison:
             return
         self._compared.add((id(old), id(new)))
         if _is_record(old) and _is_record(new):
-            self._note(path, [*_named_differences(old, new)])
+            self._note(path, [*_named_differences(old, new, path)])
             yield from self._fields(old, new, path, pair.level)
         elif old.kind == new.kind == "enum":
-            self._note(path, [*_named_differences(old, new), *_symbol_differences(old, new)])
+            self._note(path, [*_named_differences(old, new, path), *_symbol_differences(old, new)])
         elif old.kind == new.kind == "fixed":
-            self._note(path, [*_named_differences(old, new)])
+            self._note(path, [*_named_differences(old, new, path)])
         elif old.kind == new.kind and old.kind in ("array", "map"):
             yield _Pair(f"{path}[]", pair.level, old.types[0], new.types[0])
         elif "union" in (old.kind, new.kind):
@@ -234,7 +257,7 @@ def _field_differences(old: Field, new: Field) -> Iterator[Difference]:
     if before != after or old.default != new.default:
         yield Difference("default", before, after)
     if old.doc != new.doc:
-        yield Difference("doc", shortened(old.doc, MAX_DOC), shortened(new.doc, MAX_DOC))
+        yield Difference("documentation", shortened(old.doc, MAX_DOC), shortened(new.doc, MAX_DOC))
     aliases = tuple(alias for alias in new.aliases if alias != old.name)
     if set(aliases) != set(old.aliases):
         yield Difference("aliases", listed(old.aliases), listed(aliases))
@@ -258,11 +281,13 @@ def _with_null(words: str, node: Node) -> str:
     return f"{words}, may be null" if is_nullable(node) and words != "null" else words
 
 
-def _named_differences(old: Node, new: Node) -> Iterator[Difference]:
+def _named_differences(old: Node, new: Node, path: str) -> Iterator[Difference]:
+    """Of the schema itself it is its own name and documentation, of a column those of its type."""
+    of_type = "type " if path else ""
     if old.name != new.name:
-        yield Difference("type name", shortened(old.name, MAX_NAME), shortened(new.name, MAX_NAME))
+        yield Difference(f"{of_type}name", shortened(old.name, MAX_NAME), shortened(new.name, MAX_NAME))
     if old.doc != new.doc:
-        yield Difference("type doc", shortened(old.doc, MAX_DOC), shortened(new.doc, MAX_DOC))
+        yield Difference(f"{of_type}documentation", shortened(old.doc, MAX_DOC), shortened(new.doc, MAX_DOC))
 
 
 def _symbol_differences(old: Node, new: Node) -> Iterator[Difference]:

@@ -14,7 +14,7 @@ from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_schema import event_schema
 from tests.unit.ingestion.test_avro_compatibility import schemas
 
-ADDED, REMOVED, CHANGED = ChangeKind
+ADDED, REMOVED, _ = ChangeKind
 MILLIS, MICROS = ({"type": "long", "logicalType": f"timestamp-{unit}"} for unit in ("millis", "micros"))
 COLOURS = {"type": "enum", "name": "Colour", "symbols": ["RED", "BLUE"]}
 
@@ -48,7 +48,7 @@ def test_columns_come_and_go_and_change() -> None:
     new = record(column("id", "long"), column("city", "string"), column("price", "double", default=0.5, doc="In euros"))
     assert lines(old, new) == ["changed id: type int -> long", "added price: double", "removed gone: string"]
     diff = schema_diff(old, new)
-    assert [diff.count(kind) for kind in (ADDED, REMOVED, CHANGED)] == [1, 1, 1]
+    assert (diff.added, diff.removed, diff.changed) == (1, 1, 1)
     added = next(change.column for change in diff.changes if change.kind == ADDED)
     assert added is not None
     assert (added.default, added.doc) == ("0.5", "In euros")
@@ -95,8 +95,8 @@ def test_a_type_that_changes_is_named_before_and_after(old: Any, new: Any, chang
         ({}, {"default": "x"}, 'default - -> "x"'),
         ({"default": "x"}, {"default": ""}, 'default "x" -> ""'),
         ({"default": "null"}, {}, 'default "null" -> -'),
-        ({}, {"doc": "Where it began"}, "doc - -> Where it began"),
-        ({"doc": "a"}, {"doc": "b"}, "doc a -> b"),
+        ({}, {"doc": "Where it began"}, "documentation - -> Where it began"),
+        ({"doc": "a"}, {"doc": "b"}, "documentation a -> b"),
         ({}, {"aliases": ["b", "c"]}, "aliases - -> b, c"),
         ({"default": "x" * 300}, {"default": "x" * 299 + "y"}, f'default "{"x" * 199}… (302 characters) -> "{"x" * 199}… (302 characters)'),
     ],
@@ -164,7 +164,7 @@ def test_an_order_that_changed_is_a_change_of_the_structure() -> None:
 
 
 def test_documentation_of_the_whole_and_a_schema_without_columns() -> None:
-    assert lines(record(), record(doc="Trips")) == ["changed : type doc - -> Trips"]
+    assert lines(record(), record(doc="Trips")) == ["changed : documentation - -> Trips"]
     assert lines("int", "long") == ["changed : type int -> long"]
     assert lines("int", record(column("a", "int"))) == ["changed : type int -> struct"]
 
@@ -217,7 +217,7 @@ def test_texts_are_handed_on_as_they_are(text: str) -> None:
     ).changes
     assert changes[0].differences == (
         Difference("default", "", json.dumps(text, ensure_ascii=False)),
-        Difference("doc", "x", text),
+        Difference("documentation", "x", text),
     )
 
 
