@@ -36,13 +36,17 @@ def with_column(text: str, column: NewColumn) -> str:
     if not isinstance(schema, dict) or schema.get("type") != "record":
         raise Refused.for_fields({"name": "Only a record has columns: write the schema as one."})
     fields = (row_schema(schema) if is_change_event(schema) else schema)["fields"]
+    problems = {}
     if not _NAME.fullmatch(column.name):
-        raise Refused.for_fields(
-            {"name": f"{column.name[:80]!r} is not a name: write letters, digits and _, and no digit first."}
-        )
-    if any(field["name"] == column.name for field in fields):
-        raise Refused.for_fields({"name": f"There is a column `{column.name}` already."})
-    fields.append(_field(column, str(schema.get("name", "Row"))))
+        problems["name"] = f"{column.name[:80]!r} is not a name: write letters, digits and _, and no digit first."
+    elif any(field["name"] == column.name for field in fields):
+        problems["name"] = f"There is a column `{column.name}` already."
+    try:
+        fields.append(_field(column, str(schema.get("name", "Row"))))
+    except Refused as refused:
+        problems |= refused.fields
+    if problems:
+        raise Refused.for_fields(problems)
     return json.dumps(schema, indent=2, ensure_ascii=False)
 
 

@@ -15,7 +15,9 @@ from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_schema import event_schema
 from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas.subjects.table_columns import column_count
+from lakehub import clock
 from lakehub.accounts.models import Role
+from lakehub.accounts.tokens.api_tokens import issue_token
 from tests import factories as make
 
 URL = "/api/v1/schemas"
@@ -174,6 +176,20 @@ def test_a_proposal_may_be_there_already_or_of_a_new_subject(reader: Client) -> 
     assert (answer["is_compatible"], answer["version"], answer["diff"]) == (True, 1, None)
     assert proposed(reader, "a b", trip())[0] == 422
     assert proposed(reader, "trips", {"type": "record"})[0] == 422
+
+
+@pytest.mark.parametrize("scope", ["schemas:read", "gate:read"])
+def test_a_token_needs_the_scope_of_schemas(scope: str) -> None:
+    make.schema_version("trips", trip())
+    admin, team = make.user(), make.team()
+    make.member(admin, team, Role.ADMIN)
+    fields = {"name": "t", "consumer": "etl", "team": team, "created_by": admin}
+    _, token = issue_token(scopes=[scope], now=clock.now(), **fields)
+    program = Client(headers={"Authorization": f"Bearer {token}"})
+    paths = ("", "/trips", "/trips/versions/1", "/trips/diff?from=1")
+    codes = {program.get(URL + path).status_code for path in paths}
+    codes.add(program.post(f"{URL}/trips/proposal", {"schema": '"long"'}, content_type=JSON).status_code)
+    assert codes == {200 if scope == "schemas:read" else 403}
 
 
 @pytest.mark.parametrize(
