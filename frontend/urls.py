@@ -21,6 +21,7 @@ SCREENS = (
     "metrics",
     "onboarding",
     "rules",
+    "schemas",
     "scores",
     "setup",
     "team",

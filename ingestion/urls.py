@@ -24,4 +24,5 @@ urlpatterns: list[URLPattern | URLResolver] = [
     path("datasets/<str:name>/errors/replay", api.ErrorReplay.as_view(), name="error-replay"),
     path("datasets/<str:name>/errors/<str:key>", api.ErrorRowDetail.as_view(), name="error-row"),
     path("schema-registry/", include("ingestion.schemas.urls")),
+    path("", include("ingestion.schemas.subjects.urls")),
 ]

@@ -159,6 +159,7 @@ def _things(team: Team, admin: User) -> dict[str, str]:
         "datasets/<str:name>": flights.name,
         "<str:subject>": "flights-value",
         "versions/<str:version>": "1",
+        "versions/<int:number>": "1",
         "ids/<int:number>": str(schema.pk),
         "connections/<str:name>": "ops",
         "onboarding/<str:name>": flights.name,

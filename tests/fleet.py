@@ -10,7 +10,10 @@ from typing import Any
 
 from incidents.alerts import generate
 from incidents.models import GatePolicy, GateQuestion, Incident, IncidentState, MessageState, PolicyPreset
-from ingestion.models import BlockedInput, JobKind, JobState
+from ingestion.captures.records import topic_of
+from ingestion.domain.schema import Schema
+from ingestion.heatpipe.event_schema import event_schema
+from ingestion.models import BlockedInput, Capture, JobKind, JobState
 from lakehub.accounts.models import Consumer, Role, User
 from lakehub.catalog.models import Dataset
 from lakehub.clock.models import ClockShift
@@ -23,6 +26,18 @@ from tests.factories import DAY, HOUR, MINUTE, NOW
 COLUMNS = [
     {"name": name, "type": "string", "nullable": False} for name in ("carrier", "flight", "origin", "flight_date")
 ]
+_BOOKING = ({"name": "id", "type": "long"}, {"name": "seat", "type": "string", "doc": "Row and letter"})
+_STOP = {"type": "record", "name": "Stop", "fields": [{"name": "airport", "type": "string"}]}
+BOOKING_FIELDS = (
+    [*_BOOKING],
+    [*_BOOKING, {"name": "fare", "type": ["null", "float"], "default": None}],
+    [
+        *_BOOKING,
+        {"name": "fare", "type": ["null", "double"], "default": None, "doc": "In euros"},
+        {"name": "stops", "type": {"type": "array", "items": _STOP}, "default": []},
+    ],
+)
+"""By version."""
 ROWS = (985, 961, 965, 978, 994, 676, 901)
 """By weekday, as the flights of New York go: Saturdays are thin."""
 
@@ -37,6 +52,7 @@ def build() -> Dataset:
     _weather()
     _planes()
     _quiet_ones()
+    _schemas(flights)
     upstream = {name: Dataset.objects.get(name=name) for name in ("airlines", "planes")}
     for source in upstream.values():
         make.edge(source, flights)
@@ -275,6 +291,21 @@ def _planes() -> None:
         detail={"cause": "DuckDB was stopped after 60 s, twice"},
         due_at=NOW + 18 * MINUTE,
     )
+
+
+def _schemas(flights: Dataset) -> None:
+    """Of events of an application, one version deprecated; and of the changes of `flights`."""
+    for number, fields in enumerate(BOOKING_FIELDS):
+        deprecated = {"deprecated_at": NOW - HOUR, "deprecated_why": "Fares were rounded."} if number == 1 else {}
+        schema = {"type": "record", "name": "Booking", "doc": "A seat that was sold.", "fields": fields}
+        make.schema_version("bookings-value", schema, registered_at=NOW - (9 - 3 * number) * DAY, **deprecated)
+    topic = topic_of(flights)
+    Capture.objects.create(feed=flights.feed, topic=topic)
+    for columns in (
+        {"carrier": "string", "flight": "int"},
+        {"carrier": "string", "flight": "long", "origin": "string"},
+    ):
+        make.schema_version(topic, event_schema(topic, Schema.of(columns)), registered_by="tap ops:3306")
 
 
 def _quiet_ones() -> None:

@@ -48,6 +48,7 @@ OVERRIDE = {
 }
 SUBJECTS = "api/v1/schema-registry/subjects"
 NEW_SCHEMA = '{"type": "record", "name": "Flight", "fields": [{"name": "gate", "type": "string", "default": ""}]}'
+NEW_SUBJECT = {"subject": "seats-value", "team": "flight-ops", "schema": NEW_SCHEMA, "after": 0}
 WORDS = {"subject": "{dataset} fails", "body": "{link}"}
 AS_MADE = f"{NOTHING}: it is as made"
 NOT_FOLLOWED = f"{NOTHING}: they do not follow it"
@@ -255,6 +256,14 @@ TABLE = (
     ),
     Line("PUT", f"{SUBJECTS}/<str:subject>/team", ADMINS, "schemas:write", {"team": "weather-data"}, "audit"),
     Line("POST", "api/v1/schema-registry/compatibility/*", READERS, "schemas:read", {"schema": NEW_SCHEMA}, ALONE),
+    Line("GET", "api/v1/schemas*", READERS, "schemas:read", asks="from=1"),
+    Line("POST", "api/v1/schemas/<str:subject>/proposal", READERS, "schemas:read", {"schema": NEW_SCHEMA}, ALONE),
+    Line("GET POST", "new-schema", OWNERS_OF_ANY_TEAM, body=NEW_SUBJECT, leaves=ALONE),
+    Line("POST", "new-schema/register", OWNERS, body=NEW_SUBJECT, leaves="audit", team_in_body=True),
+    Line("POST", "schemas/<str:subject>/propose", READERS, body={"schema": NEW_SCHEMA}, leaves=ALONE),
+    Line("POST", "schemas/<str:subject>/register", OWNERS, body={"schema": NEW_SCHEMA, "after": 1}, leaves="audit"),
+    Line("POST", "schemas/<str:subject>/rule", OWNERS, body={"compatibility": "full"}, leaves="audit"),
+    Line("POST", "schemas/<str:subject>/versions/<int:number>/deprecate", OWNERS, body={"why": "Odd"}, leaves="audit"),
     Line(
         "PUT",
         "api/v1/schema-registry/config/<str:subject>",

@@ -34,6 +34,7 @@ _NAV_ITEMS = (
     ("Datasets", "datasets", "datasets", "d", True),
     ("Gate", "gate", "gate", "t", True),
     ("Metrics", "metric-list", "metrics", "m", False),
+    ("Schemas", "schemas", "schemas", "v", False),
     ("Scores", "scores", "scores", "s", False),
     ("Coverage", "coverage", "coverage", "c", False),
     ("Onboard", "onboarding", "onboard", "o", True),

@@ -44,7 +44,7 @@ from lakehub.kernel.errors import NotFound, Refused
 _MAX_NAMES = 1_000
 _OFFSET = OpenApiParameter("offset", int, description="How many to leave out at the beginning.")
 _LIMIT = OpenApiParameter("limit", int, description=f"How many at most; {_MAX_NAMES:,}, and no more.")
-_VERSION = OpenApiParameter("version", OpenApiTypes.STR, OpenApiParameter.PATH, description="A number, or `latest`.")
+VERSION = OpenApiParameter("version", OpenApiTypes.STR, OpenApiParameter.PATH, description="A number, or `latest`.")
 
 
 class _RegistryParser(StrictJSONParser):
@@ -134,19 +134,19 @@ class VersionList(_Registry):
 
 class VersionDetail(_Registry):
     @extend_schema(
-        operation_id="schema_registry_version", parameters=[_VERSION], responses={200: SchemaVersionSerializer}
+        operation_id="schema_registry_version", parameters=[VERSION], responses={200: SchemaVersionSerializer}
     )
     def get(self, request: Request, subject: str, version: str) -> Response:
-        return Response(SchemaVersionSerializer(registry.find_version(subject, _number(version))).data)
+        return Response(SchemaVersionSerializer(registry.find_version(subject, registry.version_number(version))).data)
 
 
 class VersionText(_Registry):
     @extend_schema(
-        operation_id="schema_registry_version_schema", parameters=[_VERSION], responses={200: OpenApiTypes.ANY}
+        operation_id="schema_registry_version_schema", parameters=[VERSION], responses={200: OpenApiTypes.ANY}
     )
     def get(self, request: Request, subject: str, version: str) -> Response:
         """The schema alone."""
-        return Response(registry.schema_of(registry.find_version(subject, _number(version))))
+        return Response(registry.schema_of(registry.find_version(subject, registry.version_number(version))))
 
 
 class VersionDeprecation(_Registry):
@@ -154,13 +154,13 @@ class VersionDeprecation(_Registry):
 
     @extend_schema(
         operation_id="schema_registry_deprecate",
-        parameters=[_VERSION],
+        parameters=[VERSION],
         request=DeprecationSerializer,
         responses={200: SchemaVersionSerializer},
     )
     def post(self, request: Request, subject: str, version: str) -> Response:
         """Says that a version should not be used any more, and why. What was written by it can be read as before."""
-        deprecated: SchemaVersion = registry.find_version(subject, _number(version))
+        deprecated: SchemaVersion = registry.find_version(subject, registry.version_number(version))
         require(request.user, "onboard", deprecated.subject.team)
         body = DeprecationSerializer(data=request.data)
         body.is_valid(raise_exception=True)
@@ -250,13 +250,15 @@ class CompatibilityCheck(_Registry):
 
     @extend_schema(
         operation_id="schema_registry_check",
-        parameters=[_VERSION],
+        parameters=[VERSION],
         request=SchemaSerializer,
         responses={200: CompatibilitySerializer},
     )
     def post(self, request: Request, subject: str, version: str) -> Response:
         """Whether a schema may follow a version by the subject's rule, and why not. Nothing is registered."""
-        problems = registry.compatibility_problems(subject, _schema_in(request), version=_number(version))
+        problems = registry.compatibility_problems(
+            subject, _schema_in(request), version=registry.version_number(version)
+        )
         return _verdict(problems)
 
 
@@ -280,15 +282,6 @@ def _schema_in(request: Request) -> str:
     body = SchemaSerializer(data=request.data)
     body.is_valid(raise_exception=True)
     return schema_text(body.validated_data)
-
-
-def _number(version: str) -> int | None:
-    """None: the newest."""
-    if version in ("latest", "-1"):
-        return None
-    if not (version.isascii() and version.isdigit() and len(version) < 10 and int(version)):
-        raise registry.InvalidVersion(f"{version[:40]!r} is not a version: write a number from 1 on, or `latest`.")
-    return int(version)
 
 
 def _range(request: Request) -> tuple[int, int]:

@@ -22,7 +22,9 @@ from lakehub.kernel.suggest import did_you_mean
 
 DEFAULT_RULE = Compatibility.BACKWARD
 MAX_VERSIONS = 1_000
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,200}")
+MAX_WHY = 2_000
+_NAME = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,200}")
+"""`.` and `..` have no address: browsers take them for steps of a path."""
 _NAMED_REASONS = 5
 
 
@@ -46,8 +48,11 @@ class InvalidRule(Refused):
     pass
 
 
-def register(subject_name: str, text: str, *, team: Team, actor: str, now: datetime) -> SchemaVersion:
-    """The version that has this schema, a new one where there is none. `team`: that of a new subject. Raises Refused, Incompatible."""
+def register(
+    subject_name: str, text: str, *, team: Team, actor: str, now: datetime, after: int | None = None
+) -> SchemaVersion:
+    """The version that has this schema, a new one where there is none. `team`: that of a new subject. `after`: the number of the newest
+    version that the schema was looked at beside, 0 where there was none; None: whichever it is. Raises Refused, Incompatible, Conflict."""
     schema = parsed(text)
     with transaction.atomic():
         subject = _locked_subject(subject_name, team, actor=actor, now=now)
@@ -59,6 +64,10 @@ def register(subject_name: str, text: str, *, team: Team, actor: str, now: datet
         if known is not None:
             return known
         newest = _newest_number(subject)
+        if after is not None and after != newest:
+            raise Conflict(
+                f"Version {newest} of {subject} was registered in the meantime: look at what changes from that one."
+            )
         if reasons := _problems(subject, schema, subject.versions.all()):
             raise Incompatible(f"The schema may not follow version {newest} of {subject}. {_text(reasons)}")
         number = newest + 1
@@ -140,6 +149,8 @@ def deprecate(version: SchemaVersion, why: str, *, actor: str, now: datetime) ->
     """What was written by it can be read as before. Raises Refused."""
     if not why.strip():
         raise Refused.for_fields({"why": "Say why: whoever uses the version reads it."})
+    if len(why.strip()) > MAX_WHY:
+        raise Refused.for_fields({"why": f"The reason has {len(why.strip()):,} characters. Write {MAX_WHY:,} at most."})
     with transaction.atomic():
         version.deprecated_at, version.deprecated_why = now, why.strip()
         version.save(update_fields=["deprecated_at", "deprecated_why"])
@@ -149,14 +160,28 @@ def deprecate(version: SchemaVersion, why: str, *, actor: str, now: datetime) ->
         )
 
 
-def _locked_subject(name: str, team: Team, *, actor: str, now: datetime) -> SchemaSubject:
-    """Its versions are numbered one after the other."""
+def require_name(name: str) -> None:
+    """Raises Refused where no subject can have this name."""
     if not _NAME.fullmatch(name):
         raise Refused.for_fields(
             {
                 "subject": f"{name[:80]!r} is not a subject: it has 1 to 200 letters, digits, dots, dashes and underscores."
             }
         )
+
+
+def version_number(text: str) -> int | None:
+    """As addresses have it; None: the newest. Raises InvalidVersion."""
+    if text in ("latest", "-1"):
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 10 and int(text)):
+        raise InvalidVersion(f"{text[:40]!r} is not a version: write a number from 1 on, or `latest`.")
+    return int(text)
+
+
+def _locked_subject(name: str, team: Team, *, actor: str, now: datetime) -> SchemaSubject:
+    """Its versions are numbered one after the other."""
+    require_name(name)
     subject, is_new = SchemaSubject.objects.get_or_create(
         name=name, defaults={"team": team, "compatibility": DEFAULT_RULE.value}
     )
@@ -178,7 +203,12 @@ def _problems(subject: SchemaSubject, schema: Any, versions: QuerySet[SchemaVers
     rule, texts = Compatibility(subject.compatibility), versions.order_by("-version").values_list("version", "text")
     older_ones = texts.iterator(chunk_size=10) if rule.is_transitive else iter(texts[:1])
     reasons = refusals(rule, schema, ((number, json.loads(text)) for number, text in older_ones))
-    return tuple(islice(reasons, MAX_REASONS))
+    try:
+        return tuple(islice(reasons, MAX_REASONS))
+    except RecursionError:
+        raise Refused(
+            "The types of the schema name each other in too long a chain to be compared. Put the fields of some of them into the types that name them."
+        ) from None
 
 
 def _text(reasons: Sequence[Refusal]) -> str:

@@ -9,6 +9,7 @@ from rest_framework import serializers
 
 from ingestion.domain.avro.compatibility import Compatibility
 from ingestion.models import SchemaVersion
+from ingestion.schemas.registry import MAX_WHY
 from lakehub.http.openapi import ErrorSerializer
 
 RULES = tuple(rule.value.upper() for rule in Compatibility)
@@ -84,7 +85,7 @@ class ModeSerializer(serializers.Serializer[Any]):
 
 
 class DeprecationSerializer(serializers.Serializer[Any]):
-    why = serializers.CharField(max_length=2_000)
+    why = serializers.CharField(max_length=MAX_WHY)
 
 
 def schema_text(validated: dict[str, Any]) -> str:

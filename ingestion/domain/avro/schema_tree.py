@@ -28,6 +28,9 @@ class Field:
     type: Node
     aliases: tuple[str, ...]
     has_default: bool
+    default: Any = None
+    """As JSON."""
+    doc: str = ""
 
 
 @dataclass(eq=False)
@@ -46,6 +49,7 @@ class Node:
     """Of an enumeration: a symbol stands for those that a reader does not know."""
     names: frozenset[str] = field(default_factory=frozenset)
     """Without namespaces: its own, and its aliases."""
+    doc: str = ""
 
 
 def tree_of(schema: Any) -> Node:
@@ -87,17 +91,24 @@ class _Builder:
         node = self._named[name] = Node(kind, _logical(schema), name=name, aliases=_texts(schema.get("aliases")))
         node.names = frozenset(each.rpartition(".")[2] for each in (name, *node.aliases))
         node.symbols, node.has_default = _texts(schema.get("symbols")), "default" in schema
-        node.size = int(schema.get("size", 0))
+        node.size, node.doc = int(schema.get("size", 0)), _text(schema.get("doc"))
         if kind in ("record", "error"):
-            node.fields = tuple(
-                Field(str(each["name"]), self.node(each["type"], inner), _texts(each.get("aliases")), "default" in each)
-                for each in schema.get("fields", ())
-            )
+            node.fields = tuple(self._field(each, inner) for each in schema.get("fields", ()))
         return node
+
+    def _field(self, field: Mapping[str, Any], namespace: str) -> Field:
+        type_, aliases = self.node(field["type"], namespace), _texts(field.get("aliases"))
+        return Field(
+            str(field["name"]), type_, aliases, "default" in field, field.get("default"), _text(field.get("doc"))
+        )
 
 
 def _full_name(name: str, namespace: str) -> str:
     return name if "." in name or not namespace else f"{namespace}.{name}"
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""
 
 
 def _texts(values: Any) -> tuple[str, ...]:

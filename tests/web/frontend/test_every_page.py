@@ -10,6 +10,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from incidents.models import Incident
+from ingestion.captures.records import topic_of
 from lakehub.catalog.models import Dataset
 from lakehub.http.security_headers import POLICY
 from quality.models import Category, QualityTest
@@ -48,6 +49,15 @@ PAGES = (
     "/help/glossary",
     "/coverage",
     "/coverage/unverified",
+    "/schemas",
+    "/schemas?name=book&team=flight-ops&rule=backward&mine=1",
+    "/schemas/bookings-value",
+    "/schemas/bookings-value?version=2",
+    "/schemas/bookings-value/diff?from=1",
+    "/schemas/bookings-value/propose",
+    "/schemas/{topic}",
+    "/schemas/{topic}/diff",
+    "/new-schema",
     "/scores",
     "/scores?by=test&days=30&tier=1",
     "/scores?from=yesterday&team=nobody",
@@ -83,6 +93,8 @@ MOST_QUERIES = {
     "/help/glossary": 3,
     "/business-metrics": 5,
     "/datasets/flights/rules": 20,
+    "/schemas": 10,
+    "/schemas/{topic}": 11,
 }
 """With the session, the user and what the frame asks."""
 
@@ -93,7 +105,8 @@ ANSWERED: set[str] = set()
 
 def address(template: str) -> str:
     test = QualityTest.objects.get(dataset__name="flights", category=Category.CONSISTENCY)
-    return template.format(incident=Incident.objects.get(category=Category.CONSISTENCY).pk, test=test.key)
+    incident = Incident.objects.get(category=Category.CONSISTENCY)
+    return template.format(incident=incident.pk, test=test.key, topic=topic_of(test.dataset))
 
 
 @pytest.mark.parametrize("template", PAGES)
@@ -135,6 +148,7 @@ def test_queries_are_few_and_do_not_grow_with_the_fleet(page: Client, template: 
             make.unit(test, make.copy_of(dataset, "dc1"), observed=3.0, threshold="< 1 h")
             bad = make.unit(test, make.copy_of(dataset, "dc2"), verdict="fail", observed=9.0, threshold="< 1 h")  # type: ignore[arg-type]
             make.incident(dataset, category, bad)
+        make.schema_version(f"more{number}-value", {"type": "record", "name": "More", "fields": []})
     assert _queries(page, where) == few
     assert few == MOST_QUERIES[template]
 

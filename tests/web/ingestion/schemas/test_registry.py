@@ -141,10 +141,58 @@ def test_what_is_no_schema_is_refused(team: Team, text: str, reason: str) -> Non
     assert not SchemaVersion.objects.exists()
 
 
-@pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "x" * 201, "a\n"])
+@pytest.mark.parametrize("name", ["", "a b", "a/b", "ä", "x" * 201, "a\n", ".", ".."])
 def test_the_name_of_a_subject_is_plain(team: Team, name: str) -> None:
     with pytest.raises(Refused, match="is not a subject"):
         register(record(id="long"), team, name)
+
+
+def test_dots_within_a_name_are_plain(team: Team) -> None:
+    assert register(record(id="long"), team, "...").subject.name == "..."
+
+
+def test_a_version_that_came_in_between_is_not_followed_unseen(team: Team) -> None:
+    first = register(record(id="long"), team)
+    seen = {"team": team, "actor": "bo", "now": NOW, "after": first.version}
+    registry.register(SUBJECT, record(id="long", city="string"), **seen)
+    with pytest.raises(Conflict, match="Version 2 of trips-value was registered in the meantime"):
+        registry.register(SUBJECT, record(id="long", fare="long"), **seen)
+    with pytest.raises(Conflict):
+        registry.register(SUBJECT, record(id="long", fare="long"), **{**seen, "after": 0})
+    assert registry.find_version(SUBJECT).version == 2
+
+
+def test_types_that_name_each_other_in_chains_of_thousands_are_refused(team: Team) -> None:
+    def chain(prefix: str) -> str:
+        """The types are defined under other names than before, so the last one is compared first."""
+        structs = [
+            {
+                "type": "record",
+                "name": f"A{number}",
+                "fields": [{"name": "f", "type": f"A{number - 1}"}] if number else [],
+            }
+            for number in range(2_000)
+        ]
+        fields = [
+            {"name": f"{prefix}{number}", "type": ["null", struct], "default": None}
+            for number, struct in enumerate(structs)
+        ]
+        return json.dumps({"type": "record", "name": "R", "fields": [*fields, {"name": "x", "type": "A1999"}]})
+
+    register(chain("d"), team)
+    with pytest.raises(Refused, match="too long a chain to be compared"):
+        register(chain("e"), team)
+
+
+@pytest.mark.parametrize("length", [2_000, 2_001])
+def test_a_reason_has_its_bounds(team: Team, length: int) -> None:
+    version = register(record(id="long"), team)
+    if length > 2_000:
+        with pytest.raises(Refused, match="has 2,001 characters"):
+            registry.deprecate(version, "x" * length, actor="ana", now=NOW)
+    else:
+        registry.deprecate(version, "x" * length, actor="ana", now=NOW)
+    assert bool(version.deprecated_at) == (length == 2_000)
 
 
 def test_a_version_is_deprecated_with_a_reason_and_read_as_before(team: Team) -> None:
