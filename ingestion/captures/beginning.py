@@ -15,15 +15,18 @@ def is_captured_feed(feed: Feed | None) -> bool:
     return feed is not None and feed.connection is not None and is_captured(feed.connection.plugin)
 
 
-def why_load_waits(run: JobRun) -> str | None:
+def why_load_waits(run: JobRun, *, has_table: bool) -> str | None:
     """None: it may begin, or it is no load of a captured dataset. Raises Refused where its table cannot be captured.
 
-    A load that takes the place of what is there is another load, and so is one after the capture was stopped."""
+    Where the capture was stopped, another load begins with it: of all copies, so those that are loaded again together wait for one. A copy that has its
+    table lacks changes then, and is to be loaded anew. `has_table`: the copy has, a part of a load is none."""
     feed = run.copy.dataset.feed_or_none
     if run.kind != JobKind.BOOTSTRAP or feed is None or not is_captured_feed(feed):
         return None
     capture = capture_of(feed)
-    if run.params.get("replace") or capture.is_stopped:
+    if capture.is_stopped and has_table and not run.params.get("replace"):
+        raise Refused(f"{capture.stopped_why} Bootstrap the copy with `replace`: it lacks changes.")
+    if capture.is_stopped:
         begin_load(capture, run.key)
     if capture.is_stopped:
         raise Refused(capture.stopped_why)

@@ -22,9 +22,8 @@ def capture_of(feed: Feed) -> Capture:
 
 
 def begin_load(capture: Capture, run: UUID) -> int:
-    """The dataset is loaded whole once more, by this run: the number of the load, which is begun once however often the run is tried.
-
-    The tap captures for it as soon as it sees it, also where it was stopped."""
+    """The capture was stopped, and the dataset is loaded whole once more, from this run on: the number of the load, which is begun once however often
+    the run is tried. The tap captures for it as soon as it sees it."""
     others = Q(load_run=None) | ~Q(load_run=run)
     Capture.objects.filter(others, pk=capture.pk).update(load=F("load") + 1, load_run=run)
     capture.refresh_from_db()

@@ -24,19 +24,27 @@ def note_captured(topic: str, load: int, *, since: str, table: str) -> None:
 
 
 def note_stopped(topic: str, load: int, why: str) -> None:
-    """Of a load that another one has followed nobody needs to know. All copies lack what changes from now on, until they are loaded again."""
-    capture = Capture.objects.filter(topic=topic, load=load).select_related("feed").first()
-    if capture is not None:
-        copies = [*DatasetCopy.objects.filter(dataset=capture.feed.dataset_id).values_list("pk", flat=True)]
-        Capture.objects.filter(pk=capture.pk, load=load).update(
-            stopped_load=load, stopped_why=why, incomplete_copies=copies
-        )
-
-
-def note_loaded(copy: DatasetCopy, *, now: datetime) -> None:
-    """All of its rows were read: nothing is missing any more, if its changes are captured."""
+    """Of a load that another one has followed it is no stop any more; but all copies lack changes until they are loaded again."""
     with transaction.atomic():
-        capture = Capture.objects.select_for_update().filter(feed__dataset=copy.dataset_id).first()
+        capture = Capture.objects.select_for_update().select_related("feed").filter(topic=topic).first()
+        if capture is None:
+            return
+        if capture.load == load:
+            capture.stopped_load, capture.stopped_why = load, why
+        _mark_incomplete(capture)
+
+
+def _mark_incomplete(capture: Capture) -> None:
+    """Those that are being built are copies, too."""
+    copies = DatasetCopy.with_removed.filter(dataset=capture.feed.dataset_id, removed_at=None)
+    capture.incomplete_copies = [*copies.order_by("pk").values_list("pk", flat=True)]
+    capture.save(update_fields=["stopped_load", "stopped_why", "incomplete_copies"])
+
+
+def note_loaded(copy: DatasetCopy, load: int, *, now: datetime) -> None:
+    """All of its rows were read in this load of the capture: nothing is missing any more, if its changes were captured all the while."""
+    with transaction.atomic():
+        capture = Capture.objects.select_for_update().filter(feed__dataset=copy.dataset_id, load=load).first()
         if capture is None or not capture.is_captured or copy.pk not in capture.incomplete_copies:
             return
         capture.incomplete_copies = [pk for pk in capture.incomplete_copies if pk != copy.pk]
@@ -55,8 +63,10 @@ def stop_left() -> int:
         | ~Q(feed__kind=FeedKind.CONNECTION)
         | Q(feed__connection__plugin__in=uncaptured)
     )
-    pks = [*left.values_list("pk", flat=True)]
-    return live.filter(pk__in=pks).update(stopped_load=F("load"), stopped_why=_LEFT) if pks else 0
+    captures = [*left.select_related("feed")]
+    for capture in captures:
+        note_stopped(capture.topic, capture.load, _LEFT)
+    return len(captures)
 
 
 def tell_stops(reasons: Mapping[int, str], *, now: datetime) -> None:

@@ -11,7 +11,7 @@ from django.db.models import Max
 from ingestion.captures.records import topic_of
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
-from ingestion.models import SchemaVersion
+from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas.captured_versions import subject_schema_of
 from lakehub.catalog.models import Dataset
 
@@ -30,4 +30,5 @@ def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
     newest = SchemaVersion.objects.aggregate(newest=Max("pk"))["newest"] or 0
     versions = SchemaVersion.objects.filter(subject__name=look.topic).select_related("subject").order_by("version")
     schemas = tuple(map(subject_schema_of, versions))
-    return replace(look, schemas=schemas, known=KnownSchemas(newest, now))
+    load = Capture.objects.filter(topic=look.topic).values_list("load", flat=True).first() or look.load
+    return replace(look, schemas=schemas, known=KnownSchemas(newest, now), load=load)

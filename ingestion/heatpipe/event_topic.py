@@ -31,12 +31,14 @@ class EventTopic:
     """`changelog` names its plug-in, and `url` says where it is. The topic is the subject of the schemas, too. Whoever only asks whether there is something new needs no `schemas`."""
 
     changelog: str
-    url: str
+    url: str = field(repr=False)
     topic: str
     schemas: tuple[SubjectSchema, ...] = ()
     known: KnownSchemas = field(default_factory=lambda: KnownSchemas(0, datetime.fromtimestamp(0, UTC)))
     retention_s: float = 7 * 86_400.0
     """For whoever writes."""
+    load: int = 1
+    """Which load of the dataset the changes are captured for: between two there may be a gap."""
 
     def as_options(self) -> dict[str, str]:
         schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
@@ -48,6 +50,7 @@ class EventTopic:
             "newest_schema": str(self.known.newest),
             "schemas_at": self.known.at.isoformat(),
             "retention_s": str(self.retention_s),
+            "load": str(self.load),
         }
 
     @classmethod
@@ -57,8 +60,8 @@ class EventTopic:
             SubjectSchema(topic, each["version"], each["id"], each["avro"]) for each in json.loads(options["schemas"])
         ]
         known = KnownSchemas(int(options["newest_schema"]), datetime.fromisoformat(options["schemas_at"]))
-        retention_s = float(options["retention_s"])
-        return cls(options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s)
+        retention_s, load = float(options["retention_s"]), int(options["load"])
+        return cls(options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s, load)
 
     @cached_property
     def _log(self) -> Changelog:

@@ -291,7 +291,7 @@ def finish_run(run: JobRun, report: JobReport, worker: str, *, now: datetime, ji
             if run.kind == JobKind.BOOTSTRAP and report.status == SUCCEEDED:
                 # Everything was read again: what was not accounted for before, or could not be loaded, is gone.
                 findings.clear_findings(run.copy, findings.ROWS_UNACCOUNTED, now=now)
-                note_loaded(run.copy, now=now)
+                note_loaded(run.copy, (report.checkpoint or {}).get("load", 0), now=now)
                 for kind in _KINDS_OF_LOADING:
                     findings.clear_findings(run.copy, findings.JOB_FAILING, job=kind, now=now)
     run.refresh_from_db()

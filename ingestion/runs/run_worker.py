@@ -16,6 +16,7 @@ from ingestion.launchers import Launcher
 from ingestion.models import JobKind, JobRun, JobState
 from ingestion.ports import InputGate
 from ingestion.runs import blocked_inputs, job_runs, leases
+from ingestion.runs.copy_lag import has_table
 from ingestion.runs.job_specs import job_spec_of
 from ingestion.runs.leases import CopyWriteLease
 from ingestion.runs.source_use import source_limits
@@ -71,7 +72,7 @@ def _is_too_early(run: JobRun, worker: Worker) -> bool:
     """It is a load that waits for the tap, or its table cannot be captured."""
     now = worker.clock()
     try:
-        why = why_load_waits(run)
+        why = why_load_waits(run, has_table=has_table(run.copy))
     except Refused as problem:
         report = JobReport(run_id=str(run.key), status=FAILED, error=str(problem))
         job_runs.finish_run(run, report, worker.name, now=now, jitter=worker.draw_jitter())

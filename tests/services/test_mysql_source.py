@@ -125,3 +125,15 @@ def test_what_cannot_be_read_is_said_without_the_password(
 def test_single_partitions_are_not_read_again(server: TappedServer) -> None:
     with pytest.raises(SourceError, match="Bootstrap it with `replace`"):
         MysqlSource(config(server)).snapshot(only={"at": ["2026-11-26"]})
+
+
+def test_a_load_does_not_go_on_across_a_gap_of_its_capture(server: TappedServer) -> None:
+    reading = MysqlSource(config(server)).snapshot(limits=BatchLimits(rows=3))
+    assert [batch.rows for batch in reading.batches] == [3]
+    with pytest.raises(SourceError, match="was stopped: what changed there since is nowhere"):
+        MysqlSource(config(server, options={"load": "2"})).snapshot(after=reading.position())
+
+
+def test_a_table_that_was_loaded_by_its_cursor_says_what_to_do(server: TappedServer) -> None:
+    with pytest.raises(SourceError, match="Bootstrap it with `replace`"):
+        MysqlSource(config(server)).changes({"watermark": 7})

@@ -23,7 +23,7 @@ from ingestion.sources import LoggedEvents, LogReading, SourceConfig, SourceErro
 from ingestion.sources.mysql.server import MysqlServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
-_LOG, _KEY, _LEAST = "log", "key", "least"
+_LOG, _KEY, _LEAST, LOAD = "log", "key", "least", "load"
 METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
 
 
@@ -53,14 +53,20 @@ class MysqlSource:
                 f"`{self._config.object}` is captured: its changes are in the lake already, so single partitions are not read again. "
                 "Bootstrap it with `replace` where rows are missing."
             )
-        start: Position = {_LOG: self._topic.end(), _KEY: None, _LEAST: None} if after is None else after
+        load = self._topic.load
+        start: Position = {_LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
+        if start[LOAD] != load:
+            raise SourceError(
+                f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
+                "Bootstrap it with `replace`."
+            )
         meter = BatchMeter(limits, self._clock)
         walk = SnapshotWalk(self._server, self._spec, self._topic, self._config, start[_KEY], start[_LEAST], meter)
 
         def position() -> Position:
             if not walk.has_more:
-                return {_LOG: start[_LOG]}
-            return {_LOG: start[_LOG], _KEY: walk.last_key, _LEAST: walk.least}
+                return {_LOG: start[_LOG], LOAD: load}
+            return {_LOG: start[_LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
 
         total = None if after is not None else walk.estimated_rows
         return SourceReading(
@@ -70,7 +76,11 @@ class MysqlSource:
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
     ) -> SourceReading:
-        reading = _TopicReading(self._topic, self._config, position[_LOG], limits)
+        if _LOG not in position:
+            raise SourceError(
+                f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
+            )
+        reading = _TopicReading(self._topic, self._config, position, limits)
         return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
 
     @property
@@ -95,13 +105,13 @@ class _TopicReading:
     """One batch of events, or none."""
 
     def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
-        self._topic, self._start = topic, start
+        self._topic, self._position, self._start = topic, start, start[_LOG]
         self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.schema_of)
         usual = EventLimits()
         self._limits = EventLimits(
             min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)
         )
-        self._after: Mapping[str, Any] = start
+        self._after: Mapping[str, Any] = self._start
         self._is_done = self.has_more = False
 
     def __iter__(self) -> _TopicReading:
@@ -130,7 +140,7 @@ class _TopicReading:
         )
 
     def position(self) -> Position:
-        return {_LOG: self._after}
+        return {**self._position, _LOG: self._after}
 
     def lag(self) -> int:
         return self._topic.lag(self._start)

@@ -88,16 +88,59 @@ def test_a_table_that_cannot_be_captured_fails_its_load_with_the_reason(copy: Da
     assert (run.error, capture().load) == ("it has no primary key", 2)
 
 
-def test_a_reload_is_another_load_however_often_it_is_tried(copy: DatasetCopy, worker: Worker) -> None:
+def test_a_reload_of_a_table_that_is_captured_needs_no_other_load(
+    copy: DatasetCopy, worker: Worker, launcher: FakeLauncher
+) -> None:
+    """Another would end what other copies read meanwhile."""
     taken_on()
     ask(copy, replace=True)
-    for _ in range(3):
+    run_next(worker)
+    assert (capture().load, len(launcher.asked)) == (1, 1)
+
+
+def test_copies_that_are_loaded_again_after_a_stop_wait_for_one_load(
+    copy: DatasetCopy, worker: Worker, launcher: FakeLauncher
+) -> None:
+    other = given.copy(copy.dataset, "dc2")
+    taken_on()
+    states.note_stopped(capture().topic, 1, "it was truncated")
+    ask(copy, replace=True)
+    ask(other, replace=True)
+    for _ in range(4):
         run_next(worker)
         JobRun.objects.update(due_at=NOW)
-        assert (capture().load, capture().is_captured) == (2, False)
+    assert (capture().load, capture().is_captured, launcher.asked) == (2, False, [])
     taken_on()
     run_next(worker)
-    assert JobRun.objects.get().state == JobState.SUCCEEDED
+    run_next(worker)
+    assert (len(launcher.asked), capture().load) == (2, 2)
+
+
+def test_a_copy_with_a_table_is_not_loaded_after_a_stop_without_being_replaced(
+    copy: DatasetCopy, worker: Worker
+) -> None:
+    """Nothing would be read again, and changes would be missing for ever."""
+    JobRun.objects.create(copy=copy, kind="bootstrap", due_at=NOW, state=JobState.SUCCEEDED, started_at=NOW)
+    taken_on()
+    states.note_stopped(capture().topic, 1, "It was truncated.")
+    run = ask(copy)
+    run_next(worker)
+    run.refresh_from_db()
+    assert run.error == "It was truncated. Bootstrap the copy with `replace`: it lacks changes."
+    assert capture().load == 1
+
+
+def test_a_stop_of_an_earlier_load_is_a_gap_of_every_copy_that_there_is(copy: DatasetCopy) -> None:
+    """And of a dataset that was left for a while."""
+    other = given.copy(copy.dataset, "dc2")
+    Capture.objects.update(load=3, captured_load=2)
+    states.note_stopped(capture().topic, 2, "it was truncated")
+    assert (capture().is_stopped, capture().incomplete_copies) == (False, [copy.pk, other.pk])
+    Capture.objects.update(captured_load=3, incomplete_copies=[])
+    copy.dataset.offboarded_at = NOW
+    copy.dataset.save()
+    assert states.stop_left() == 1
+    assert (capture().is_stopped, capture().incomplete_copies) == (True, [copy.pk, other.pk])
 
 
 def spec_of(run: JobRun, **fields: Any) -> tuple[JobSpec, dict[str, str]]:
@@ -170,7 +213,12 @@ def test_a_capture_that_goes_on_is_no_news_for_a_copy_that_lacks_what_came_betwe
     taken_on()
     states.tell_stops({copy.dataset_id: ""}, now=NOW)
     assert set(Finding.objects.values_list("copy", "cleared_at")) == {(copy.pk, None), (other.pk, None)}
-    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED, checkpoint={"load": 1})
+    JobRun.objects.update(due_at=NOW)
+    run_next(worker)  # it has begun before the capture was stopped
+    assert capture().incomplete_copies == [copy.pk, other.pk]
+    run = ask(copy, replace=True)
+    launcher.answer = lambda spec: JobReport(run_id=spec.run_id, status=SUCCEEDED, checkpoint={"load": 2})
     JobRun.objects.update(due_at=NOW)
     TapServer.objects.create(address="db.example.org:3306", caught_up_at=NOW)
     Capture.objects.update(captured_table="db.example.org:3306/ops.flights")
