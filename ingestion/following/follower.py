@@ -11,13 +11,15 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from concurrent.futures import Executor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from functools import partial
 
 from django.db import Error as DatabaseProblem
 from structlog.contextvars import bound_contextvars
 
+from ingestion.captures.beginning import is_captured_feed
+from ingestion.captures.reach import captured_upto
 from ingestion.domain.following import TELL_EVERY, FollowSums, is_telling_due, next_look_at
 from ingestion.following import follow_runs, handovers
 from ingestion.following.batches import NotRun, run_batch
@@ -164,7 +166,7 @@ class Follower:
 
     def _tell(self, followed: Followed, now: datetime) -> None:
         followed.told_at = now
-        worker, sums = self._worker.name, followed.sums
+        worker, sums = self._worker.name, _sums_to_tell(followed)
         if not follow_runs.tell(followed.run.pk, worker, sums, is_well=followed.has_looked, now=now):
             self._let_go(followed, now)  # it was ended or paused, or another process has taken it over
         elif followed.has_looked:
@@ -345,7 +347,7 @@ class Follower:
     def _let_go(self, followed: Followed, now: datetime) -> None:
         """It is nobody's now, or another's. The first has to know what was seen."""
         self._forget(followed)
-        follow_runs.keep_sums(followed.run.pk, followed.sums, now=now)
+        follow_runs.keep_sums(followed.run.pk, _sums_to_tell(followed), now=now)
 
     def _forget(self, followed: Followed) -> None:
         self._followed.pop(followed.run.pk, None)
@@ -355,3 +357,11 @@ class Follower:
         waiting = [each.due_at for each in self._followed.values() if each.running is None and each.has_place]
         left = min([*waiting, *([self._claim_at] if self._claim_at else [])], default=None)
         return LONGEST_WAIT if left is None else min(LONGEST_WAIT, max(left - self._worker.clock(), timedelta()))
+
+
+def _sums_to_tell(followed: Followed) -> FollowSums:
+    """A look at a changelog has seen what the tap had taken by then, and not what the source had."""
+    sums, copy = followed.sums, followed.run.copy
+    if sums.looked_at is None or not is_captured_feed(copy.dataset.feed_or_none):
+        return sums
+    return replace(sums, looked_at=captured_upto(copy, sums.looked_at))

@@ -41,6 +41,11 @@ class Decoder:
     schema_of: SchemaOf
     max_bytes: int = MAX_MESSAGE_BYTES
 
+    def knows(self, schema_id: int) -> bool:
+        """Is it a schema of the subject?"""
+        schema = self.schema_of(schema_id)
+        return schema is not None and schema.subject == self.subject
+
     def decode(self, message: bytes, position: LogPosition) -> Decoded:
         """`position`: where the message is in its log. Raises BrokenMessage."""
         schema = self._schema_of(message)

@@ -113,7 +113,7 @@ class EventTopic:
         batch = read_events(
             self.reader, self.topic, position.get(self.topic, {}), decoder, known=self.known, limits=limits
         )
-        rejected = read_rejected(self.reader, self.topic, position.get(errors, {}), limit=limits.events)
+        rejected = read_rejected(self.reader, self.topic, position.get(errors, {}), limits=limits)
         after: dict[str, Any] = {self.topic: batch.offsets, errors: rejected.offsets}
         batch.broken += rejected.broken
         batch.has_more = batch.has_more or rejected.has_more

@@ -19,6 +19,7 @@ ERRORS_SUFFIX = ".errors"
 """Of the topic that has what could not be encoded."""
 _CLOCKS_APART = timedelta(minutes=1)
 """So far the clocks of the log and of the registry may be from each other."""
+_AT_ONCE = timedelta(seconds=2)
 
 
 @dataclass(frozen=True)
@@ -76,8 +77,10 @@ class KnownSchemas:
     at: datetime
 
     def may_lack(self, number: int, message: Logged) -> bool:
-        """Was it registered since? A schema is registered before the first message of it is written."""
-        return number > self.newest and message.logged_at + _CLOCKS_APART > self.at
+        """Was it registered since? A schema is registered before the first message of it is written. Of one with a smaller id than the newest that is so only
+        where two were registered at once."""
+        apart = _CLOCKS_APART if number > self.newest else _AT_ONCE
+        return message.logged_at + apart > self.at
 
 
 def read_events(
@@ -89,7 +92,8 @@ def read_events(
         if batch.read >= limits.events or taken >= limits.bytes:
             batch.has_more = True
             break
-        if (number := _schema_id(message)) is not None and known.may_lack(number, message):
+        number = _schema_id(message)
+        if number is not None and not decoder.knows(number) and known.may_lack(number, message):
             batch.waits_for_schema = number
             break
         _decode(topic, message, decoder, batch)
@@ -107,14 +111,15 @@ def _decode(topic: str, message: Logged, decoder: Decoder, batch: TopicBatch) ->
         batch.broken.append(BrokenEvent(topic, message, problem))
 
 
-def read_rejected(log: ChangelogReader, topic: str, offsets: Offsets, *, limit: int) -> TopicBatch:
+def read_rejected(log: ChangelogReader, topic: str, offsets: Offsets, *, limits: EventLimits) -> TopicBatch:
     """What the producer of `topic` could not encode, from the topic beside it. Raises OffsetGone."""
-    name, batch = topic + ERRORS_SUFFIX, TopicBatch(offsets=dict(offsets))
+    name, batch, taken = topic + ERRORS_SUFFIX, TopicBatch(offsets=dict(offsets)), 0
     ends = log.bounds(name)
     for message in log.read(name, offsets):
-        if batch.read >= limit:
+        if batch.read >= limits.events or taken >= limits.bytes:
             batch.has_more = True
             break
+        taken += len(message.value or b"")
         batch.broken.append(BrokenEvent(name, message, _told_problem(message)))
         batch.offsets[message.partition] = message.offset + 1
     else:
@@ -139,8 +144,8 @@ def _schema_id(message: Logged) -> int | None:
 
 
 def lag_of(log: ChangelogReader, topic: str, offsets: Offsets) -> Mapping[str, int]:
-    """By partition, how many messages are there that were not read."""
+    """By partition, how many messages are there that were not read. Of a log that was emptied some are: whoever reads it is told that it was."""
     return {
-        partition: bounds.next - max(offsets.get(partition, bounds.first), bounds.first)
+        partition: abs(bounds.next - max(offsets.get(partition, bounds.first), bounds.first))
         for partition, bounds in log.bounds(topic).items()
     }

@@ -7,6 +7,7 @@ from typing import Any
 
 from django.db.models import Max, Q, QuerySet
 
+from ingestion.captures.beginning import is_captured_feed
 from ingestion.captures.reach import captured_upto
 from ingestion.domain.following import TELL_EVERY, FollowSums
 from ingestion.domain.lag import lag
@@ -23,7 +24,8 @@ def lag_of_copy(copy: DatasetCopy, *, now: datetime) -> timedelta | None:
     """How far the copy may be behind its source: what was committed there since the last look that took everything in is not known to be here."""
     # What a look of a follow run has seen is told a minute later at most.
     every = max(copy.dataset.feed.every, TELL_EVERY)
-    looked_at = complete_upto(copy)
+    is_log = is_captured_feed(copy.dataset.feed_or_none)
+    looked_at = _followed_upto(copy) if is_log else complete_upto(copy)
     known_at = None if looked_at is None else captured_upto(copy, looked_at)
     return lag(complete_upto=known_at, every=every, now=now)
 
@@ -32,9 +34,14 @@ def complete_upto(copy: DatasetCopy) -> datetime | None:
     """What was committed in the source before is here: when the last look began that took everything in. None: none did."""
     whole = _looks(copy).filter(Q(report__has_more=False) | Q(report__has_more__isnull=True))
     latest: datetime | None = whole.aggregate(at=Max("started_at"))["at"]
+    return max((at for at in (latest, _followed_upto(copy)) if at is not None), default=None)
+
+
+def _followed_upto(copy: DatasetCopy) -> datetime | None:
+    """By the looks of follow runs, which know how far a changelog had come then."""
     followed = copy.runs.filter(kind=JobKind.FOLLOW, pk__gt=_last_drop(copy, "pk") or 0).order_by("-pk")
     sums = (FollowSums.from_json(stored) for stored in followed.values_list("progress", flat=True)[:_FOLLOW_RUNS_READ])
-    return max((at for at in (latest, *(each.looked_at for each in sums)) if at is not None), default=None)
+    return max((each.looked_at for each in sums if each.looked_at is not None), default=None)
 
 
 def is_loaded(copy: DatasetCopy) -> bool:

@@ -18,6 +18,7 @@ from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
 from lakehub.accounts.models import Team
 from lakehub.kernel.errors import Conflict, NotFound, Refused
+from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
 
 
 @dataclass
@@ -39,6 +40,10 @@ class CapturedVersions:
             raise NotCaptured(
                 f"The table of {subject} has changed {changes}, and the lake cannot make the one into the other. Load the dataset again under another "
                 "name, or give the column its old type again."
+            )
+        if unfit := names_unfit_for_the_lake(evolution.target.names):
+            raise NotCaptured(
+                f"The table of {subject} has other columns than before: {unfit_names_text(unfit)} Give the column its old name again, or load the table under another name."
             )
         if newest is not None and evolution.target == stored:
             return newest

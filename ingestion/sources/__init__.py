@@ -45,12 +45,12 @@ class SourceConfig:
     `key_columns`: the record key of the dataset; empty: none is known. `on_rows_read`: told after each piece of the source that was read how many
     rows it had, whether they are handed over or not. It waits where the source is to be spared, and raises where the reader's time is up."""
 
-    url: str
+    url: str = field(repr=False)
     object: str
     cursor_column: str | None = None
     overlap_s: float = 0.0
     chunk_rows: int = 20_000
-    options: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict, repr=False)
     key_columns: tuple[str, ...] = ()
     on_rows_read: Callable[[int], None] = _ignore_rows
 

@@ -15,7 +15,7 @@ from uuid import uuid4
 import pytest
 
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Logged, OffsetGone, Outgoing, ShutOut
-from ingestion.heatpipe.reading import ERRORS_SUFFIX, lag_of, read_rejected
+from ingestion.heatpipe.reading import ERRORS_SUFFIX, EventLimits, lag_of, read_rejected
 from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES
 from tests.architecture.imports import ROOT
 
@@ -74,10 +74,10 @@ def test_a_topic_that_was_read_to_its_end_has_no_lag(log: Changelog) -> None:
     for values in (("a", "b"), ("c",), ()):
         log.writer("tap").commit(outgoing(*values, topic=f"trips{ERRORS_SUFFIX}"), {})
     assert sum(lag_of(log.reader(), f"trips{ERRORS_SUFFIX}", {}).values()) >= 3
-    batch = read_rejected(log.reader(), "trips", {}, limit=10)
+    batch = read_rejected(log.reader(), "trips", {}, limits=EventLimits())
     assert (batch.read, batch.has_more) == (3, False)
     assert sum(lag_of(log.reader(), f"trips{ERRORS_SUFFIX}", batch.offsets).values()) == 0
-    assert read_rejected(log.reader(), "trips", batch.offsets, limit=10).read == 0
+    assert read_rejected(log.reader(), "trips", batch.offsets, limits=EventLimits()).read == 0
 
 
 def test_the_messages_of_a_key_stay_in_order_over_many_commits(log: Changelog) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import timedelta
 from functools import cached_property
 
@@ -30,7 +30,7 @@ _CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.colla
 
 @dataclass(frozen=True)
 class MysqlServer:
-    url: str
+    url: str = field(repr=False)
 
     @cached_property
     def database(self) -> str:

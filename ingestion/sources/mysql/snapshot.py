@@ -58,6 +58,8 @@ class SnapshotWalk:
                 self.least = server.newest_sequence()
             table = server.captured_table(self._spec, self._topic)
             schema = Schema((*table.schema.row_columns, metadata))
+            # Of another key than that of the ranges two of them may have the same: then all is one commit.
+            is_split = {*table.record_key} == {*(table.definition.primary_key or table.record_key)}
             while True:
                 chunk = self._chunk(server, table)
                 self._config.on_rows_read(len(chunk.rows))
@@ -69,7 +71,7 @@ class SnapshotWalk:
                 if self.last_key is None:
                     self.has_more = False
                     return
-                self.has_more = self._meter.is_full()
+                self.has_more = is_split and self._meter.is_full()
                 if self.has_more:
                     return
 

@@ -122,7 +122,7 @@ class _TopicReading:
             raise StopIteration
         self._is_done = True
         batch, self._after = self._topic.read(self._start, self._decoder, self._limits)
-        self.has_more = batch.has_more or (batch.waits_for_schema is not None and batch.read > 0)
+        self.has_more = batch.has_more or batch.waits_for_schema is not None
         if not batch.read:
             raise StopIteration
         return self._logged(batch)

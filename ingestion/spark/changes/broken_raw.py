@@ -20,6 +20,6 @@ def is_broken_raw(raw: str) -> bool:
     """There is no row in it."""
     try:
         facts = json.loads(raw)
-    except ValueError:
+    except (ValueError, RecursionError):
         return False
     return isinstance(facts, dict) and facts.keys() == {_DEFECT, _MESSAGE, _BYTES}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import timedelta
 from functools import partial
 
 import pyarrow as pa
@@ -23,7 +24,7 @@ from ingestion.spark.file_groups import direct_write
 from ingestion.spark.file_groups.stored_rows import read_stored_rows
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError
-from ingestion.spark.loading import staging, write_path
+from ingestion.spark.loading import rereading, staging, write_path
 from ingestion.spark.loading.casting import arrow_type
 from ingestion.spark.loading.committing import (
     CommitPlan,
@@ -41,6 +42,9 @@ from ingestion.spark.loading.small_batches import columns_to_write, files_of_key
 from ingestion.spark.tables import hudi
 from ingestion.spark.tables.checkpoint_metadata import commit_metadata
 from lakehub.kernel import failpoint
+
+TOMBSTONE_MARGIN = timedelta(days=7)
+"""Beyond what the log keeps: an event may wait in the error table, and be published again."""
 
 
 @dataclass(frozen=True)
@@ -131,6 +135,8 @@ def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: Com
     """Within the permit. The counts where there was nothing to commit."""
     table, target = job.table, plan.evolution.target
     index: Index = INDEXES.get(table.index)()
+    with job.phase("write"):
+        columns = _columns_to_write(job, target, index)
     with job.phase("judge"):
         tombstones = read_tombstones(job.spark, table, {change.key for change in batch.changes})
         merged = _merge(job, batch, target, index, tombstones, errors=staged.errors)
@@ -142,9 +148,16 @@ def _commit_once(batch: _Batch, job: Job, staged: staging.StagedBatch, plan: Com
         return counted.counts
     with job.phase("write"):
         options = index.write_options(table)
-        columns = _columns_to_write(job, target, options, index)
         if merged.tombstones:
-            write_tombstones(job.spark, table, merged.tombstones, tombstones, run=job.spec.run_id, now=job.started_at)
+            write_tombstones(
+                job.spark,
+                table,
+                merged.tombstones,
+                tombstones,
+                run=job.spec.run_id,
+                now=job.started_at,
+                kept_for=TOMBSTONE_MARGIN + timedelta(seconds=float(job.source_spec.options["retention_s"])),
+            )
             failpoint.reach("ingestion.after_tombstones")
         check_judged_now(job, plan)
         direct_write.write_rows(job.spark, table, merged.rows, columns, options, marks_of(job, staged, counted, plan))
@@ -184,17 +197,18 @@ def _stored_rows(job: Job, changes: Sequence[Change], target: Schema, index: Ind
         ) from problem
 
 
-def _columns_to_write(job: Job, target: Schema, options: Mapping[str, str], index: Index) -> str:
-    """The columns as the table's newest commit has them. New ones come by a commit of their own, which is Spark's and has no rows."""
+def _columns_to_write(job: Job, target: Schema, index: Index) -> str:
+    """The columns as the table's newest commit has them. New ones come by a commit of their own, which is Spark's and has no rows; what is compared with the
+    table is compared after it. Raises JudgeAgain then, JobError."""
     table = job.table
     columns = columns_to_write(job.spark, table, target) if index.is_up_to_date(table) else None
-    if columns is None:
-        marks = commit_metadata(run={"run_id": "", "kind": "schema"}, checkpoint=None)
-        hudi.write_commit(hudi.empty_frame(job.spark, target), table, "upsert", options, marks)
-        columns = columns_to_write(job.spark, table, target)
-    if columns is None:
+    if columns is not None:
+        return columns
+    marks = commit_metadata(run={"run_id": "", "kind": "schema"}, checkpoint=None)
+    hudi.write_commit(hudi.empty_frame(job.spark, target), table, "upsert", index.write_options(table), marks)
+    if columns_to_write(job.spark, table, target) is None:
         raise JobError(
             f"The table at {table.uri} does not have the columns that its changes have, or this Spark lacks the jar `hudi-java-client`. "
             "Nothing was written. Run `make setup`, or give Spark the jar."
         )
-    return columns
+    raise rereading.JudgeAgain(f"The table at {table.uri} has got new columns.")

@@ -68,7 +68,7 @@ def _rules(
         partition = form = None
     required = tuple(name for name in (*table.record_key, partition) if name is not None)
     schema = Schema(tuple(column for column in columns if column.name in names))
-    return FitRules(schema, required, partition, form, record_key=table.record_key)
+    return FitRules(schema, required, partition, form, record_key=table.record_key, is_captured=True)
 
 
 def _fit_group(

@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from itertools import islice
+from itertools import takewhile
 from typing import Any
 
 from ingestion.capture.tap.captured_table import PARTS
@@ -63,8 +63,10 @@ class _Order:
 
 
 def row_of_event(raw: str) -> str:
-    """The row in the raw text of an event that was rejected, for `replayed_row`; the text itself where it is the row."""
+    """The row in the raw text of an event that was rejected, for `replayed_row`; the text itself where it is the row. Empty: it is not there whole."""
     unencoded = UnencodedRow.from_json(raw.encode(errors="backslashreplace"))
+    if unencoded is not None and unencoded.is_cut:
+        return ""
     if unencoded is not None:
         return json.dumps(unencoded.after if unencoded.after is not None else unencoded.before)
     return "" if is_broken_raw(raw) else raw
@@ -169,14 +171,12 @@ class _Publishing:
 
     def _orders_upto(self, topic: str, partition: str, offset: int) -> Iterator[_Order]:
         """That of the message, where it can be read; else of those before it, the nearest first."""
-        bounds = self.topic.reader.bounds(topic).get(partition)
-        first = max(offset - _LOOK_BACK, bounds.first if bounds else 0)
+        bounds = self.topic.reader.bounds(topic)
+        first = max(offset - _LOOK_BACK, bounds[partition].first if partition in bounds else 0)
+        start = {name: each.next for name, each in bounds.items()} | {partition: first}
         try:
-            messages = [
-                message
-                for message in islice(self.topic.reader.read(topic, {partition: first}), offset - first + 1)
-                if message.partition == partition and message.offset <= offset
-            ]
+            read = takewhile(lambda message: message.offset <= offset, self.topic.reader.read(topic, start))
+            messages = [message for message in read if message.partition == partition]
         except ChangelogError:
             return  # gone by now
         for message in reversed(messages):
@@ -188,11 +188,10 @@ class _Publishing:
             yield _Order(event.reference_key, event.source_committed_at)
 
     def commit(self, messages: Sequence[Outgoing]) -> None:
-        """Once, however often the job is tried."""
-        run = {"run": run_of_commit(self.job.spec.run_id)}
-        writer = self.topic.writer(f"republish:{self.topic.topic}")
-        if messages and writer.position() != run:
-            writer.commit(messages, run)
+        """Each time that the job is tried: an event that comes again changes nothing, and which rows were chosen may be others by then."""
+        if messages:
+            run = {"run": run_of_commit(self.job.spec.run_id)}
+            self.topic.writer(f"republish:{self.topic.topic}").commit(messages, run)
 
 
 def _note(job: Job, uri: str, name: str, rows: Sequence[Mapping[str, str | None]], *, is_resolved: bool) -> None:

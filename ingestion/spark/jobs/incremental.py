@@ -28,12 +28,18 @@ def run(job: Job) -> JobReport:
     if own_commits := job.own_commits(_commits_to_search(job, timeline)):
         # It died after a commit: whether that was to be the last, the next run finds out.
         return replace(reduce(JobReport.followed_by, map(job.report_of, own_commits)), has_more=True)
-    last = report = _run_batch(job, timeline, None)
-    while last.has_more and _goes_on(job, last):
+    before, last = None, _run_batch(job, timeline, None)
+    report = last
+    while last.has_more and _goes_on(job, last) and not _stands_still(before, last):
         job.begin_next_commit()
-        last = _run_batch(job, timeline, last)
+        before, last = last, _run_batch(job, timeline, last)
         report = report.followed_by(last)
     return report
+
+
+def _stands_still(before: JobReport | None, last: JobReport) -> bool:
+    """What comes next cannot be read by this job, such as events of a schema that it was not told of: the next one is."""
+    return last.status == NOTHING_TO_DO and before is not None and before.checkpoint == last.checkpoint
 
 
 def _commits_to_search(job: Job, timeline: Timeline) -> Iterable[LakeCommit]:
@@ -85,11 +91,14 @@ def _position_to_read_from(start: ReadingStart, before: JobReport | None) -> Pos
 
 
 def _report_nothing_new(job: Job, start: ReadingStart, reading: SourceReading) -> JobReport:
-    """No commit, unless other writers' commits are about to push the checkpoint into the archive."""
+    """No commit, unless other writers' commits are about to push the checkpoint into the archive, or the log goes on elsewhere without a message: what is
+    between may be gone when the next one comes."""
     checkpoint = start.checkpoint
-    if is_restamp_due(checkpoint, commits_kept=hudi.MIN_COMMITS_KEPT):
+    has_moved = isinstance(reading, LogReading) and not reading.has_more()
+    goes_on_at = reading.position() if has_moved else checkpoint.position
+    if goes_on_at != checkpoint.position or is_restamp_due(checkpoint, commits_kept=hudi.MIN_COMMITS_KEPT):
         plan = write_path.CommitPlan(
-            "upsert", SchemaEvolution(start.stored), True, checkpoint.position, checkpoint.position, start
+            "upsert", SchemaEvolution(start.stored), True, goes_on_at, checkpoint.position, start
         )
         with write_path.staging_folder(job) as uri:
             return write_path.commit_batch(job, staging.StagedBatch(uri, start.stored), plan)

@@ -49,6 +49,8 @@ class FitRules:
     partition_form: PartitionForm | None = None
     only: frozenset[str] | None = None
     record_key: tuple[str, ...] = ()
+    is_captured: bool = False
+    """Changes find rows by their keys as texts, which an empty part has not."""
 
 
 @dataclass(frozen=True)
@@ -120,9 +122,10 @@ def _reject_nulls(table: pa.Table, required: Collection[str], reasons: Misfits) 
 def _reject_empty_keys(table: pa.Table, rules: FitRules, reasons: Misfits) -> None:
     """Hudi takes an empty text for a missing one where it is the whole key, and in each part of a key of a table without partitions."""
     key = rules.record_key
-    if len(key) > 1 and rules.partition_column is not None:
+    if len(key) > 1 and rules.partition_column is not None and not rules.is_captured:
         return
     why = "it is the whole key" if len(key) == 1 else "it is a part of the key of a table without partitions"
+    why = "it is a part of the key of a captured table" if len(key) > 1 and rules.is_captured else why
     for column in _texts(table, key):
         for row in pc.indices_nonzero(pc.equal(table[column], "")).to_pylist():
             reasons.setdefault(row, (column, f"`{column}` is an empty text, but {why}"))

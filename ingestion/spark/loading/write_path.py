@@ -84,6 +84,8 @@ def plan_schema(arriving: Schema, table: TableSpec, stored: Schema) -> SchemaEvo
     evolution = evolve_schema(stored, named, fixed=keys)
     _refuse_nested_keys(evolution.target, keys, owner)
     _refuse_binary_keys(evolution.target, table.record_key, owner)
+    if table.has_metadata:
+        _refuse_uncertain_keys(evolution.target, table.record_key, owner)
     return evolution
 
 
@@ -103,6 +105,16 @@ def _refuse_binary_keys(target: Schema, record_key: Iterable[str], owner: str) -
             raise UnfitKey(
                 f"{owner} has bytes (`binary`) in the column `{name}`, which is a part of the record key. "
                 "Load a view that has them as text, such as `hex(id)`, and name that column."
+            )
+
+
+def _refuse_uncertain_keys(target: Schema, record_key: Iterable[str], owner: str) -> None:
+    """Changes name rows by their key as a text, which is written alike by everyone for these types only."""
+    for name in record_key:
+        if target.types[name] != "date" and not record_locations.is_certain_type(target.types[name]):
+            raise UnfitKey(
+                f"{owner} has the type `{target.types[name]}` in the column `{name}`, which is a part of the record key: its changes could not be told from new rows. "
+                "A captured table is keyed by texts, whole numbers, dates and decimals without a fraction; load it by its cursor column, from a connection with the plug-in `sql`."
             )
 
 
@@ -127,7 +139,15 @@ def stage_reading(
     arriving = Schema(tuple(column for column in target if column.name not in evolution.missing))
     form = partition_form_of(table)
     wanted = None if only is None or form is None else frozenset(only)
-    rules = FitRules(arriving, key_columns(table), table.partition_column, form, wanted, table.record_key)
+    rules = FitRules(
+        arriving,
+        key_columns(table),
+        table.partition_column,
+        form,
+        wanted,
+        table.record_key,
+        is_captured=table.has_metadata,
+    )
     with job.phase("read"):
         return staging.stage_rows(
             reading,

@@ -10,6 +10,7 @@ import pytest
 
 from ingestion.captures import states
 from ingestion.captures.records import capture_of, topic_of
+from ingestion.domain.following import FollowSums
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.models import Capture, Finding, JobRun, JobState, TapServer
 from ingestion.runs import job_runs
@@ -47,6 +48,12 @@ def capture() -> Capture:
 
 def ask(copy: DatasetCopy, **params: Any) -> JobRun:
     return job_runs.request_run(copy, "bootstrap", params, asked_by="ana", now=NOW)
+
+
+def followed(copy: DatasetCopy) -> None:
+    """Its changelog was read to the end now."""
+    sums = FollowSums(looks=1, looked_at=NOW).to_json()
+    JobRun.objects.create(copy=copy, kind="follow", due_at=NOW, state=JobState.RUNNING, progress=sums)
 
 
 def taken_on() -> None:
@@ -181,6 +188,7 @@ def test_a_look_asks_the_database_nothing(copy: DatasetCopy, django_assert_num_q
 def test_what_the_tap_has_not_taken_is_not_known_to_be_here(copy: DatasetCopy) -> None:
     """A look that has read all of the changelog says nothing of a source that nobody captures."""
     JobRun.objects.create(copy=copy, kind="bootstrap", due_at=NOW, state=JobState.SUCCEEDED, started_at=NOW)
+    followed(copy)
     assert lag_of_copy(copy, now=NOW) is None
     Capture.objects.update(captured_load=1, captured_table="db.example.org:3306/ops.flights")
     server = TapServer.objects.create(address="db.example.org:3306")
@@ -224,6 +232,7 @@ def test_a_capture_that_goes_on_is_no_news_for_a_copy_that_lacks_what_came_betwe
     Capture.objects.update(captured_table="db.example.org:3306/ops.flights")
     run_next(worker)
     run.refresh_from_db()
+    followed(copy)
     assert run.state == JobState.SUCCEEDED
     assert [*Finding.objects.filter(cleared_at=None).values_list("copy", flat=True)] == [other.pk]
     assert capture().incomplete_copies == [other.pk]
