@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
@@ -29,6 +29,8 @@ from ingestion.tapping.source_server import ServerLook, TableLook
 logger = logging.getLogger(__name__)
 ACTOR = "tap"
 """Who registers versions of schemas, in the audit log."""
+QUIET_S, RECENT = 1.0, timedelta(seconds=10)
+"""A server that has more sends it within the first; a transaction that was committed within the second is the newest, or about to be followed by it."""
 LOOK_AT_FILES_S = 300.0
 """While it is behind: what the server is about to remove."""
 
@@ -75,13 +77,18 @@ class TapSession:
     _altered: set[str] = field(default_factory=set)
     _looked_at: float = field(init=False)
     """Since when the files of the binlog are known, by the monotonic clock."""
+    _moved_at: float = field(init=False)
+    """When it took a transaction last, by the same clock; when it was opened where it has taken none."""
 
     def __post_init__(self) -> None:
-        self._looked_at = self.parts.monotonic()
+        self._looked_at = self._moved_at = self.parts.monotonic()
 
     def step(self) -> None:
         """Takes what has come. Raises BinlogError, ChangelogError, ServerUnreachable, PlanOutdated."""
+        before = self.position
         self.tap.step()
+        if self.position != before:
+            self._moved_at = self.parts.monotonic()
         if self._altered:
             self._register_altered()
         if self.is_caught_up:
@@ -104,7 +111,12 @@ class TapSession:
 
     @property
     def is_caught_up(self) -> bool:
-        return self.stream.is_drained
+        """Nothing waits here, and nothing is on its way: over a slow line there is never much that waits, however much is to come."""
+        return self.stream.is_drained and (self._is_recent or self.parts.monotonic() >= self._moved_at + QUIET_S)
+
+    @property
+    def _is_recent(self) -> bool:
+        return self.event_at is not None and self.parts.clock() - self.event_at < RECENT
 
     @property
     def captured(self) -> int:

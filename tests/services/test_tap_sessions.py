@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -109,6 +110,8 @@ def test_a_table_that_is_truncated_stops_alone_and_begins_again_with_the_next_lo
     shop.execute("INSERT INTO trips VALUES (2, 0)")
     shop.take(tap)
     assert shop.rows(trips) == {(2,): {"id": 2, "n": 0}}
+    assert Finding.objects.filter(cleared_at=None).exists()  # the copy has what the table has not
+    states.note_loaded(finding.copy, 2, now=datetime.now(UTC))
     assert not Finding.objects.filter(cleared_at=None).exists()
 
 

@@ -81,10 +81,13 @@ class CapturedShop:
         return JobSpec(run_id=f"{kind}-{self.runs}", kind=kind, table=self.table, source=source, **fields)
 
     def run(self, spark: SparkSession, kind: str, guidance: Guidance | None = None, **fields: Any) -> JobReport:
-        url = self.server.url.render_as_string(hide_password=False)
-        report = execute(self.spec(kind, **fields), spark=spark, secrets={SECRET: url}, guidance=guidance)
+        report = self.tried(spark, kind, guidance, **fields)
         assert report.error is None, report.error
         return report
+
+    def tried(self, spark: SparkSession, kind: str, guidance: Guidance | None = None, **fields: Any) -> JobReport:
+        url = self.server.url.render_as_string(hide_password=False)
+        return execute(self.spec(kind, **fields), spark=spark, secrets={SECRET: url}, guidance=guidance)
 
     def follow(self, spark: SparkSession, **options: Any) -> JobReport:
         """The tap takes what was changed by now, and a job brings it into the lake."""

@@ -241,3 +241,25 @@ def test_events_that_come_again_in_any_order_change_nothing(
     server.execute("DELETE FROM again WHERE id = 8", "INSERT INTO again VALUES (9, 9)")
     shop.follow(spark)
     assert shop.in_lake(spark) == shop.in_source()
+
+
+@pytest.mark.parametrize("index", ["memory", "record_index"])
+def test_a_key_is_the_same_by_the_load_and_by_the_log(
+    spark: SparkSession, server: TappedServer, tmp_path: Path, index: str
+) -> None:
+    """Each row is changed, and half of them are deleted: no key is there twice. A key that would not be is refused."""
+    shop = CapturedShop(server, tmp_path, "keyed", ("d", "n", "t"), index=index)
+    server.execute(
+        "CREATE TABLE keyed (d date, n decimal(12,0), t varchar(9), x int, PRIMARY KEY (d, n, t))",
+        "INSERT INTO keyed SELECT '1969-12-31' + interval seq day, -seq, concat('ü,', seq), 0 FROM seq_1_to_8",
+        "INSERT INTO keyed VALUES ('9999-12-31', 999999999999, 'a:b', 0)",
+    )
+    server.take("keyed", record_key=shop.record_key)
+    shop.run(spark, "bootstrap")
+    server.execute("UPDATE keyed SET x = 1", "DELETE FROM keyed WHERE n %% 2 = 0")
+    assert shop.follow(spark, record_key=shop.record_key).counts.errors == 0
+    assert shop.in_lake(spark) == shop.in_source()
+    timed = CapturedShop(server, tmp_path, "timed", ("at",), index=index)
+    server.execute("CREATE TABLE timed (at datetime(6) PRIMARY KEY)", "INSERT INTO timed VALUES ('2026-11-26')")
+    report = timed.tried(spark, "bootstrap")
+    assert "the column `at`, which is a part of the record key" in str(report.error)
