@@ -76,10 +76,10 @@ def test_rows_say_after_which_transaction_they_were_so(server: TappedServer) -> 
     for is_registered in (False, True):
         (batch, *_) = MysqlSource(config(server)).snapshot().batches
         (metadata, *_) = batch.columns[METADATA_COLUMN].to_pylist()
-        (entry,) = metadata["changelog_columns"]
         assert (metadata["row_key"], metadata["schema_version"]) == ('["1"]', int(is_registered))
-        assert entry["changed_fields"] == ([] if is_registered else ["at", "city", "id"])
-        assert entry["position"] == [int(server.gtid().rpartition("-")[2])]
+        assert metadata["position"] == [int(server.gtid().rpartition("-")[2])]
+        entries = metadata["changelog_columns"]
+        assert [entry["changed_fields"] for entry in entries or []] == ([] if is_registered else [["at", "city", "id"]])
         server.take("trips")
 
 

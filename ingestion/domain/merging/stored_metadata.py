@@ -1,7 +1,7 @@
 """The metadata column of a table in the lake that changes are merged into: the metadata of DBEvents, from which the state of a row is read back.
 
-As plain values, in the shape of `metadata_type`. A row that one change wrote as a whole has one entry without fields in its changelog columns; these are then
-the columns of its schema version, and not those that the table got later.
+As plain values, in the shape of `metadata_type`. A row that one change wrote as a whole has no changelog columns: all columns of its schema version, and not those
+that the table got later, have the version that the metadata itself has. Most rows are so, and nested values cost more to write than all else of a row.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ def metadata_type(reference_type: type[ReferenceKey] | None) -> ColumnType:
             ("row_key", _STRING),
             ("reference_key", reference),
             ("data_center", _STRING),
+            ("position", ArrayOf(_LONG)),
             ("changelog_columns", ArrayOf(StructOf((*version, ("changed_fields", ArrayOf(_STRING)))))),
             ("deleted", StructOf(version)),
             ("forced", ArrayOf(StructOf((("data_center", _STRING), ("position", ArrayOf(_LONG)))))),
@@ -58,14 +59,17 @@ def metadata_type(reference_type: type[ReferenceKey] | None) -> ColumnType:
 def metadata_of(row_key: str, state: RowState, latest: LatestEvent, columns: Collection[str]) -> dict[str, Any]:
     """Of a row that is there. `columns`: those of the schema version of its latest event."""
     changelog = changelog_columns(state)
-    newest = changelog[0].version
+    newest, entries = changelog[0].version, [_entry(each, columns) for each in changelog]
+    is_whole = len(entries) == 1 and not entries[0]["changed_fields"]
+    forced = [{"data_center": center, "position": [*at]} for center, at in sorted(state.forced.items())]
     return {
         "row_key": row_key,
         "reference_key": newest.reference_key,
         "data_center": newest.data_center,
-        "changelog_columns": [_entry(each, columns) for each in changelog],
+        "position": [*newest.position],
+        "changelog_columns": None if is_whole else entries,
         "deleted": None if state.tombstone is None else _version(state.tombstone),
-        "forced": [{"data_center": center, "position": [*at]} for center, at in sorted(state.forced.items())],
+        "forced": forced or None,
         **asdict(latest),
     }
 
@@ -75,11 +79,18 @@ def row_state(
 ) -> RowState:
     """`values`: of the columns of the table, without the metadata. `columns_of`: a version of the schema."""
     columns, deleted = columns_of(metadata["schema_version"]), metadata["deleted"]
-    changelog = [_changelog_columns(entry, columns) for entry in metadata["changelog_columns"]]
+    entries = metadata["changelog_columns"] or [
+        {
+            "ref_key": metadata["reference_key"],
+            **{name: metadata[name] for name in ("data_center", "position")},
+            "changed_fields": [],
+        }
+    ]
+    changelog = [_changelog_columns(entry, columns) for entry in entries]
     return RowState(
         columns_from_changelog(changelog, values),
         None if deleted is None else _read_version(deleted),
-        {each["data_center"]: tuple(each["position"]) for each in metadata["forced"]},
+        {each["data_center"]: tuple(each["position"]) for each in metadata["forced"] or ()},
     )
 
 

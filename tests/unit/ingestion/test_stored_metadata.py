@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from hypothesis import given, settings
@@ -67,11 +68,20 @@ def test_forced_changes_are_made_once_from_what_the_lake_keeps(data: st.DataObje
     assert merged_in_batches(repeated) == table_after([log])
 
 
-def test_a_row_that_one_change_wrote_has_one_entry_without_names() -> None:
-    version = Version(5, "dc1", (1,))
+def test_a_row_that_one_change_wrote_has_its_version_once_and_no_lists() -> None:
+    """Most rows are so. Of one that was changed in part each version is there with its columns."""
+    version = Version(5, "dc1", (1, 2))
     state = RowState({name: ColumnState(None, version) for name in COLUMNS})
-    (entry,) = metadata_of('["a"]', state, latest(1), SCHEMAS[1])["changelog_columns"]
-    assert entry == {"ref_key": 5, "data_center": "dc1", "position": [1], "changed_fields": []}
+    metadata = metadata_of('["a"]', state, latest(1), SCHEMAS[1])
+    assert (metadata["reference_key"], metadata["data_center"], metadata["position"]) == (5, "dc1", [1, 2])
+    assert (metadata["changelog_columns"], metadata["deleted"], metadata["forced"]) == (None, None, None)
+    assert row_state(dict.fromkeys(COLUMNS), metadata, SCHEMAS.__getitem__) == state
+    part = replace(state, columns={**state.columns, COLUMNS[0]: ColumnState(1, Version(6, "dc1", (1, 3)))})
+    entries = metadata_of('["a"]', part, latest(1), SCHEMAS[1])["changelog_columns"]
+    assert [(entry["ref_key"], entry["changed_fields"]) for entry in entries] == [
+        (6, [COLUMNS[0]]),
+        (5, sorted(COLUMNS[1:])),
+    ]
 
 
 def test_the_type_of_the_column_is_one_that_tables_of_the_lake_can_have() -> None:
