@@ -73,7 +73,7 @@ def cascades(definition: str) -> Iterator[Cascade]:
 
 
 def table_problems(facts: TableFacts, database: str, table: str) -> list[str]:
-    """`database` and `table`: as the dataset names them. None: it can be captured."""
+    """`database` and `table`: as the dataset names them. Empty: it can be captured."""
     return [*_problems(facts, database, table)]
 
 

@@ -155,7 +155,9 @@ def _check_names(
             why = "masked" if name in columns else "not there or left out"
             raise NotCaptured(f"{owner} is not captured: its column `{name}`, a part of the record key, is {why}.")
     if unfit := names_unfit_for_the_lake(columns):
-        raise NotCaptured(f"{owner} is not captured: {unfit_names_text(unfit)} Rename them, or leave them out.")
+        raise NotCaptured(
+            f"{owner} is not captured: {unfit_names_text(unfit)} Rename them, or load a view without them by its cursor column, from a connection with the plug-in `sql`."
+        )
 
 
 def _type_of(column: MappedColumn, spec: CaptureSpec) -> str:

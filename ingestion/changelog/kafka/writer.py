@@ -199,5 +199,5 @@ def _check_size(message: Outgoing) -> None:
     if size > LARGEST_MESSAGE:
         raise ChangelogError(
             f"A message to the topic {message.topic!r} has {size:,} bytes, and at most {LARGEST_MESSAGE:,} are taken. "
-            "Nothing of this commit was written. Leave out or mask the column that is so large."
+            "Nothing of this commit was written. Shorten the value that is so long."
         )
