@@ -5,7 +5,6 @@ A load begins where the changelog ends, and reads nothing older than what is the
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -28,7 +27,7 @@ METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
 
 
 class MysqlSource:
-    """`config.options`: those of the topic (`EventTopic.as_options`), and `left_out`, `hashed` and `masked`, each a JSON list of columns."""
+    """`config.options`: those of the topic (`EventTopic.as_options`)."""
 
     def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._clock = config, clock
@@ -85,19 +84,9 @@ class MysqlSource:
 
     @property
     def _spec(self) -> CaptureSpec:
-        config = self._config
-        database, _, table = config.object.rpartition(".")
-        left_out, hashed, masked = (
-            frozenset(json.loads(config.options.get(name, "[]"))) for name in ("left_out", "hashed", "masked")
-        )
+        database, _, table = self._config.object.rpartition(".")
         return CaptureSpec(
-            self._topic.topic,
-            database or self._server.database,
-            table,
-            record_key=config.key_columns,
-            left_out=left_out,
-            hashed=hashed,
-            masked=masked,
+            self._topic.topic, database or self._server.database, table, record_key=self._config.key_columns
         )
 
 
