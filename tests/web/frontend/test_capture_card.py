@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
@@ -9,9 +10,11 @@ from django.test import Client
 
 from ingestion.captures.records import capture_of
 from ingestion.models import Capture, TapServer
+from ingestion.schemas import registry
 from lakehub.catalog.models import Dataset
 from tests import factories as given
 from tests.factories import NOW
+from tests.unit.ingestion.heatpipe.messages import subject_schema
 
 pytestmark = pytest.mark.django_db
 ADDRESS = "db.example.org:3306"
@@ -42,6 +45,8 @@ def test_a_capture_is_told_from_its_beginning_to_its_end(dataset: Dataset, page:
     text = card(page)
     assert "Captured" in text
     assert all(fact in text for fact in (ADDRESS, f"trips.{dataset.pk}", "0-1-17", "none yet"))
+    registry.register(f"trips.{dataset.pk}", json.dumps(subject_schema().avro), team=dataset.team, actor="tap", now=NOW)
+    assert f'<a href="/schemas/trips.{dataset.pk}">version 1</a>' in card(page)
     TapServer.objects.filter(pk=server.pk).update(error="`log_bin` is OFF <script>")
     assert "Not tapped" in card(page)
     assert "OFF &lt;script&gt;" in card(page)

@@ -80,9 +80,7 @@ def test_a_type_and_a_value(mapped: MappedColumn, type_: str, handed_over: Any, 
 
 @pytest.mark.parametrize("kind", [K.GEOMETRY, K.JSON, K.COMPRESSED_BLOB, K.COMPRESSED_VARCHAR])
 def test_a_column_that_cannot_be_captured_says_what_to_do(kind: ColumnKind) -> None:
-    with pytest.raises(
-        UnfitColumn, match=rf"`x` is a column of the binlog's type {kind.name}, .* or drop that column"
-    ):
+    with pytest.raises(UnfitColumn, match=rf"`x` is a column of the binlog's type {kind.name}, .* or drop that column"):
         lake_type_of(column(kind))
 
 
