@@ -26,7 +26,7 @@ def note_captured(topic: str, load: int, *, since: str, table: str) -> None:
 def note_stopped(topic: str, load: int, why: str) -> None:
     """Of a load that another one has followed it is no stop any more; but all copies lack changes until they are loaded again."""
     with transaction.atomic():
-        capture = Capture.objects.select_for_update().select_related("feed").filter(topic=topic).first()
+        capture = Capture.objects.select_for_update(of=("self",)).select_related("feed").filter(topic=topic).first()
         if capture is None:
             return
         if capture.load == load:
@@ -44,7 +44,7 @@ def _mark_incomplete(capture: Capture) -> None:
 def note_loaded(copy: DatasetCopy, load: int, *, now: datetime) -> None:
     """All of its rows were read in this load of the capture: nothing is missing any more, if its changes were captured all the while."""
     with transaction.atomic():
-        capture = Capture.objects.select_for_update().filter(feed__dataset=copy.dataset_id, load=load).first()
+        capture = Capture.objects.select_for_update(of=("self",)).filter(feed__dataset=copy.dataset_id, load=load).first()
         if capture is None or not capture.is_captured or copy.pk not in capture.incomplete_copies:
             return
         capture.incomplete_copies = [pk for pk in capture.incomplete_copies if pk != copy.pk]

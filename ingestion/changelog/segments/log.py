@@ -124,11 +124,11 @@ class SegmentsReader:
     root: Path
 
     def bounds(self, topic: str) -> Mapping[str, Bounds]:
-        mark = Marks.read(self.root).topics.get(topic)
+        mark = Marks.seen(self.root).topics.get(topic)
         return {} if mark is None else {segment.PARTITION: Bounds(mark.first, mark.next)}
 
     def read(self, topic: str, offsets: Offsets) -> Iterator[Logged]:
-        mark = Marks.read(self.root).topics.get(topic, TopicMark())
+        mark = Marks.seen(self.root).topics.get(topic, TopicMark())
         check_offsets(topic, offsets, {segment.PARTITION: Bounds(mark.first, mark.next)})
         start = offsets.get(segment.PARTITION, mark.first)
         folder = segment.topic_folder(self.root, topic)

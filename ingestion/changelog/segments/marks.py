@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -59,6 +60,22 @@ class Marks:
                 f"The marks of the changelog, {file}, cannot be read ({problem}). Restore the file from a backup of the folder."
             ) from problem
 
+    @classmethod
+    def seen(cls, root: Path) -> Marks:
+        """For readers, who change nothing of it: read again only where it was replaced since. Raises ChangelogError."""
+        try:
+            status = (root / _FILE).stat()
+        except FileNotFoundError:
+            return cls.read(root)
+        version = (status.st_ino, status.st_mtime_ns, status.st_size)
+        known = _SEEN.get(root)
+        if known is not None and known[0] == version:
+            return known[1]
+        marks = cls.read(root)
+        if time.time_ns() - status.st_mtime_ns > _TICK_NS:
+            _SEEN[root] = (version, marks)
+        return marks
+
     def write(self, root: Path) -> None:
         """On disk when it returns."""
         content: dict[str, Any] = asdict(self)
@@ -69,6 +86,12 @@ class Marks:
             os.fsync(file.fileno())
         new.replace(root / _FILE)
         sync_folder(root)
+
+
+_TICK_NS = 100_000_000
+"""Two commits in so short a time may leave files that cannot be told apart: nothing of them is kept."""
+_SEEN: dict[Path, tuple[tuple[int, int, int], Marks]] = {}
+"""By log, with what tells one version of the file from another. A log that many look at is read once for all of them."""
 
 
 def sync_folder(folder: Path) -> None:

@@ -17,6 +17,7 @@ import pytest
 from ingestion.changelog import ChangelogConfig, ChangelogError, OffsetGone, Outgoing
 from ingestion.changelog.segments import segment
 from ingestion.changelog.segments.log import SegmentsLog
+from ingestion.changelog.segments.marks import Marks
 
 DAY_S = 86_400.0
 
@@ -193,3 +194,23 @@ def test_a_reader_opens_the_segments_that_it_needs_only(log: SegmentsLog, monkey
     )
     assert texts(log, 4) == ["e", "f"]
     assert opened == [f"{number:020d}.avro" for number in (4, 5)]
+
+
+def test_a_log_in_which_nothing_changes_is_read_once_for_all_who_look(
+    log: SegmentsLog, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And again as soon as it has changed, however soon: what was written a moment ago is not kept."""
+    reads: list[Path] = []
+    read = Marks.read
+    monkeypatch.setattr(Marks, "read", lambda root: reads.append(root) or read(root))
+    writer = log.writer("tap")
+    for number in range(20):
+        writer.commit([Outgoing("trips", b"k", b"v")], {"at": number})
+        assert log.reader().bounds("trips")["0"].next == number + 1
+    os.utime(tmp_path / "marks.json", (1_000_000_000, 1_000_000_000))
+    reads.clear()
+    for _ in range(100):
+        assert log.reader().bounds("trips")["0"].next == 20
+    assert len(reads) == 1
+    writer.commit([Outgoing("trips", b"k", b"v")], {})
+    assert log.reader().bounds("trips")["0"].next == 21
