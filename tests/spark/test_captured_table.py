@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from ingestion.heatpipe.broken_message import Defect
 from ingestion.heatpipe.unencoded_row import UnencodedRow
+from ingestion.spark.changes import committing, tombstones
 from ingestion.spark.changes.tombstones import read_tombstones
 from ingestion.spark.contract.spec import ReplaySpec
 from tests.fuzz_seed import SEED
@@ -263,3 +264,23 @@ def test_a_key_is_the_same_by_the_load_and_by_the_log(
     server.execute("CREATE TABLE timed (at datetime(6) PRIMARY KEY)", "INSERT INTO timed VALUES ('2026-11-26')")
     report = timed.tried(spark, "bootstrap")
     assert "the column `at`, which is a part of the record key" in str(report.error)
+
+
+def test_what_no_event_can_be_older_than_is_let_go(
+    spark: SparkSession, server: TappedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of deleted rows: a table of queues would know more of them than it has rows."""
+    monkeypatch.setattr(tombstones, "_COMMITS_BETWEEN_REMOVALS", 1)
+    shop = CapturedShop(server, tmp_path, "queue")
+    server.execute("CREATE TABLE queue (id int PRIMARY KEY)", "INSERT INTO queue SELECT seq FROM seq_1_to_9")
+    server.take("queue")
+    shop.run(spark, "bootstrap")
+    for number in (1, 2):
+        server.execute(f"DELETE FROM queue WHERE id = {number}")
+        shop.follow(spark)
+    assert read_tombstones(spark, shop.table, ["1", "2"]).states.keys() == {"1", "2"}
+    monkeypatch.setattr(committing, "TOMBSTONE_MARGIN", -timedelta(days=8))  # as if that were so long ago
+    server.execute("DELETE FROM queue WHERE id = 3")
+    shop.follow(spark)
+    assert read_tombstones(spark, shop.table, ["1", "2", "3"]).states.keys() == {"3"}
+    assert shop.in_lake(spark) == shop.in_source()
