@@ -44,7 +44,9 @@ def _mark_incomplete(capture: Capture) -> None:
 def note_loaded(copy: DatasetCopy, load: int, *, now: datetime) -> None:
     """All of its rows were read in this load of the capture: nothing is missing any more, if its changes were captured all the while."""
     with transaction.atomic():
-        capture = Capture.objects.select_for_update(of=("self",)).filter(feed__dataset=copy.dataset_id, load=load).first()
+        capture = (
+            Capture.objects.select_for_update(of=("self",)).filter(feed__dataset=copy.dataset_id, load=load).first()
+        )
         if capture is None or not capture.is_captured or copy.pk not in capture.incomplete_copies:
             return
         capture.incomplete_copies = [pk for pk in capture.incomplete_copies if pk != copy.pk]

@@ -43,7 +43,10 @@ _ZIPPED_PATHS = (
     "lakehub/catalog/metadata",
     "lakehub/catalog/storages",
     "ingestion/__init__.py",
+    "ingestion/capture",
+    "ingestion/changelog",
     "ingestion/domain",
+    "ingestion/heatpipe",
     "ingestion/sources",
     "ingestion/spark",
 )

@@ -303,6 +303,25 @@ def test_a_source_from_outside_the_tree_runs_from_the_zip(tmp_path: Path) -> Non
     assert (ended.stdout, ended.returncode) == ("2 False\n", 0), ended.stderr
 
 
+def test_every_plug_in_of_a_job_runs_from_the_zip(tmp_path: Path) -> None:
+    """With all that it imports, and the job that merges changes."""
+    program = (
+        "import lakehub, sys; assert '.zip' in lakehub.__file__, lakehub.__file__\n"
+        "from ingestion.changelog import CHANGELOGS; from ingestion.sources import SOURCES; from ingestion.spark.indexes import INDEXES\n"
+        "from ingestion.spark import __main__; from ingestion.spark.jobs import incremental, replay\n"
+        "print(all(registry.get(name) for registry in (SOURCES, CHANGELOGS, INDEXES) for name in registry), 'django' in sys.modules)"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        env={**os.environ, "PYTHONPATH": str(build_code_zip(tmp_path))},
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (ended.stdout, ended.returncode) == ("True False\n", 0), ended.stderr
+
+
 def test_a_warm_session_whose_jvm_died_between_two_jobs_is_opened_anew(run_with: Callable[[str], JobRun]) -> None:
     run = run_with("warm")
     launcher, orders = run.launcher, run.orders

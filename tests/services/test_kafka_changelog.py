@@ -29,7 +29,7 @@ from ingestion.changelog import ChangelogConfig, ChangelogError, OffsetGone, Out
 from ingestion.changelog.kafka.log import KafkaLog
 from ingestion.changelog.kafka.topics import LARGEST_MESSAGE, positions_topic, topic_name
 from tests.architecture.imports import ROOT
-from tests.polling import wait_until
+from tests.polling import scaled, wait_until
 
 DAY_S = 86_400.0
 OWN_PORT = 29_799
@@ -60,7 +60,7 @@ def values_of(log: KafkaLog, **offsets: int) -> list[bytes | None]:
 
 def settings_of(admin: AdminClient, topic: str) -> dict[str, str]:
     (future,) = admin.describe_configs([ConfigResource(ResourceType.TOPIC, topic)]).values()
-    return {name: entry.value for name, entry in future.result(10).items()}
+    return {name: entry.value for name, entry in future.result(scaled(10)).items()}
 
 
 def set_in_kafka(admin: AdminClient, topic: str, name: str, value: str) -> None:
@@ -68,12 +68,12 @@ def set_in_kafka(admin: AdminClient, topic: str, name: str, value: str) -> None:
     (future,) = admin.incremental_alter_configs(
         [ConfigResource(ResourceType.TOPIC, topic, incremental_configs=[entry])]
     ).values()
-    future.result(10)
+    future.result(scaled(10))
 
 
 def truncate(admin: AdminClient, topic: str, first: int) -> None:
     (future,) = admin.delete_records([TopicPartition(topic, 0, first)]).values()
-    future.result(10)
+    future.result(scaled(10))
 
 
 # Topics
