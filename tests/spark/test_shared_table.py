@@ -108,14 +108,14 @@ def test_a_batch_is_judged_again_where_another_writer_commits_before_it_is_writt
     orders.run(spark, "bootstrap", "b")
     orders.change(0, 5.0, NINE)
     orders.change(1, 6.0, NINE)
-    check_balance, commits = committing._check_balance, iter(range(often))
+    check_balance, commits = committing.check_balance, iter(range(often))
 
     def commit_meanwhile(*arguments: Any) -> None:
         check_balance(*arguments)
         if (number := next(commits, None)) is not None:
             _write_beside(spark, orders, 1, 70.0 + number, f"2026-11-16 1{number}:00:00")
 
-    monkeypatch.setattr(committing, "_check_balance", commit_meanwhile)
+    monkeypatch.setattr(committing, "check_balance", commit_meanwhile)
     report = orders.run(spark, "incremental", "i")
     if often == 1:
         assert (report.status, report.error) == ("succeeded", None)

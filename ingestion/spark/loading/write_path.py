@@ -177,9 +177,9 @@ def staging_folder(job: Job) -> AbstractContextManager[str]:
 
 
 def commit_batch(
-    job: Job, batch: staging.StagedBatch, plan: CommitPlan, commit: CommitAttempt = commit_once
+    job: Job, batch: staging.StagedBatch, plan: CommitPlan, commit: CommitAttempt | None = None
 ) -> JobReport:
-    """Judge and write within the permit. Raises ReadAgain where what was read is out of date, after the permit was given back."""
+    """Judge and write within the permit. `commit`: None: rows are compared with those that are stored (`commit_once`). Raises ReadAgain where what was read is out of date, after the permit was given back."""
     read_again = None
     with hold_write_permit(job):
         timeline = Timeline(job.table.uri)
@@ -190,7 +190,7 @@ def commit_batch(
         except rereading.ReadAgain as problem:
             read_again = problem
         else:
-            return _commit_within_permit(job, batch, plan_now, commit)
+            return _commit_within_permit(job, batch, plan_now, commit or commit_once)
     raise read_again
 
 
