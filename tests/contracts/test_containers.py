@@ -24,7 +24,7 @@ from lakehub.setup.artifacts import SPARK_JARS, ArtifactNotFetched, artifact_pat
 PROJECT = Path(__file__).resolve().parents[2]
 FOLDER = PROJECT / "deploy" / "containers"
 PINNED = re.compile(r"[a-z]+:\d+\.\d+(\.\d+)?-[a-z-]+")
-OURS = ("migrate", "web", "worker", "incidents", "spark", "follow", "beat")
+OURS = ("migrate", "web", "worker", "incidents", "spark", "follow", "tap", "beat")
 OTHERS_SETTINGS = {"POSTGRES_USER", "POSTGRES_DB", "POSTGRES_PASSWORD"}
 """Of PostgreSQL's image."""
 

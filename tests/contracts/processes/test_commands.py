@@ -11,7 +11,7 @@ from lakehub.processes import celery_app, commands
 
 
 def test_all_the_processes_of_the_procfile_run_by_default() -> None:
-    assert list(commands.process_commands()) == ["web", "worker", "incidents", "spark", "follow", "beat"]
+    assert list(commands.process_commands()) == ["web", "worker", "incidents", "spark", "follow", "tap", "beat"]
 
 
 def test_spark_has_a_worker_and_a_queue_of_its_own_that_runs_one_job_at_a_time() -> None:
