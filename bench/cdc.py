@@ -18,8 +18,9 @@ from typing import Any
 
 from bench.capturing import trips
 from bench.capturing.lag import CommitWatch, Lags
-from bench.capturing.stage import Stage, stage, wait_until
+from bench.capturing.stage import Stage, stage
 from bench.harness import Report, run
+from tests.soak.stand.waiting import wait_until
 
 PER_SECOND, SHARE_OF_NEWEST = 500, 0.9
 MAX_P50_S, MAX_P95_S, MIN_CAPTURED = 10.0, 25.0, 20_000
@@ -139,7 +140,7 @@ def _load(standing: Stage, table: str, sizes: Sizes) -> _Cost:
     before = standing.core_seconds()
     runs = JobRun.objects.filter(copy__dataset__name=table, kind="bootstrap").order_by("-pk")
     wait_until(
-        lambda: runs.filter(state=JobState.SUCCEEDED).count() == runs.count() > 0, sizes.within_s, f"{table} is loaded"
+        lambda: runs.filter(state=JobState.SUCCEEDED).count() == runs.count() > 0, f"{table} is loaded", sizes.within_s
     )
     run = runs[0]
     # A session of Spark that is only being started is no part of it.
@@ -155,12 +156,12 @@ def _follow(report: Report, standing: Stage, sizes: Sizes, name: str, seconds: f
     with CommitWatch(copy.uri, topic) as watch:
         first = _end_of(topic)
         standing.execute("UPDATE trips SET seats = seats + 1 WHERE id = 1")
-        wait_until(lambda: watch.reached > first, sizes.within_s, "the table is followed")
+        wait_until(lambda: watch.reached > first, "the table is followed", sizes.within_s)
         first, before = _end_of(topic), standing.core_seconds()
         with trips.Writer(standing, "trips", sizes.rows, sizes.per_second, share) as writer:
             time.sleep(seconds)
-        wait_until(lambda: _end_of(topic) >= first + writer.written, sizes.within_s, "all is captured")
-        wait_until(lambda: watch.reached >= first + writer.written, sizes.within_s, "all is in the lake")
+        wait_until(lambda: _end_of(topic) >= first + writer.written, "all is captured", sizes.within_s)
+        wait_until(lambda: watch.reached >= first + writer.written, "all is in the lake", sizes.within_s)
     core_s, lags = standing.core_seconds() - before, watch.lags(_events(copy.dataset, first), first)
     _tell(report, name, lags, 1000 * core_s / writer.written)
     speed = writer.written / seconds
@@ -244,9 +245,9 @@ def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:
         _onboard(standing, f"quiet_{number}", 10, every_s=IDLE_EVERY_S)
     quiet = JobRun.objects.filter(copy__dataset__name__startswith="quiet_")
     loaded = quiet.filter(kind="bootstrap", state=JobState.SUCCEEDED)
-    wait_until(lambda: loaded.count() == sizes.tables, 3 * sizes.within_s, "all tables are loaded")
+    wait_until(lambda: loaded.count() == sizes.tables, "all tables are loaded", 3 * sizes.within_s)
     followed = quiet.filter(kind="follow", state=JobState.RUNNING)
-    wait_until(lambda: followed.count() == sizes.tables, sizes.within_s, "all tables are followed")
+    wait_until(lambda: followed.count() == sizes.tables, "all tables are followed", sizes.within_s)
     time.sleep(IDLE_S)
     commits, costs = Commit.objects.count(), [standing.core_seconds(name) for name in ("tap", "follow")]
     time.sleep(IDLE_S)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,8 @@ from random import Random
 
 from lakehub.processes.supervisor.process_tree import descendants
 from tests.soak.capture.stand import CaptureStand, stand
+from tests.soak.stand.instance import set_django_up
+from tests.soak.stand.waiting import wait_until
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -49,28 +50,11 @@ def stage(folder: Path) -> Iterator[Stage]:
     """The instance runs; its database is this process's."""
     with ExitStack() as stack:
         standing = stack.enter_context(stand("segments", folder, Random(1), memory="768m"))
-        settings = {name: text for name, text in standing.instance.environment.items() if name.startswith("LAKEHUB_")}
-        os.environ.update(settings, DJANGO_SETTINGS_MODULE="lakehub.settings")
-        from lakehub.instance import prepare_instance
-
-        prepare_instance(will_migrate=True)
-        import django
-
-        django.setup()
+        set_django_up(standing.instance.environment)
         standing.instance.start()
         stack.callback(standing.instance.stop)
-        wait_until(standing.instance.is_up, 120, "the instance is up")
+        wait_until(standing.instance.is_up, "the instance is up", 120)
         yield Stage(standing)
-
-
-def wait_until(holds: Callable[[], bool], within_s: float, what: str) -> float:
-    """How many seconds it took. Raises TimeoutError."""
-    began = time.monotonic()
-    while not holds():
-        if time.monotonic() - began > within_s:
-            raise TimeoutError(f"{what}: not within {within_s:.0f} s")
-        time.sleep(0.1)
-    return time.monotonic() - began
 
 
 def _cpu_seconds(pid: int) -> float:

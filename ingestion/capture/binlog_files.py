@@ -47,9 +47,14 @@ class BinlogFiles:
         return Place.KEPT
 
 
+def read_newest_gtid(connection: sa.Connection) -> str:
+    """Of the last transaction in the binlog; of several domains one of each."""
+    return str(connection.exec_driver_sql("SELECT @@gtid_binlog_pos").scalar() or "")
+
+
 def read_binlog_files(connection: sa.Connection) -> BinlogFiles:
     """The account needs the right BINLOG MONITOR."""
-    newest = str(connection.exec_driver_sql("SELECT @@gtid_binlog_pos").scalar() or "")
+    newest = read_newest_gtid(connection)
     names = [str(row[0]) for row in connection.exec_driver_sql("SHOW BINARY LOGS")]
     starts = [_start_of(connection, name) for name in names[:2]]
     return BinlogFiles(starts[0] if starts else newest, newest, starts[1] if len(starts) > 1 else None)

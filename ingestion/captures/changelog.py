@@ -12,9 +12,12 @@ from lakehub import clock
 
 def configured_changelog() -> Changelog:
     """Raises UnknownPlugin."""
-    retention = timedelta(days=settings.LAKEHUB_CHANGELOG_DAYS)
-    config = ChangelogConfig(settings.LAKEHUB_CHANGELOG_URL, retention.total_seconds(), clock.now)
+    config = ChangelogConfig(settings.LAKEHUB_CHANGELOG_URL, retention_s(), clock.now)
     return CHANGELOGS.get(settings.LAKEHUB_CHANGELOG)(config)
+
+
+def retention_s() -> float:
+    return timedelta(days=settings.LAKEHUB_CHANGELOG_DAYS).total_seconds()
 
 
 def producer_of(server: str) -> str:

@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
+from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.captures.records import capture_of
 from ingestion.models import Capture
@@ -64,11 +65,6 @@ def captures_by_server() -> dict[str, list[PlannedCapture]]:
     return dict(by_server)
 
 
-def specs_of_server(server: str) -> list[CaptureSpec]:
-    """Of `host:port`."""
-    return [planned.spec for planned in captures_by_server().get(server, [])]
-
-
 def _captured_feeds(connections: Collection[int]) -> list[Feed]:
     feeds = Feed.objects.filter(kind=FeedKind.CONNECTION, connection__in=connections)
     live = feeds.filter(dataset__ingested=True, dataset__offboarded_at=None)
@@ -90,9 +86,7 @@ def _urls() -> Mapping[int, tuple[str, DatabaseUrl]]:
 
 def _planned(feed: Feed, url: str, target: DatabaseUrl) -> PlannedCapture:
     capture = feed.capture if hasattr(feed, "capture") else capture_of(feed)
-    database, dot, table = feed.object.rpartition(".")
-    if not dot:
-        database = target.address.database or ""
+    database, table = named_table(feed.object, target.address.database or "")
     spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key))
     return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url)
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.conf import settings
 from django.db.models import Max
 
+from ingestion.captures.changelog import retention_s
 from ingestion.captures.records import topic_of
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
@@ -18,10 +19,8 @@ from lakehub.catalog.models import Dataset
 
 def topic_to_look_at(dataset: Dataset) -> EventTopic:
     """To ask whether there is something new. Asks no database."""
-    retention = timedelta(days=settings.LAKEHUB_CHANGELOG_DAYS).total_seconds()
-    return EventTopic(
-        settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL, topic_of(dataset), retention_s=retention
-    )
+    changelog, url = settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL
+    return EventTopic(changelog, url, topic_of(dataset), retention_s=retention_s())
 
 
 def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:

@@ -13,15 +13,14 @@ from sqlalchemy.exc import SQLAlchemyError
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.binlog_files import BinlogFiles, read_binlog_files
 from ingestion.capture.server_checks import read_server_facts, server_problems
-from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
+from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
 from ingestion.capture.table_checks import read_table_facts, table_problems
 from ingestion.tapping.beginning import Untappable
-from lakehub.source_databases.engine import CannotOpen, open_database
+from lakehub.source_databases.engine import CannotOpen, error_text, open_database
 from lakehub.source_databases.timeouts import Timeouts
 from lakehub.source_databases.urls import with_mariadb_driver
 
 _TIMEOUTS = Timeouts(silence=timedelta(seconds=60))
-_CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
 
 
 class ServerUnreachable(RuntimeError):
@@ -54,7 +53,7 @@ def look_at_server(urls: Sequence[str]) -> ServerLook:
             problems = server_problems(read_server_facts(connection))
             refusals.append(" ".join(problem.text for problem in problems if not problem.is_warning))
             if not refusals[-1]:
-                charsets = {int(number): str(name) for number, name in connection.execute(_CHARSETS)}
+                charsets = read_charsets(connection)
                 warnings = tuple(problem.text for problem in problems)
                 return ServerLook(url, read_binlog_files(connection), charsets, warnings)
     raise Untappable(refusals[0] if refusals else "Nothing is captured from the server any more.")
@@ -89,6 +88,4 @@ def _connected(url: str) -> Iterator[sa.Connection]:
         with open_database(with_mariadb_driver(url), _TIMEOUTS) as source, source.at_most(_TIMEOUTS.silence):
             yield source.connection
     except (CannotOpen, SQLAlchemyError) as problem:
-        password = sa.make_url(url).password
-        text = str(getattr(problem, "orig", None) or problem)
-        raise ServerUnreachable(text.replace(password, "***") if password else text) from problem
+        raise ServerUnreachable(error_text(problem, url)) from problem

@@ -84,7 +84,7 @@ def _connect(engine: sa.Engine, target: DatabaseUrl, stop: ConnectionStop, limit
         with _bounded(stop, limit):
             return engine.connect()
     except SQLAlchemyError as problem:
-        raise CannotOpen(_without_password(getattr(problem, "orig", None) or problem, target)) from problem
+        raise CannotOpen(_without_password(problem, target)) from problem
     except OSError as problem:
         raise CannotOpen(_without_password(problem, target)) from problem
     except (ValueError, TypeError, LookupError, AttributeError) as problem:
@@ -96,10 +96,15 @@ def _connect(engine: sa.Engine, target: DatabaseUrl, stop: ConnectionStop, limit
         _opening.reset(token)
 
 
+def error_text(problem: BaseException, url: str) -> str:
+    """What the driver says, where SQLAlchemy has put it into words of its own; without the password of the URL."""
+    return _without_password(problem, read_url(url))
+
+
 def _without_password(problem: BaseException, target: DatabaseUrl) -> str:
     """A server may repeat what it was told."""
-    password = target.address.password
-    return str(problem).replace(password, "***") if password else str(problem)
+    text, password = str(getattr(problem, "orig", None) or problem), target.address.password
+    return text.replace(password, "***") if password else text
 
 
 @contextmanager

@@ -7,19 +7,18 @@ where this machine allows that.
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 
 from tests.soak.report import Round, table
 from tests.soak.stand import machine
+from tests.soak.stand.instance import set_django_up
 from tests.soak.stand.stage import DATABASES, stage
 
 _ALONE = "--one-process"
@@ -65,7 +64,7 @@ def play_on(database: str, rounds: int, seed: int, faults: str) -> int:
     print(f"Database {database}, seed {seed}, {rounds} rounds", flush=True)
     played: list[Round] = []
     with stage(database, folder, rng) as standing:
-        _set_django_up(standing.instance.environment)
+        set_django_up(standing.instance.environment)
         from tests.soak.rounds import play
 
         try:
@@ -84,18 +83,6 @@ def play_on(database: str, rounds: int, seed: int, faults: str) -> int:
         return 1
     shutil.rmtree(folder)
     return 0
-
-
-def _set_django_up(environment: Mapping[str, str]) -> None:
-    """The harness reads the instance's database with the instance's own models."""
-    settings = {name: value for name, value in environment.items() if name.startswith("LAKEHUB_")}
-    os.environ.update(settings, DJANGO_SETTINGS_MODULE="lakehub.settings")
-    from lakehub.instance import prepare_instance
-
-    prepare_instance(will_migrate=True)
-    import django
-
-    django.setup()
 
 
 if __name__ == "__main__":

@@ -13,7 +13,8 @@ from ingestion.models import JobKind, JobRun, JobState, TouchedPartition
 from lakehub.catalog.models import DatasetCopy
 from quality.models import Flip, Unit
 from tests.soak.stand.onboarding import ORDERS
-from tests.soak.stand.stage import NotInTime, Stage
+from tests.soak.stand.stage import Stage
+from tests.soak.stand.waiting import NotInTime
 
 
 def wait_until_at_rest(stage: Stage) -> None:

@@ -17,7 +17,8 @@ from tests.soak.log import Log, exceptions
 from tests.soak.report import Round
 from tests.soak.rest import wait_until_at_rest
 from tests.soak.stand.onboarding import onboard_all
-from tests.soak.stand.stage import NotInTime, Stage
+from tests.soak.stand.stage import Stage
+from tests.soak.stand.waiting import NotInTime
 from tests.soak.tally import Tally
 
 WORK_S = (0.5, 6.0)

@@ -47,10 +47,22 @@ _KEY = sa.text(
     "WHERE table_schema = :database AND table_name = :table AND constraint_name = 'PRIMARY' ORDER BY ordinal_position"
 )
 _COLLATIONS = sa.text("SELECT collation_name, id FROM information_schema.collations WHERE id IS NOT NULL")
+_CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
 
 
 class NoSuchTable(LookupError):
     """The account does not see a table by that name."""
+
+
+def named_table(text: str, database: str) -> tuple[str, str]:
+    """Its database and its name: `text` is `name`, of `database`, or `database.name`."""
+    named, _, name = text.rpartition(".")
+    return named or database, name
+
+
+def read_charsets(connection: sa.Connection) -> dict[int, str]:
+    """By the number of a collation."""
+    return {int(number): str(name) for number, name in connection.execute(_CHARSETS)}
 
 
 def read_definition(connection: sa.Connection, database: str, table: str) -> TableMap:

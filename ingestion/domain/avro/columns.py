@@ -27,10 +27,24 @@ _MAX_SYMBOLS = 20
 
 
 @dataclass(frozen=True)
-class AvroColumn:
-    """Texts are cut where they are too long to be shown. `path` is empty where a schema is no record, and so has no fields."""
+class Located:
+    """`path`: of a field in a schema; empty: the schema itself, which may be no record and have no fields."""
 
     path: str
+
+    @property
+    def name(self) -> str:
+        return name_of_path(self.path)
+
+    @property
+    def parent(self) -> str:
+        return parent_of_path(self.path)
+
+
+@dataclass(frozen=True)
+class AvroColumn(Located):
+    """Texts are cut where they are too long to be shown."""
+
     level: int
     """0: a field of the schema itself."""
     type: str
@@ -45,14 +59,6 @@ class AvroColumn:
     """Of an enumeration."""
     shown_at: str = ""
     """Where the fields of its type are listed, if not here."""
-
-    @property
-    def name(self) -> str:
-        return name_of_path(self.path)
-
-    @property
-    def parent(self) -> str:
-        return parent_of_path(self.path)
 
 
 @dataclass(frozen=True)

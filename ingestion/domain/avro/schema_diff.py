@@ -11,11 +11,10 @@ from typing import Any
 from ingestion.domain.avro.columns import (
     MAX_LEVELS,
     AvroColumn,
+    Located,
     branch_path,
     column_of,
     listed,
-    name_of_path,
-    parent_of_path,
     path_within,
 )
 from ingestion.domain.avro.schema_tree import Field, Node, tree_of
@@ -57,24 +56,15 @@ class Difference:
 
 
 @dataclass(frozen=True)
-class ColumnChange:
-    """`path`: in the newer schema, or in the older one if the column was removed; empty: the schema itself."""
+class ColumnChange(Located):
+    """Its path is that in the newer schema, or in the older one if the column was removed."""
 
-    path: str
     kind: ChangeKind
     column: AvroColumn | None = None
     """That was added or removed."""
     full_type: str = ""
     """Its type in words of the lake, with the fields of structures."""
     differences: tuple[Difference, ...] = ()
-
-    @property
-    def name(self) -> str:
-        return name_of_path(self.path)
-
-    @property
-    def parent(self) -> str:
-        return parent_of_path(self.path)
 
 
 @dataclass(frozen=True)

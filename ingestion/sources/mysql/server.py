@@ -12,7 +12,8 @@ import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
 from ingestion.capture.binlog.events import BinlogError
-from ingestion.capture.snapshot.definitions import NoSuchTable, read_definition
+from ingestion.capture.binlog_files import read_newest_gtid
+from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
 from ingestion.domain.schema import Schema, evolve_schema
 from ingestion.heatpipe.event_schema import event_schema
@@ -20,12 +21,11 @@ from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.sources import SourceError
 from lakehub.kernel.addresses import redacted_url
-from lakehub.source_databases.engine import CannotOpen, SourceConnection, open_database
+from lakehub.source_databases.engine import CannotOpen, SourceConnection, error_text, open_database
 from lakehub.source_databases.timeouts import Timeouts
 from lakehub.source_databases.urls import UnusableUrl, read_url, with_mariadb_driver
 
 TIMEOUTS = Timeouts(silence=timedelta(minutes=5))
-_CHARSETS = sa.text("SELECT id, character_set_name FROM information_schema.collations WHERE id IS NOT NULL")
 
 
 @dataclass(frozen=True)
@@ -47,9 +47,7 @@ class MysqlServer:
         except (NotCaptured, NoSuchTable, BinlogError) as problem:
             raise SourceError(str(problem)) from problem
         except SQLAlchemyError as problem:
-            raise SourceError(
-                f"{redacted_url(self.url)} did not answer: {getattr(problem, 'orig', None) or problem}"
-            ) from problem
+            raise SourceError(f"{redacted_url(self.url)} did not answer: {error_text(problem, self.url)}") from problem
 
 
 @dataclass(frozen=True)
@@ -64,13 +62,13 @@ class OpenServer:
         """As it is now. Raises NotCaptured, NoSuchTable."""
         with self.source.at_most(TIMEOUTS.silence):
             definition = read_definition(self.connection, spec.database, spec.table)
-            charsets = {int(number): str(name) for number, name in self.connection.execute(_CHARSETS)}
+            charsets = read_charsets(self.connection)
         return CapturedTable.of(spec, definition, _KnownVersions(topic), charsets)
 
     def newest_sequence(self) -> int:
         """Of the transactions in the binlog: some of them may not be seen by a snapshot yet."""
         with self.source.at_most(TIMEOUTS.silence):
-            position = str(self.connection.exec_driver_sql("SELECT @@gtid_binlog_pos").scalar() or "")
+            position = read_newest_gtid(self.connection)
         return max((int(gtid.rpartition("-")[2]) for gtid in position.split(",") if gtid.strip()), default=0)
 
 

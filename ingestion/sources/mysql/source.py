@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
+from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
@@ -84,10 +85,8 @@ class MysqlSource:
 
     @property
     def _spec(self) -> CaptureSpec:
-        database, _, table = self._config.object.rpartition(".")
-        return CaptureSpec(
-            self._topic.topic, database or self._server.database, table, record_key=self._config.key_columns
-        )
+        database, table = named_table(self._config.object, self._server.database)
+        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns)
 
 
 class _TopicReading:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 import secrets
 import shutil
 import signal
@@ -13,8 +12,9 @@ import tempfile
 from pathlib import Path
 from random import Random
 
-from tests.soak.capture.stand import CHANGELOGS, CaptureStand, stand
+from tests.soak.capture.stand import CHANGELOGS, stand
 from tests.soak.report import Round, table
+from tests.soak.stand.instance import set_django_up
 
 
 def main() -> int:
@@ -37,7 +37,7 @@ def play_on(changelog: str, rounds: int, seed: int) -> int:
     print(f"Changelog {changelog}, seed {seed}, {rounds} rounds", flush=True)
     played: list[Round] = []
     with stand(changelog, folder, random) as standing:
-        _set_django_up(standing)
+        set_django_up(standing.instance.environment)
         from tests.soak.capture.rounds import play
 
         for each in play(standing, rounds=rounds, random=random):
@@ -50,17 +50,6 @@ def play_on(changelog: str, rounds: int, seed: int) -> int:
         return 1
     shutil.rmtree(folder)
     return 0
-
-
-def _set_django_up(standing: CaptureStand) -> None:
-    settings = {name: value for name, value in standing.instance.environment.items() if name.startswith("LAKEHUB_")}
-    os.environ.update(settings, DJANGO_SETTINGS_MODULE="lakehub.settings")
-    from lakehub.instance import prepare_instance
-
-    prepare_instance(will_migrate=True)
-    import django
-
-    django.setup()
 
 
 if __name__ == "__main__":

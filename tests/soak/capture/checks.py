@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
 import duckdb
-from hudi import HudiTable
 
 from ingestion.captures.topics import topic_to_read
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.models import Capture, Commit, JobKind, JobRun, JobState, TapServer
+from ingestion.spark.tables.timeline import Timeline
 from lakehub.catalog.models import DatasetCopy
 from lakehub.kernel.lake_names import OWN_PREFIXES
 from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLES, Table, comparable
+from tests.soak.checks import lake_files, unbalanced
 
 _SHOWN = 3
 
@@ -63,11 +63,8 @@ def _as_wide(row: dict[str, Any], of_source: dict[str, Any] | None) -> dict[str,
 
 def lake_rows(uri: str) -> list[dict[str, Any]]:
     """As the table format lists its files, without a JVM and without Lakehub."""
-    try:
-        slices = HudiTable(uri).get_file_slices()
-    except Exception:  # there is no table yet
-        return []
-    files = [f"{urlsplit(uri).path}/{each.base_file_relative_path()}" for each in slices]
+    timeline = Timeline(uri)
+    files = lake_files(uri) if timeline.exists and timeline.commits() else []
     if not files:
         return []
     with duckdb.connect() as db:
@@ -82,11 +79,8 @@ def lake_rows(uri: str) -> list[dict[str, Any]]:
 
 
 def sums_hold(_standing: CaptureStand) -> Iterator[str]:
-    for commit in Commit.objects.all():
-        fates = (commit.applied, commit.superseded, commit.redelivered, commit.errors)
-        known = commit.read is not None and None not in fates
-        if known and (commit.read != sum(count or 0 for count in fates) or commit.errors):
-            yield f"commit {commit.instant}: {commit.read} read, applied, superseded, redelivered and errors are {fates}"
+    """A commit that only brings columns has read nothing."""
+    yield from unbalanced(Commit.objects.exclude(read=None))
 
 
 def captures_go_on(_standing: CaptureStand) -> Iterator[str]:

@@ -25,6 +25,7 @@ from tests.soak.capture.onboarding import ACTOR, onboard_all
 from tests.soak.capture.stand import CaptureStand
 from tests.soak.capture.tables import TABLES
 from tests.soak.report import Round
+from tests.soak.stand.waiting import NotInTime
 
 WORK_S = (2.0, 7.0)
 """How long everybody has worked when something is killed."""
@@ -38,7 +39,7 @@ def play(standing: CaptureStand, *, rounds: int, random: Random) -> Iterator[Rou
     standing.source.create_tables()
     standing.instance.start()
     try:
-        _wait(standing, standing.instance.is_up, "the instance is up", UP_WITHIN_S)
+        standing.wait_until(standing.instance.is_up, "the instance is up", within_s=UP_WITHIN_S)
         onboard_all(standing)
         for number in range(1, rounds + 1):
             yield _round(standing, number, random)
@@ -59,10 +60,10 @@ def _round(standing: CaptureStand, number: int, random: Random) -> Round:
     began, rest_s, findings = time.monotonic(), None, []
     left: list[str] = []
     try:
-        _wait(standing, partial(_is_at_rest, standing, left), "at rest", REST_WITHIN_S)
+        standing.wait_until(partial(_is_at_rest, standing, left), "at rest", within_s=REST_WITHIN_S)
         rest_s = time.monotonic() - began
         findings += [problem for check in CHECKS for problem in check(standing)]
-    except TimeoutError as late:
+    except NotInTime as late:
         findings.append(f"{late}; left: {'; '.join(left)}")
     findings += standing.instance.take_findings()
     counts = {"transactions": standing.source.transactions - before[0], "commits": _commits() - before[1]}
@@ -75,7 +76,7 @@ def _faults(standing: CaptureStand) -> Sequence[Fault]:
 
 
 def _kill_process(name: str, standing: CaptureStand) -> None:
-    _wait(standing, lambda: bool(standing.instance.process(name)), f"{name} to kill", UP_WITHIN_S)
+    standing.wait_until(lambda: bool(standing.instance.process(name)), f"{name} to kill", within_s=UP_WITHIN_S)
     with suppress(ProcessLookupError):
         os.kill(standing.instance.process(name), signal.SIGKILL)
 
@@ -131,12 +132,3 @@ def _is_at_rest(standing: CaptureStand, left: list[str]) -> bool:
 
 def _commits() -> int:
     return Commit.objects.count()
-
-
-def _wait(standing: CaptureStand, holds: Callable[[], bool], what: str, within_s: float) -> None:
-    """Raises TimeoutError. `within_s`: on an idle machine."""
-    deadline = time.monotonic() + within_s * standing.slowness
-    while not holds():
-        if time.monotonic() > deadline:
-            raise TimeoutError(f"{what}: not within {within_s * standing.slowness:.0f} s")
-        time.sleep(0.3)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,7 +12,8 @@ from random import Random
 from lakehub.demo.instance import free_address
 from tests.soak.capture.source import CapturedSource
 from tests.soak.stand import machine, servers
-from tests.soak.stand.instance import MARK, Instance
+from tests.soak.stand.instance import Instance, environment_of
+from tests.soak.stand.waiting import wait_until
 
 CHANGELOGS = ("segments", "kafka")
 
@@ -28,6 +28,10 @@ class CaptureStand:
     repeated: Counter[str] = field(default_factory=Counter)
     """By topic, how many messages were written there once more, by nobody's tap."""
 
+    def wait_until(self, holds: Callable[[], bool], what: str, *, within_s: float) -> None:
+        """Raises NotInTime. `within_s`: on an idle machine."""
+        wait_until(holds, what, within_s * self.slowness)
+
 
 @contextmanager
 def stand(changelog: str, folder: Path, random: Random, *, memory: str = "512m") -> Iterator[CaptureStand]:
@@ -39,26 +43,12 @@ def stand(changelog: str, folder: Path, random: Random, *, memory: str = "512m")
         for each in (home, scratch):
             each.mkdir()
         own = {"mariadb": stack.enter_context(servers.running("mariadb", folder / "mariadb"))}
-        settings = {}
+        settings = {"LAKEHUB_SPARK_MEMORY": memory}
         if changelog == "kafka":
             own["kafka"] = stack.enter_context(servers.running("kafka", folder / "kafka"))
-            settings = {"LAKEHUB_CHANGELOG": "kafka", "LAKEHUB_CHANGELOG_URL": own["kafka"].url}
+            settings |= {"LAKEHUB_CHANGELOG": "kafka", "LAKEHUB_CHANGELOG_URL": own["kafka"].url}
         source = CapturedSource(own["mariadb"].port, random)
         source.create_database()
         stack.enter_context(source.writers())
-        environment = _environment(home, scratch, bind, memory) | settings
+        environment = environment_of(home, scratch, bind, settings)
         yield CaptureStand(folder, Instance(home, folder / "log", bind, environment), source, own, slowness)
-
-
-def _environment(home: Path, scratch: Path, bind: str, memory: str) -> dict[str, str]:
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
-    settings = {
-        "LAKEHUB_HOME": str(home),
-        "LAKEHUB_BASE_URL": f"http://{bind}",
-        "LAKEHUB_WEB_WORKERS": "1",
-        "LAKEHUB_LOG_FORMAT": "json",
-        "LAKEHUB_SPARK_MEMORY": memory,
-        "TMPDIR": str(scratch),
-        MARK: str(home),
-    }
-    return own | settings | {"LAKEHUB_SPARK_ENVIRONMENT": f"TMPDIR,{MARK}"}

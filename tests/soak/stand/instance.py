@@ -129,6 +129,35 @@ class Instance:
         return commands
 
 
+def environment_of(home: Path, scratch: Path, bind: str, more: Mapping[str, str]) -> dict[str, str]:
+    """What an instance sees; nothing of what another instance on this machine is told. `more`: settings besides those that each has here."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
+    settings = {
+        "LAKEHUB_HOME": str(home),
+        "LAKEHUB_BASE_URL": f"http://{bind}",
+        "LAKEHUB_WEB_WORKERS": "1",
+        "LAKEHUB_LOG_FORMAT": "json",
+        "LAKEHUB_SPARK_MEMORY": "512m",
+        "TMPDIR": str(scratch),
+        MARK: str(home),
+        **more,
+    }
+    settings["LAKEHUB_SPARK_ENVIRONMENT"] = ",".join(name for name in settings if not name.startswith("LAKEHUB_"))
+    return own | settings
+
+
+def set_django_up(environment: Mapping[str, str]) -> None:
+    """The harness reads the instance's database with the instance's own models."""
+    settings = {name: value for name, value in environment.items() if name.startswith("LAKEHUB_")}
+    os.environ.update(settings, DJANGO_SETTINGS_MODULE="lakehub.settings")
+    from lakehub.instance import prepare_instance
+
+    prepare_instance(will_migrate=True)
+    import django
+
+    django.setup()
+
+
 def _comm(pid: int) -> str:
     with suppress(OSError):
         return Path(f"/proc/{pid}/comm").read_text().strip()

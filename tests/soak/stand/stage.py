@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
-import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -15,9 +13,10 @@ from lakehub.demo.instance import free_address
 from tests.soak.stand import machine, servers
 from tests.soak.stand.clock import Clock, has_compiler
 from tests.soak.stand.forwarder import Forwarder
-from tests.soak.stand.instance import MARK, Instance
+from tests.soak.stand.instance import Instance, environment_of
 from tests.soak.stand.prices import Prices
 from tests.soak.stand.source import Source
+from tests.soak.stand.waiting import wait_until
 from tests.webhook_receiver import Receiver, web_server
 
 DATABASES = ("sqlite", "postgresql")
@@ -25,10 +24,6 @@ HOME_SIZE = "1g"
 """Of the file system that the instance's folder is on, where it can be mounted."""
 REST_WITHIN_S = 180.0
 """On an idle machine."""
-
-
-class NotInTime(AssertionError):
-    """What was waited for did not come within a deadline that follows the machine."""
 
 
 @dataclass(frozen=True)
@@ -51,11 +46,7 @@ class Stage:
 
     def wait_until(self, holds: Callable[[], bool], what: str, *, within_s: float = REST_WITHIN_S) -> None:
         """Raises NotInTime. `within_s`: on an idle machine."""
-        deadline = time.monotonic() + within_s * self.slowness
-        while not holds():
-            if time.monotonic() > deadline:
-                raise NotInTime(f"{what}: not within {within_s * self.slowness:.0f} s")
-            time.sleep(0.2)
+        wait_until(holds, what, within_s * self.slowness)
 
 
 @contextmanager
@@ -103,24 +94,10 @@ def stage(database: str, folder: Path, rng: Random) -> Iterator[Stage]:
 def _environment(
     home: Path, scratch: Path, bind: str, own_servers: Mapping[str, servers.Server], clock: Clock | None
 ) -> dict[str, str]:
-    """What the instance sees; nothing of what another instance on this machine is told."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("LAKEHUB_", "DJANGO_"))}
-    settings = {
-        "LAKEHUB_HOME": str(home),
-        "LAKEHUB_BASE_URL": f"http://{bind}",
-        "LAKEHUB_WEB_WORKERS": "1",
-        "LAKEHUB_LOG_FORMAT": "json",
-        "LAKEHUB_ALLOW_PRIVATE_WEBHOOKS": "1",
-        "LAKEHUB_SPARK_MEMORY": "512m",
-        "TMPDIR": str(scratch),
-        MARK: str(home),
-    }
+    settings = {"LAKEHUB_ALLOW_PRIVATE_WEBHOOKS": "1"}
     if own_servers:
         settings |= {
             "LAKEHUB_DATABASE_URL": own_servers["postgresql"].url,
             "LAKEHUB_BROKER_URL": own_servers["redis"].url,
         }
-    if clock is not None:
-        settings |= clock.environment
-    settings["LAKEHUB_SPARK_ENVIRONMENT"] = ",".join(name for name in settings if not name.startswith("LAKEHUB_"))
-    return own | settings
+    return environment_of(home, scratch, bind, settings | (clock.environment if clock is not None else {}))

@@ -10,7 +10,7 @@ import pytest
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.captures.changelog import configured_changelog
 from ingestion.captures.records import begin_load, capture_of, topic_of
-from ingestion.captures.servers import captures_by_server, server_of, specs_of_server
+from ingestion.captures.servers import captures_by_server, server_of
 from ingestion.models import Capture
 from lakehub.catalog.models import Dataset
 from tests import factories as make
@@ -24,6 +24,10 @@ def captured(name: str, *, table: str = "", plugin: str = "mysql", url: str = ""
     dataset = make.dataset(name, **fields)
     make.feed(dataset, connection=make.connection(f"of-{name}", url, plugin=plugin), object=table or name)
     return dataset
+
+
+def specs_of_server(server: str) -> list[CaptureSpec]:
+    return [planned.spec for planned in captures_by_server().get(server, [])]
 
 
 def test_what_is_captured_is_known_by_server() -> None:
