@@ -101,7 +101,11 @@ def _event(standing: CaptureStand, random: Random) -> str:
 
 def _repeat(standing: CaptureStand, random: Random) -> str:
     """The newest messages of a topic come once more, in any order."""
-    topic, log = random.choice([*Capture.objects.values_list("topic", flat=True)]), configured_changelog()
+    # In the first seconds nothing is captured yet.
+    topics, log = sorted(Capture.objects.values_list("topic", flat=True)), configured_changelog()
+    if not topics:
+        return ""
+    topic = random.choice(topics)
     newest = deque(log.reader().read(topic, {}), maxlen=_REPEATED)
     outgoing = [Outgoing(topic, message.key, message.value) for message in newest]
     random.shuffle(outgoing)

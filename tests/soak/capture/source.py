@@ -70,7 +70,6 @@ class CapturedSource:
             yield
         finally:
             self._is_over.set()
-            self._is_paused.clear()
             for thread in threads:
                 thread.join()
 
@@ -109,7 +108,7 @@ class CapturedSource:
             # The server may be gone: another session goes on when it is back.
             with suppress(pymysql.OperationalError, pymysql.InterfaceError), self.session(autocommit=False) as cursor:
                 cursor.execute("SET SESSION sql_mode = ''")
-                while not self._is_paused.is_set():
+                while not (self._is_paused.is_set() or self._is_over.is_set()):
                     self._transaction(cursor, random)
             time.sleep(0.1)
 
