@@ -14,6 +14,7 @@ from random import Random
 
 from django.db import DatabaseError, connection
 
+from ingestion.capture.tap.tap import MAX_PENDING
 from ingestion.captures.changelog import configured_changelog
 from ingestion.changelog import Outgoing
 from ingestion.models import Capture, Commit
@@ -23,7 +24,7 @@ from lakehub.kernel.errors import Conflict, Refused
 from tests.soak.capture.checks import CHECKS, what_is_left
 from tests.soak.capture.onboarding import ACTOR, onboard_all
 from tests.soak.capture.stand import CaptureStand
-from tests.soak.capture.tables import TABLES
+from tests.soak.capture.tables import TABLE_OF_LARGE, TABLES
 from tests.soak.report import Round
 from tests.soak.stand.waiting import NotInTime
 
@@ -72,13 +73,33 @@ def _round(standing: CaptureStand, number: int, random: Random) -> Round:
 
 def _faults(standing: CaptureStand) -> Sequence[Fault]:
     of_instance = [(f"kill -9 {name}", partial(_kill_process, name)) for name in PROCESSES]
-    return [*of_instance, *((f"kill -9 {name}", partial(_kill_server, name)) for name in standing.servers)]
+    of_servers = [(f"kill -9 {name}", partial(_kill_server, name)) for name in standing.servers]
+    return [*of_instance, *of_servers, ("kill -9 tap in a transaction", _kill_tap_in_a_transaction)]
 
 
 def _kill_process(name: str, standing: CaptureStand) -> None:
     standing.wait_until(lambda: bool(standing.instance.process(name)), f"{name} to kill", within_s=UP_WITHIN_S)
     with suppress(ProcessLookupError):
         os.kill(standing.instance.process(name), signal.SIGKILL)
+
+
+def _kill_tap_in_a_transaction(standing: CaptureStand) -> None:
+    """One of so many rows that the tap commits it in parts: when the first of them is in the changelog."""
+    capture = Capture.objects.get(feed__dataset__name=TABLE_OF_LARGE.name)
+    standing.wait_until(partial(_is_captured, capture), "the table is captured", within_s=UP_WITHIN_S)
+    before = _end_of(capture.topic)
+    standing.source.change_many_rows()
+    standing.wait_until(lambda: _end_of(capture.topic) >= before + MAX_PENDING, "a part is there", within_s=UP_WITHIN_S)
+    _kill_process("tap", standing)
+
+
+def _is_captured(capture: Capture) -> bool:
+    capture.refresh_from_db()
+    return capture.is_captured
+
+
+def _end_of(topic: str) -> int:
+    return sum(each.next for each in configured_changelog().reader().bounds(topic).values())
 
 
 def _kill_server(name: str, standing: CaptureStand) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pymysql
 
 from tests.polling import scaled
-from tests.soak.capture.tables import TABLES, Table, comparable
+from tests.soak.capture.tables import TABLE_OF_LARGE, TABLES, Table, comparable
 
 DATABASE, WRITERS = "shop", 4
+LARGE = 40_000
+"""Rows of one transaction, which the tap takes in parts of 10,000 changes."""
 _HARMLESS = (1205, 1213, 1062)
 """Waited too long for a lock, was the victim of a deadlock, a key that is there."""
 
@@ -58,6 +60,13 @@ class CapturedSource:
             )
             return f"{table} gets {name}"
         return ""
+
+    def change_many_rows(self) -> None:
+        """In one transaction; their number stays the same from the second time on."""
+        self.execute(
+            f"INSERT INTO {TABLE_OF_LARGE.name} (token, score) SELECT concat('large ', seq), rand() FROM seq_1_to_{LARGE} "
+            "ON DUPLICATE KEY UPDATE score = VALUES(score)"
+        )
 
     @contextmanager
     def writers(self) -> Iterator[None]:

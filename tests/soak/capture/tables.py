@@ -106,6 +106,8 @@ VISITS = Table(
     {"body": lambda r: _blob(r), "bits": lambda r: str(r.randrange(4096)), "score": lambda r: str(r.random())},
 )
 TABLES = (TRIPS, RIDERS, VISITS)
+TABLE_OF_LARGE = VISITS
+"""In which one transaction changes many rows, that no other writer does."""
 
 
 def _json(random: Random) -> str:
