@@ -7,6 +7,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.table_checks import read_table_facts, table_problems
+from ingestion.captures.servers import is_kafka
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.ports import CaptureFindings
 from lakehub.source_databases.engine import CannotOpen, error_text, open_database
@@ -14,7 +15,9 @@ from lakehub.source_databases.urls import UnusableUrl, read_url, with_mariadb_dr
 
 
 def capture_findings(url: str, table: str = "") -> CaptureFindings:
-    """The port `catalog.CaptureCheck`. `table`: `name` or `database.name`; empty: the server alone is asked. Raises MetadataUnavailable."""
+    """The port `catalog.CaptureCheck`. `table`: `name` or `database.name`, or a topic; empty: the server alone is asked. Raises MetadataUnavailable."""
+    if is_kafka(url):
+        return CaptureFindings()  # what can be wrong shows when its messages are looked at
     url = with_mariadb_driver(url)
     try:
         with open_database(url) as source:

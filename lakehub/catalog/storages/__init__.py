@@ -47,6 +47,12 @@ class ServerDatabase:
     port: str
     name: str
     certificates: tuple[Path, ...] = ()
+    more_hosts: tuple[str, ...] = ()
+    """Which the URL names besides."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (self.host, *self.more_hosts)
 
 
 @dataclass(frozen=True)
@@ -122,6 +128,10 @@ class Storage(ABC):
         """What the server itself says it is, to be compared with what Lakehub's own database says. Raises MetadataUnavailable."""
         return frozenset()
 
+    def advertised_hosts(self) -> Sequence[str]:
+        """Hosts to which the server itself sends whoever has reached it. Raises MetadataUnavailable."""
+        return ()
+
     def table_location(self, table: str) -> TableLocation:
         """Where the rows lie: equal for two names of one table, also of two URLs. Reads no rows.
 
@@ -155,6 +165,7 @@ STORAGES: Registry[type[Storage]] = Registry(
     {
         "sql": "lakehub.catalog.storages.sql:SqlStorage",
         "mysql": "lakehub.catalog.storages.sql.mysql:MySqlStorage",
+        "kafka": "lakehub.catalog.storages.kafka:KafkaStorage",
         "files": "lakehub.catalog.storages.files:FilesStorage",
         "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
     },
