@@ -376,6 +376,8 @@ class Capture(models.Model):
     """Counts how often the dataset was loaded whole: a reload begins another one."""
     load_run = models.UUIDField(null=True, blank=True, editable=False)
     """The key of the run that began this load; null: the dataset began with it."""
+    load_upto_run = models.PositiveBigIntegerField(default=0, editable=False)
+    """The newest run when this load began: whoever asked for a load before has this one."""
     captured_load = models.PositiveIntegerField(default=0)
     """The load from whose beginning on changes are captured. Less than `load`: the tap has not begun that one yet."""
     captured_from = models.TextField(blank=True)

@@ -34,14 +34,10 @@ def why_load_waits(run: JobRun, *, has_table: bool) -> str | None:
 
 
 def _reads_again(run: JobRun, capture: Capture) -> bool:
-    """A topic has no rows but its messages: it is read once more, unless a run that was asked for later has begun that already."""
+    """A topic has no rows but its messages: it is read once more, unless that was begun since the run was asked for."""
     connection = capture.feed.connection
-    if not run.params.get("replace") or connection is None or not is_kafka(connection.url) or not capture.is_captured:
-        return False
-    if capture.load_run is None:
-        return True
-    begun_by = JobRun.objects.filter(key=capture.load_run).values_list("pk", flat=True).first()
-    return begun_by is None or begun_by < run.pk
+    is_topic = connection is not None and is_kafka(connection.url)
+    return is_topic and bool(run.params.get("replace")) and capture.is_captured and run.pk > capture.load_upto_run
 
 
 def _why_not_yet(capture: Capture, connection: Connection | None) -> str:

@@ -10,6 +10,7 @@ from urllib.parse import SplitResult, urlsplit
 from lakehub.source_topics.kafka_url import KafkaUrlForm, UnusableKafkaUrl
 
 _PORT = "9092"
+_MOST_LETTERS = 250
 _FORM = KafkaUrlForm(
     "The connection's URL",
     "Write it as kafka://user:password@host:9092,host:9092/orders-*?registry=https://registry.example.org.",
@@ -51,6 +52,10 @@ def read_topics_url(url: str) -> TopicsAddress:
     if registry:
         _registry_parts(registry)
     brokers = tuple(dict.fromkeys(map(_with_port, parts.brokers.lower().split(","))))
+    if len(",".join(brokers)) > _MOST_LETTERS:
+        raise UnusableKafkaUrl(
+            f"The connection's URL names {len(brokers)} brokers. Name two or three: they tell of all others."
+        )
     return TopicsAddress(brokers, parts.path, parts.timeout_s, parts.login, registry)
 
 

@@ -76,7 +76,10 @@ class KafkaUrlForm:
         return ",".join(brokers)
 
     def _options(self, parts: SplitResult) -> dict[str, str]:
-        options = dict(parse_qsl(parts.query, keep_blank_values=True))
+        pairs = parse_qsl(parts.query, keep_blank_values=True)
+        options = dict(pairs)
+        if repeated := next((name for name, _ in pairs if sum(name == other for other, _ in pairs) > 1), None):
+            raise self._unusable(f"has the option {repeated!r} twice. Write it once.")
         known = (*self.options, *_LOGIN_OPTIONS)
         for name in options:
             if name not in known:

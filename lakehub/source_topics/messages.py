@@ -139,12 +139,11 @@ def _read_avro(data: bytes, schema_of: SchemaOf, part: str) -> MessagePart:
         content: Any = fastavro.schemaless_reader(body, schema, None)
     except UnicodeDecodeError as problem:
         raise BadMessage(broken.INVALID_UTF8, f"{part} has a text that is not UTF-8.") from problem
-    except EOFError as problem:
-        raise BadMessage(broken.TRUNCATED, f"{part} ends before schema {number} does.") from problem
     except Exception as problem:  # whatever fastavro raises of damaged bytes
-        raise BadMessage(
-            broken.CORRUPT, f"{part} is not what schema {number} says: {type(problem).__name__}."
-        ) from problem
+        if body.tell() >= len(data):
+            raise BadMessage(broken.TRUNCATED, f"{part} ends before schema {number} does.") from problem
+        reason = f"{part} is not what schema {number} says: {type(problem).__name__}."
+        raise BadMessage(broken.CORRUPT, reason) from problem
     if body.tell() != len(data):
         raise BadMessage(
             broken.TRAILING_BYTES,

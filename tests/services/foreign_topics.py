@@ -12,7 +12,7 @@ from functools import cache, cached_property
 from typing import Any
 from uuid import uuid4
 
-from confluent_kafka import Producer
+from confluent_kafka import Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewPartitions, NewTopic  # type: ignore[attr-defined]
 
 from ingestion.captures.changelog import configured_changelog
@@ -121,6 +121,18 @@ class ForeignTopics:
         dataset.save()
         make.feed(dataset, connection=self.connection(query=query), object=self.name(topic), options=options)
         return dataset
+
+    def another_dataset(self, name: str, topic: str, **options: Any) -> Dataset:
+        dataset = make.dataset(name, by_day=False)
+        dataset.record_key = ["id"]
+        dataset.save()
+        make.feed(dataset, connection=Connection.objects.get(name="bus0"), object=self.name(topic), options=options)
+        return dataset
+
+    def remove_before(self, topic: str, offset: int) -> None:
+        """As retention does."""
+        (future,) = self.admin.delete_records([TopicPartition(self.name(topic), 0, offset)]).values()
+        future.result(WAIT_S)
 
     @property
     def server(self) -> str:
