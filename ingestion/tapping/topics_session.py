@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 from ingestion.capture.tap.captured_table import CaptureSpec
@@ -36,7 +36,7 @@ from lakehub.source_topics.cluster import Bounds, TopicCluster, open_cluster
 from lakehub.source_topics.reader import TopicOutdated, TopicReader, sample_topic
 from lakehub.source_topics.registry import SchemaRegistry
 
-LOOK_EVERY_S = 5.0
+LOOK_EVERY_S = 2.0
 """At the topics, for what their messages do not say: whether they are the same, how many partitions they have, and how far they go."""
 
 
@@ -65,9 +65,10 @@ class TopicsSession:
     ends: dict[tuple[str, str], Mapping[int, int]]
     """By URL and topic, how far its partitions went when they were looked at last."""
     _looked_at: float = field(init=False)
+    _opened_at: float = field(init=False)
 
     def __post_init__(self) -> None:
-        self._looked_at = self.parts.monotonic()
+        self._looked_at = self._opened_at = self.parts.monotonic()
 
     def step(self) -> None:
         """Takes what has come. Raises ServerUnreachable, ChangelogError, PlanOutdated."""
@@ -77,6 +78,8 @@ class TopicsSession:
                 self._look()
                 self._looked_at = self.parts.monotonic()
         except TopicOutdated as problem:
+            if self.parts.monotonic() < self._opened_at + LOOK_EVERY_S:  # it was as it had to be just now
+                raise ServerUnreachable(str(problem)) from problem
             raise PlanOutdated from problem
         except TopicsError as problem:
             raise ServerUnreachable(str(problem)) from problem
@@ -231,11 +234,11 @@ def _state(
             state.stopped[topic] = each.spec.load
             continue
         state.stopped.pop(topic, None)
+        assert look.id is not None
         if each.is_live:
-            state.places[topic] = stored.places[topic]
+            state.places[topic] = replace(stored.places[topic], topic_id=look.id)
             state.places[topic].add_partitions(look.bounds)
         else:
-            assert look.id is not None
             state.places[topic] = TopicPlace(each.spec.load, each.spec.table, look.id, _first_offsets(each, look))
     return state
 

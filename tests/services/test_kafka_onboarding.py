@@ -18,6 +18,7 @@ from django.core.management import CommandError, call_command
 
 from lakehub.catalog import connections
 from lakehub.catalog.connections import check_connection
+from lakehub.catalog.datasets.changes import refresh_columns
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding.onboard import onboard_dataset
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
@@ -92,10 +93,10 @@ def connect(topics: ForeignTopics, query: str = "") -> Connection:
     )
 
 
-def onboard(topics: ForeignTopics, topic: str, **fields: Any) -> Dataset:
+def onboard(topics: ForeignTopics, topic: str, *, table: str = "", **fields: Any) -> Dataset:
     given.data_center("dc1")
     application = OnboardingRequest(
-        team="shop", tier=2, connection="bus", table=topics.name(topic), data_centers=["dc1"], grain=Grain.NONE,
+        team="shop", tier=2, connection="bus", table=table or topics.name(topic), data_centers=["dc1"], grain=Grain.NONE,
         **{"name": topic, "primary_key": ["id"], "record_key": ["id"], **fields},
     )  # fmt: skip
     return onboard_dataset(application, actor="ana", now=NOW).dataset
@@ -135,6 +136,15 @@ def test_a_topic_is_onboarded_by_the_columns_of_its_messages(topics: ForeignTopi
     assert {column["name"]: column["type"] for column in dataset.columns} == {
         "message_key": "string", "id": "integer", "n": "float", "tags": "string",
     }  # fmt: skip
+    with pytest.raises(Refused, match="is a topic, which no test can read where it lies"):
+        onboard(topics, "watched", table=topics.name("orders"), ingested=False)
+    topics.send("orders", ("f", {"id": 3, "more": True, "n": 2}))
+    columns = refresh_columns(dataset, actor="ana", now=NOW).columns
+    assert [(column["name"], column["type"]) for column in columns][2:] == [
+        ("n", "float"),
+        ("tags", "string"),
+        ("more", "boolean"),
+    ]
     assert dataset.feed.options == {"index": "memory", "topic_key": "value", "topic_begin": "latest"}
 
 

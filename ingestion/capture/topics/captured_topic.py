@@ -25,6 +25,9 @@ from lakehub.source_topics.broken import FIELD, ROW_KEY, BadMessage
 from lakehub.source_topics.json_types import TypesSeen
 from lakehub.source_topics.messages import PLAIN_KEY, MessagePart, ReadMessage, SchemaOf, TopicMessage, read_message
 
+MAX_COLUMNS = 1_000
+_MAX_SHOWN = 10_000
+"""Bytes of a message that could not be read."""
 _DELETED, _CHANGED = 0, 1
 """The row of a message in its reference key; `republishing` counts so."""
 
@@ -156,6 +159,9 @@ class CapturedTopic:
         for message in read:
             arriving |= self._new_avro_columns(message)
         fitting = Schema.of({name: arriving[name] for name in self._fitting(arriving)})
+        if len(self._types.keys() | set(fitting.names)) > MAX_COLUMNS:
+            self.refusal = f"The table has {len(self._types):,} columns; {MAX_COLUMNS:,} are the most. Messages with new names in each belong into an object."
+            return
         stored = Schema(()) if self.schema is None else self.schema.row_columns
         target = evolve_schema(stored, fitting, fixed=self.spec.record_key).target
         if target == stored:
@@ -211,7 +217,9 @@ class CapturedTopic:
         number = f"0-{message.partition}-{received.sequence}"
         reason = f"{problem} ({place})"
         before, after = (row, None) if is_delete else (None, row)
-        unencoded = UnencodedRow(number, 0, Defect(problem.defect), problem.field, reason, before, after)
+        # Of a message that could not be read there is no row: whoever mends it writes one.
+        defect, has_no_row = Defect(problem.defect), read is None
+        unencoded = UnencodedRow(number, 0, defect, problem.field, reason, before, after, is_cut=has_no_row)
         key = f"{message.partition}:{message.offset}".encode()
         return Outgoing(self.spec.topic + ERRORS_SUFFIX, key, unencoded.to_json())
 
@@ -228,14 +236,7 @@ def _missing_key(missing: Sequence[str], read: ReadMessage, *, has_message_key: 
 
 
 def _shown(message: TopicMessage) -> dict[str, Any]:
-    """A message that could not be read."""
+    """The beginning of a message that could not be read; all of it is in its topic."""
     shown = {} if message.key is None else {PLAIN_KEY: message.key}
     content = {} if message.value is None else {"message_value": message.value}
-    return {name: _text_or_bytes(data) for name, data in (shown | content).items()}
-
-
-def _text_or_bytes(data: bytes) -> str | bytes:
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return data
+    return {name: data[:_MAX_SHOWN].decode(errors="backslashreplace") for name, data in (shown | content).items()}

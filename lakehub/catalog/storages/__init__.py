@@ -84,6 +84,8 @@ class Storage(ABC):
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
+    is_stream: ClassVar[bool] = False
+    """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
     empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
@@ -186,6 +188,14 @@ def is_captured(plugin: str) -> bool:
     """Whether changes come from the log of the server; not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_captured
+    except UnknownPlugin:
+        return False
+
+
+def is_stream(plugin: str) -> bool:
+    """Not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).is_stream
     except UnknownPlugin:
         return False
 

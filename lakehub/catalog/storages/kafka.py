@@ -16,6 +16,7 @@ from lakehub.catalog.metadata import (
     KeyEvidence,
     MetadataUnavailable,
     NoSuchTable,
+    StorageUnreachable,
     TableMetadata,
 )
 from lakehub.catalog.metadata.avro_types import avro_column_type
@@ -46,7 +47,9 @@ _JSON_TYPES = {
 
 @dataclass(frozen=True)
 class KafkaTopic(StoredTable):
-    """No engine reads it: what is tested is the table in the lake."""
+    """No engine reads it."""
+
+    unread_remedy = "a topic is tested by its table in the lake"
 
     server: str
     topic: str
@@ -55,7 +58,7 @@ class KafkaTopic(StoredTable):
 class KafkaStorage(Storage):
     """`url` is `kafka://user:password@host:9092/orders-*?registry=https://...`; a table is a topic."""
 
-    is_captured = True
+    is_captured = is_stream = True
     empty_hint = (
         "Check that the account may describe the topics that you need, and the names and patterns in the URL's path."
     )
@@ -170,4 +173,4 @@ def _looking() -> Iterator[None]:
     try:
         yield
     except TopicsError as problem:
-        raise MetadataUnavailable(str(problem)) from problem
+        raise StorageUnreachable(str(problem)) from problem

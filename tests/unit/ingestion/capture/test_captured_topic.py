@@ -132,6 +132,18 @@ def test_a_column_that_the_registry_refuses_rejects_its_messages_alone() -> None
     assert "The column `n` is not compatible." in tapping.errors()[0].reason
 
 
+def test_names_that_are_new_in_each_message_do_not_make_columns_without_end() -> None:
+    tapping = TopicTapping()
+    tapping.topic.send(None, {"id": 1})
+    tapping.topic.send(None, {"id": 2} | {f"n{number}": 1 for number in range(998)})
+    tapping.take()
+    tapping.topic.send(None, {"id": 3, "x": 1, "y": 1})
+    tapping.topic.send(None, {"id": 4, "n7": 2})
+    tapping.take()
+    assert rows(tapping).keys() == {(1,), (2,), (4,)}
+    assert "The table has 999 columns; 1,000 are the most" in tapping.errors()[0].reason
+
+
 AVRO = """{"type": "record", "name": "Order", "namespace": "shop", "fields": [
     {"name": "id", "type": "int"},
     {"name": "kind", "type": {"type": "enum", "name": "Kind", "symbols": ["a", "b"]}},
