@@ -51,7 +51,7 @@ def read_topics_url(url: str) -> TopicsAddress:
     registry = parts.options.get("registry", "")
     if registry:
         _registry_parts(registry)
-    brokers = tuple(dict.fromkeys(map(_with_port, parts.brokers.lower().split(","))))
+    brokers = tuple(dict.fromkeys(map(with_port, parts.brokers.lower().split(","))))
     if len(",".join(brokers)) > _MOST_LETTERS:
         raise UnusableKafkaUrl(
             f"The connection's URL names {len(brokers)} brokers. Name two or three: they tell of all others."
@@ -63,7 +63,8 @@ def host_of_broker(broker: str) -> str:
     return broker.rpartition(":")[0].strip("[]")
 
 
-def _with_port(broker: str) -> str:
+def with_port(broker: str) -> str:
+    """As clients connect where none is named."""
     has_port = ":" in broker.rpartition("]")[2]
     return broker if has_port else f"{broker}:{_PORT}"
 

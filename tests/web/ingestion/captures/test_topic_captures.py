@@ -8,6 +8,7 @@ import pytest
 
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.captures.beginning import why_load_waits
+from ingestion.captures.checks import capture_findings
 from ingestion.captures.records import capture_of, topic_of
 from ingestion.captures.servers import captures_by_server, server_of
 from ingestion.models import Capture, JobRun
@@ -132,3 +133,22 @@ def test_a_certificate_is_looked_at_as_those_of_other_servers() -> None:
     location: Location = STORAGES.get("kafka")("kafka://a:1?security=ssl&ca=/etc/hosts").location()
     with pytest.raises(Refused, match="/etc/hosts is not a certificate that may be read"):
         connection_guard.refuse_guarded_location(location, by_operator=False, lake_uris=[])
+
+
+@pytest.mark.parametrize(
+    ("prefix", "topic", "is_own"),
+    [
+        ("lake", "lake.orders-2E5", True),
+        ("lake", "lake.lakehub-positions", True),
+        ("lake", "orders-2E5", False),
+        ("", "orders-2E5", True),
+        ("", "orders-2E5-2Eerrors", True),
+        ("", "lakehub-positions", True),
+        ("", "orders.5", False),
+    ],
+)
+def test_topics_of_our_own_changelog_are_no_source(settings: Any, prefix: str, topic: str, is_own: bool) -> None:
+    settings.LAKEHUB_CHANGELOG, settings.LAKEHUB_CHANGELOG_URL = "kafka", f"kafka://x,a:9092/{prefix}"
+    assert bool(capture_findings(URL, topic).of_table) == is_own
+    assert capture_findings("kafka://c:9092", topic).of_table == ()
+    assert capture_findings(URL).of_table == ()
