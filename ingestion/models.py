@@ -337,10 +337,10 @@ class SchemaVersion(models.Model):
 
 
 class TapServer(models.Model):
-    """A server whose binlog is read for all datasets that are captured from it, by one process at a time."""
+    """A server whose log is read for all datasets that are captured from it, by one process at a time."""
 
     address = models.CharField(max_length=300, unique=True)
-    """`host:port`, as connections name it."""
+    """`host:port`, as connections name it; of a Kafka `kafka:host:port,host:port`."""
     leased_by = models.CharField(max_length=100, blank=True)
     leased_until = models.DateTimeField(null=True, blank=True)
     """The database's clock, not the instance's."""
@@ -376,12 +376,16 @@ class Capture(models.Model):
     """Counts how often the dataset was loaded whole: a reload begins another one."""
     load_run = models.UUIDField(null=True, blank=True, editable=False)
     """The key of the run that began this load; null: the dataset began with it."""
+    load_upto_run = models.PositiveBigIntegerField(default=0, editable=False)
+    """The newest run when this load began: whoever asked for a load before has this one."""
     captured_load = models.PositiveIntegerField(default=0)
     """The load from whose beginning on changes are captured. Less than `load`: the tap has not begun that one yet."""
     captured_from = models.TextField(blank=True)
-    """The GTID after which changes of that load are in the changelog."""
+    """The GTID after which, or the offsets of the topic from which on, changes of that load are in the changelog."""
+    changelog_from = models.JSONField(default=dict, blank=True)
+    """By topic of the changelog and partition, the offset from which on changes of that load are there, where nothing else says so: a source without rows to read."""
     captured_table = models.CharField(max_length=1000, blank=True)
-    """`host:port/database.table`: what is captured since then. Another table needs another load."""
+    """`host:port/database.table`, or a cluster and a topic: what is captured since then. Another one needs another load."""
     stopped_load = models.PositiveIntegerField(default=0)
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)

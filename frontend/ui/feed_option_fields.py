@@ -17,7 +17,6 @@ from lakehub.catalog.datasets.feed_options import (
     takes_feed_options,
 )
 from lakehub.catalog.models import Dataset
-from lakehub.catalog.ports import index_names
 
 _PREFIX = "feed-"
 _GROUPED = re.compile(r"-?\d{1,3}(,\d{3})+(\.\d+)?", re.ASCII)
@@ -38,7 +37,7 @@ class FeedOptionField:
     @property
     def choices(self) -> tuple[str, ...]:
         """Empty where a number is typed."""
-        return tuple(index_names()) if self.option.bounds is None else ()
+        return self.option.choices
 
     @property
     def default_text(self) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ingestion.captures.records import begin_load, capture_of
-from ingestion.captures.servers import server_of
+from ingestion.captures.servers import is_kafka, server_of
 from ingestion.models import Capture, JobKind, JobRun, TapServer
 from lakehub.catalog.models import Connection, Feed
 from lakehub.catalog.storages import is_captured
@@ -26,11 +26,18 @@ def why_load_waits(run: JobRun, *, has_table: bool) -> str | None:
     capture = capture_of(feed)
     if capture.is_stopped and has_table and not run.params.get("replace"):
         raise Refused(f"{capture.stopped_why} Bootstrap the copy with `replace`: it lacks changes.")
-    if capture.is_stopped:
+    if capture.is_stopped or _reads_again(run, capture):
         begin_load(capture, run.key)
     if capture.is_stopped:
         raise Refused(capture.stopped_why)
     return None if capture.is_captured else _why_not_yet(capture, feed.connection)
+
+
+def _reads_again(run: JobRun, capture: Capture) -> bool:
+    """A topic has no rows but its messages: it is read once more, unless that was begun since the run was asked for."""
+    connection = capture.feed.connection
+    is_topic = connection is not None and is_kafka(connection.url)
+    return is_topic and bool(run.params.get("replace")) and capture.is_captured and run.pk > capture.load_upto_run
 
 
 def _why_not_yet(capture: Capture, connection: Connection | None) -> str:

@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from django.conf import settings
 from sqlalchemy.exc import SQLAlchemyError
 
 from ingestion.capture.server_checks import read_server_facts, server_problems
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.table_checks import read_table_facts, table_problems
+from ingestion.captures.servers import is_kafka
+from ingestion.changelog import ChangelogError
+from ingestion.changelog.kafka.address import read_address
+from ingestion.changelog.kafka.topics import is_topic_of_changelog
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.ports import CaptureFindings
 from lakehub.source_databases.engine import CannotOpen, error_text, open_database
 from lakehub.source_databases.urls import UnusableUrl, read_url, with_mariadb_driver
+from lakehub.source_topics.address import read_topics_url, with_port
+from lakehub.source_topics.kafka_url import UnusableKafkaUrl
 
 
 def capture_findings(url: str, table: str = "") -> CaptureFindings:
-    """The port `catalog.CaptureCheck`. `table`: `name` or `database.name`; empty: the server alone is asked. Raises MetadataUnavailable."""
+    """The port `catalog.CaptureCheck`. `table`: `name` or `database.name`, or a topic; empty: the server alone is asked. Raises MetadataUnavailable."""
+    if is_kafka(url):
+        return CaptureFindings(of_table=tuple(_topic_problems(url, table)))
     url = with_mariadb_driver(url)
     try:
         with open_database(url) as source:
@@ -31,3 +42,16 @@ def capture_findings(url: str, table: str = "") -> CaptureFindings:
         tuple(problem.text for problem in server if problem.is_warning),
         tuple(of_table),
     )
+
+
+def _topic_problems(url: str, topic: str) -> Iterator[str]:
+    """All else shows when its messages are looked at."""
+    if not topic or settings.LAKEHUB_CHANGELOG != "kafka":
+        return
+    try:
+        own, address = read_address(settings.LAKEHUB_CHANGELOG_URL), read_topics_url(url)
+    except (ChangelogError, UnusableKafkaUrl) as problem:
+        raise MetadataUnavailable(str(problem)) from problem
+    brokers = {with_port(broker) for broker in own.brokers.lower().split(",")}
+    if brokers & {*address.brokers} and is_topic_of_changelog(own.prefix, topic):
+        yield f"The topic `{topic}` is one of Lakehub's own changelog: what is captured from it would come there again. Onboard the topic that others write."

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from uuid import UUID
 
-from django.db.models import F, Q
+from django.db.models import F, Max, Q
 
-from ingestion.models import Capture
+from ingestion.models import Capture, JobRun
 from lakehub.catalog.models import Dataset, Feed
 
 
@@ -25,6 +25,7 @@ def begin_load(capture: Capture, run: UUID) -> int:
     """The capture was stopped, and the dataset is loaded whole once more, from this run on: the number of the load, which is begun once however often
     the run is tried. The tap captures for it as soon as it sees it."""
     others = Q(load_run=None) | ~Q(load_run=run)
-    Capture.objects.filter(others, pk=capture.pk).update(load=F("load") + 1, load_run=run)
+    newest = JobRun.objects.aggregate(newest=Max("pk"))["newest"] or 0
+    Capture.objects.filter(others, pk=capture.pk).update(load=F("load") + 1, load_run=run, load_upto_run=newest)
     capture.refresh_from_db()
     return capture.load

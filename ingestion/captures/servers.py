@@ -17,17 +17,23 @@ from lakehub.accounts.models import Team
 from lakehub.catalog.models import Connection, Feed, FeedKind
 from lakehub.catalog.storages import is_captured
 from lakehub.source_databases.urls import DatabaseUrl, UnusableUrl, read_url, with_mariadb_driver
+from lakehub.source_topics.address import read_topics_url
+from lakehub.source_topics.kafka_url import UnusableKafkaUrl
+
+TOPIC_OPTIONS = ("topic_begin", "topic_key")
+"""Of a feed, for its tap."""
 
 
 @dataclass(frozen=True)
 class PlannedCapture:
-    """A dataset as the tap of its server captures it. `url`: of its connection."""
+    """A dataset as the tap of its server captures it. `url`: of its connection. `options`: of its feed, how a topic is read."""
 
     dataset: int
     capture: Capture
     spec: CaptureSpec
     team: Team
     url: str = field(repr=False)
+    options: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def is_live(self) -> bool:
@@ -37,7 +43,9 @@ class PlannedCapture:
 
 def is_same_plan(plan: Sequence[PlannedCapture], other: Sequence[PlannedCapture]) -> bool:
     """Whether a tap that serves the one serves the other too."""
-    return [(each.spec, each.url) for each in plan] == [(each.spec, each.url) for each in other]
+    return [(each.spec, each.url, each.options) for each in plan] == [
+        (each.spec, each.url, each.options) for each in other
+    ]
 
 
 def current_plan(plan: Sequence[PlannedCapture]) -> list[PlannedCapture]:
@@ -50,9 +58,18 @@ def current_plan(plan: Sequence[PlannedCapture]) -> list[PlannedCapture]:
     ]
 
 
+def is_kafka(url: str) -> bool:
+    return url.startswith("kafka:")
+
+
 def server_of(url: str) -> str:
-    """`host:port` of a connection's URL. Raises UnusableUrl."""
-    return _address(read_url(with_mariadb_driver(url)))
+    """`host:port` of a connection's URL, of a Kafka `kafka:host:port,host:port`. Raises UnusableUrl."""
+    if not is_kafka(url):
+        return _address(read_url(with_mariadb_driver(url)))
+    try:
+        return read_topics_url(url).server
+    except UnusableKafkaUrl as problem:
+        raise UnusableUrl(str(problem)) from problem
 
 
 def captures_by_server() -> dict[str, list[PlannedCapture]]:
@@ -60,8 +77,8 @@ def captures_by_server() -> dict[str, list[PlannedCapture]]:
     urls = _urls()
     by_server: dict[str, list[PlannedCapture]] = defaultdict(list)
     for feed in _captured_feeds(urls) if urls else ():
-        text, target = urls[feed.connection_id or 0]
-        by_server[_address(target)].append(_planned(feed, text, target))
+        url, server = urls[feed.connection_id or 0]
+        by_server[server].append(_planned(feed, url))
     return dict(by_server)
 
 
@@ -71,24 +88,32 @@ def _captured_feeds(connections: Collection[int]) -> list[Feed]:
     return [*live.select_related("dataset__team", "capture").order_by("pk")]
 
 
-def _urls() -> Mapping[int, tuple[str, DatabaseUrl]]:
-    """By connection, without those that cannot be opened: whoever changes one is told."""
+def _urls() -> Mapping[int, tuple[str, str]]:
+    """By connection its URL and its server, without those that cannot be opened: whoever changes one is told."""
     plugins = Connection.objects.values_list("plugin", flat=True).order_by("plugin").distinct()
     captured = [plugin for plugin in plugins if is_captured(plugin)]
     urls = {}
     for connection in Connection.objects.filter(plugin__in=captured) if captured else ():
         try:
-            urls[connection.pk] = connection.url, read_url(with_mariadb_driver(connection.url))
+            urls[connection.pk] = connection.url, server_of(connection.url)
         except UnusableUrl:
             continue
     return urls
 
 
-def _planned(feed: Feed, url: str, target: DatabaseUrl) -> PlannedCapture:
+def _planned(feed: Feed, url: str) -> PlannedCapture:
     capture = feed.capture if hasattr(feed, "capture") else capture_of(feed)
-    database, table = named_table(feed.object, target.address.database or "")
+    database, table = _captured_object(feed, url)
     spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key))
-    return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url)
+    options = {name: str(feed.options[name]) for name in TOPIC_OPTIONS if name in feed.options} if is_kafka(url) else {}
+    return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url, options)
+
+
+def _captured_object(feed: Feed, url: str) -> tuple[str, str]:
+    """Database and table; a topic is in no database."""
+    if is_kafka(url):
+        return "", feed.object
+    return named_table(feed.object, read_url(with_mariadb_driver(url)).address.database or "")
 
 
 def _address(target: DatabaseUrl) -> str:

@@ -17,9 +17,16 @@ from lakehub.kernel.interval import EVERYTHING
 _LEFT = "The dataset was not captured for a while: it was off-boarded, or its feed was another one. Load the dataset again, with `replace`."
 
 
-def note_captured(topic: str, load: int, *, since: str, table: str) -> None:
-    """From the GTID `since` on all changes of `table` are in the changelog. Whoever loads the dataset may begin now."""
-    begun = {"captured_load": load, "captured_from": since, "captured_table": table}
+def note_captured(
+    topic: str, load: int, *, since: str, table: str, changelog_from: Mapping[str, Mapping[str, int]] | None = None
+) -> None:
+    """From `since` on all changes of `table` are in the changelog: a GTID, or offsets. Whoever loads the dataset may begin now."""
+    begun = {
+        "captured_load": load,
+        "captured_from": since,
+        "captured_table": table,
+        "changelog_from": changelog_from or {},
+    }
     Capture.objects.filter(topic=topic, load=load).update(**begun, stopped_load=0, stopped_why="")
 
 

@@ -29,5 +29,6 @@ def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
     newest = SchemaVersion.objects.aggregate(newest=Max("pk"))["newest"] or 0
     versions = SchemaVersion.objects.filter(subject__name=look.topic).select_related("subject").order_by("version")
     schemas = tuple(map(subject_schema_of, versions))
-    load = Capture.objects.filter(topic=look.topic).values_list("load", flat=True).first() or look.load
-    return replace(look, schemas=schemas, known=KnownSchemas(newest, now), load=load)
+    capture = Capture.objects.filter(topic=look.topic).first()
+    load, begins_at = (look.load, {}) if capture is None else (capture.load, capture.changelog_from)
+    return replace(look, schemas=schemas, known=KnownSchemas(newest, now), load=load, begins_at=begins_at)

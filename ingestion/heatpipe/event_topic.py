@@ -39,6 +39,8 @@ class EventTopic:
     """For whoever writes."""
     load: int = 1
     """Which load of the dataset the changes are captured for: between two there may be a gap."""
+    begins_at: TopicPosition = field(default_factory=dict)
+    """From where on they are that load's, for whoever reads nothing else."""
 
     def as_options(self) -> dict[str, str]:
         schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
@@ -51,6 +53,7 @@ class EventTopic:
             "schemas_at": self.known.at.isoformat(),
             "retention_s": str(self.retention_s),
             "load": str(self.load),
+            "begins_at": json.dumps(self.begins_at),
         }
 
     @classmethod
@@ -61,7 +64,10 @@ class EventTopic:
         ]
         known = KnownSchemas(int(options["newest_schema"]), datetime.fromisoformat(options["schemas_at"]))
         retention_s, load = float(options["retention_s"]), int(options["load"])
-        return cls(options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s, load)
+        begins_at = json.loads(options["begins_at"])
+        return cls(
+            options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s, load, begins_at
+        )
 
     @cached_property
     def _log(self) -> Changelog:

@@ -38,6 +38,7 @@ _ZIPPED_PATHS = (
     "lakehub/scratch.py",
     "lakehub/kernel",
     "lakehub/source_databases",
+    "lakehub/source_topics",
     # What a source from outside the tree shares with its storage.
     "lakehub/catalog/__init__.py",
     "lakehub/catalog/metadata",

@@ -32,7 +32,7 @@ class CapturedVersions:
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         """Raises NotCaptured where the subject's rule, or what the lake can hold, is against these columns."""
-        newest = self._newest(subject)
+        newest = self.newest(subject)
         stored = Schema(()) if newest is None else _stored_columns(newest)
         evolution = evolve_schema(stored, columns)
         if evolution.conflicts:
@@ -49,7 +49,8 @@ class CapturedVersions:
             return newest
         return self._register(subject, evolution.target)
 
-    def _newest(self, subject: str) -> SubjectSchema | None:
+    def newest(self, subject: str) -> SubjectSchema | None:
+        """None: there is no version yet."""
         try:
             return self._subject_schema(registry.find_version(subject))
         except NotFound:

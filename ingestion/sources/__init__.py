@@ -162,6 +162,8 @@ class SourceReading:
     unusable_cursors: Callable[[], UnusableCursors] = UnusableCursors
     total: Callable[[], int | None] = lambda: None
     has_more: Callable[[], bool] = lambda: False
+    begins_empty: bool = False
+    """Of a snapshot: there are no rows to read, and all come with the changes. Then a table may be replaced by none."""
 
     @property
     def is_judged_whole(self) -> bool:
@@ -234,6 +236,7 @@ SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(
     {
         "sql": "ingestion.sources.sql.source:SqlSource",
         "mysql": "ingestion.sources.mysql.source:MysqlSource",
+        "kafka": "ingestion.sources.kafka.source:KafkaSource",
         "files": "ingestion.sources.files.source:FilesSource",
     },
     group="lakehub.sources",

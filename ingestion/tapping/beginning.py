@@ -30,8 +30,9 @@ class Beginning:
 
 
 def table_name(server: str, planned: PlannedCapture) -> str:
-    """`host:port/database.table`."""
-    return f"{server}/{planned.spec.database}.{planned.spec.table}"
+    """`host:port/database.table`; of a cluster its topic is behind it."""
+    spec = planned.spec
+    return f"{server}/{spec.database}.{spec.table}" if spec.database else f"{server}/{spec.table}"
 
 
 def moved_captures(server: str, plan: Sequence[PlannedCapture]) -> dict[str, str]:

@@ -129,7 +129,7 @@ class TapSession:
     def table_stopped(self, topic: str, reason: str) -> None:
         self.stopped.add(topic)
         planned = next(each for each in self.plan if each.spec.topic == topic)
-        _keep_stops([planned], {topic: reason}, now=self.parts.clock())
+        keep_stops([planned], {topic: reason}, now=self.parts.clock())
 
     def table_altered(self, topic: str) -> None:
         self._altered.add(topic)
@@ -161,27 +161,27 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     """
     plan = current_plan(plan)
     look = source_server.look_at_server(_urls(plan))
-    versions = _versions(plan, parts.clock)
+    versions = versions_by_topic(plan, parts.clock)
     writer = parts.changelog.writer(producer_of(server))
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
 
-    stops = moved_captures(server, plan) | _forgotten_stops(stored, plan)
+    stops = moved_captures(server, plan) | forgotten_stops({} if stored is None else stored.stopped, plan)
     live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
     begun = beginning(server, stored, look.files, live)
     stops |= begun.stops
-    stops |= _unfit_tables([each for each in plan if _goes_on(each, stops)], look, versions)
+    stops |= _unfit_tables([each for each in plan if goes_on(each, stops)], look, versions)
 
     state = _state(begun.position, stored, plan, stops)
     writer.commit([], state.as_json())
-    _note_begun(server, [each for each in plan if _goes_on(each, stops)], begun.position.gtid)
-    _keep_stops(plan, stops, now=parts.clock())
+    _note_begun(server, [each for each in plan if goes_on(each, stops)], begun.position.gtid)
+    keep_stops(plan, stops, now=parts.clock())
 
-    captured = [each for each in plan if _goes_on(each, stops)]
+    captured = [each for each in plan if goes_on(each, stops)]
     tables = {(each.spec.database, each.spec.table) for each in captured}
     address = replica_address(look.url, server, instance_key=parts.instance_key)
     stream = BinlogStream(address, begun.position.gtid, lambda database, table: (database, table) in tables)
-    stopped = {each.spec.topic for each in plan if not _goes_on(each, stops)}
+    stopped = {each.spec.topic for each in plan if not goes_on(each, stops)}
     session = TapSession(server, plan, parts, look, begun.warning, versions, stream, stopped)
     session.tap = Tap(
         stream,
@@ -203,7 +203,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     return session
 
 
-def _versions(plan: Sequence[PlannedCapture], clock: Callable[[], datetime]) -> VersionsByTopic:
+def versions_by_topic(plan: Sequence[PlannedCapture], clock: Callable[[], datetime]) -> VersionsByTopic:
     """A subject stays that of the team for which the tap has registered it, also where the dataset has another owner since."""
     own = SchemaSubject.objects.filter(name__in=[each.spec.topic for each in plan], versions__registered_by=ACTOR)
     teams = {subject.name: subject.team for subject in own.select_related("team").distinct()}
@@ -216,16 +216,16 @@ def _urls(plan: Sequence[PlannedCapture]) -> list[str]:
     return [*dict.fromkeys(each.url for each in plan)]
 
 
-def _goes_on(planned: PlannedCapture, stops: Mapping[str, str]) -> bool:
+def goes_on(planned: PlannedCapture, stops: Mapping[str, str]) -> bool:
     return not planned.capture.is_stopped and planned.spec.topic not in stops
 
 
-def _forgotten_stops(stored: TapState | None, plan: Sequence[PlannedCapture]) -> dict[str, str]:
+def forgotten_stops(stopped: Mapping[str, int], plan: Sequence[PlannedCapture]) -> dict[str, str]:
     """Those that the changelog knows of and the database does not: it was restored, or not reached."""
     return {
         each.spec.topic: f"The capture was stopped earlier. {LOAD_AGAIN}"
         for each in plan
-        if stored is not None and stored.stopped.get(each.spec.topic) == each.spec.load and not each.capture.is_stopped
+        if stopped.get(each.spec.topic) == each.spec.load and not each.capture.is_stopped
     }
 
 
@@ -260,7 +260,7 @@ def _state(
     position: TapPosition, stored: TapState | None, plan: Sequence[PlannedCapture], stops: Mapping[str, str]
 ) -> TapState:
     stopped = dict(stored.stopped) if stored is not None else {}
-    stopped |= {each.spec.topic: each.spec.load for each in plan if not _goes_on(each, stops)}
+    stopped |= {each.spec.topic: each.spec.load for each in plan if not goes_on(each, stops)}
     return TapState(position, stopped, stored.keys if stored is not None else {})
 
 
@@ -271,7 +271,7 @@ def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None
             states.note_captured(spec.topic, spec.load, since=since, table=table_name(server, planned))
 
 
-def _keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now: datetime) -> None:
+def keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now: datetime) -> None:
     reasons = {}
     for planned in plan:
         spec, capture = planned.spec, planned.capture

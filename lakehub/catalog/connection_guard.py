@@ -54,7 +54,7 @@ def refuse_guarded_location(
     """
     if isinstance(location, ServerDatabase):
         if not by_operator:
-            _refuse_unlisted_host(location.host)
+            refuse_unlisted_hosts(location.hosts)
         for certificate in location.certificates:
             _refuse_guarded_certificate(certificate, by_operator=by_operator)
     elif isinstance(location, LocalPath):
@@ -73,6 +73,12 @@ def refuse_guarded_location(
         raise Refused.for_fields(
             {"url": f"{location.reason} The operator makes other connections, with `manage.py connect`."}
         )
+
+
+def refuse_unlisted_hosts(hosts: Iterable[str]) -> None:
+    """Raises Refused. Asks nobody."""
+    for host in hosts:
+        _refuse_unlisted_host(host)
 
 
 def _refuse_unlisted_host(host: str) -> None:

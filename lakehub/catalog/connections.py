@@ -13,7 +13,7 @@ from django.db import transaction
 from lakehub.accounts.audit import audit_log
 from lakehub.accounts.models import Team
 from lakehub.catalog import ports
-from lakehub.catalog.connection_guard import own_database_check, refuse_guarded_location
+from lakehub.catalog.connection_guard import own_database_check, refuse_guarded_location, refuse_unlisted_hosts
 from lakehub.catalog.connection_trials import run_trial
 from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.metadata.roles import DatabaseRole, role_warning
@@ -152,6 +152,8 @@ def _checked_reach(plugin: str, url: str, *, by_operator: bool) -> Callable[[], 
 
     def reach() -> ConnectionTest:
         refuse_own_database(storage, location)
+        if not by_operator:
+            refuse_unlisted_hosts(storage.advertised_hosts())
         log = ports.capture_findings(url) if storage.is_captured else ports.CaptureFindings()
         if log.of_server:
             raise Refused.for_fields({"url": " ".join(log.of_server)})

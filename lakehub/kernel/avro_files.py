@@ -81,6 +81,21 @@ class AvroFile:
             yield _long(count) + _long(len(plain)) + plain + self._sync
 
 
+def read_schema_text(text: str) -> Any:
+    """Of a message, whose type need not be a record; as fastavro reads by it. Raises BadAvro."""
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError):
+        # A registry may keep a plain type by its name alone.
+        schema = text
+    schema = schema if isinstance(schema, str | list | dict) else {}
+    parsed = _parsed(schema)
+    types, _ = _Measure()._of(parsed, 0)
+    if types > MAX_TYPES:
+        raise BadAvro(f"it has {types:,} types; {MAX_TYPES:,} are the most")
+    return parsed
+
+
 class _Stream:
     """What fastavro reads from, over pieces that are made as it reads."""
 
@@ -161,11 +176,17 @@ def _fixed_size(schema: dict[str, Any]) -> int:
 def _read_schema(text: bytes) -> Any:
     try:
         schema = json.loads(text)
-        if not isinstance(schema, dict) or schema.get("type") != "record":
-            raise BadAvro("its schema is not a record, so its values have no columns")
+    except (ValueError, RecursionError) as wrong:
+        raise BadAvro(f"its schema cannot be read ({type(wrong).__name__}: {wrong})") from wrong
+    if not isinstance(schema, dict) or schema.get("type") != "record":
+        raise BadAvro("its schema is not a record, so its values have no columns")
+    return {name: value for name, value in _parsed(schema).items() if not name.startswith("__")}
+
+
+def _parsed(schema: Any) -> Any:
+    try:
         _check_depth(schema)
-        parsed: Any = fastavro.parse_schema(schema)
-        return {name: value for name, value in parsed.items() if not name.startswith("__")}
+        return fastavro.parse_schema(schema)
     except (
         RecursionError,
         ValueError,

@@ -82,7 +82,7 @@ def engine_for(table: StoredTable, asked_for: str | None = None) -> str:
     for name, engine in ENGINES.usable():
         if isinstance(table, engine.reads):
             return name
-    raise CannotRead(f"No engine reads {table}: install the package that brings one.")
+    raise CannotRead(f"No engine reads {table}: {table.unread_remedy}.")
 
 
 def run_scan(engine: str, scan: Scan, limits: Limits) -> ScanAnswers:

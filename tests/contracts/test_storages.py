@@ -21,6 +21,7 @@ from lakehub.catalog.metadata import ColumnType, Drawn, KeyEvidence, MetadataUna
 from lakehub.catalog.metadata.table_locations import is_same_table
 from lakehub.catalog.metadata.tables import Files, HudiCopy, SqlTable, StoredTable
 from lakehub.catalog.storages import STORAGES, LocalPath, Location, ServerDatabase, Storage, UncertainLocation
+from lakehub.catalog.storages.kafka import KafkaTopic
 from lakehub.catalog.storages.sql import looks
 from lakehub.kernel.errors import Refused
 from quality.engines.storage.plain_files import local_files
@@ -246,6 +247,15 @@ WHERE: list[tuple[str, str, str, Location, StoredTable, tuple[str, str], str]] =
         "",  # OpenLineage has no name for it
     ),
     (
+        "kafka",
+        "kafka://u:hunter2@DB,db2:9093/planes*?registry=https://registry.example.org",
+        "planes",
+        ServerDatabase("db", "9092", "planes*", (), ("db2", "registry.example.org")),
+        KafkaTopic("kafka:db2:9093,db:9092", "planes"),
+        ("kafka://db:9092", "planes"),
+        "planes",
+    ),
+    (
         "files",
         "file:///data/a%20b",
         "planes/*.csv",
@@ -296,6 +306,8 @@ def test_a_storage_that_does_not_say_where_it_is_cannot_be_made() -> None:
     ("plugin", "url"),
     [
         ("sql", "hunter2"),
+        ("kafka", "kafka://u:hunter2@a:x/y"),
+        ("kafka", "kafka://u:p@a:1?registry=hunter2"),
         ("sql", "postgresql://u:p@hunter2:x@h/x"),
         ("sql", "postgresql://u:p@hunter2@h/x"),
         ("sql", "postgresql://u:p@hunter2/w@h/x"),

@@ -40,6 +40,7 @@ def tap_process(settings: Any, log: Path) -> Iterator[subprocess.Popen[bytes]]:
     environment = own | {
         "LAKEHUB_HOME": str(settings.LAKEHUB_HOME),
         "LAKEHUB_DATABASE_URL": f"sqlite:///{connection.settings_dict['NAME']}",
+        "LAKEHUB_CHANGELOG": settings.LAKEHUB_CHANGELOG,
         "LAKEHUB_CHANGELOG_URL": settings.LAKEHUB_CHANGELOG_URL,
     }
     command = [sys.executable, str(PROJECT_ROOT / "manage.py"), "tap"]

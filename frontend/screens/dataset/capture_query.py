@@ -20,6 +20,11 @@ class CaptureState:
     version: int | None
 
     @property
+    def table(self) -> str:
+        """Or the topic of a cluster."""
+        return self.capture.captured_table.partition("/")[2]
+
+    @property
     def is_incomplete(self) -> bool:
         return bool(self.capture.incomplete_copies)
 

@@ -34,7 +34,7 @@ class SchemaVersions(Protocol):
 
 @dataclass(frozen=True)
 class CaptureSpec:
-    """`topic` is the subject of the schema too. `load` counts how often the dataset was loaded whole. `record_key`: of the dataset; empty: the primary key of the table. `left_out` columns are not read,
+    """`database`: empty where a server has none: then `table` is a topic. `topic` is the subject of the schema too. `load` counts how often the dataset was loaded whole. `record_key`: of the dataset; empty: the primary key of the table. `left_out` columns are not read,
     `hashed` ones are SHA-256 in hexadecimal digits, `masked` ones are null."""
 
     topic: str

@@ -12,6 +12,7 @@ MESSAGE_LIMIT = LARGEST_MESSAGE + 64 * 1024
 """The same with what Kafka adds."""
 _POSITIONS = "lakehub-positions"
 _LONGEST_NAME = 249
+_OF_DATASET = re.compile(r"-2E[0-9]+(-2Eerrors)?$|^lakehub-sha256-", re.ASCII)
 _ESCAPED = re.compile(rb"^_|[^A-Za-z0-9_]")
 
 
@@ -30,6 +31,13 @@ def topic_name(prefix: str, topic: str) -> str:
 def positions_topic(prefix: str) -> str:
     """Where producers keep their positions. No topic is called so: `-po` escapes nothing."""
     return _below(prefix, _POSITIONS)
+
+
+def is_topic_of_changelog(prefix: str, name: str) -> bool:
+    """By Kafka's name for it. Without a prefix, those of datasets are known by their form: a name and a number."""
+    if prefix:
+        return name.startswith(f"{prefix}.")
+    return name == _POSITIONS or _OF_DATASET.search(name) is not None
 
 
 def _below(prefix: str, name: str) -> str:

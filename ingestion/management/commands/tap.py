@@ -20,6 +20,7 @@ from ingestion.tapping.server_tap import ServerTap
 from ingestion.tapping.session import TapParts, open_session
 from ingestion.tapping.tap_threads import TapThread
 from ingestion.tapping.tapper import Tapper
+from ingestion.tapping.topics_session import open_topics_session
 from lakehub import wiring
 from lakehub.db.change_mark import ChangeMark
 from lakehub.kernel.registry import UnknownPlugin
@@ -32,7 +33,7 @@ END_WITHIN_S = 8.0
 
 
 class Command(BaseCommand):
-    help = "Read the binlogs of servers whose tables are captured: the process `tap`; a second one takes over when the first ends."
+    help = "Read the binlogs of servers, and the topics of clusters, that datasets are captured from: the process `tap`; a second one takes over when the first ends."
 
     def handle(self, **options: Any) -> None:
         ended = threading.Event()
@@ -41,7 +42,8 @@ class Command(BaseCommand):
         holder, parts = leases.own_holder_name(), _parts()
 
         def start(server: str, plan: Sequence[PlannedCapture]) -> TapThread:
-            return TapThread(ServerTap(server, plan, holder, parts, open_session))
+            opened = open_topics_session if server.startswith("kafka:") else open_session
+            return TapThread(ServerTap(server, plan, holder, parts, opened))
 
         free_leases = partial(leases.release_leases_of_dead_processes, socket.gethostname())
         tapper = Tapper(holder, mark=ChangeMark(), free_leases=free_leases, start=start, monotonic=time.monotonic)

@@ -95,7 +95,7 @@ def _replace(job: Job) -> JobReport:
     with write_path.staging_folder(job) as uri:
         batch = write_path.stage_reading(job, reading, evolution, uri)
         _refuse_rows_without_key(job, batch)
-        if not batch.rows:
+        if not batch.rows and not reading.begins_empty:
             raise JobError(
                 f"The source has no row that fits ({batch.read} read, {batch.errors} do not fit), so replacing would empty the table at {job.table.uri}; nothing was written. "
                 "Look at the source; to empty the table on purpose, drop the copy."

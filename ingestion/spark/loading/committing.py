@@ -88,9 +88,11 @@ def commit_once(job: Job, batch: staging.StagedBatch, plan: CommitPlan) -> RowCo
 
 
 def _commit_no_rows(job: Job, batch: staging.StagedBatch, plan: CommitPlan, index: Index) -> None:
-    """Only the checkpoint moves."""
+    """Only the checkpoint moves; rows that were to be replaced are deleted."""
     counted, options = FateCounts(RowCounts(read=batch.read, errors=batch.errors)), index.write_options(job.table)
     marks, target = marks_of(job, batch, counted, plan), plan.evolution.target
+    if plan.operation == "insert_overwrite_table" and _delete_all(job, plan, options, marks):
+        return
     is_without_spark = plan.has_stored_rows and index.is_up_to_date(job.table)
     columns = columns_to_write(job.spark, job.table, target) if is_without_spark else None
     if columns is None:
@@ -99,6 +101,15 @@ def _commit_no_rows(job: Job, batch: staging.StagedBatch, plan: CommitPlan, inde
     check_judged_now(job, plan)
     with job.phase("write"):
         direct_write.write_rows(job.spark, job.table, [], columns, options, marks)
+
+
+def _delete_all(job: Job, plan: CommitPlan, options: Mapping[str, str], marks: Mapping[str, str]) -> bool:
+    """False: there is no row. To overwrite a table by nothing would leave it as it is."""
+    stored = record_locations.with_locations(hudi.read_table(job.spark, job.table), job.table)
+    if stored.isEmpty():
+        return False
+    _write(job, stored, replace(plan, operation="delete"), {**options, **record_locations.PREPPED}, marks)
+    return True
 
 
 def _commit_small(

@@ -16,6 +16,7 @@ from lakehub.catalog.datasets.feed_options import option_problems
 from lakehub.catalog.datasets.wake_on_change import wake_on_metadata_change
 from lakehub.catalog.metadata import ColumnType, TableMetadata
 from lakehub.catalog.models import TIERS, Dataset, DatasetCopy, Feed
+from lakehub.catalog.storages import is_stream
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
@@ -119,6 +120,9 @@ def refresh_columns(dataset: Dataset, *, actor: str, now: datetime) -> Dataset:
 def record_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: datetime) -> Dataset:
     """The columns as they were read just now; a new version only where they differ."""
     columns = [{"name": c.name, "type": c.type.value, "nullable": c.nullable} for c in table.columns]
+    if _is_of_stream(dataset):
+        names = {column["name"] for column in dataset.columns}
+        columns = [*dataset.columns, *(column for column in columns if column["name"] not in names)]
     if columns == dataset.columns:
         return dataset
     with transaction.atomic():
@@ -136,6 +140,12 @@ def record_columns(dataset: Dataset, table: TableMetadata, *, actor: str, now: d
         wake_on_metadata_change()
     dataset.refresh_from_db()
     return dataset
+
+
+def _is_of_stream(dataset: Dataset) -> bool:
+    """A column that its newest messages lack is there all the same."""
+    feed = dataset.feed_or_none
+    return feed is not None and feed.connection is not None and is_stream(feed.connection.plugin)
 
 
 def check_changes(dataset: Dataset, changes: dict[str, Any]) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,15 +12,20 @@ from lakehub.catalog import ports
 from lakehub.catalog.models import Dataset
 from lakehub.kernel.errors import Refused
 from lakehub.kernel.suggest import MAX_HINTS, did_you_mean
+from lakehub.source_topics.begin import BEGIN_FORM, EARLIEST, KEY_IN_VALUE, KEY_OF_MESSAGE, is_begin
 
 _YEAR_S = 366 * 24 * 3600
+_KEYS = (KEY_IN_VALUE, KEY_OF_MESSAGE)
+_KEY_FORM = (
+    "`value` takes the columns of the record key from the fields of the value, `message` from the message's key."
+)
 _MAX_SHOWN = 60
 """Characters of a name or a value that an error repeats."""
 
 
 @dataclass(frozen=True)
 class FeedOption:
-    """`usable`: the numbers that a job can go by, both bounds included; None: the name of an index.
+    """`usable`: the numbers that a job can go by, both bounds included; None: the name of an index, or a text that `is_fit` takes, of the form `form`.
 
     `least`: the smallest that people may set, where a smaller one would harm others. `zero_is_none`: 0 may be set as well, and
     means no limit. `limited_by`: the operator's setting of the largest one.
@@ -35,6 +40,15 @@ class FeedOption:
     least: int | None = None
     zero_is_none: bool = False
     limited_by: str = ""
+    is_fit: Callable[[object], bool] | None = None
+    form: str = ""
+    is_of_topics: bool = False
+    """It says how topics of Kafka are read, and nothing where there are none."""
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """Empty where something is typed."""
+        return tuple(ports.index_names()) if self.bounds is None and self.is_fit is None else ()
 
     @property
     def bounds(self) -> tuple[int, int] | None:
@@ -71,6 +85,8 @@ _ALL = (
     FeedOption("rows_per_s", "Rows read per second", "How fast a job may read, to spare the source; 0 is as fast as it can.", 0, (0, 1_000_000_000), least=100, zero_is_none=True),
     FeedOption("deadline_s", "Job deadline, seconds", "How long a job may take before it is stopped.", 3600, (30, _YEAR_S), limited_by="LAKEHUB_MAX_DEADLINE_S"),
     FeedOption("inputs_back_s", "Look-back for inputs, seconds", "How far before the last look the inputs of an incremental job must be good.", 0, (0, _YEAR_S)),
+    FeedOption("topic_begin", "Topic: where to begin", f"From where on a topic of Kafka is read, at each load. {BEGIN_FORM}", EARLIEST, is_fit=is_begin, form=BEGIN_FORM, is_of_topics=True),
+    FeedOption("topic_key", "Topic: the key of a row", f"Of a topic of Kafka: {_KEY_FORM}", KEY_IN_VALUE, is_fit=_KEYS.__contains__, form=_KEY_FORM, is_of_topics=True),
 )  # fmt: skip
 FEED_OPTIONS = {option.name: option for option in _ALL}
 
@@ -86,8 +102,12 @@ def effective_options(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def effective_options_of(dataset: Dataset) -> dict[str, Any]:
-    """Empty where the dataset takes none."""
-    return effective_options(dataset.feed.options) if takes_feed_options(dataset) else {}
+    """Empty where the dataset takes none; those of topics are there where they are set."""
+    if not takes_feed_options(dataset):
+        return {}
+    options = dataset.feed.options
+    effective = effective_options(options)
+    return {name: value for name, value in effective.items() if name in options or not FEED_OPTIONS[name].is_of_topics}
 
 
 def checked_options(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -115,6 +135,8 @@ def _problems(options: Mapping[str, Any], *, stored: bool) -> Iterator[tuple[str
 
 def _value_problem(option: FeedOption, value: Any, *, stored: bool) -> str:
     shown = f"The feed's option `{option.name}` is {value!r:.{_MAX_SHOWN}}:"
+    if option.is_fit is not None:
+        return "" if option.is_fit(value) else f"{shown} {option.form} Leave it out for {option.default}."
     if option.bounds is None:
         names = ports.index_names()
         return "" if value in names else f"{shown} there is no such index.{did_you_mean(str(value), names)}"

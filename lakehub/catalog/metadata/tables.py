@@ -15,6 +15,8 @@ class StoredTable:
 
     usual_engine: ClassVar[str] = ""
     """Known without a look at the engines, whose libraries are large. Empty: the first that reads it."""
+    unread_remedy: ClassVar[str] = "install the package that brings one"
+    """Where no engine reads it: what to do."""
 
 
 @dataclass(frozen=True)

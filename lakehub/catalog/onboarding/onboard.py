@@ -40,7 +40,7 @@ from lakehub.catalog.onboarding.checks import (
 )
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.storages import is_captured
+from lakehub.catalog.storages import is_captured, is_stream
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
@@ -135,6 +135,10 @@ def check_request(
         _check_name(problems, application)
     captured = connection is not None and is_captured(connection.plugin)
     _check_choices(problems, application, captured=captured)
+    if connection is not None and is_stream(connection.plugin) and not application.ingested:
+        problems.add(
+            "ingested", f"`{application.table}` is a topic, which no test can read where it lies: ingest the dataset."
+        )
     table = read_table_metadata(problems, connection, application.table) if connection else None
     evidence, form = None, ""
     proposals: tuple[ColumnProposal, ...] = ()

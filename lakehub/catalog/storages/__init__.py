@@ -47,6 +47,12 @@ class ServerDatabase:
     port: str
     name: str
     certificates: tuple[Path, ...] = ()
+    more_hosts: tuple[str, ...] = ()
+    """Which the URL names besides."""
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        return (self.host, *self.more_hosts)
 
 
 @dataclass(frozen=True)
@@ -78,6 +84,8 @@ class Storage(ABC):
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
+    is_stream: ClassVar[bool] = False
+    """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
     empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
@@ -122,6 +130,10 @@ class Storage(ABC):
         """What the server itself says it is, to be compared with what Lakehub's own database says. Raises MetadataUnavailable."""
         return frozenset()
 
+    def advertised_hosts(self) -> Sequence[str]:
+        """Hosts to which the server itself sends whoever has reached it. Raises MetadataUnavailable."""
+        return ()
+
     def table_location(self, table: str) -> TableLocation:
         """Where the rows lie: equal for two names of one table, also of two URLs. Reads no rows.
 
@@ -155,6 +167,7 @@ STORAGES: Registry[type[Storage]] = Registry(
     {
         "sql": "lakehub.catalog.storages.sql:SqlStorage",
         "mysql": "lakehub.catalog.storages.sql.mysql:MySqlStorage",
+        "kafka": "lakehub.catalog.storages.kafka:KafkaStorage",
         "files": "lakehub.catalog.storages.files:FilesStorage",
         "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
     },
@@ -175,6 +188,14 @@ def is_captured(plugin: str) -> bool:
     """Whether changes come from the log of the server; not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_captured
+    except UnknownPlugin:
+        return False
+
+
+def is_stream(plugin: str) -> bool:
+    """Not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).is_stream
     except UnknownPlugin:
         return False
 

@@ -14,7 +14,6 @@ from typing import Any
 from lakehub.catalog.metadata import (
     SAMPLE_ROWS,
     ColumnMetadata,
-    ColumnType,
     Drawn,
     KeyEvidence,
     MetadataUnavailable,
@@ -23,6 +22,7 @@ from lakehub.catalog.metadata import (
     TableMetadata,
     duckdb_files,
 )
+from lakehub.catalog.metadata.avro_types import avro_column_type
 from lakehub.catalog.metadata.damaged_files import explain_damage
 from lakehub.catalog.metadata.special_files import inside_folder, without_special_files
 from lakehub.catalog.metadata.table_locations import LocalTable
@@ -30,24 +30,6 @@ from lakehub.catalog.metadata.tables import Files
 from lakehub.catalog.storages import LocalPath, Storage, local_path
 from lakehub.kernel.avro_files import AvroFile, BadAvro
 
-_AVRO_TYPES = {
-    "string": ColumnType.STRING,
-    "int": ColumnType.INTEGER,
-    "long": ColumnType.INTEGER,
-    "float": ColumnType.FLOAT,
-    "double": ColumnType.FLOAT,
-    "boolean": ColumnType.BOOLEAN,
-    "bytes": ColumnType.BINARY,
-    "date": ColumnType.DATE,
-    "timestamp-millis": ColumnType.TIMESTAMP,
-    "timestamp-micros": ColumnType.TIMESTAMP,
-    "decimal": ColumnType.DECIMAL,
-    "time-millis": ColumnType.TIME,
-    "time-micros": ColumnType.TIME,
-    "record": ColumnType.STRUCT,
-    "array": ColumnType.ARRAY,
-    "map": ColumnType.MAP,
-}
 FILE_ENDINGS = (*duckdb_files.READ_FUNCTIONS, ".avro")
 MAX_FILES = 10_000
 """A list of tables is made from this many files; one that is not listed can still be named."""
@@ -121,7 +103,7 @@ class FilesStorage(Storage):
 
 def _avro_columns(file: Path) -> tuple[ColumnMetadata, ...]:
     with _opened(file) as avro:
-        return tuple(ColumnMetadata(field["name"], *_avro_type(field["type"])) for field in avro.schema["fields"])
+        return tuple(ColumnMetadata(field["name"], *avro_column_type(field["type"])) for field in avro.schema["fields"])
 
 
 @contextmanager
@@ -132,16 +114,6 @@ def _opened(file: Path) -> Iterator[AvroFile]:
             yield AvroFile(source)
     except (BadAvro, OSError) as error:
         raise MetadataUnavailable(explain_damage(error, [file], shown=f"The file {file.name}")) from error
-
-
-def _avro_type(kind: Any) -> tuple[ColumnType, bool]:
-    """(type, nullable) of an Avro field; a union with null is nullable."""
-    if isinstance(kind, list):
-        branches = [branch for branch in kind if branch != "null"]
-        return (_avro_type(branches[0])[0] if len(branches) == 1 else ColumnType.OTHER), "null" in kind
-    if isinstance(kind, dict):
-        kind = kind.get("logicalType", kind["type"])
-    return _AVRO_TYPES.get(kind, ColumnType.OTHER), False
 
 
 def _avro_evidence(files: list[Path], key: Sequence[str]) -> KeyEvidence:

@@ -28,7 +28,7 @@ DEFAULTS = {
 SET = {
     "index": "record_index", "overlap_s": 0, "chunk_rows": 5000, "commit_rows": 10_000, "commit_mib": 8, "commit_s": 5,
     "rows_per_s": 102.5, "max_file_mib": 8,
-    "deadline_s": 90.5, "inputs_back_s": 86_400,
+    "deadline_s": 90.5, "inputs_back_s": 86_400, "topic_begin": "0:15,1:20", "topic_key": "message",
 }  # fmt: skip
 
 
@@ -108,6 +108,8 @@ def test_what_is_left_out_has_its_default_again_and_each_change_is_audited(owner
         ({"commit_rows": 9_999}, "`commit_rows` is 9999: give a number from 10000"),
         ({"commit_mib": 7}, "`commit_mib` is 7: give a number from 8 to 1048576, without decimals."),
         ({"commit_s": 4.9}, "`commit_s` is 4.9: give a number from 5 to 31622400. Leave it out for 900."),
+        ({"topic_begin": "yesterday"}, "`topic_begin` is 'yesterday': Write earliest, latest, a time such as"),
+        ({"topic_key": ["message"]}, "`topic_key` is ['message']: `value` takes"),
         ({"inputs_back_s": 31_622_401}, "`inputs_back_s` is 31622401: give a number"),
         ({f"x{number}": 1 for number in range(10_000)}, "A feed has no option `x4`."),
     ],
@@ -119,7 +121,7 @@ def test_what_cannot_be_used_is_refused_by_option_value_and_remedy(
     assert answer.status_code == 422, answer.content
     why = answer.json()["error"]["fields"]["feed_options"]
     assert says in why
-    assert len(why) < 1000
+    assert len(why) < 1100
     assert Feed.objects.get().options == {}
 
 

@@ -61,3 +61,14 @@ def test_a_capture_is_told_from_its_beginning_to_its_end(dataset: Dataset, page:
 def test_a_dataset_that_is_read_by_its_cursor_has_no_such_card(page: Client) -> None:
     given.feed(given.dataset("by-cursor"))
     assert 'id="cap"' not in page.get("/datasets/by-cursor/ingestion").content.decode()
+
+
+def test_a_topic_is_told_with_its_cluster_and_where_it_was_begun(dataset: Dataset, page: Client) -> None:
+    begun = ",".join(f"{partition}:1000" for partition in range(300))
+    capture(captured_load=1, captured_from=begun, captured_table="kafka:a:9092,b:9092/shop.orders")
+    TapServer.objects.create(
+        address="kafka:a:9092,b:9092", seen_at=NOW, error="The registry of schemas at b was not reached."
+    )
+    text = card(page)
+    assert all(fact in text for fact in ("kafka:a:9092,b:9092", "shop.orders", "0:1000,1:1000", "was not reached"))
+    assert "299:1000" not in text

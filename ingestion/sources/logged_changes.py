@@ -1,0 +1,69 @@
+"""The changes of a captured dataset, from the changelog: what all sources share whose changes a tap takes there."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ingestion.domain.batch_limits import BatchLimits
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
+from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.heatpipe.reading import EventLimits, TopicBatch
+from ingestion.sources import LoggedEvents, LogReading, SourceConfig
+
+LOG, LOAD = "log", "load"
+"""Of a position: where the changelog is read on, and the load of the capture that it belongs to."""
+METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
+
+
+def read_changes(topic: EventTopic, config: SourceConfig, position: Position, limits: BatchLimits) -> LogReading:
+    reading = _TopicReading(topic, config, position, limits)
+    return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
+
+
+class _TopicReading:
+    """One batch of events, or none."""
+
+    def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
+        self._topic, self._position, self._start = topic, start, start[LOG]
+        self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.schema_of)
+        usual = EventLimits()
+        self._limits = EventLimits(
+            min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)
+        )
+        self._after: Mapping[str, Any] = self._start
+        self._is_done = self.has_more = False
+
+    def __iter__(self) -> _TopicReading:
+        return self
+
+    def __next__(self) -> LoggedEvents:
+        if self._is_done:
+            raise StopIteration
+        self._is_done = True
+        batch, self._after = self._topic.read(self._start, self._decoder, self._limits)
+        self.has_more = batch.has_more or batch.waits_for_schema is not None
+        if not batch.read:
+            raise StopIteration
+        return self._logged(batch)
+
+    def _logged(self, batch: TopicBatch) -> LoggedEvents:
+        versions = {each.schema.version: each.schema for each in batch.decoded}
+        columns = versions[max(versions)].row_columns if versions else Schema(())
+        return LoggedEvents(
+            {},
+            schema=Schema((*columns, METADATA)),
+            schema_version=0,
+            decoded=batch.decoded,
+            broken=batch.broken,
+            columns_of=self._topic.columns_of,
+        )
+
+    def position(self) -> Position:
+        return {**self._position, LOG: self._after}
+
+    def lag(self) -> int:
+        return self._topic.lag(self._start)

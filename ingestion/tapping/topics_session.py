@@ -1,0 +1,325 @@
+"""One reading of a cluster's topics for a plan: from its opening, where captures are taken on, to the first error, the next plan, or a topic that is not what it was."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+
+from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.topics.captured_topic import CapturedTopic
+from ingestion.capture.topics.place import TopicPlace, TopicsState, offsets_text, partitions_of, why_cannot_go_on
+from ingestion.capture.topics.topics_tap import TopicsTap
+from ingestion.captures import states
+from ingestion.captures.changelog import producer_of
+from ingestion.captures.servers import PlannedCapture, current_plan
+from ingestion.changelog import Changelog
+from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.reading import ERRORS_SUFFIX
+from ingestion.heatpipe.subject_schema import SubjectSchema
+from ingestion.tapping.beginning import LOAD_AGAIN, moved_captures, table_name
+from ingestion.tapping.session import (
+    PlanOutdated,
+    TapParts,
+    VersionsByTopic,
+    forgotten_stops,
+    goes_on,
+    keep_stops,
+    versions_by_topic,
+)
+from ingestion.tapping.source_server import ServerUnreachable
+from lakehub.source_topics.begin import EARLIEST, KEY_OF_MESSAGE, LATEST, TopicBegin, parse_begin
+from lakehub.source_topics.broken import TopicsError
+from lakehub.source_topics.cluster import LATEST as NEWEST
+from lakehub.source_topics.cluster import Bounds, TopicCluster, open_cluster
+from lakehub.source_topics.reader import TopicOutdated, TopicReader, sample_topic
+from lakehub.source_topics.registry import SchemaRegistry
+
+LOOK_EVERY_S = 2.0
+"""At the topics, for what their messages do not say: whether they are the same, how many partitions they have, and how far they go."""
+
+
+class _NoBeginning(ValueError):
+    """The options name a place that the topic does not have; the message says which, and what to do."""
+
+
+@dataclass(frozen=True)
+class _TopicLook:
+    """`id` None: there is no such topic."""
+
+    id: str | None = None
+    bounds: Mapping[int, Bounds] = field(default_factory=dict)
+
+
+@dataclass
+class TopicsSession:
+    """Close it, whatever becomes of it. What `open_topics_session` has begun."""
+
+    plan: Sequence[PlannedCapture]
+    parts: TapParts
+    clusters: Mapping[str, TopicCluster] = field(repr=False)
+    """By the URL of a connection."""
+    readers: Sequence[TopicReader]
+    tap: TopicsTap
+    ends: dict[tuple[str, str], Mapping[int, int]]
+    """By URL and topic, how far its partitions went when they were looked at last."""
+    _looked_at: float = field(init=False)
+    _opened_at: float = field(init=False)
+
+    def __post_init__(self) -> None:
+        self._looked_at = self._opened_at = self.parts.monotonic()
+
+    def step(self) -> None:
+        """Takes what has come. Raises ServerUnreachable, ChangelogError, PlanOutdated."""
+        try:
+            self.tap.step()
+            if self.parts.monotonic() >= self._looked_at + LOOK_EVERY_S:
+                self._look()
+                self._looked_at = self.parts.monotonic()
+        except TopicOutdated as problem:
+            if self.parts.monotonic() < self._opened_at + LOOK_EVERY_S:  # it was as it had to be just now
+                raise ServerUnreachable(str(problem)) from problem
+            raise PlanOutdated from problem
+        except TopicsError as problem:
+            raise ServerUnreachable(str(problem)) from problem
+
+    def close(self) -> None:
+        for reader in self.readers:
+            reader.close()
+
+    def _look(self) -> None:
+        for url, cluster in self.clusters.items():
+            places = self._places(url)
+            facts = cluster.facts([*partitions_of(places)])
+            for place in places:
+                topic = facts.get(place.topic)
+                if topic is None or topic.id != place.topic_id or set(topic.partitions) != place.next.keys():
+                    raise PlanOutdated
+                self.ends[url, place.topic] = cluster.offsets(place.topic, topic.partitions, NEWEST)
+
+    def _places(self, url: str) -> list[TopicPlace]:
+        own = [each.spec.topic for each in self.plan if each.url == url]
+        return [self.tap.state.places[topic] for topic in own if topic in self.tap.captured_topics]
+
+    @property
+    def position(self) -> str:
+        """How far each topic was taken, for people."""
+        places = [place for url in self.clusters for place in self._places(url)]
+        return "; ".join(f"{topic} {offsets_text(offsets)}" for topic, offsets in sorted(partitions_of(places).items()))
+
+    @property
+    def event_at(self) -> datetime | None:
+        """Producers may write times that are to come."""
+        newest = self.tap.newest_at
+        return None if newest is None else min(newest, self.parts.clock())
+
+    @property
+    def is_caught_up(self) -> bool:
+        return all(
+            place.next.get(partition, 0) >= end
+            for url in self.clusters
+            for place in self._places(url)
+            for partition, end in self.ends[url, place.topic].items()
+        )
+
+    @property
+    def captured(self) -> int:
+        return len(self.tap.captured_topics)
+
+    @property
+    def warnings(self) -> list[str]:
+        return []
+
+
+def open_topics_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TopicsSession:
+    """`server`: of `TopicsAddress`. Captures that are new in the plan begin here: first the changelog has the place, then the capture says so.
+
+    Raises ServerUnreachable, ChangelogError.
+    """
+    try:
+        return _open(server, current_plan(plan), parts)
+    except TopicsError as problem:
+        raise ServerUnreachable(str(problem)) from problem
+
+
+def _open(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TopicsSession:
+    clusters = {url: open_cluster(url) for url in dict.fromkeys(each.url for each in plan)}
+    looks = {each.spec.topic: _look_at(clusters[each.url], each.spec.table) for each in plan}
+    writer = parts.changelog.writer(producer_of(server))
+    position = writer.position()
+    stored = TopicsState() if position is None else TopicsState.from_json(position)
+
+    stops = moved_captures(server, plan) | forgotten_stops(stored.stopped, plan)
+    stops |= _stops_of_topics(server, [each for each in plan if goes_on(each, stops)], stored, looks)
+    captured = [each for each in plan if goes_on(each, stops)]
+    begun = [each for each in captured if not each.is_live]
+    state = _state(plan, stored, looks, stops)
+    topics = _captured_topics(server, captured, clusters, parts)
+    for each in begun:
+        _learn(topics[each.spec.topic], clusters[each.url], looks[each.spec.topic])
+
+    writer.commit([], state.as_json())
+    for each in begun:
+        _note_begun(server, each, state.places[each.spec.topic], parts.changelog)
+    keep_stops(plan, stops, now=parts.clock())
+
+    readers = _open_readers(clusters, captured, state)
+    tap = TopicsTap([(reader, own) for reader, own in readers], writer, topics, state)
+    ends: dict[tuple[str, str], Mapping[int, int]] = {
+        (each.url, each.spec.table): _ends(looks[each.spec.topic]) for each in captured
+    }
+    return TopicsSession(plan, parts, clusters, [reader for reader, _ in readers], tap, ends)
+
+
+def _look_at(cluster: TopicCluster, topic: str) -> _TopicLook:
+    facts = cluster.facts([topic]).get(topic)
+    return _TopicLook() if facts is None else _TopicLook(facts.id, cluster.bounds(topic, facts.partitions))
+
+
+def _ends(look: _TopicLook) -> dict[int, int]:
+    return {partition: bounds.next for partition, bounds in look.bounds.items()}
+
+
+def _stops_of_topics(
+    server: str, plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, _TopicLook]
+) -> dict[str, str]:
+    """By topic of the changelog, why its capture cannot go on, or begin."""
+    stops = {}
+    for each in plan:
+        topic, look = each.spec.topic, looks[each.spec.topic]
+        place = stored.places.get(topic)
+        if not each.is_live:
+            why = f"There is no topic `{each.spec.table}` that the account may describe." if look.id is None else ""
+            why = why or (_why_no_beginning(each, look))
+        elif place is None or place.load != each.spec.load:
+            why = f"The changelog has no place of the tap of {server} in `{each.spec.table}`: it is another one, or was emptied."
+        else:
+            why = why_cannot_go_on(place, look.id, look.bounds)
+        if why:
+            stops[topic] = f"{why} {LOAD_AGAIN}"
+    return stops
+
+
+def _why_no_beginning(planned: PlannedCapture, look: _TopicLook) -> str:
+    try:
+        begin = _begin_of(planned)
+    except ValueError as problem:
+        return f"The feed's option `topic_begin` is {planned.options.get('topic_begin')!r:.60}. {problem}"
+    for partition, offset in begin.offsets.items():
+        bounds = look.bounds.get(partition)
+        if bounds is None:
+            return f"The feed's option `topic_begin` names partition {partition}, and `{planned.spec.table}` has {len(look.bounds)}."
+        if not bounds.first <= offset <= bounds.next:
+            return (
+                f"The feed's option `topic_begin` names offset {offset:,} of partition {partition}, and `{planned.spec.table}` has {bounds.first:,} to {bounds.next:,} "
+                "there. Name one of these, or earliest."
+            )
+    return ""
+
+
+def _begin_of(planned: PlannedCapture) -> TopicBegin:
+    """Raises ValueError."""
+    return parse_begin(planned.options.get("topic_begin", EARLIEST))
+
+
+def _state(
+    plan: Sequence[PlannedCapture], stored: TopicsState, looks: Mapping[str, _TopicLook], stops: Mapping[str, str]
+) -> TopicsState:
+    """What is not captured just now keeps its place no longer: a capture that is begun again begins anew."""
+    state = TopicsState(stopped=dict(stored.stopped))
+    for each in plan:
+        topic, look = each.spec.topic, looks[each.spec.topic]
+        if not goes_on(each, stops):
+            state.stopped[topic] = each.spec.load
+            continue
+        state.stopped.pop(topic, None)
+        assert look.id is not None
+        if each.is_live:
+            state.places[topic] = replace(stored.places[topic], topic_id=look.id)
+            state.places[topic].add_partitions(look.bounds)
+        else:
+            state.places[topic] = TopicPlace(each.spec.load, each.spec.table, look.id, _first_offsets(each, look))
+    return state
+
+
+def _first_offsets(planned: PlannedCapture, look: _TopicLook) -> dict[int, int]:
+    begin, bounds = _begin_of(planned), look.bounds
+    if begin.at is not None:
+        cluster = open_cluster(planned.url)
+        return cluster.offsets_at(planned.spec.table, [*bounds], begin.at)
+    if begin.word == LATEST:
+        return _ends(look)
+    return {partition: begin.offsets.get(partition, each.first) for partition, each in bounds.items()}
+
+
+def _captured_topics(
+    server: str, plan: Sequence[PlannedCapture], clusters: Mapping[str, TopicCluster], parts: TapParts
+) -> dict[str, CapturedTopic]:
+    versions = versions_by_topic(plan, parts.clock)
+    registries = {url: SchemaRegistry(cluster.address.registry) for url, cluster in clusters.items()}
+    topics = {}
+    for each in plan:
+        has_message_key = each.options.get("topic_key") == KEY_OF_MESSAGE
+        topics[each.spec.topic] = _captured_topic(
+            server, each.spec, has_message_key, versions, registries[each.url], parts
+        )
+    return topics
+
+
+def _captured_topic(
+    server: str,
+    spec: CaptureSpec,
+    has_message_key: bool,
+    versions: VersionsByTopic,
+    registry: SchemaRegistry,
+    parts: TapParts,
+) -> CapturedTopic:
+    source = f"{server.replace('kafka:', 'kafka://', 1)}/{spec.table}"
+
+    def new_encoder(schema: SubjectSchema) -> Encoder:
+        return Encoder(schema, spec.record_key, source, "", parts.clock)
+
+    topic = CapturedTopic(spec, has_message_key, versions, registry.schema, new_encoder)
+    topic.begin_with(versions.by_topic[spec.topic].newest(spec.topic))
+    return topic
+
+
+def _learn(topic: CapturedTopic, cluster: TopicCluster, look: _TopicLook) -> None:
+    """So that the first version has the columns that onboarding has shown, and types that hold what is there."""
+    bounds = {partition: (each.first, each.next) for partition, each in look.bounds.items()}
+    topic.learn(sample_topic(cluster, topic.spec.table, bounds))
+
+
+def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, changelog: Changelog) -> None:
+    spec, reader = planned.spec, changelog.reader()
+    begins_at = {
+        name: {partition: bounds.next for partition, bounds in reader.bounds(name).items()}
+        for name in (spec.topic, spec.topic + ERRORS_SUFFIX)
+    }
+    states.note_captured(
+        spec.topic,
+        spec.load,
+        since=offsets_text(place.next),
+        table=table_name(server, planned),
+        changelog_from=begins_at,
+    )
+
+
+def _open_readers(
+    clusters: Mapping[str, TopicCluster], captured: Sequence[PlannedCapture], state: TopicsState
+) -> list[tuple[TopicReader, frozenset[str]]]:
+    """One for each account. Closed again where one of them cannot be opened."""
+    own = defaultdict[str, list[str]](list)
+    for each in captured:
+        own[each.url].append(each.spec.topic)
+    readers = list[tuple[TopicReader, frozenset[str]]]()
+    try:
+        for url, topics in own.items():
+            places = partitions_of([state.places[topic] for topic in topics])
+            readers.append((TopicReader(clusters[url], places), frozenset(topics)))
+    except BaseException:
+        for reader, _ in readers:
+            reader.close()
+        raise
+    return readers

@@ -1,0 +1,92 @@
+"""The registry that has the schemas of a topic's messages: Confluent's, or one that speaks as it does, such as Lakehub's own."""
+
+from __future__ import annotations
+
+import http.client
+import json
+import ssl
+from base64 import b64encode
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import unquote, urlsplit
+
+from lakehub.kernel.avro_files import BadAvro, read_schema_text
+from lakehub.source_topics import broken
+from lakehub.source_topics.broken import BadMessage, TopicsError
+
+_TIMEOUT_S = 10
+_MOST_BYTES = 2 * 2**20
+_UNKNOWN_ID = 404
+
+
+@dataclass
+class SchemaRegistry:
+    """`url`: empty: there is none. Each schema is asked for once; one that is not there, again with the next message that names it."""
+
+    url: str = field(repr=False)
+    _known: dict[int, Any] = field(default_factory=dict, repr=False)
+
+    def schema(self, number: int) -> Any:
+        """As fastavro reads by it. Raises BadMessage where there is none that can be read, TopicsError where the registry does not answer."""
+        if not self.url:
+            raise BadMessage(
+                broken.UNKNOWN_SCHEMA,
+                f"The message is in Avro, by schema {number}, and the connection names no registry. Write registry=https://... into its URL.",
+            )
+        if number not in self._known:
+            self._known[number] = self._ask(number)
+        return self._known[number]
+
+    def _ask(self, number: int) -> Any:
+        status, body = self._get(f"/schemas/ids/{number}")
+        if status == _UNKNOWN_ID:
+            raise BadMessage(broken.UNKNOWN_SCHEMA, f"The registry has no schema {number}.")
+        try:
+            answer = json.loads(body) if status == http.client.OK else None
+        except ValueError:
+            answer = None
+        if not isinstance(answer, dict) or not isinstance(answer.get("schema"), str):
+            raise TopicsError(
+                f"The registry of schemas at {self._host} answered {status} when it was asked for one. {_REMEDY}"
+            )
+        if answer.get("schemaType", "AVRO") != "AVRO" or answer.get("references"):
+            raise BadMessage(
+                broken.UNKNOWN_SCHEMA,
+                f"Schema {number} is not Avro by itself: JSON Schema, Protobuf and references are not read.",
+            )
+        try:
+            return read_schema_text(answer["schema"])
+        except BadAvro as problem:
+            raise BadMessage(broken.UNKNOWN_SCHEMA, f"Schema {number} cannot be read by: {problem}.") from problem
+
+    @property
+    def _host(self) -> str:
+        return urlsplit(self.url).hostname or ""
+
+    def _get(self, path: str) -> tuple[int, bytes]:
+        """Whoever is sent elsewhere does not go there."""
+        parts = urlsplit(self.url)
+        headers = {"Accept": "application/vnd.schemaregistry.v1+json, application/json"}
+        if parts.username is not None:
+            pair = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
+            headers["Authorization"] = f"Basic {b64encode(pair.encode()).decode()}"
+        try:
+            connection = self._connection(parts.scheme, parts.port)
+            try:
+                connection.request("GET", parts.path.rstrip("/") + path, headers=headers)
+                answer = connection.getresponse()
+                return answer.status, answer.read(_MOST_BYTES)
+            finally:
+                connection.close()
+        except (OSError, http.client.HTTPException) as problem:
+            raise TopicsError(
+                f"The registry of schemas at {self._host} was not reached: {problem or type(problem).__name__}. {_REMEDY}"
+            ) from problem
+
+    def _connection(self, scheme: str, port: int | None) -> http.client.HTTPConnection:
+        if scheme == "http":
+            return http.client.HTTPConnection(self._host, port, timeout=_TIMEOUT_S)
+        return http.client.HTTPSConnection(self._host, port, timeout=_TIMEOUT_S, context=ssl.create_default_context())
+
+
+_REMEDY = "Check that it runs, that this machine reaches it, and `registry` in the connection's URL."
