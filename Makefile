@@ -29,7 +29,7 @@ $(VENV)/.installed: requirements-dev.lock
 demo: setup ## the whole story on real flights, then the web application; DEMO_SERVE=0 ends after the story
 	@$(PY) -m lakehub.demo $(if $(filter 0,$(DEMO_SERVE)),--no-serve)
 
-test: setup ## every test that this machine can run; SUITES="unit web" for some
+test: setup ## every test that this machine can run; SUITES="unit web" for some, SUITES=no-spark for all but one
 	@$(PY) -m tests $(SUITES)
 
 soak: setup ## fault rounds against a running instance (docs/soak.md): ROUNDS=5 SEED=7 DATABASE=sqlite|postgresql|both FAULTS=pattern

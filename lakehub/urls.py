@@ -8,6 +8,7 @@ from drf_spectacular.views import SpectacularAPIView
 
 from lakehub import health
 from lakehub import plugin_checks as plugin_checks  # registers itself
+from lakehub.accounts.tokens import openapi_scheme as openapi_scheme  # registers itself
 from lakehub.http.openapi import SCHEMA_RENDERERS, CachedSchemaGenerator
 from lakehub.http.security_txt import security_txt
 

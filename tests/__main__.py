@@ -1,6 +1,6 @@
-"""`python -m tests [suite ...]`: the suites, each in a process of its own, in two lanes side by side.
+"""`python -m tests [suite ...] [no-suite ...]`: the suites, each in a process of its own, two at a time.
 
-Prints how long each took and, last, one line that says how many passed and failed in all.
+`no-web` leaves a suite out. Prints how long each took and, last, one line that says how many passed and failed in all.
 """
 
 from __future__ import annotations
@@ -10,29 +10,31 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from xml.etree import ElementTree
 
 from lakehub.setup.machine import slowness
 
-SUITES = ("unit", "unit/quality", "contracts", "golden", "docs", "architecture", "web", "spark", "services", "e2e")
-"""Where a folder of a suite stands as well, it is run apart. The pure tests are in two halves: processes that xdist shares them out to
-would each read all of them first, which takes as long as to run them."""
-SHARED_OUT = ("web",)
-"""Suites that two processes share where no other suite runs beside it. The others start servers, a JVM or a browser, which are enough for a
-small machine."""
+SUITES = (
+    "unit", "unit/quality", "contracts", "golden", "docs", "architecture", "web", "web/frontend", "web/quality", "spark", "services", "e2e",
+)  # fmt: skip
+"""Where a folder of a suite stands as well, it is run apart, so that two workers can share the suite. Processes that xdist shares it out
+to would each read all of it first, which for the pure tests takes as long as to run them."""
 WITHOUT = {"unit": ("django", "schemathesis", "xdist")}
 """Plug-ins that a suite can do without: the pure one has no Django to set up, and takes a third less time for it."""
-STAGES = (
-    (("unit",), ("unit/quality",)),
-    (("contracts", "golden", "docs", "architecture", "services", "web"), ("spark", "e2e")),
-)
-"""One stage after the other, of lanes side by side, of suites one after the other. Two processes at a time are what a small machine
-has cores for: with more, each takes the longer. The first lane is shown as it goes, another's suites when they are over."""
+LONGEST_FIRST = (
+    "spark", "contracts", "services", "web", "web/quality", "e2e", "web/frontend", "unit", "unit/quality", "architecture", "docs", "golden",
+)  # fmt: skip
+"""Two workers take the suites from this queue, so that both are at work until the end: the short ones fill what a long one leaves.
+Two processes at a time are what a small machine has cores for: with more, each takes the longer. What the first worker runs is
+shown as it goes, what the other runs when it is over."""
+WORKERS = 2
+NOT = "no-"
 SERVERS = ("redis", "postgresql", "mariadb", "openid", "kafka")
 """The scripts in deploy/services by name."""
 FOLDER = Path(__file__).parent
@@ -54,11 +56,14 @@ class Run:
 
 
 def main(wanted: list[str]) -> int:
-    unknown = sorted(set(wanted) - set(SUITES))
+    left_out = {name.removeprefix(NOT) for name in wanted if name.startswith(NOT)}
+    chosen = {name for name in wanted if not name.startswith(NOT)}
+    unknown = sorted((chosen | left_out) - set(SUITES))
     if unknown:
         print(f"There is no suite {', '.join(unknown)}. There are: {', '.join(SUITES)}.", file=sys.stderr)
         return 2
-    suites = [suite for suite in SUITES if not wanted or {suite, _whole(suite)} & set(wanted)]
+    suites = [suite for suite in SUITES if not chosen or {suite, _whole(suite)} & chosen]
+    suites = [suite for suite in suites if not {suite, _whole(suite)} & left_out]
     suites = [suite for suite in suites if any((FOLDER / suite).rglob("test_*.py"))]
     print(f"Deadlines are those of a quiet machine x {slowness():.2f} (LAKEHUB_SLOWNESS)", flush=True)
     began = time.monotonic()
@@ -90,31 +95,30 @@ def _starts(script: Path) -> bool:
 
 
 def run_all(suites: Sequence[str]) -> list[Run]:
-    runs = [each for stage in STAGES for each in run_stage(stage, suites)]
+    waiting = deque(sorted(suites, key=LONGEST_FIRST.index))
+    workers = min(WORKERS, len(suites))
+    with ThreadPoolExecutor(max_workers=WORKERS) as side_by_side:
+        going = [side_by_side.submit(run_waiting, waiting, shown=worker == 0) for worker in range(workers)]
+        runs = [each for worker in going for each in worker.result()]
     return sorted(runs, key=lambda each: SUITES.index(each.suite))
 
 
-def run_stage(stage: Sequence[Sequence[str]], suites: Sequence[str]) -> list[Run]:
-    lanes = [lane for lane in ([suite for suite in lane if suite in suites] for lane in stage) if lane]
-    with ThreadPoolExecutor(max_workers=len(stage)) as side_by_side:
-        is_alone = len(lanes) == 1
-        going = [side_by_side.submit(run_lane, lane, shown=lane is lanes[0], is_alone=is_alone) for lane in lanes]
-        return [each for lane in going for each in lane.result()]
+def run_waiting(waiting: deque[str], *, shown: bool) -> list[Run]:
+    """Until none waits any more."""
+    runs = []
+    with suppress(IndexError):
+        while suite := waiting.popleft():
+            runs.append(run(suite, shown=shown))
+    return runs
 
 
-def run_lane(suites: Sequence[str], *, shown: bool, is_alone: bool) -> list[Run]:
-    return [run(suite, shown=shown, is_alone=is_alone) for suite in suites]
-
-
-def run(suite: str, *, shown: bool = True, is_alone: bool = True) -> Run:
+def run(suite: str, *, shown: bool = True) -> Run:
     """What it prints is shown as it comes, or else when it is over."""
     print(f"\n── {suite}{'' if shown else ', beside the others'} ──", flush=True)
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
         began = time.monotonic()
         command = [sys.executable, "-m", "pytest", "-q", str(FOLDER / suite), f"--junitxml={report}", "--durations=5"]
-        if is_alone and suite in SHARED_OUT:
-            command += ["-n", "2"]
         command += [f"--ignore={FOLDER / part}" for part in SUITES if _whole(part) == suite != part]
         command += [f"-pno:{plugin}" for plugin in WITHOUT.get(_whole(suite), ())]
         if _whole(suite) == "unit":

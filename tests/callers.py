@@ -32,8 +32,9 @@ PROGRAMS = ("token", "viewer's token", "token without the scope", "expired token
 """Of the team's admin with every scope; of a viewer with every scope; then what must open nothing."""
 CALLERS = ("anonymous", *PEOPLE, *PROGRAMS)
 
-
 _CSRF = "t" * 32
+_MONITORED_FROM = make.NOW - 2 * make.DAY
+"""A short history: each rule that a caller adds plans units for all of it."""
 
 
 @dataclass(frozen=True)
@@ -117,7 +118,9 @@ def _incident(flights: Dataset, unit: Unit, reporter: User) -> Incident:
 
 def _things(team: Team, admin: User) -> dict[str, str]:
     """A dataset with all that belongs to it, in a state in which most of what can be done to it can be done."""
-    flights = make.dataset("flights", team=team, tier=1, copies=("dc1", "dc2"))
+    flights = make.dataset("flights", team=team, tier=1, copies=(), onboarded_at=_MONITORED_FROM)
+    for center in ("dc1", "dc2"):
+        make.copy(flights, center, monitored_from=_MONITORED_FROM)
     make.feed(flights, connection=make.connection(owner=team))
     make.edge(make.dataset("airlines", team=team, by_day=False), flights)
     make.dataset("gone", team=team, offboarded_at=make.NOW)

@@ -32,6 +32,8 @@ settings.register_profile("search", parent=settings.get_profile("repeatable"), d
 settings.load_profile(os.environ.get("LAKEHUB_HYPOTHESIS", "repeatable"))
 
 SUITES = ("unit", "contracts", "golden", "web", "spark", "services", "e2e")
+SERVED = ("services", "e2e")
+"""Suites that start servers and processes on the database of the tests."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -82,6 +84,24 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def _suite(item: pytest.Item) -> str:
     parts = Path(item.path).relative_to(Path(__file__).parent).parts
     return parts[0] if parts else ""
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(
+    request: pytest.FixtureRequest,
+    django_db_modify_db_settings_parallel_suffix: None,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> None:
+    """In memory, unless a test of this run starts a server: then a file, in which each of its threads has a connection of its own, as
+    in production, and which another process can open by its path. Threads would share the connection of a database in memory,
+    and wait for each other for ever: one holds SQLite's lock and needs Python's, another the other way round.
+
+    Of the whole run, since it has one database, which the first test that needs it makes.
+    """
+    if any(_suite(item) in SERVED for item in request.session.items):
+        from django.db import connection
+
+        connection.settings_dict["TEST"]["NAME"] = str(tmp_path_factory.mktemp("database") / "served.db")
 
 
 def require(need: Service) -> str:

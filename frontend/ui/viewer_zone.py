@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from zoneinfo import ZoneInfo, available_timezones
 
 from django.http import HttpRequest, HttpResponse
@@ -19,7 +20,6 @@ class ViewerZoneMiddleware:
 
     def __init__(self, get_response: Callable[[HttpRequest], HttpResponse]) -> None:
         self._get_response = get_response
-        self._known = frozenset(available_timezones())
 
     def __call__(self, request: HttpRequest) -> HttpResponse:
         with timezone.override(ZoneInfo(self._name(request))):
@@ -28,4 +28,10 @@ class ViewerZoneMiddleware:
     def _name(self, request: HttpRequest) -> str:
         chosen = request.user.timezone if isinstance(request.user, User) else UTC
         name = chosen if chosen != UTC else request.COOKIES.get(ZONE_COOKIE, UTC)
-        return name if name in self._known else UTC
+        return name if name in _known_zones() else UTC
+
+
+@cache
+def _known_zones() -> frozenset[str]:
+    """Read once in a process: it opens every file of the zone database."""
+    return frozenset(available_timezones())

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+if TYPE_CHECKING:  # loaded where a file is read: every process has this module, and few read files
+    import pyarrow as pa
+    import pyarrow.parquet as pq
 
 _BATCH_ROWS, _BATCH_BYTES = 64, 32 * 1024 * 1024
 """Read at a time: so many rows, or fewer where rows of a group are long by its metadata."""
@@ -41,6 +43,8 @@ def read_raw_texts(places: Collection[RowPlace], max_length: int, column: str = 
 
 
 def _texts_of_file(file: str, wanted: Sequence[int], max_length: int, column: str) -> Iterator[tuple[int, RawText]]:
+    import pyarrow.parquet as pq
+
     with pq.ParquetFile(file, pre_buffer=False) as parquet:
         start = 0
         for group in range(parquet.num_row_groups):
@@ -79,6 +83,8 @@ def _rows_at_a_time(parquet: pq.ParquetFile, group: int, column: str) -> int:
 
 
 def _raw_text(value: pa.Scalar, max_length: int) -> RawText:
+    import pyarrow as pa
+
     if not value.is_valid:
         return RawText()
     text = value.cast(pa.binary()).as_py().decode(errors="replace")

@@ -5,8 +5,6 @@ from __future__ import annotations
 import logging
 from datetime import datetime, timedelta
 
-from hudi import HudiTable
-
 from ingestion.spark.contract.spec import ClusterSpec
 from ingestion.spark.file_groups import BaseFile, FileGroup
 from ingestion.spark.file_groups.clustering.small_files import ClusterLimits, choose_small_files
@@ -33,6 +31,8 @@ def is_clustering_due(copy: DatasetCopy, *, max_file_mib: int, wall: datetime) -
 
 
 def _newest_files(uri: str) -> list[BaseFile]:
+    from hudi import HudiTable  # here: every process has this module, and few list files
+
     folder = local_path(uri)
     files = []
     for each in HudiTable(uri).get_file_slices():

@@ -10,17 +10,16 @@ from datetime import timedelta
 from functools import lru_cache
 from pathlib import Path
 from threading import BoundedSemaphore
-from typing import Any, TypeVar
-
-import duckdb
-import pyarrow as pa
-from hudi import HudiTable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from lakehub.catalog.metadata.damaged_files import explain_damage
 from lakehub.catalog.storages import local_path
 from lakehub.kernel.errors import Busy, Refused
 from lakehub.scratch import owned_folder
 from lakehub.source_databases.deadline import deadline
+
+if TYPE_CHECKING:  # loaded where a file is read: every process has this module, and few read files
+    import duckdb
 
 T = TypeVar("T")
 
@@ -41,6 +40,8 @@ def read_files(uri: str, read: Callable[[list[str]], T]) -> T:
 
     Lists and reads again where a writer's cleaning or rollback took a file away in between. Raises Refused with what is wrong, and Busy.
     """
+    import duckdb
+
     with _turn():
         for last in (False,) * (_MAX_ATTEMPTS - 1) + (True,):
             files: list[str] = []
@@ -87,6 +88,8 @@ def _wait_for_turn() -> bool:
 @lru_cache(maxsize=1)
 def _database(process: int) -> duckdb.DuckDBPyConnection:
     """In memory and empty, one a process; a forked child opens its own."""
+    import duckdb
+
     config: dict[str, str | bool | int | float | list[str]] = {
         "memory_limit": MEMORY_LIMIT,
         "threads": 2,
@@ -101,6 +104,8 @@ def _database(process: int) -> duckdb.DuckDBPyConnection:
 
 
 def _list_files(uri: str) -> list[str]:
+    from hudi import HudiTable
+
     folder = _local_folder(uri)
     if folder is None:
         raise Refused(f"The error table {uri} is in no lake on files, so it is not read here. Read it with Spark.")
@@ -114,11 +119,16 @@ def _local_folder(uri: str) -> Path | None:
 
 
 def _is_reading_error(failed: Exception) -> bool:
+    import duckdb
+    import pyarrow as pa
+
     # hudi-rs raises HudiCoreError but does not export it.
     return isinstance(failed, duckdb.Error | pa.ArrowException | OSError) or type(failed).__name__ == "HudiCoreError"
 
 
 def _explain(failed: Exception, uri: str, files: Sequence[str]) -> str:
+    import duckdb
+
     if isinstance(failed, duckdb.InterruptException):
         seconds = int(TIMEOUT.total_seconds())
         return (

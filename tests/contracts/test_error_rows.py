@@ -9,6 +9,7 @@ from threading import Thread
 from typing import Any
 
 import duckdb
+import hudi
 import pyarrow.parquet as pq
 import pytest
 
@@ -235,10 +236,10 @@ def test_a_file_that_was_cleaned_away_between_listing_and_reading_is_looked_for_
 
 def test_a_properties_file_that_is_being_written_is_read_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     uri = error_table(folder, [error_row(1)])
-    core_error = type("HudiCoreError", (Exception,), {})("Config 'hoodie.table.name' not found")
-    monkeypatch.setattr(table_files, "HudiTable", failing(2, core_error, table_files.HudiTable))
+    core_error, usual = type("HudiCoreError", (Exception,), {})("Config 'hoodie.table.name' not found"), hudi.HudiTable
+    monkeypatch.setattr(hudi, "HudiTable", failing(2, core_error, usual))
     assert numbers(read_error_page(uri, ALL)) == [1]
-    monkeypatch.setattr(table_files, "HudiTable", failing(3, core_error, table_files.HudiTable))
+    monkeypatch.setattr(hudi, "HudiTable", failing(3, core_error, usual))
     with pytest.raises(Refused, match=r"cannot be read: Config 'hoodie.table.name' not found"):
         read_error_page(uri, ALL)
 

@@ -18,9 +18,6 @@ from quality import tasks as quality_tasks
 from tests import factories as make
 from tests import fleet
 from tests.polling import scaled
-from tests.served_database import django_db_modify_db_settings
-
-__all__ = ["django_db_modify_db_settings"]
 
 FLAGS = [
     "--no-sandbox",

@@ -17,13 +17,15 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cached_property, partial
 from threading import Lock
-from typing import Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import fastavro
-from pyarrow import fs
 
 from ingestion.domain.checkpoint import Checkpoint, CommitStamp, latest_checkpoint, unfinished_snapshot
 from ingestion.spark.tables.checkpoint_metadata import CHECKPOINT_KEY, RUN_KEY
+
+if TYPE_CHECKING:  # loaded where a table is looked at: every process has this module, and few look at tables
+    from pyarrow import fs
 
 T = TypeVar("T")
 WRITE_ACTIONS = ("commit", "deltacommit", "replacecommit")
@@ -139,11 +141,15 @@ class Timeline:
 
     @property
     def exists(self) -> bool:
+        from pyarrow import fs
+
         filesystem, path = self._storage
         return bool(filesystem.get_file_info(f"{path}/.hoodie/hoodie.properties").type == fs.FileType.File)
 
     def require(self) -> Timeline:
         """Itself, or NotATable with what is there instead."""
+        from pyarrow import fs
+
         if self.exists:
             return self
         filesystem, path = self._storage
@@ -234,6 +240,8 @@ class Timeline:
 
     def _list(self, folder: str) -> dict[str, FileVersion | None]:
         """By name."""
+        from pyarrow import fs
+
         filesystem, path = self._storage
         if isinstance(filesystem, fs.LocalFileSystem):
             with suppress(FileNotFoundError), os.scandir(f"{path}/{folder}") as entries:
@@ -264,6 +272,8 @@ class Timeline:
 
 def open_storage(uri: str) -> tuple[fs.FileSystem, str]:
     """The file system behind a URI, and the path in it without a slash at the end."""
+    from pyarrow import fs
+
     filesystem, path = fs.FileSystem.from_uri(uri.replace("s3a://", "s3://", 1))
     return filesystem, path.rstrip("/")
 
@@ -276,6 +286,8 @@ def instant_to_datetime(instant: str) -> datetime:
 
 
 def _version_of(file: CompletedFile) -> FileVersion:
+    from pyarrow import fs
+
     filesystem, path = open_storage(file.uri)
     info = filesystem.get_file_info(f"{path}/.hoodie/timeline/{file.name}")
     if info.type == fs.FileType.NotFound:

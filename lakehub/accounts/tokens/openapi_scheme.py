@@ -1,4 +1,5 @@
-"""How the API's description names our tokens. Imported by the app's config, as drf-spectacular finds extensions by import."""
+"""How the API's description names our tokens. Imported with the addresses, as drf-spectacular finds extensions by import: a
+process that serves none loads no REST framework."""
 
 from __future__ import annotations
 

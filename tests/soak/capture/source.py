@@ -22,8 +22,8 @@ _HARMLESS = (1205, 1213, 1062)
 
 
 class CapturedSource:
-    def __init__(self, port: int, random: Random) -> None:
-        self._port, self._random = port, random
+    def __init__(self, port: int, random: Random, database: str = DATABASE) -> None:
+        self._port, self._random, self._database = port, random, database
         self.transactions = 0
         self._is_paused, self._is_over = Event(), Event()
         self._idle = [Event() for _ in range(WRITERS)]
@@ -32,17 +32,16 @@ class CapturedSource:
 
     @property
     def url(self) -> str:
-        return f"mysql://lakehub:lakehub@127.0.0.1:{self._port}/{DATABASE}"
+        return f"mysql://lakehub:lakehub@127.0.0.1:{self._port}/{self._database}"
 
     def create_database(self) -> None:
-        with self.session(database="") as cursor:
-            cursor.execute(f"CREATE DATABASE {DATABASE} CHARACTER SET utf8mb4")
+        with self.session(anywhere=True) as cursor:
+            cursor.execute(f"CREATE DATABASE {self._database} CHARACTER SET utf8mb4")
 
     def create_tables(self) -> None:
         for table in TABLES:
-            self.execute(f"CREATE TABLE {table.name} ({table.create})")
-            for number in range(0, table.numbers, 2):
-                self.execute(f"INSERT INTO {table.name} VALUES ({table.row(number, self._random)})")
+            rows = ", ".join(f"({table.row(number, self._random)})" for number in range(0, table.numbers, 2))
+            self.execute(f"CREATE TABLE {table.name} ({table.create})", f"INSERT INTO {table.name} VALUES {rows}")
 
     def execute(self, *statements: str) -> None:
         with self.session() as cursor:
@@ -144,10 +143,11 @@ class CapturedSource:
 
     @contextmanager
     def session(
-        self, cursor: Any = pymysql.cursors.Cursor, database: str = DATABASE, *, autocommit: bool = True
+        self, cursor: Any = pymysql.cursors.Cursor, *, autocommit: bool = True, anywhere: bool = False
     ) -> Iterator[Any]:
+        """`anywhere`: in no database."""
         connection = pymysql.connect(
-            host="127.0.0.1", port=self._port, user="lakehub", password="lakehub", database=database or None,
+            host="127.0.0.1", port=self._port, user="lakehub", password="lakehub", database=None if anywhere else self._database,
             autocommit=autocommit, cursorclass=cursor, charset="utf8mb4", connect_timeout=10, read_timeout=30,
         )  # fmt: skip
         with connection, connection.cursor() as opened:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from pathlib import Path
@@ -12,6 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 import sqlalchemy as sa
+from django.db import transaction
+from pytest_django.plugin import DjangoDbBlocker
 
 from lakehub.catalog.models import Dataset, DatasetCopy
 from quality.execution import worker
@@ -121,3 +123,24 @@ def make_world(db: None, tmp_path: Path) -> Callable[..., World]:
 @pytest.fixture
 def world(make_world: Callable[..., World]) -> World:
     return make_world()
+
+
+@pytest.fixture(scope="module")
+def monitored_once(
+    django_db_setup: None, django_db_blocker: DjangoDbBlocker, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[World]:
+    """Built once in a transaction that is never committed; each test's own is a savepoint within it.
+
+    For files of tests that write to no table. All of them get it, since there is one dataset `flights`.
+    """
+    with django_db_blocker.unblock(), transaction.atomic(), pytest.MonkeyPatch.context() as patched:
+        patched.setattr("lakehub.clock.now", lambda: NOW)
+        built = build_world(tmp_path_factory.mktemp("world")).monitored()
+        patched.undo()
+        yield built
+        transaction.set_rollback(True)
+
+
+@pytest.fixture
+def monitored_world(monitored_once: World, db: None) -> World:
+    return replace(monitored_once, flights=Dataset.objects.get(pk=monitored_once.flights.pk))

@@ -11,8 +11,7 @@ from tests.web.quality.conftest import DAYS, World
 
 
 @pytest.fixture
-def console(world: World) -> Client:
-    world.monitored()
+def console(monitored_world: World) -> Client:
     client = Client()
     client.force_login(factories.user("root", is_staff=True, is_superuser=True))
     return client
@@ -30,8 +29,8 @@ def test_each_list_can_be_looked_at_and_has_no_form(console: Client, table: str)
     assert console.get(f"/console/quality/{table}/add/").status_code == 403
 
 
-def test_a_test_shows_its_versions_and_takes_none(console: Client, world: World) -> None:
-    address = f"/console/quality/qualitytest/{world.test('duplicates').pk}/change/"
+def test_a_test_shows_its_versions_and_takes_none(console: Client, monitored_world: World) -> None:
+    address = f"/console/quality/qualitytest/{monitored_world.test('duplicates').pk}/change/"
     answer = console.get(address)
     assert b"duplicates(this)" in answer.content
     assert b'name="_save"' not in answer.content
@@ -41,8 +40,8 @@ def test_a_test_shows_its_versions_and_takes_none(console: Client, world: World)
 @pytest.mark.parametrize(
     ("permissions", "due"), [(["view_unit"], False), (["view_unit", "change_unit"], True)], ids=["looks", "acts"]
 )
-def test_rerunning_needs_the_right_to_change(world: World, permissions: list[str], due: bool) -> None:
-    unit = world.monitored().unit("duplicates", DAYS[0])
+def test_rerunning_needs_the_right_to_change(monitored_world: World, permissions: list[str], due: bool) -> None:
+    unit = monitored_world.unit("duplicates", DAYS[0])
     asked = {"action": "rerun", "_selected_action": [unit.pk]}
     factories.staff(*permissions).post("/console/quality/unit/", asked)
     assert Unit.objects.filter(pk=unit.pk, due_at__isnull=False).exists() is due

@@ -25,15 +25,15 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def owner(world: World, client: Client) -> Client:
+def owner(monitored_world: World, client: Client) -> Client:
     person = make.user("ines")
-    make.member(person, world.monitored().flights.team, Role.OWNER)
+    make.member(person, monitored_world.flights.team, Role.OWNER)
     client.force_login(person)
     return client
 
 
 @pytest.fixture
-def viewer(world: World) -> Client:
+def viewer(monitored_world: World) -> Client:
     viewer = Client()
     viewer.force_login(make.user("vera"))
     return viewer
@@ -85,8 +85,7 @@ def test_a_generated_test_cannot_be_deleted(owner: Client) -> None:
 @pytest.mark.parametrize(
     ("path", "body"), [(RUN, {}), (TESTS, {"key": "a", "title": "a", "expression": "rows(this) > 1"})]
 )
-def test_a_viewer_changes_nothing(viewer: Client, world: World, path: str, body: dict[str, str]) -> None:
-    world.monitored()
+def test_a_viewer_changes_nothing(viewer: Client, monitored_world: World, path: str, body: dict[str, str]) -> None:
     assert viewer.post(path, body, content_type="application/json").status_code == 403
 
 
@@ -146,8 +145,7 @@ def test_an_expression_is_explained(owner: Client) -> None:
     assert answer.json()["readable"] == "repeated(this, id, flight_date) / rows(this) < 1%"
 
 
-def test_the_command_runs_tests_and_prints_them(world: World) -> None:
-    world.monitored()
+def test_the_command_runs_tests_and_prints_them(monitored_world: World) -> None:
     out = StringIO()
     call_command("run_tests", "flights", "--test", "completeness", "--dc", "dc1", "--json", stdout=out)
     rows = json.loads(out.getvalue())
@@ -165,14 +163,13 @@ def test_the_command_runs_tests_and_prints_them(world: World) -> None:
         (("flights", "--from", DAYS[1], "--to", DAYS[0]), "is not after its start"),
     ],
 )
-def test_the_command_names_what_it_cannot_run(world: World, args: tuple[str, ...], says: str) -> None:
-    world.monitored()
+def test_the_command_names_what_it_cannot_run(monitored_world: World, args: tuple[str, ...], says: str) -> None:
     with pytest.raises(CommandError) as caught:
         call_command("run_tests", *args)
     assert says in str(caught.value)
 
 
-def test_the_command_explains_an_expression(world: World) -> None:
+def test_the_command_explains_an_expression(monitored_world: World) -> None:
     out = StringIO()
     call_command("explain_test", "flights", "rows(this@dc2) / rows(upstream) > 50%", stdout=out)
     assert "stored    gt(div(rows(this@dc2), rows(upstream)), 50%)" in out.getvalue()
@@ -180,13 +177,12 @@ def test_the_command_explains_an_expression(world: World) -> None:
 
 
 @pytest.mark.parametrize("page", ["qualitytest", "unit", "result", "flip", "skippedcheck", "generationstatus"])
-def test_the_console_lists_everything(admin_client: Client, world: World, page: str) -> None:
-    world.monitored()
+def test_the_console_lists_everything(admin_client: Client, monitored_world: World, page: str) -> None:
     assert admin_client.get(f"/console/quality/{page}/").status_code == 200
 
 
-def test_the_console_reruns_units(admin_client: Client, world: World) -> None:
-    unit = world.monitored().unit("freshness")
+def test_the_console_reruns_units(admin_client: Client, monitored_world: World) -> None:
+    unit = monitored_world.unit("freshness")
     admin_client.post("/console/quality/unit/", {"action": "rerun", "_selected_action": [unit.pk]})
     unit.refresh_from_db()
     assert (unit.due_at, unit.lane) == (NOW, Lane.REQUESTED)
