@@ -1,4 +1,4 @@
-"""Small commits merge their files side by side, and read the keys that the record index wants by column."""
+"""The files of a small commit that are left to Hudi are merged side by side, and the keys that the record index wants are read by column."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.spark.compiled_java import define_beside
-from ingestion.spark.file_groups.java_client import files_configuration
+from ingestion.spark.file_groups import direct_write
+from ingestion.spark.file_groups.java_files import files_configuration
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import hudi
 from tests.spark.order_shop import Orders
@@ -62,7 +63,8 @@ def shop(spark: SparkSession, tmp_path: Path) -> Orders:
 
 @pytest.fixture
 def meeting_merges(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each merge of a file waits for another one; that of 2026-11-09 fails."""
+    """All files are Hudi's; each merge of one waits for another, and that of 2026-11-09 fails."""
+    monkeypatch.setattr(direct_write, "footer_to_rewrite", lambda *_: None)
     define_beside(jvm(spark), "org.apache.hudi.io.HoodieMergeHandle", _MERGES, marker="tests.merges")
     table_options = hudi.table_options
     merges = {

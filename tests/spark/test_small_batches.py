@@ -160,8 +160,8 @@ class FailingClient:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._client, name)
 
-    def upsertPreppedRecords(self, records: Any, instant: str) -> Any:  # noqa: N802  # Hudi's name
-        statuses = self._client.upsertPreppedRecords(records, instant)
+    def statuses(self, rewrites: Any) -> Any:
+        statuses = self._client.statuses(rewrites)
         statuses[0].setTotalErrorRecords(1)
         return statuses
 

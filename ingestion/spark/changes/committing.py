@@ -21,11 +21,11 @@ from ingestion.spark.changes.merging import Change, Merged, MergeRules, merge_ch
 from ingestion.spark.changes.tombstones import Tombstones, read_tombstones, write_tombstones
 from ingestion.spark.contract.report import JobReport
 from ingestion.spark.file_groups import direct_write
+from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.stored_rows import read_stored_rows
 from ingestion.spark.indexes import INDEXES, Index
 from ingestion.spark.job import Job, JobError
 from ingestion.spark.loading import rereading, staging, write_path
-from ingestion.spark.loading.casting import arrow_type
 from ingestion.spark.loading.committing import (
     CommitPlan,
     check_balance,

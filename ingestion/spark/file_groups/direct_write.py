@@ -7,22 +7,29 @@ one lock, and the metadata table with its record index is kept up.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+import os
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import fastavro
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from ingestion.spark.compiled_java import define_beside
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import FileGroup
-from ingestion.spark.file_groups.java_client import CLIENT, java_map, open_client
+from ingestion.spark.file_groups.arrow_types import arrow_type
+from ingestion.spark.file_groups.java_client import CLIENT, MAX_MERGES, java_list, java_map, open_client
+from ingestion.spark.file_groups.rewriting import FileRewrite, footer_to_rewrite, rewrite_file
 from ingestion.spark.session import jvm
+from ingestion.spark.tables import avro_schema as avro
 from ingestion.spark.tables import growing_time
 from ingestion.spark.tables.commit_failpoint import FAILPOINT
 from ingestion.spark.tables.failed_write import clean_up_failed_write
-from ingestion.spark.tables.timeline import Timeline
+from ingestion.spark.tables.hudi import META_COLUMNS
+from ingestion.spark.tables.timeline import Timeline, open_storage
 from lakehub.kernel import failpoint
 from lakehub.scratch import temporary_folder
 
@@ -71,6 +78,9 @@ public class LakehubRecords {
 }
 """
 
+_BLOOM_FILTER, _FILTER_TYPE = b"org.apache.hudi.bloomfilter", b"hoodie_bloom_filter_type_code"
+_SCHEMA = b"parquet.avro.schema"
+
 
 class RowsNotWritten(RuntimeError):
     """The table format could not write some rows; none was committed."""
@@ -108,11 +118,14 @@ def write_rows(
     java = jvm(spark)
     define_beside(java, CLIENT, _SOURCE, marker="lakehub.records")
     client = open_client(spark, table, avro_schema, options)
+    placed = tuple(rows)
     try:
         with temporary_folder("rows") as folder:
-            records = java.org.apache.hudi.client.LakehubRecords.read(str(_write_avro(folder, rows, avro_schema)))
+            records = java.org.apache.hudi.client.LakehubRecords.read(str(_write_avro(folder, placed, avro_schema)))
         instant = client.startCommit()
         written = client.upsertPreppedRecords(records, instant)
+        merges = _FileMerges(java, client, table.uri, instant, placed, avro_schema)
+        written = java_list(java, [*written, *merges.write()])
         require_all_written(written, table)
         failpoint.reach(FAILPOINT)
         client.commit(instant, written, java.org.apache.hudi.common.util.Option.of(java_map(java, marks)))
@@ -146,3 +159,55 @@ def _write_avro(folder: Path, rows: Iterable[PlacedRow], avro_schema: str) -> Pa
     with path.open("wb") as file:
         fastavro.writer(file, placed, (row._asdict() for row in rows))
     return path
+
+
+class _FileMerges:
+    """Of the commit `instant` by `client`, to the table at `uri`. `rows`: all of the commit, in the order in which the client got them."""
+
+    def __init__(
+        self, java: Any, client: Any, uri: str, instant: str, rows: Sequence[PlacedRow], avro_schema: str
+    ) -> None:
+        self._java, self._client, self._instant, self._rows = java, client, instant, rows
+        self._filesystem, self._root = open_storage(uri)
+        schema = avro.schema_of(avro_schema, without=META_COLUMNS)
+        self._columns = None if schema is None else pa.schema([(n, arrow_type(t)) for n, t in schema.types.items()])
+
+    def write(self) -> Iterator[Any]:
+        """The statuses of the files. Raises RowsNotMet."""
+        files = self._client.pending()
+        can_rewrite = files and self._columns is not None and self._client.canRewrite()
+        by_hudi, rewrites = [], []
+        for number, file in enumerate(files):
+            begun = self._begin(file, number) if can_rewrite else None
+            if begun is None:
+                by_hudi.append(file)
+            else:
+                rewrites.append(begun)
+        if by_hudi:
+            yield from self._client.merge(java_list(self._java, by_hudi))
+        if not rewrites:
+            return
+        with ThreadPoolExecutor(min(MAX_MERGES, os.cpu_count() or 1)) as at_once:
+            written = at_once.map(lambda begun: rewrite_file(self._filesystem, begun[1]), rewrites)
+            for (handle, _), rows in zip(rewrites, written, strict=True):
+                handle.end(rows)
+        yield from self._client.statuses(java_list(self._java, (handle for handle, _ in rewrites)))
+
+    def _begin(self, file: Any, number: int) -> tuple[Any, FileRewrite] | None:
+        """Hudi's handle, which has left its marker, and what is to be written. None: it is Hudi's."""
+        assert self._columns is not None
+        folder = "/".join(filter(None, (self._root, file.partition())))
+        footer = footer_to_rewrite(self._filesystem, f"{folder}/{file.oldName()}", self._columns)
+        if footer is None:
+            return None
+        handle = self._client.rewrite(file)
+        rows = [self._rows[int(place)] for place in file.rows().split(",")]
+        added = {row.key: row.row for row in rows if row.file_id is None and row.row is not None}
+        own = {_SCHEMA: handle.schema().encode()}
+        if added and _BLOOM_FILTER in footer:
+            known, type_ = (footer[name].decode() for name in (_BLOOM_FILTER, _FILTER_TYPE))
+            own[_BLOOM_FILTER] = handle.bloomFilter(known, type_).encode()
+        changed = {row.key: row.row for row in rows if row.file_id is not None}
+        old, new = (f"{folder}/{name}" for name in (file.oldName(), handle.newName()))
+        what = FileRewrite(old, new, file.partition(), self._instant, number, self._columns, changed, added, own)
+        return handle, what

@@ -1,11 +1,12 @@
-"""Hudi's Java write client, with two of its works done otherwise: the files of a commit are merged side by side, and of a file whose keys
-the record index wants just the keys are read. Hudi merges one after the other, and reads keys as whole records.
+"""Hudi's Java write client, which hands over the files that are to be written anew: to who writes them by columns, or to Hudi, several side by side.
+
+Hudi merges one after the other, record by record.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from py4j.protocol import Py4JJavaError
@@ -13,65 +14,52 @@ from pyspark.sql import SparkSession
 
 from ingestion.spark.compiled_java import class_of, define_beside
 from ingestion.spark.contract.spec import TableSpec
-from ingestion.spark.file_groups.lookups import storage_configuration
+from ingestion.spark.file_groups.java_files import files_configuration
 from ingestion.spark.session import jvm
 from ingestion.spark.tables import hudi
 
 MAX_MERGES = 4
 """At once, in the driver: each holds up to a group of rows in memory."""
 CLIENT = "org.apache.hudi.client.HoodieJavaWriteClient"
-_FILES = "org.apache.hudi.client.LakehubWriteClient$Files"
 _SOURCE = r"""
 package org.apache.hudi.client;
 
 import java.io.IOException;
 import java.util.ArrayList;
 import java.util.Collections;
-import java.util.HashSet;
+import java.util.IdentityHashMap;
 import java.util.Iterator;
 import java.util.List;
-import java.util.Set;
 import java.util.concurrent.Callable;
-import java.util.concurrent.ExecutionException;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
 import java.util.concurrent.Future;
-import org.apache.hadoop.conf.Configuration;
-import org.apache.hadoop.fs.Path;
+import org.apache.avro.generic.GenericData;
+import org.apache.avro.generic.GenericRecord;
 import org.apache.hudi.client.common.HoodieJavaEngineContext;
+import org.apache.hudi.common.bloom.BloomFilter;
+import org.apache.hudi.common.bloom.BloomFilterFactory;
 import org.apache.hudi.common.data.HoodieListData;
 import org.apache.hudi.common.engine.HoodieEngineContext;
-import org.apache.hudi.common.model.HoodieFileFormat;
+import org.apache.hudi.common.engine.TaskContextSupplier;
+import org.apache.hudi.common.model.EmptyHoodieRecordPayload;
+import org.apache.hudi.common.model.HoodieBaseFile;
 import org.apache.hudi.common.model.HoodieRecord;
 import org.apache.hudi.common.model.HoodieTableType;
+import org.apache.hudi.common.model.HoodieWriteStat;
 import org.apache.hudi.common.model.WriteOperationType;
-import org.apache.hudi.common.util.FileFormatUtils;
+import org.apache.hudi.common.table.HoodieTableConfig;
+import org.apache.hudi.common.table.cdc.HoodieCDCSupplementalLoggingMode;
+import org.apache.hudi.common.table.cdc.HoodieCDCUtils;
 import org.apache.hudi.common.util.Option;
-import org.apache.hudi.common.util.ParquetUtils;
 import org.apache.hudi.config.HoodieWriteConfig;
 import org.apache.hudi.exception.HoodieIOException;
-import org.apache.hudi.exception.HoodieUpsertException;
+import org.apache.hudi.io.HoodieAbstractMergeHandle;
+import org.apache.hudi.io.HoodieCDCLogger;
 import org.apache.hudi.io.HoodieMergeHandle;
 import org.apache.hudi.io.IOUtils;
-import org.apache.hudi.io.storage.hadoop.HoodieHadoopIOFactory;
-import org.apache.hudi.storage.HoodieStorage;
-import org.apache.hudi.storage.StoragePath;
 import org.apache.hudi.table.HoodieTable;
-import org.apache.hudi.table.action.HoodieWriteMetadata;
 import org.apache.hudi.table.action.commit.JavaUpsertPreppedCommitActionExecutor;
-import org.apache.parquet.HadoopReadOptions;
-import org.apache.parquet.column.ColumnDescriptor;
-import org.apache.parquet.column.ColumnReader;
-import org.apache.parquet.column.impl.ColumnReadStoreImpl;
-import org.apache.parquet.column.page.PageReadStore;
-import org.apache.parquet.hadoop.ParquetFileReader;
-import org.apache.parquet.hadoop.util.HadoopInputFile;
-import org.apache.parquet.io.api.Binary;
-import org.apache.parquet.io.api.Converter;
-import org.apache.parquet.io.api.GroupConverter;
-import org.apache.parquet.io.api.PrimitiveConverter;
-import org.apache.parquet.schema.MessageType;
-import org.apache.parquet.schema.Type;
 
 public class LakehubWriteClient extends HoodieJavaWriteClient {
     private final int threads;
@@ -81,61 +69,133 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         this.threads = threads;
     }
 
+    private Upsert upsert;
+
+    /** The statuses of new files. The files of groups that get records are `pending`. */
     public List upsertPreppedRecords(List records, String instant) {
         WriteOperationType operation = WriteOperationType.UPSERT_PREPPED;
         HoodieTable table = initTable(operation, Option.ofNullable(instant));
         table.validateUpsertSchema();
         preWrite(instant, operation, table.getMetaClient(), Option.of(HoodieListData.eager(records)));
-        HoodieWriteMetadata written = table.getMetaClient().getTableType() == HoodieTableType.COPY_ON_WRITE
-            ? new Upsert((HoodieJavaEngineContext) context, config, table, instant, records, threads).execute()
-            : table.upsertPrepped(context, instant, records);
-        return (List) postWrite(written, instant, table);
+        if (table.getMetaClient().getTableType() != HoodieTableType.COPY_ON_WRITE) {
+            return (List) postWrite(table.upsertPrepped(context, instant, records), instant, table);
+        }
+        upsert = new Upsert((HoodieJavaEngineContext) context, config, table, instant, records);
+        return (List) postWrite(upsert.execute(), instant, table);
     }
 
-    /** As many files as there are threads are opened, one after the other, since opening one changes Hudi's settings; then they are merged. */
+    /** The log of changes, if there is one, holds keys only, and so can be written by who does not read the rows. */
+    public boolean canRewrite() {
+        HoodieTableConfig table = upsert.table().getMetaClient().getTableConfig();
+        return table.populateMetaFields() && (!table.isCDCEnabled() || table.cdcSupplementalLoggingMode() == HoodieCDCSupplementalLoggingMode.OP_KEY_ONLY);
+    }
+
+    public List pending() {
+        return upsert == null ? Collections.emptyList() : upsert.pending;
+    }
+
+    /** Row by row, as Hudi does. */
+    public List merge(List files) throws Exception {
+        return upsert.merge(files, threads);
+    }
+
+    public Rewrite rewrite(PendingFile file) {
+        return upsert.rewrite(file);
+    }
+
+    /** Of rewrites that have ended. */
+    public List statuses(List rewrites) throws Exception {
+        return callAll(rewrites, threads);
+    }
+
+    static List callAll(List tasks, int threads) throws Exception {
+        ExecutorService workers = Executors.newFixedThreadPool(threads);
+        try {
+            List statuses = new ArrayList();
+            Iterator called = workers.invokeAll(tasks).iterator();
+            while (called.hasNext()) {
+                statuses.addAll((List) ((Future) called.next()).get());
+            }
+            return statuses;
+        } finally {
+            workers.shutdown();
+        }
+    }
+
+    /** A file group that gets records: `rows` are their places in what was given to the upsert. */
+    public static class PendingFile {
+        final String partition;
+        final String fileId;
+        final List records;
+        final String rows;
+        final HoodieBaseFile file;
+
+        PendingFile(String partition, String fileId, HoodieBaseFile file, List records, String rows) {
+            this.file = file;
+            this.partition = partition;
+            this.fileId = fileId;
+            this.records = records;
+            this.rows = rows;
+        }
+
+        public String partition() {
+            return partition;
+        }
+
+        public String oldName() {
+            return file.getFileName();
+        }
+
+        public String rows() {
+            return rows;
+        }
+    }
+
     static class Upsert extends JavaUpsertPreppedCommitActionExecutor {
-        private final List opened = new ArrayList();
-        private final int threads;
+        final List pending = new ArrayList();
+        private final IdentityHashMap places = new IdentityHashMap();
 
-        Upsert(HoodieJavaEngineContext context, HoodieWriteConfig config, HoodieTable table, String instant, List records, int threads) {
+        Upsert(HoodieJavaEngineContext context, HoodieWriteConfig config, HoodieTable table, String instant, List records) {
             super(context, config, table, instant, records);
-            this.threads = threads;
-        }
-
-        public Iterator handleUpdate(String partition, String fileId, Iterator records) throws IOException {
-            if (records.hasNext()) {
-                opened.add(new Merge(getUpdateHandle(partition, fileId, records), instantTime, fileId));
+            for (int place = 0; place < records.size(); place++) {
+                places.put(records.get(place), String.valueOf(place));
             }
-            return opened.size() < threads ? Collections.emptyIterator() : Collections.singletonList(mergeOpened()).iterator();
         }
 
-        /** Hudi calls it when it has handed over all files. */
-        protected List updateIndex(List statuses, HoodieWriteMetadata result) {
-            statuses.addAll(mergeOpened());
-            return super.updateIndex(statuses, result);
-        }
-
-        private List mergeOpened() {
-            if (opened.isEmpty()) {
-                return Collections.emptyList();
+        public Iterator handleUpdate(String partition, String fileId, Iterator records) {
+            List own = new ArrayList();
+            List rows = new ArrayList();
+            while (records.hasNext()) {
+                Object record = records.next();
+                own.add(record);
+                rows.add(places.get(record));
             }
-            ExecutorService workers = Executors.newFixedThreadPool(opened.size());
-            try {
-                List statuses = new ArrayList();
-                Iterator merged = workers.invokeAll(opened).iterator();
-                while (merged.hasNext()) {
-                    statuses.addAll((List) ((Future) merged.next()).get());
+            if (!own.isEmpty()) {
+                pending.add(new PendingFile(partition, fileId, HoodieAbstractMergeHandle.getLatestBaseFile(table, partition, fileId), own, String.join(",", rows)));
+            }
+            return Collections.emptyIterator();
+        }
+
+        /** As many files as there are threads are opened, one after the other, since opening one changes Hudi's settings; then they are merged. */
+        List merge(List files, int threads) throws Exception {
+            List statuses = new ArrayList();
+            for (int from = 0; from < files.size(); from += threads) {
+                List opened = new ArrayList();
+                for (int place = from; place < Math.min(from + threads, files.size()); place++) {
+                    PendingFile file = (PendingFile) files.get(place);
+                    opened.add(new Merge(getUpdateHandle(file.partition, file.fileId, file.records.iterator()), instantTime, file.fileId));
                 }
-                opened.clear();
-                return statuses;
-            } catch (ExecutionException e) {
-                throw new HoodieUpsertException("A file could not be merged at " + instantTime, e.getCause());
-            } catch (InterruptedException e) {
-                Thread.currentThread().interrupt();
-                throw new HoodieUpsertException("Merging files was interrupted at " + instantTime, e);
-            } finally {
-                workers.shutdown();
+                statuses.addAll(callAll(opened, threads));
             }
+            return statuses;
+        }
+
+        HoodieTable table() {
+            return table;
+        }
+
+        Rewrite rewrite(PendingFile file) {
+            return new Rewrite(config, instantTime, table, file, taskContextSupplier);
         }
     }
 
@@ -160,65 +220,108 @@ public class LakehubWriteClient extends HoodieJavaWriteClient {
         }
     }
 
-    public static class Files extends HoodieHadoopIOFactory {
-        public Files(HoodieStorage storage) {
-            super(storage);
+    /** What Hudi has to know of a file that somebody else writes: its marker before, and its numbers and its log of changes after. */
+    public static class Rewrite extends HoodieAbstractMergeHandle implements Callable {
+        private final List records;
+        private long written;
+
+        Rewrite(HoodieWriteConfig config, String instant, HoodieTable table, PendingFile file, TaskContextSupplier tasks) {
+            super(config, instant, table, file.partition, file.fileId, tasks, file.file, Option.empty(), false);
+            this.records = file.records;
+            createMarkerFile(partitionPath, newFilePath.getName());
         }
 
-        public FileFormatUtils getFileFormatUtils(HoodieFileFormat format) {
-            return format == HoodieFileFormat.PARQUET ? new Keys() : super.getFileFormatUtils(format);
+        public String newName() {
+            return newFilePath.getName();
         }
-    }
 
-    public static class Keys extends ParquetUtils {
-        public Set readRowKeys(HoodieStorage storage, StoragePath path) {
-            Configuration configuration = (Configuration) storage.getConf().unwrapAs(Configuration.class);
+        public String schema() {
+            return writeSchemaWithMetaFields.toString();
+        }
+
+        /** The keys of the file as a Bloom filter: those of the old one, and the new ones. */
+        public String bloomFilter(String old, String type) {
+            BloomFilter filter = BloomFilterFactory.fromString(old, type);
+            for (int place = 0; place < records.size(); place++) {
+                HoodieRecord record = (HoodieRecord) records.get(place);
+                if (record.getCurrentLocation() == null) {
+                    filter.add(record.getRecordKey());
+                }
+            }
+            return filter.serializeToString();
+        }
+
+        /** `rows`: how many the file has now. */
+        public void end(long rows) {
+            written = rows;
+        }
+
+        public Object call() throws IOException {
+            return close();
+        }
+
+        public List close() {
             try {
-                HadoopInputFile input = HadoopInputFile.fromPath(new Path(path.toUri()), configuration);
-                ParquetFileReader file = ParquetFileReader.open(input, HadoopReadOptions.builder(configuration, input.getPath()).build());
-                try {
-                    return keys(file);
-                } finally {
-                    file.close();
-                }
-            } catch (IOException e) {
-                throw new HoodieIOException("The record keys of " + path + " could not be read", e);
-            }
-        }
-
-        private static Set keys(ParquetFileReader file) throws IOException {
-            MessageType schema = file.getFileMetaData().getSchema();
-            MessageType wanted = new MessageType(schema.getName(), new Type[] {schema.getType(HoodieRecord.RECORD_KEY_METADATA_FIELD)});
-            ColumnDescriptor column = (ColumnDescriptor) wanted.getColumns().get(0);
-            file.setRequestedSchema(wanted);
-            Set keys = new HashSet();
-            for (PageReadStore pages = file.readNextRowGroup(); pages != null; pages = file.readNextRowGroup()) {
-                ColumnReader values = new ColumnReadStoreImpl(pages, new Record(), wanted, file.getFileMetaData().getCreatedBy()).getColumnReader(column);
-                for (long row = 0; row < pages.getRowCount(); row++) {
-                    if (values.getCurrentDefinitionLevel() < column.getMaxDefinitionLevel()) {
-                        throw new IOException("Row " + row + " has none");
+                long inserts = 0;
+                long updates = 0;
+                long deletes = 0;
+                for (int place = 0; place < records.size(); place++) {
+                    HoodieRecord record = (HoodieRecord) records.get(place);
+                    if (isDeleted(record)) {
+                        deletes++;
+                    } else {
+                        if (record.getCurrentLocation() == null) {
+                            inserts++;
+                        } else {
+                            updates++;
+                        }
+                        record.unseal();
+                        record.setNewLocation(newRecordLocation);
+                        record.seal();
                     }
-                    keys.add(values.getBinary().toStringUsingUTF8());
-                    values.consume();
+                    writeStatus.markSuccess(record, Option.empty());
                 }
+                HoodieWriteStat stat = writeStatus.getStat();
+                long size = storage.getPathInfo(newFilePath).getLength();
+                stat.setTotalWriteBytes(size);
+                stat.setFileSizeInBytes(size);
+                stat.setNumWrites(written);
+                stat.setNumDeletes(deletes);
+                stat.setNumUpdateWrites(updates);
+                stat.setNumInserts(inserts);
+                HoodieWriteStat.RuntimeStats times = new HoodieWriteStat.RuntimeStats();
+                times.setTotalUpsertTime(timer.endTimer());
+                stat.setRuntimeStats(times);
+                if (hoodieTable.getMetaClient().getTableConfig().isCDCEnabled()) {
+                    logChanges(stat);
+                }
+                return Collections.singletonList(writeStatus);
+            } catch (IOException e) {
+                throw new HoodieIOException("What became of " + newFilePath + " could not be told", e);
             }
-            return keys;
-        }
-    }
-
-    /** Parquet wants to know what to do with the values of a record: nothing, as they are asked for one by one. */
-    static class Record extends GroupConverter {
-        public Converter getConverter(int field) {
-            return new Value();
         }
 
-        public void start() {}
+        /** Keys only: `canRewrite`. */
+        private void logChanges(HoodieWriteStat stat) throws IOException {
+            HoodieCDCLogger log = new HoodieCDCLogger(instantTime, config, hoodieTable.getMetaClient().getTableConfig(), partitionPath, storage,
+                getWriterSchema(), createLogWriter(instantTime, HoodieCDCUtils.CDC_LOGFILE_SUFFIX, Option.empty()),
+                IOUtils.getMaxMemoryPerPartitionMerge(taskContextSupplier, config));
+            GenericRecord some = new GenericData.Record(getWriterSchema().toAvroSchema());
+            for (int place = 0; place < records.size(); place++) {
+                HoodieRecord record = (HoodieRecord) records.get(place);
+                log.put(record.getRecordKey(), record.getCurrentLocation() == null ? null : some, isDeleted(record) ? Option.empty() : Option.of(some));
+            }
+            log.close();
+            stat.setCdcStats(log.getCDCWriteStats());
+        }
 
-        public void end() {}
-    }
+        private static boolean isDeleted(HoodieRecord record) {
+            return record.getData() instanceof EmptyHoodieRecordPayload;
+        }
 
-    static class Value extends PrimitiveConverter {
-        public void addBinary(Binary value) {}
+        public void doMerge() {
+            throw new UnsupportedOperationException("The file is written by somebody else");
+        }
     }
 }
 """
@@ -235,6 +338,7 @@ def has_client(spark: SparkSession) -> bool:
 
 def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options: Mapping[str, str]) -> Any:
     java: Any = jvm(spark)
+    define_beside(java, CLIENT, _SOURCE, marker="lakehub.client")
     hudi_java = java.org.apache.hudi
     given = {**hudi.table_options(table, parallelism=1), **options, "hoodie.index.type": "INMEMORY"}
     config = hudi_java.config.HoodieWriteConfig.newBuilder()
@@ -245,12 +349,11 @@ def open_client(spark: SparkSession, table: TableSpec, avro_schema: str, options
     return hudi_java.client.LakehubWriteClient(engine, config, threads)
 
 
-def files_configuration(spark: SparkSession) -> Any:
-    """Hadoop's settings of the session, with which keys are read by column."""
-    define_beside(jvm(spark), CLIENT, _SOURCE, marker="lakehub.client")
-    configuration = storage_configuration(spark).newInstance()
-    configuration.set("hoodie.io.factory.class", _FILES)
-    return configuration
+def java_list(java: Any, values: Iterable[Any]) -> Any:
+    filled = java.java.util.ArrayList()
+    for value in values:
+        filled.add(value)
+    return filled
 
 
 def java_map(java: Any, entries: Mapping[str, str]) -> Any:

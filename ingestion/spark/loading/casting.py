@@ -6,14 +6,13 @@ import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
-from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ingestion.domain.column_types import ArrayOf, ColumnType, MapOf, Plain, StructOf, parse_type
+from ingestion.spark.file_groups.arrow_types import ARROW_TYPES, arrow_type
 from ingestion.spark.loading.decimals import decimals_of, to_decimals
 
 UNWRITABLE = (TypeError, ValueError, RecursionError)
@@ -25,42 +24,14 @@ CAST_ERRORS = (
     ArithmeticError,
     *UNWRITABLE,
 )
-_ARROW_TYPES = {
-    "boolean": pa.bool_(),
-    "int": pa.int32(),
-    "long": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", tz="UTC"),
-}
 _DAYS = (-719_162, 2_932_896)
 _MICROSECONDS = 86_400_000_000
 _ENDS = {
-    _ARROW_TYPES["date"]: _DAYS,
-    _ARROW_TYPES["timestamp"]: (_DAYS[0] * _MICROSECONDS, (_DAYS[1] + 1) * _MICROSECONDS - 1),
+    ARROW_TYPES["date"]: _DAYS,
+    ARROW_TYPES["timestamp"]: (_DAYS[0] * _MICROSECONDS, (_DAYS[1] + 1) * _MICROSECONDS - 1),
 }
 """The first and the last that Python and the databases know."""
 _MICROSECOND = timedelta(microseconds=1)
-
-
-@lru_cache(maxsize=4096)
-def arrow_type(text: str) -> pa.DataType:
-    return arrow_type_of(parse_type(text))
-
-
-def arrow_type_of(type_: ColumnType) -> pa.DataType:
-    match type_:
-        case ArrayOf(element):
-            return pa.list_(arrow_type_of(element))
-        case MapOf(value):
-            return pa.map_(pa.string(), arrow_type_of(value))
-        case StructOf(fields):
-            return pa.struct([(name, arrow_type_of(field)) for name, field in fields])
-        case Plain(name):
-            return _ARROW_TYPES[name] if type_.decimal is None else pa.decimal128(*type_.decimal)
 
 
 def cast_values(values: Sequence[Any], type_: str) -> pa.Array:
@@ -142,7 +113,7 @@ def _is_number(type_: pa.DataType) -> bool:
 
 
 def _to_timestamp(array: pa.Array) -> pa.Array:
-    target, source_type = _ARROW_TYPES["timestamp"], array.type
+    target, source_type = ARROW_TYPES["timestamp"], array.type
     if pa.types.is_timestamp(source_type):
         aware = array if source_type.tz else pc.assume_timezone(array, "UTC")
         return aware.cast(target, safe=source_type.unit != "ns")

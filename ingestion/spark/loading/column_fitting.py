@@ -15,11 +15,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ingestion.domain.column_types import ArrayOf, ColumnType, MapOf, Plain, StructOf
+from ingestion.spark.file_groups.arrow_types import arrow_type, arrow_type_of
 from ingestion.spark.loading.casting import (
     CAST_ERRORS,
     UNWRITABLE,
-    arrow_type,
-    arrow_type_of,
     cast_values,
     python_value,
     sound,

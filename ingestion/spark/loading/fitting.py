@@ -17,7 +17,8 @@ import pyarrow.compute as pc
 from ingestion.domain.column_types import parse_type
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk
-from ingestion.spark.loading.casting import arrow_type, python_value
+from ingestion.spark.file_groups.arrow_types import arrow_type
+from ingestion.spark.loading.casting import python_value
 from ingestion.spark.loading.column_fitting import Misfits, fit_column
 from ingestion.spark.loading.partition_names import partition_names
 from ingestion.spark.loading.raw_rows.as_json import raw_row_json

@@ -17,13 +17,13 @@ from ingestion.domain.schema import Schema
 from ingestion.domain.write_races import WrittenSince
 from ingestion.spark.contract.spec import TableSpec
 from ingestion.spark.file_groups import BaseFile
+from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.file_groups.java_client import has_client
 from ingestion.spark.file_groups.lookups import newest_base_files, partition_paths
 from ingestion.spark.file_groups.record_locations import has_certain_keys, key_text
 from ingestion.spark.file_groups.stored_rows import read_stored_rows
 from ingestion.spark.indexes import Index
 from ingestion.spark.job import Job
-from ingestion.spark.loading.casting import arrow_type
 from ingestion.spark.loading.judging import Batch, Judged, judge, partition_path, plain_rows, stored_rows_of
 from ingestion.spark.loading.staging import SEQUENCE_COLUMN, StagedBatch
 from ingestion.spark.tables import avro_schema

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from ingestion.domain.column_types import ArrayOf, ColumnType, MapOf, Plain, StructOf, parse_type
 from ingestion.domain.schema import Schema
 from ingestion.sources import Chunk
-from ingestion.spark.loading.casting import arrow_type
+from ingestion.spark.file_groups.arrow_types import arrow_type
 from ingestion.spark.loading.fitting import FitResult, FitRules, fit_rows
 from tests.unit.ingestion.type_strategies import TYPES
 
