@@ -1,7 +1,8 @@
 """Change capture, from a commit in MariaDB to a commit in the lake: how fast, how late, and at what cost beside a nightly snapshot.
 
 An instance of the product (tap, follow, workers, with their databases and JVMs) captures a table of 1,000,000 rows in 60 partitions while a writer updates
-500 rows a second, 90 % of them of the two newest days; then spread over all days; then beside the first load of another table. Everything runs on this machine.
+500 rows a second, 90 % of them of the two newest days; then spread over all days; then beside the first load of another table. Before that the tap is measured
+alone, beside Debezium's embedded engine over the same binlog (--peers). Everything runs on this machine.
 """
 
 from __future__ import annotations
@@ -14,13 +15,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from bench.capturing import trips
 from bench.capturing.lag import CommitWatch, Lags
 from bench.capturing.stage import Stage, stage
 from bench.harness import Report, run
 from tests.soak.stand.waiting import wait_until
+
+if TYPE_CHECKING:
+    from bench.capturing.taps import Comparison, Measured
 
 PER_SECOND, SHARE_OF_NEWEST = 500, 0.9
 MAX_P50_S, MAX_P95_S, MIN_CAPTURED = 10.0, 25.0, 20_000
@@ -34,15 +38,20 @@ class Sizes:
     """Rows by which the speed of the tap is measured."""
     hot_s: float
     other_s: float
+    days: int = 60
     per_second: int = PER_SECOND
     within_s: float = 1200
+    markers_s: float = 20
+    """So long changes are written, whose way to the log is timed."""
 
     tables: int = 100
     """Of which nothing changes."""
 
 
-FULL, QUICK = Sizes(1_000_000, 200_000, 300, 90), Sizes(5_000, 5_000, 6, 0, 100, 120, 0)
-PARTS = ("changes", "idle")
+FULL = Sizes(1_000_000, 200_000, 300, 90)
+QUICK = Sizes(5_000, 5_000, 4, 0, days=4, per_second=100, within_s=120, markers_s=0, tables=0)
+PARTS = ("taps", "changes", "idle")
+TAP_HEADINGS = ["who", "rows a core s", "warm", "with the start", "bytes a row", "p50, ms", "p95, ms"]
 MAX_IDLE_SHARE, IDLE_EVERY_S, IDLE_S = 0.05, 5, 60.0
 
 
@@ -52,12 +61,27 @@ def main() -> int:
 
 def _options(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--part", choices=PARTS, help="only this one")
+    parser.add_argument("--peers", action="store_true", help="Debezium too, whose jars (30 MB) are fetched once")
 
 
 def bench(report: Report) -> None:
     sizes = QUICK if report.quick else FULL
     parts = PARTS if report.arguments.part is None else (report.arguments.part,)
-    with tempfile.TemporaryDirectory(prefix="lakehub-cdc-") as folder, stage(Path(folder)) as standing:
+    with (
+        tempfile.TemporaryDirectory(prefix="lakehub-cdc-") as folder,
+        stage(Path(folder), briefly=report.quick) as standing,
+    ):
+        instance_runs = parts != ("taps",)
+        if instance_runs and report.quick:
+            # Beside the tap, of which only its processor time counts.
+            standing.start()
+        if "taps" in parts:
+            _taps(report, standing, sizes)
+        if not instance_runs:
+            return
+        if not report.quick:
+            standing.start()
+        standing.wait_until_up()
         if "changes" in parts:
             _changes(report, standing, sizes)
         if "idle" in parts and sizes.tables:
@@ -65,17 +89,14 @@ def bench(report: Report) -> None:
 
 
 def _changes(report: Report, standing: Stage, sizes: Sizes) -> None:
-    captured = _capture_speed(report, standing, sizes)
-    _onboard(standing, "trips", sizes.rows)
+    _onboard(standing, "trips", sizes.rows, sizes.days)
     loaded = _load(standing, "trips", sizes)
     report.figure("loaded_rows_per_s", sizes.rows / loaded.seconds)
-    report.table("Rows", ["what", "rows a second"], [
-        ["captured and encoded by the tap", f"{captured:,.0f}"], ["first load", f"{sizes.rows / loaded.seconds:,.0f}"],
-    ])  # fmt: skip
+    report.table("First load", ["rows", "rows a second"], [[f"{sizes.rows:,}", f"{sizes.rows / loaded.seconds:,.0f}"]])
     lines = [_follow(report, standing, sizes, "hot", sizes.hot_s, SHARE_OF_NEWEST)]
     if sizes.other_s:
         lines.append(_follow(report, standing, sizes, "spread", sizes.other_s, 0.0))
-        _onboard(standing, "rides", sizes.rows)
+        _onboard(standing, "rides", sizes.rows, sizes.days)
         lines.append(_follow(report, standing, sizes, "beside a load", sizes.other_s, SHARE_OF_NEWEST))
         _load(standing, "rides", sizes)
     report.table("From commit to lake", ["writes", *HEADINGS], lines)
@@ -83,25 +104,41 @@ def _changes(report: Report, standing: Stage, sizes: Sizes) -> None:
     _bounds(report, standing)
 
 
-def _capture_speed(report: Report, standing: Stage, sizes: Sizes) -> float:
-    """Of the tap alone, in this process, from the binlog to committed segments: rows a second of processor time."""
-    from tests.services.tapped_server import tapped_server
+def _taps(report: Report, standing: Stage, sizes: Sizes) -> None:
+    """Of the tap alone, in this process, from the binlog to committed segments; with --peers beside Debezium."""
+    from bench.capturing import taps
 
-    port = standing.standing.servers["mariadb"].port
-    with tapped_server(f"mysql://lakehub:lakehub@127.0.0.1:{port}", "speed", standing.home.parent / "speed") as server:
-        server.execute(f"CREATE TABLE speed ({trips.COLUMNS})")
-        for start in range(0, sizes.captured, 5_000):
-            server.execute(
-                f"INSERT INTO speed SELECT seq, '2026-11-26', concat('city ', seq), seq / 4, '2026-11-26 08:00:00', 1, seq / 3, 'a note' "
-                f"FROM seq_{start + 1}_to_{start + 5_000}"
-            )
-        began = time.process_time()
-        server.take("speed")
-        per_second = sizes.captured / (time.process_time() - began)
-    report.figure("captured_rows_per_core_s", per_second)
+    compared = taps.compare(
+        standing.port, standing.folder, sizes.captured, sizes.markers_s, with_debezium=report.arguments.peers
+    )
+    lines = [_tap_line("the tap", compared.tap), _tap_line("Debezium, embedded", compared.debezium)]
+    report.table("From the binlog to durable messages", TAP_HEADINGS, lines)
+    _tell_taps(report, compared)
+
+
+def _tap_line(name: str, measured: Measured | str) -> list[str]:
+    """With the reason where nothing was measured."""
+    if isinstance(measured, str):
+        return [f"{name}: {measured}", *("-" for _ in TAP_HEADINGS[1:])]
+    speed, lags = measured.speed, measured.lags
+    rates = ["-" if rate is None else f"{rate:,.0f}" for rate in (speed.per_core_s, speed.warm, speed.started)]
+    late = ["-" if lags is None else f"{1000 * lags.percentile(percent):,.0f}" for percent in (50, 95)]
+    return [name, *rates, f"{speed.event_bytes:,.0f}", *late]
+
+
+def _tell_taps(report: Report, compared: Comparison) -> None:
+    for name, measured in (("captured", compared.tap), ("debezium", compared.debezium)):
+        if isinstance(measured, str):
+            continue
+        rates = {"": measured.speed.per_core_s, "_warm": measured.speed.warm, "_started": measured.speed.started}
+        for which, rate in rates.items():
+            if rate is not None:
+                report.figure(f"{name}{which}_rows_per_core_s", rate)
+        if measured.lags is not None:
+            report.figure(f"{name}_p50_s", measured.lags.percentile(50))
+            report.figure(f"{name}_p95_s", measured.lags.percentile(95))
     if not report.quick:
-        report.at_least("rows captured and encoded in a second of a core", per_second, MIN_CAPTURED)
-    return per_second
+        report.at_least("rows captured and encoded in a second of a core", compared.tap.speed.per_core_s, MIN_CAPTURED)
 
 
 @dataclass(frozen=True)
@@ -110,7 +147,7 @@ class _Cost:
     core_s: float
 
 
-def _onboard(standing: Stage, table: str, rows: int, *, every_s: float = 1) -> None:
+def _onboard(standing: Stage, table: str, rows: int, days: int, *, every_s: float = 1) -> None:
     from lakehub.accounts.models import Team
     from lakehub.catalog import connections, data_centers
     from lakehub.catalog.models import Connection
@@ -118,7 +155,7 @@ def _onboard(standing: Stage, table: str, rows: int, *, every_s: float = 1) -> N
     from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
     from lakehub.kernel.partitions import Grain
 
-    trips.create(standing, table, rows)
+    trips.create(standing, table, rows, days)
     now = datetime.now(UTC)
     if not Connection.objects.exists():
         team = Team.objects.create(name="shop")
@@ -158,7 +195,7 @@ def _follow(report: Report, standing: Stage, sizes: Sizes, name: str, seconds: f
         standing.execute("UPDATE trips SET seats = seats + 1 WHERE id = 1")
         wait_until(lambda: watch.reached > first, "the table is followed", sizes.within_s)
         first, before = _end_of(topic), standing.core_seconds()
-        with trips.Writer(standing, "trips", sizes.rows, sizes.per_second, share) as writer:
+        with trips.Writer(standing, "trips", sizes.rows, sizes.days, sizes.per_second, share) as writer:
             time.sleep(seconds)
         wait_until(lambda: _end_of(topic) >= first + writer.written, "all is captured", sizes.within_s)
         wait_until(lambda: watch.reached >= first + writer.written, "all is in the lake", sizes.within_s)
@@ -242,7 +279,7 @@ def _idle(report: Report, standing: Stage, sizes: Sizes) -> None:
     from ingestion.models import Commit, JobRun, JobState
 
     for number in range(sizes.tables):
-        _onboard(standing, f"quiet_{number}", 10, every_s=IDLE_EVERY_S)
+        _onboard(standing, f"quiet_{number}", 10, sizes.days, every_s=IDLE_EVERY_S)
     quiet = JobRun.objects.filter(copy__dataset__name__startswith="quiet_")
     loaded = quiet.filter(kind="bootstrap", state=JobState.SUCCEEDED)
     wait_until(lambda: loaded.count() == sizes.tables, "all tables are loaded", 3 * sizes.within_s)

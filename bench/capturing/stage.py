@@ -16,11 +16,14 @@ from tests.soak.stand.waiting import wait_until
 
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_BRIEF = {"LAKEHUB_WORKERS": "1", "JAVA_TOOL_OPTIONS": "-XX:TieredStopAtLevel=1"}
+"""The JVM compiles code once, quickly: to compile it well pays off later only."""
 
 
 @dataclass(frozen=True)
 class Stage:
     standing: CaptureStand
+    _stack: ExitStack
 
     @property
     def home(self) -> Path:
@@ -29,6 +32,21 @@ class Stage:
     @property
     def url(self) -> str:
         return self.standing.source.url
+
+    @property
+    def port(self) -> int:
+        return self.standing.servers["mariadb"].port
+
+    @property
+    def folder(self) -> Path:
+        return self.standing.folder
+
+    def start(self) -> None:
+        self.standing.instance.start()
+        self._stack.callback(self.standing.instance.stop)
+
+    def wait_until_up(self) -> None:
+        wait_until(self.standing.instance.is_up, "the instance is up", 120)
 
     def execute(self, *statements: str) -> None:
         self.standing.source.execute(*statements)
@@ -46,15 +64,13 @@ class Stage:
 
 
 @contextmanager
-def stage(folder: Path) -> Iterator[Stage]:
-    """The instance runs; its database is this process's."""
+def stage(folder: Path, *, briefly: bool) -> Iterator[Stage]:
+    """An instance that does not run yet, whose database is this process's. `briefly`: of a run so short that starting is most of it."""
+    settings = {"LAKEHUB_SPARK_MEMORY": "768m"} | (_BRIEF if briefly else {})
     with ExitStack() as stack:
-        standing = stack.enter_context(stand("segments", folder, Random(1), memory="768m"))
+        standing = stack.enter_context(stand("segments", folder, Random(1), **settings))
         set_django_up(standing.instance.environment)
-        standing.instance.start()
-        stack.callback(standing.instance.stop)
-        wait_until(standing.instance.is_up, "the instance is up", 120)
-        yield Stage(standing)
+        yield Stage(standing, stack)
 
 
 def _cpu_seconds(pid: int) -> float:

@@ -1,4 +1,4 @@
-"""The table that is written and captured: trips of 60 days, 90 % of whose changes are of the two newest, or spread over all."""
+"""The table that is written and captured: trips of many days, 90 % of whose changes are of the two newest, or spread over all."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from threading import Event, Thread
 
 from bench.capturing.stage import Stage
 
-DAYS, IN_TRANSACTION = 60, 10
+IN_TRANSACTION = 10
 COLUMNS = "id int PRIMARY KEY, day date NOT NULL, city varchar(40), fare decimal(8,2), began datetime(6), seats int, distance double, note varchar(60)"
 
 
-def create(stage: Stage, table: str, rows: int) -> None:
+def create(stage: Stage, table: str, rows: int, days: int) -> None:
     stage.execute(
         f"CREATE TABLE {table} ({COLUMNS})",
-        f"INSERT INTO {table} SELECT seq, date '2026-09-29' + interval (seq % {DAYS}) day, concat('city ', seq % 997), seq % 9999 / 4, "
+        f"INSERT INTO {table} SELECT seq, date '2026-09-29' + interval (seq % {days}) day, concat('city ', seq % 997), seq % 9999 / 4, "
         f"'2026-11-26 08:00:00', seq % 7, seq / 3, concat('note of trip ', seq) FROM seq_1_to_{rows}",
     )
 
@@ -23,8 +23,8 @@ def create(stage: Stage, table: str, rows: int) -> None:
 class Writer:
     """Updates so many rows a second, ten in a transaction, until it is stopped. `share_of_newest`: of changes that are of the two newest days."""
 
-    def __init__(self, stage: Stage, table: str, rows: int, per_second: int, share_of_newest: float) -> None:
-        self._stage, self._table, self._rows = stage, table, rows
+    def __init__(self, stage: Stage, table: str, rows: int, days: int, per_second: int, share_of_newest: float) -> None:
+        self._stage, self._table, self._rows, self._days = stage, table, rows, days
         self._per_second, self._share, self._random = per_second, share_of_newest, Random(7)
         self._is_over, self._thread, self.written = Event(), Thread(target=self._write, daemon=True), 0
 
@@ -51,7 +51,7 @@ class Writer:
                     time.sleep(ahead_s)
 
     def _number(self) -> int:
-        number = self._random.randrange(1, self._rows - DAYS)
+        number = self._random.randrange(1, self._rows - self._days)
         if self._random.random() >= self._share:
             return number
-        return number - number % DAYS + self._random.choice((DAYS - 1, DAYS - 2))
+        return number - number % self._days + self._random.choice((self._days - 1, self._days - 2))

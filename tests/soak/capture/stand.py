@@ -34,8 +34,8 @@ class CaptureStand:
 
 
 @contextmanager
-def stand(changelog: str, folder: Path, random: Random, *, memory: str = "512m") -> Iterator[CaptureStand]:
-    """The servers, an empty database, and the settings of an instance that does not run yet."""
+def stand(changelog: str, folder: Path, random: Random, **more: str) -> Iterator[CaptureStand]:
+    """The servers, an empty database, and the settings of an instance that does not run yet. `more`: settings besides those."""
     slowness = machine.slowness()
     with ExitStack() as stack:
         folder.chmod(0o755)
@@ -43,7 +43,7 @@ def stand(changelog: str, folder: Path, random: Random, *, memory: str = "512m")
         for each in (home, scratch):
             each.mkdir()
         own = {"mariadb": stack.enter_context(servers.running("mariadb", folder / "mariadb"))}
-        settings = {"LAKEHUB_SPARK_MEMORY": memory}
+        settings = dict(more)
         if changelog == "kafka":
             own["kafka"] = stack.enter_context(servers.running("kafka", folder / "kafka"))
             settings |= {"LAKEHUB_CHANGELOG": "kafka", "LAKEHUB_CHANGELOG_URL": own["kafka"].url}
