@@ -15,7 +15,8 @@ from ingestion.captures.records import capture_of
 from ingestion.models import Capture
 from lakehub.accounts.models import Team
 from lakehub.catalog.models import Connection, Feed, FeedKind
-from lakehub.catalog.storages import is_captured
+from lakehub.catalog.storages import has_cells, is_captured
+from lakehub.kernel.cells.cell_tables import NotCells, read_cell_object
 from lakehub.source_databases.urls import DatabaseUrl, UnusableUrl, read_url, with_mariadb_driver
 
 
@@ -57,11 +58,14 @@ def server_of(url: str) -> str:
 
 def captures_by_server() -> dict[str, list[PlannedCapture]]:
     """All that is to be captured, by `host:port`. Three queries; one more for each dataset that is new."""
-    urls = _urls()
+    connections = _connections()
     by_server: dict[str, list[PlannedCapture]] = defaultdict(list)
-    for feed in _captured_feeds(urls) if urls else ():
-        text, target = urls[feed.connection_id or 0]
-        by_server[_address(target)].append(_planned(feed, text, target))
+    for feed in _captured_feeds(connections) if connections else ():
+        connection = connections[feed.connection_id or 0]
+        try:
+            by_server[_address(connection.target)].append(_planned(feed, connection))
+        except NotCells:
+            continue  # whoever onboards or changes one is told
     return dict(by_server)
 
 
@@ -71,24 +75,35 @@ def _captured_feeds(connections: Collection[int]) -> list[Feed]:
     return [*live.select_related("dataset__team", "capture").order_by("pk")]
 
 
-def _urls() -> Mapping[int, tuple[str, DatabaseUrl]]:
-    """By connection, without those that cannot be opened: whoever changes one is told."""
+@dataclass(frozen=True)
+class _CapturedConnection:
+    url: str = field(repr=False)
+    target: DatabaseUrl
+    has_cells: bool
+
+
+def _connections() -> Mapping[int, _CapturedConnection]:
+    """By their ids, without those that cannot be opened: whoever changes one is told."""
     plugins = Connection.objects.values_list("plugin", flat=True).order_by("plugin").distinct()
     captured = [plugin for plugin in plugins if is_captured(plugin)]
-    urls = {}
+    known = {}
     for connection in Connection.objects.filter(plugin__in=captured) if captured else ():
         try:
-            urls[connection.pk] = connection.url, read_url(with_mariadb_driver(connection.url))
+            target = read_url(with_mariadb_driver(connection.url))
         except UnusableUrl:
             continue
-    return urls
+        known[connection.pk] = _CapturedConnection(connection.url, target, has_cells(connection.plugin))
+    return known
 
 
-def _planned(feed: Feed, url: str, target: DatabaseUrl) -> PlannedCapture:
+def _planned(feed: Feed, connection: _CapturedConnection) -> PlannedCapture:
+    """Raises NotCells."""
     capture = feed.capture if hasattr(feed, "capture") else capture_of(feed)
-    database, table = named_table(feed.object, target.address.database or "")
-    spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key))
-    return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url)
+    text, options = read_cell_object(feed.object) if connection.has_cells else (feed.object, None)
+    database, table = named_table(text, connection.target.address.database or "")
+    key = tuple(feed.dataset.record_key)
+    spec = CaptureSpec(capture.topic, database, table, capture.load, key, cells=options)
+    return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, connection.url)
 
 
 def _address(target: DatabaseUrl) -> str:

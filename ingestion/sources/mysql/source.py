@@ -6,29 +6,41 @@ A load begins where the changelog ends, and reads nothing older than what is the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import ClassVar, Protocol
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
-from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.heatpipe.reading import EventLimits, TopicBatch
-from ingestion.sources import LoggedEvents, LogReading, SourceConfig, SourceError, SourceReading
-from ingestion.sources.mysql.server import MysqlServer
+from ingestion.sources import EventBatch, LogReading, SourceConfig, SourceError, SourceReading
+from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
+from ingestion.sources.mysql.topic_reading import LOG, TopicReading, metadata_column
 
-_LOG, _KEY, _LEAST, LOAD = "log", "key", "least", "load"
-METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
+LOAD = "load"
+
+
+class Walk(Protocol):
+    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on."""
+
+    has_more: bool
+
+    def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
+        """`metadata`: the column that comes on top of the table's."""
+
+    def place(self) -> Position: ...
+
+    def estimated_rows(self) -> int | None: ...
 
 
 class MysqlSource:
     """`config.options`: those of the topic (`EventTopic.as_options`)."""
+
+    reference_type: ClassVar[type[bytes | int]] = bytes
 
     def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._clock = config, clock
@@ -37,8 +49,11 @@ class MysqlSource:
 
     def schema(self) -> Schema:
         with self._server.opened() as server:
-            table = server.captured_table(self._spec, self._topic)
-        return Schema((*table.schema.row_columns, METADATA))
+            columns = self._columns(server)
+        return Schema((*columns, metadata_column(self.reference_type)))
+
+    def _columns(self, server: OpenServer) -> Schema:
+        return server.captured_table(self._spec, self._topic).schema.row_columns
 
     def snapshot(
         self,
@@ -54,81 +69,36 @@ class MysqlSource:
                 "Bootstrap it with `replace` where rows are missing."
             )
         load = self._topic.load
-        start: Position = {_LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
+        start: Position = {LOG: self._topic.end(), LOAD: load} if after is None else after
         if start[LOAD] != load:
             raise SourceError(
                 f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
                 "Bootstrap it with `replace`."
             )
-        meter = BatchMeter(limits, self._clock)
-        walk = SnapshotWalk(self._server, self._spec, self._topic, self._config, start[_KEY], start[_LEAST], meter)
+        walk = self._walk(start, BatchMeter(limits, self._clock))
 
         def position() -> Position:
-            if not walk.has_more:
-                return {_LOG: start[_LOG], LOAD: load}
-            return {_LOG: start[_LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
+            begun = {LOG: start[LOG], LOAD: load}
+            return {**begun, **walk.place()} if walk.has_more else begun
 
         total = None if after is not None else walk.estimated_rows
-        return SourceReading(
-            walk.batches(METADATA), position, total=total or (lambda: None), has_more=lambda: walk.has_more
-        )
+        batches = walk.batches(metadata_column(self.reference_type))
+        return SourceReading(batches, position, total=total or (lambda: None), has_more=lambda: walk.has_more)
+
+    def _walk(self, start: Position, meter: BatchMeter) -> Walk:
+        return SnapshotWalk(self._server, self._spec, self._topic, self._config, start, meter)
 
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
     ) -> SourceReading:
-        if _LOG not in position:
+        if LOG not in position:
             raise SourceError(
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
-        reading = _TopicReading(self._topic, self._config, position, limits)
+        reading = TopicReading(self._topic, self._config, position, limits, self.reference_type)
         return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
 
     @property
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
         return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns)
-
-
-class _TopicReading:
-    """One batch of events, or none."""
-
-    def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
-        self._topic, self._position, self._start = topic, start, start[_LOG]
-        self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.schema_of)
-        usual = EventLimits()
-        self._limits = EventLimits(
-            min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)
-        )
-        self._after: Mapping[str, Any] = self._start
-        self._is_done = self.has_more = False
-
-    def __iter__(self) -> _TopicReading:
-        return self
-
-    def __next__(self) -> LoggedEvents:
-        if self._is_done:
-            raise StopIteration
-        self._is_done = True
-        batch, self._after = self._topic.read(self._start, self._decoder, self._limits)
-        self.has_more = batch.has_more or batch.waits_for_schema is not None
-        if not batch.read:
-            raise StopIteration
-        return self._logged(batch)
-
-    def _logged(self, batch: TopicBatch) -> LoggedEvents:
-        versions = {each.schema.version: each.schema for each in batch.decoded}
-        columns = versions[max(versions)].row_columns if versions else Schema(())
-        return LoggedEvents(
-            {},
-            schema=Schema((*columns, METADATA)),
-            schema_version=0,
-            decoded=batch.decoded,
-            broken=batch.broken,
-            columns_of=self._topic.columns_of,
-        )
-
-    def position(self) -> Position:
-        return {**self._position, _LOG: self._after}
-
-    def lag(self) -> int:
-        return self._topic.lag(self._start)

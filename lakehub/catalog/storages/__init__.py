@@ -78,6 +78,8 @@ class Storage(ABC):
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
+    has_cells: ClassVar[bool] = False
+    """Its tables hold cells, each of which is a part of a row: columns, keys and types are those of the rows that they make."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
     empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
@@ -155,6 +157,7 @@ STORAGES: Registry[type[Storage]] = Registry(
     {
         "sql": "lakehub.catalog.storages.sql:SqlStorage",
         "mysql": "lakehub.catalog.storages.sql.mysql:MySqlStorage",
+        "schemaless": "lakehub.catalog.storages.sql.schemaless:SchemalessStorage",
         "files": "lakehub.catalog.storages.files:FilesStorage",
         "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
     },
@@ -175,6 +178,14 @@ def is_captured(plugin: str) -> bool:
     """Whether changes come from the log of the server; not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_captured
+    except UnknownPlugin:
+        return False
+
+
+def has_cells(plugin: str) -> bool:
+    """Whether a row is made of several rows of its table; not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).has_cells
     except UnknownPlugin:
         return False
 

@@ -1,0 +1,76 @@
+"""The changes of a captured table, as its topic has them: one batch of events for each reading."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from ingestion.domain.batch_limits import BatchLimits
+from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
+from ingestion.domain.schema import Schema, SchemaColumn
+from ingestion.heatpipe.decoder import Decoder
+from ingestion.heatpipe.event_topic import EventTopic
+from ingestion.heatpipe.reading import EventLimits, TopicBatch
+from ingestion.sources import LoggedEvents, SourceConfig
+
+LOG = "log"
+"""Of a position: how far the topic was read."""
+
+
+def metadata_column(reference_type: type[bytes | int]) -> SchemaColumn:
+    """What comes on top of a table's columns."""
+    return SchemaColumn(METADATA_COLUMN, str(metadata_type(reference_type)))
+
+
+class TopicReading:
+    """One batch of events, or none."""
+
+    def __init__(
+        self,
+        topic: EventTopic,
+        config: SourceConfig,
+        start: Mapping[str, Any],
+        limits: BatchLimits,
+        reference_type: type[bytes | int],
+    ) -> None:
+        self._topic, self._position, self._start = topic, start, start[LOG]
+        self._decoder = Decoder(topic.topic, config.key_columns, reference_type, topic.schema_of)
+        self._metadata = metadata_column(reference_type)
+        usual = EventLimits()
+        self._limits = EventLimits(
+            min(usual.events, limits.rows or usual.events), min(usual.bytes, limits.bytes or usual.bytes)
+        )
+        self._after: Mapping[str, Any] = self._start
+        self._is_done = self.has_more = False
+
+    def __iter__(self) -> TopicReading:
+        return self
+
+    def __next__(self) -> LoggedEvents:
+        if self._is_done:
+            raise StopIteration
+        self._is_done = True
+        batch, self._after = self._topic.read(self._start, self._decoder, self._limits)
+        self.has_more = batch.has_more or batch.waits_for_schema is not None
+        if not batch.read:
+            raise StopIteration
+        return self._logged(batch)
+
+    def _logged(self, batch: TopicBatch) -> LoggedEvents:
+        versions = {each.schema.version: each.schema for each in batch.decoded}
+        columns = versions[max(versions)].row_columns if versions else Schema(())
+        return LoggedEvents(
+            {},
+            schema=Schema((*columns, self._metadata)),
+            schema_version=0,
+            decoded=batch.decoded,
+            broken=batch.broken,
+            columns_of=self._topic.columns_of,
+        )
+
+    def position(self) -> Position:
+        return {**self._position, LOG: self._after}
+
+    def lag(self) -> int:
+        return self._topic.lag(self._start)
