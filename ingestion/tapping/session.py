@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
+from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import NotCaptured
 from ingestion.capture.tap.position import TapPosition, TapState
@@ -251,7 +252,9 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
         missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
         return "" if planned.is_live else missing
     try:
-        captured_rows(spec, table.definition, versions, look.charsets)
+        rows = captured_rows(spec, table.definition, versions, look.charsets)
+        if isinstance(rows, CapturedCells) and not planned.is_live:
+            rows.take_types(rows.sampled_types(source_server.sample_cells(planned.url, rows)))
     except NotCaptured as problem:
         return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
     return ""

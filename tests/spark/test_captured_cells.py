@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from pyspark.sql import SparkSession
 
+from ingestion.spark.contract.spec import ReplaySpec
 from lakehub.kernel.cells.cell_tables import CellOptions
 from tests.services.cell_table import CellTable
 from tests.services.tapped_server import TappedServer, tapped_server
@@ -86,3 +88,40 @@ def test_rows_come_from_cells_and_each_cell_changes_its_columns(
     after = in_lake(shop, spark)
     assert after.keys() == {"a", "b"}
     assert after["b"]["raw"] == '{"Odd-Name":{"x":1}}'
+
+
+def test_broken_cells_are_mended_and_have_the_place_that_they_had(
+    spark: SparkSession, server: TappedServer, tmp_path: Path
+) -> None:
+    """Those of the load, and those of the log."""
+    shop = CapturedShop(server, tmp_path, "broken", record_key=("row_key",), plugin="schemaless")
+    table = CellTable(server, "broken")
+    table.add("a", "base", 1, {"city": "Ulm", "fare": 1})
+    table.add("b", "base", 2, "{broken")
+    server.take("broken", cells=CellOptions())
+    assert shop.run(spark, "bootstrap").counts.errors == 1
+    table.add("a", "base", 2, '{"city": NaN}')
+    table.add("c", "base", 5, '{"city": 7}')
+    table.add("c", "base", 6, {"city": "Kiel"})
+    server.execute("UPDATE broken SET body = '{\"city\": \"changed\"}' WHERE row_key = 'a' AND ref_key = 1")
+    assert shop.follow(spark, cells=CellOptions()).counts.errors == 3
+    before = {
+        "a": {"base__ref_key": 1, "base__city": "Ulm", "base__fare": 1},
+        "c": {"base__ref_key": 6, "base__city": "Kiel"},
+    }
+    assert in_lake(shop, spark) == before
+
+    errors = {json.loads(row["raw"])["after"]["body"]: row["error_key"] for row in shop.rejected(spark)}
+    fixes = {
+        errors["{broken"]: json.dumps({"body": {"city": "Bonn"}}),
+        errors['{"city": NaN}']: json.dumps({"body": '{"city": "Köln"}'}),
+        errors['{"city": 7}']: json.dumps({"body": {"city": "too late"}}),
+        errors['{"city": "changed"}']: json.dumps({"body": {"new": 1}}),
+    }
+    report = shop.run(spark, "replay", replay=ReplaySpec(tuple(fixes), "ana", fixes))
+    assert (report.counts.applied, report.counts.errors) == (3, 1)  # a field that is new comes with a new cell only
+    after = shop.run(spark, "incremental")
+    assert (after.counts.read, after.counts.superseded, after.counts.errors) == (3, 1, 0)
+    assert in_lake(shop, spark) == {
+        "a": {"base__ref_key": 2, "base__city": "Köln"}, "b": {"base__ref_key": 2, "base__city": "Bonn"}, "c": before["c"],
+    }  # fmt: skip

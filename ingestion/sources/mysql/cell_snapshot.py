@@ -23,6 +23,7 @@ from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.broken_message import UnfitEvent
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.row_keys import row_key_text
+from ingestion.heatpipe.unencoded_row import UnencodedRow
 from ingestion.sources import EventBatch, SourceConfig, UnreadableRow
 from ingestion.sources.mysql.server import TIMEOUTS, MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import MAX_WAITS, SNAPSHOT_SOURCE, not_seen_yet
@@ -108,9 +109,9 @@ class _Rows:
     sequence: int = 0
 
     def of(self, chunk: CellChunk) -> _Rows:
+        self.sequence = chunk.sequence
         cells = [self._sound(*each) for each in zip(chunk.cells, chunk.identities, strict=True)]
         self.rows = assembled((cell for cell in cells if cell is not None), self.table.options)
-        self.sequence = chunk.sequence
         return self
 
     def _sound(self, row: Row, identity: tuple[Any, ...]) -> Cell | None:
@@ -127,9 +128,16 @@ class _Rows:
             if cell.column != self.table.options.delete:
                 self.table.values_of(cell)
         except UnfitEvent as problem:
-            self.unreadable.append(UnreadableRow(repr(self.table.shown(row)), problem.labelled))
+            self.unreadable.append(UnreadableRow(self._raw(row, problem), problem.labelled))
             return None
         return cell
+
+    def _raw(self, row: Row, problem: UnfitEvent) -> str:
+        """As the tap puts it aside, so it is mended in the same way."""
+        transaction = f"0-0-{self.sequence}"
+        shown = self.table.shown(row)
+        unencoded = UnencodedRow(transaction, 0, problem.defect, problem.field, str(problem), None, shown)
+        return unencoded.to_json().decode()
 
     def batch(self, schema: Schema) -> EventBatch:
         there = {key: row for key, row in self.rows.items() if row.is_there}

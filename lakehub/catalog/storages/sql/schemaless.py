@@ -54,6 +54,9 @@ class CellTable(StoredTable):
     url: str = field(repr=False)
     table: str = ""
 
+    def __str__(self) -> str:
+        return f"the cells of `{self.table}`, which are rows in the lake only"
+
 
 class SchemalessStorage(MySqlStorage):
     """A table is `name` or `database.name`, with what its columns are called behind `?` where they have no usual names."""
