@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from django.test import Client
 
 from ingestion.captures.changelog import configured_changelog
 from ingestion.captures.records import topic_of
@@ -14,6 +15,7 @@ from ingestion.heatpipe.decoder import Decoder
 from ingestion.models import SchemaVersion
 from ingestion.schemas import registry
 from ingestion.schemas.captured_versions import subject_schema_of
+from lakehub.accounts.models import Role
 from lakehub.catalog import connections
 from lakehub.catalog.models import Connection, Dataset
 from lakehub.catalog.onboarding.onboard import onboard_dataset
@@ -129,3 +131,40 @@ def test_the_columns_of_the_cells_may_have_other_names(shop: CapturedShop) -> No
     tap = shop.tap()
     shop.step_until(tap, lambda: shop.is_captured(dataset))
     assert shop.capture(dataset).captured_table == f"{shop.server}/lakehub_cells_onboarded.odd"
+
+
+def test_the_page_shows_the_rows_that_a_sample_makes_and_onboards_the_table(shop: CapturedShop) -> None:
+    table = CellTable(shop.source, "trips", key="binary(16)")
+    table.add(bytes(16), "base", 1, {"city": "<b>Ulm</b>"})
+    table.add(bytes(16), "status", 3, {"word": "begun"})
+    table.add(bytes(16), "base", 2, "{broken")
+    connect(shop)
+    given.data_center("dc1")
+    person = given.user("ana")
+    given.member(person, given.team("shop"), Role.OWNER)
+    page = Client()
+    page.force_login(person)
+    assert "trips" in page.get("/onboarding?connection=cells").content.decode()
+    text = page.get("/onboarding?connection=cells&table=trips%3Ftext%3Draw").content.decode()
+    assert all(
+        f"<td>{value}</td>" in text
+        for value in ("00000000-0000-0000-0000-000000000000", "&lt;b&gt;Ulm&lt;/b&gt;", "begun", "3")
+    )
+    assert 'value="trips"' in text
+    fields = {
+        "connection": "cells",
+        "table": "trips?text=raw",
+        "name": "trips",
+        "team": "shop",
+        "tier": "2",
+        "kind": "append-plus-update",
+        "grain": "none",
+        "primary_key": "row_key",
+        "partition_tz": "UTC",
+        "ingested": "on",
+        "data_centers": "dc1",
+    }
+    answer = page.post("/onboarding", fields)
+    assert answer.status_code == 302, answer.content.decode()
+    feed = Dataset.objects.get(name="trips").feed
+    assert (feed.object, feed.options) == ("trips?text=raw", {"index": "memory"})

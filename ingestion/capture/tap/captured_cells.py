@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
-from uuid import UUID
 
 from ingestion.capture.binlog.column_values import ReadValue, UnfitColumn, lake_type_of, value_reader_of
 from ingestion.capture.binlog.events import Row, RowChange
@@ -21,14 +20,13 @@ from ingestion.domain.schema import Schema
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
 from ingestion.heatpipe.subject_schema import SubjectSchema
 from lakehub.kernel.cells.bodies import BrokenBody
-from lakehub.kernel.cells.cell_rows import Cell, read_cell
+from lakehub.kernel.cells.cell_rows import Cell, plain_key, read_cell
 from lakehub.kernel.cells.cell_tables import CellColumns, CellOptions, NotCells, find_cell_columns
 from lakehub.kernel.cells.fields import is_column_of, lake_columns_of, needed_types, read_values
 
 _KEY_TYPES = ("string", "int", "long")
 _REF_KEY_TYPES = ("int", "long", "decimal(20,0)")
 _BODY_TYPES = ("string", "binary")
-_UUID_BYTES = 16
 _UPDATED = (
     "The cell was changed where it lies, and cells are never changed: the lake keeps what it had. Write the change as a new cell, with a greater "
     "reference key."
@@ -47,6 +45,8 @@ class CapturedCells:
     _key_type: str
     _versions: SchemaVersions
     _readers: Mapping[str, ReadValue]
+    _of_column: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    """By column of the cells those of the lake."""
 
     @classmethod
     def of(
@@ -108,8 +108,12 @@ class CapturedCells:
         except BrokenBody as problem:
             raise _unfit(problem) from problem
         self.take_types(types)
-        lacking = dict.fromkeys(lake_columns_of(types, cell.column))
-        return lacking | read_values(types, fields)
+        return dict.fromkeys(self._columns_of(cell.column)) | read_values(types, fields)
+
+    def _columns_of(self, column: str) -> tuple[str, ...]:
+        if column not in self._of_column:
+            self._of_column[column] = lake_columns_of(self.types, column)
+        return self._of_column[column]
 
     def sampled_types(self, sample: Iterable[Row]) -> Mapping[str, str]:
         """Of the columns that the schema has, and those that cells of the sample need besides."""
@@ -129,6 +133,7 @@ class CapturedCells:
         if types is not self.types and dict(types) != dict(self.types):
             self.schema = self._versions.version_of(self.spec.topic, Schema.of(types))
             self.__dict__.pop("types", None)
+            self._of_column.clear()
 
     def _refuse_key_name(self, column: str) -> None:
         if is_column_of(self.columns.row_key, column):
@@ -158,9 +163,12 @@ class CapturedCells:
         parts = ("row_key", "column", "ref_key", "body")
         values = {part: self._value(name, row[name]) for part, name in zip(parts, self.columns.names, strict=True)}
         key, ref_key = values["row_key"], values["ref_key"]
-        text = _binary_key(key) if isinstance(key, bytes) else key
         column = _column_text(values["column"])
-        return values | {"row_key": text, "column": column, "ref_key": None if ref_key is None else int(ref_key)}
+        return values | {
+            "row_key": plain_key(key),
+            "column": column,
+            "ref_key": None if ref_key is None else int(ref_key),
+        }
 
     def _value(self, name: str, value: Any) -> Any:
         try:
@@ -185,11 +193,6 @@ def _checked_types(owner: str, columns: CellColumns, types: Mapping[str, str]) -
                 "table in the feed."
             )
     return key_type
-
-
-def _binary_key(key: bytes) -> str:
-    """Of 16 bytes as a UUID is written, others in hexadecimal digits."""
-    return str(UUID(bytes=key)) if len(key) == _UUID_BYTES else key.hex()
 
 
 def _column_text(column: Any) -> Any:

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
+from uuid import UUID
 
 from lakehub.kernel.cells.bodies import Body, BrokenBody, read_body
 from lakehub.kernel.cells.cell_tables import CellOptions
 from lakehub.kernel.cells.fields import check_column_name, fields_of, needed_types
+
+_UUID_BYTES = 16
 
 
 class Cell(NamedTuple):
@@ -22,6 +25,13 @@ class Cell(NamedTuple):
     def fields(self, options: CellOptions) -> dict[str, Any]:
         """By lake column. Raises BrokenBody."""
         return fields_of(self.column, self.body, self.ref_key, as_text=self.column in options.text)
+
+
+def plain_key(row_key: Any) -> Any:
+    """As the lake has it: of 16 bytes as a UUID is written, others in hexadecimal digits; texts and numbers as they are."""
+    if not isinstance(row_key, bytes):
+        return row_key
+    return str(UUID(bytes=row_key)) if len(row_key) == _UUID_BYTES else row_key.hex()
 
 
 def read_cell(row_key: Any, column: Any, ref_key: Any, body: Any, options: CellOptions) -> Cell:

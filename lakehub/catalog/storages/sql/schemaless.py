@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from itertools import groupby
 from typing import Any, ClassVar
@@ -22,7 +23,7 @@ from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.storages.sql import split_schema
 from lakehub.catalog.storages.sql.mysql import MySqlStorage
 from lakehub.kernel.cells.bodies import BrokenBody
-from lakehub.kernel.cells.cell_rows import Cell, read_cell, sampled_types
+from lakehub.kernel.cells.cell_rows import Cell, assembled, plain_key, read_cell, sampled_types
 from lakehub.kernel.cells.cell_tables import (
     CellColumns,
     CellOptions,
@@ -33,6 +34,7 @@ from lakehub.kernel.cells.cell_tables import (
     table_name_of,
 )
 
+_PREVIEW_ROWS, _MAX_SHOWN = 5, 60
 _SAMPLE = 1_000
 """Cells of each end of the table, of which the columns of the lake are shown."""
 _TYPES: Mapping[str, ColumnType] = {
@@ -81,24 +83,24 @@ class SchemalessStorage(MySqlStorage):
         columns = _cell_columns(name, stored, options)
         kinds = {column.name: column.type for column in stored.columns}
         key_type = "long" if kinds[columns.row_key] is ColumnType.INTEGER else "string"
-        sample = self._sample(name, columns, stored.primary_key, options)
+        sample = [*self._sample(name, columns, stored.primary_key, options)]
         types = sampled_types(columns.row_key, key_type, sample, options)
         described = (ColumnMetadata(each, _TYPES[type_], each != columns.row_key) for each, type_ in types.items())
-        return TableMetadata(tuple(described), (columns.row_key,))
+        return TableMetadata(tuple(described), (columns.row_key,), _preview(columns.row_key, types, sample, options))
 
     def _sample(self, table: str, columns: CellColumns, key: Sequence[str], options: CellOptions) -> Iterator[Cell]:
         """The newest ones first, without those that are broken."""
         schema, name = split_schema(table)
-        clauses: list[sa.ColumnClause[Any]] = [sa.column(part) for part in columns.names[1:]]
+        clauses: list[sa.ColumnClause[Any]] = [sa.column(part) for part in columns.names]
         query = sa.select(*clauses).select_from(sa.table(name, schema=schema)).limit(_SAMPLE)
         parts: list[sa.ColumnClause[Any]] = [sa.column(part) for part in key]
         orders = [[part.desc() for part in parts], [part.asc() for part in parts]] if parts else [[]]
         with self._connected() as connection:
             rows = [row for order in orders for row in connection.execute(query.order_by(*order))]
-        for column, ref_key, body in rows:
+        for key, column, ref_key, body in rows:
             text = column.decode(errors="replace") if isinstance(column, bytes) else column
             try:
-                yield read_cell("row", text, ref_key, body, options)
+                yield read_cell(plain_key(key), text, ref_key, body, options)
             except BrokenBody:
                 continue
 
@@ -123,6 +125,24 @@ class SchemalessStorage(MySqlStorage):
 
     def table_location(self, table: str) -> TableLocation:
         return super().table_location(table_name_of(table))
+
+
+def _preview(
+    key: str, types: Mapping[str, str], sample: Sequence[Cell], options: CellOptions
+) -> tuple[tuple[str, ...], ...]:
+    """Of the sample alone: an older cell of a row may lie beyond it."""
+    rows = []
+    for row_key, row in assembled(sample, options).items():
+        if not row.is_there:
+            continue
+        values: dict[str, Any] = {key: row_key}
+        for cell in row.columns.values():
+            with suppress(BrokenBody):
+                values |= cell.fields(options)
+        rows.append(tuple("" if values.get(name) is None else str(values[name])[:_MAX_SHOWN] for name in types))
+        if len(rows) == _PREVIEW_ROWS:
+            break
+    return tuple(rows)
 
 
 def _read_object(table: str) -> tuple[str, CellOptions]:
