@@ -138,6 +138,7 @@ def test_the_page_shows_the_rows_that_a_sample_makes_and_onboards_the_table(shop
     table.add(bytes(16), "base", 1, {"city": "<b>Ulm</b>"})
     table.add(bytes(16), "status", 3, {"word": "begun"})
     table.add(bytes(16), "base", 2, "{broken")
+    table.add(bytes(16), "large", 1, {"text": "x" * 70_000})
     connect(shop)
     given.data_center("dc1")
     person = given.user("ana")
@@ -151,6 +152,7 @@ def test_the_page_shows_the_rows_that_a_sample_makes_and_onboards_the_table(shop
         for value in ("00000000-0000-0000-0000-000000000000", "&lt;b&gt;Ulm&lt;/b&gt;", "begun", "3")
     )
     assert 'value="trips"' in text
+    assert "large__text" not in text
     fields = {
         "connection": "cells",
         "table": "trips?text=raw",

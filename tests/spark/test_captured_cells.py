@@ -125,3 +125,20 @@ def test_broken_cells_are_mended_and_have_the_place_that_they_had(
     assert in_lake(shop, spark) == {
         "a": {"base__ref_key": 2, "base__city": "Köln"}, "b": {"base__ref_key": 2, "base__city": "Bonn"}, "c": before["c"],
     }  # fmt: skip
+
+
+def test_a_load_goes_on_where_cells_need_other_columns(
+    spark: SparkSession, server: TappedServer, tmp_path: Path
+) -> None:
+    """A cell in the middle, which no sample has: it makes a column, and widens another."""
+    shop = CapturedShop(server, tmp_path, "many", record_key=("row_key",), plugin="schemaless")
+    CellTable(server, "many")
+    server.execute(
+        "INSERT INTO many (row_key, column_name, ref_key, body) SELECT concat('k', lpad(seq, 5, '0')), 'base', 1, "
+        'CASE WHEN seq = 1500 THEN \'{"n": 1.5, "late": true}\' ELSE \'{"n": 2}\' END FROM seq_1_to_3000'
+    )
+    server.take("many", cells=CellOptions())
+    shop.run(spark, "bootstrap", limits={"chunk_rows": 1_000})
+    lake = in_lake(shop, spark)
+    assert (len(lake), lake["k01500"]["base__n"], lake["k01500"]["base__late"]) == (3000, 1.5, True)
+    assert {row["base__n"] for row in lake.values()} == {1.5, 2.0}

@@ -17,11 +17,10 @@ from ingestion.capture.binlog.events import Row
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.snapshot.chunks import consistent_snapshot
 from ingestion.capture.snapshot.select_list import quoted, row_of, select_list
+from lakehub.kernel.cells.cell_rows import MAX_SAMPLED_BYTES, SAMPLE_CELLS
 from lakehub.kernel.cells.cell_tables import CellColumns
 
 _OLDER_AT_ONCE = 100
-_SAMPLE = 1_000
-"""Cells of each end of the table."""
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,15 @@ class CellReader:
             ref_key = older[-1][0]
 
     def sample(self) -> list[Row]:
-        """Some of the oldest and of the newest cells, by the primary key; without one as the server gives them."""
+        """Some of the oldest and of the newest cells, by the primary key; without one as the server gives them. Large bodies are left out."""
         keys = [quoted(name) for name in self.table.primary_key]
         orders = [", ".join(f"{key} {way}" for key in keys) for way in ("DESC", "ASC")] if keys else [""]
         rows: list[Row] = []
         for order in orders:
             ordered = f"ORDER BY {order}" if order else ""
-            query = f"SELECT {select_list(self._mapped)} FROM {self._from} {ordered} LIMIT {_SAMPLE}"
+            body, names = quoted(self.columns.body), ", ".join(quoted(name) for name in self.columns.names)
+            some = f"SELECT {names} FROM {self._from} {ordered} LIMIT {SAMPLE_CELLS}"
+            query = f"SELECT {select_list(self._mapped)} FROM ({some}) AS some WHERE {body} IS NULL OR LENGTH({body}) <= {MAX_SAMPLED_BYTES}"
             rows += [row_of(self._mapped, row) for row in self.connection.execute(sa.text(query))]
         return rows
 

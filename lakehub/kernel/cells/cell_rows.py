@@ -12,6 +12,8 @@ from lakehub.kernel.cells.cell_tables import CellOptions
 from lakehub.kernel.cells.fields import check_column_name, fields_of, needed_types
 
 _UUID_BYTES = 16
+SAMPLE_CELLS, MAX_SAMPLED_BYTES = 1_000, 64 * 1024
+"""Of each end of a table, to see what bodies have; of a body that is looked at so."""
 
 
 class Cell(NamedTuple):

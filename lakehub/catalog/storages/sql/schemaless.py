@@ -23,7 +23,15 @@ from lakehub.catalog.metadata.tables import StoredTable
 from lakehub.catalog.storages.sql import split_schema
 from lakehub.catalog.storages.sql.mysql import MySqlStorage
 from lakehub.kernel.cells.bodies import BrokenBody
-from lakehub.kernel.cells.cell_rows import Cell, assembled, plain_key, read_cell, sampled_types
+from lakehub.kernel.cells.cell_rows import (
+    MAX_SAMPLED_BYTES,
+    SAMPLE_CELLS,
+    Cell,
+    assembled,
+    plain_key,
+    read_cell,
+    sampled_types,
+)
 from lakehub.kernel.cells.cell_tables import (
     CellColumns,
     CellOptions,
@@ -35,8 +43,6 @@ from lakehub.kernel.cells.cell_tables import (
 )
 
 _PREVIEW_ROWS, _MAX_SHOWN = 5, 60
-_SAMPLE = 1_000
-"""Cells of each end of the table, of which the columns of the lake are shown."""
 _TYPES: Mapping[str, ColumnType] = {
     "int": ColumnType.INTEGER,
     "long": ColumnType.INTEGER,
@@ -64,7 +70,7 @@ class SchemalessStorage(MySqlStorage):
     """A table is `name` or `database.name`, with what its columns are called behind `?` where they have no usual names."""
 
     has_cells: ClassVar[bool] = True
-    table_hint = "or, where the columns of the cells have other names, `table?row_key=uuid&column=name&ref_key=version&body=data`"
+    table_hint = "or table?row_key=uuid&column=name&ref_key=version&body=data where its columns are called otherwise"
     empty_hint = (
         "No table of the database is known by the names of its columns to hold cells. One whose columns are called otherwise is written "
         "`table?row_key=uuid&column=name&ref_key=version&body=data`."
@@ -92,11 +98,11 @@ class SchemalessStorage(MySqlStorage):
         """The newest ones first, without those that are broken."""
         schema, name = split_schema(table)
         clauses: list[sa.ColumnClause[Any]] = [sa.column(part) for part in columns.names]
-        query = sa.select(*clauses).select_from(sa.table(name, schema=schema)).limit(_SAMPLE)
+        query = sa.select(*clauses).select_from(sa.table(name, schema=schema)).limit(SAMPLE_CELLS)
         parts: list[sa.ColumnClause[Any]] = [sa.column(part) for part in key]
         orders = [[part.desc() for part in parts], [part.asc() for part in parts]] if parts else [[]]
         with self._connected() as connection:
-            rows = [row for order in orders for row in connection.execute(query.order_by(*order))]
+            rows = [row for order in orders for row in connection.execute(_of_small_bodies(query.order_by(*order)))]
         for key, column, ref_key, body in rows:
             text = column.decode(errors="replace") if isinstance(column, bytes) else column
             try:
@@ -125,6 +131,12 @@ class SchemalessStorage(MySqlStorage):
 
     def table_location(self, table: str) -> TableLocation:
         return super().table_location(table_name_of(table))
+
+
+def _of_small_bodies(query: sa.Select[Any]) -> sa.Select[Any]:
+    some = query.subquery()
+    body = [*some.c][-1]
+    return sa.select(*some.c).where(sa.or_(body.is_(None), sa.func.length(body) <= MAX_SAMPLED_BYTES))
 
 
 def _preview(
