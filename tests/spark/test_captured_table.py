@@ -17,8 +17,9 @@ from ingestion.spark.changes import committing, tombstones
 from ingestion.spark.changes.tombstones import read_tombstones
 from ingestion.spark.contract.spec import ReplaySpec
 from lakehub.catalog.metadata.tables import HudiCopy
+from quality.domain.language.measures import Measure
 from quality.engines.duckdb import DuckDbEngine
-from quality.engines.scans import Limits, Measure, Scan
+from quality.engines.scans.scan import Limits, Scan
 from tests.fuzz_seed import SEED
 from tests.services.tapped_server import TappedServer, tapped_server
 from tests.spark.captured_shop import CapturedShop, PausedAfterEach
