@@ -237,6 +237,7 @@ SOURCES: Registry[Callable[[SourceConfig], Source]] = Registry(
         "sql": "ingestion.sources.sql.source:SqlSource",
         "mysql": "ingestion.sources.mysql.source:MysqlSource",
         "kafka": "ingestion.sources.kafka.source:KafkaSource",
+        "schemaless": "ingestion.sources.mysql.schemaless:SchemalessSource",
         "files": "ingestion.sources.files.source:FilesSource",
     },
     group="lakehub.sources",

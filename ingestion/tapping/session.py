@@ -9,7 +9,9 @@ from datetime import datetime, timedelta
 
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
-from ingestion.capture.tap.captured_table import CapturedTable, NotCaptured
+from ingestion.capture.tap.captured_cells import CapturedCells
+from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
+from ingestion.capture.tap.captured_table import NotCaptured
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.captures import states
@@ -151,7 +153,7 @@ class TapSession:
 
     def _captured_table(self, planned: PlannedCapture, look: TableLook) -> None:
         if look.definition is not None:
-            CapturedTable.of(planned.spec, look.definition, self.versions, self.look.charsets)
+            captured_rows(planned.spec, look.definition, self.versions, self.look.charsets)
 
 
 def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -> TapSession:
@@ -250,7 +252,9 @@ def _misfit(planned: PlannedCapture, table: TableLook, look: ServerLook, version
         missing = f"There is no table `{spec.database}.{spec.table}` that the account may read. Grant SELECT on it, or correct the feed. {LOAD_AGAIN}"
         return "" if planned.is_live else missing
     try:
-        CapturedTable.of(spec, table.definition, versions, look.charsets)
+        rows = captured_rows(spec, table.definition, versions, look.charsets)
+        if isinstance(rows, CapturedCells) and not planned.is_live:
+            rows.take_types(rows.sampled_types(source_server.sample_cells(planned.url, rows)))
     except NotCaptured as problem:
         return "" if planned.is_live else f"{problem} {LOAD_AGAIN}"
     return ""
@@ -282,6 +286,6 @@ def keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now:
     states.tell_stops(reasons, now=now)
 
 
-def _encoder(server: str, table: CapturedTable, clock: Callable[[], datetime]) -> Encoder:
+def _encoder(server: str, table: CapturedRows, clock: Callable[[], datetime]) -> Encoder:
     source = f"mysql://{server}/{table.spec.database}.{table.spec.table}"
     return Encoder(table.schema, table.record_key, source, "", clock)

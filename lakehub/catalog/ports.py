@@ -93,13 +93,13 @@ class CaptureFindings:
 
 
 class CaptureCheck(Protocol):
-    """Of a URL whose storage is captured, and of one of its tables. Raises MetadataUnavailable."""
+    """Of a URL whose storage is captured, and of one of its tables, which `has_cells` or rows. Raises MetadataUnavailable."""
 
-    def __call__(self, url: str, table: str = "") -> CaptureFindings: ...
+    def __call__(self, url: str, table: str = "", *, has_cells: bool = False) -> CaptureFindings: ...
 
 
-def capture_findings(url: str, table: str = "") -> CaptureFindings:
-    return cast("CaptureCheck", _bound("catalog.CaptureCheck"))(url, table)
+def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> CaptureFindings:
+    return cast("CaptureCheck", _bound("catalog.CaptureCheck"))(url, table, has_cells=has_cells)
 
 
 class SchemaChangeObserver(Protocol):

@@ -13,7 +13,8 @@ from typing import Any
 import sqlalchemy as sa
 
 from ingestion.capture.binlog.stream import BinlogStream, ServerAddress
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec
+from ingestion.capture.tap.captured_rows import CapturedRows
+from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Outgoing
@@ -127,7 +128,7 @@ class TappedServer:
             return str(connection.exec_driver_sql(query).scalar())
 
     @staticmethod
-    def _encoder(table: CapturedTable) -> Encoder:
+    def _encoder(table: CapturedRows) -> Encoder:
         return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: datetime.now(UTC))
 
 

@@ -40,8 +40,11 @@ class CapturedShop:
     name: str
     record_key: tuple[str, ...] = ("id",)
     index: str = "memory"
+    plugin: str = "mysql"
     options: Mapping[str, str] = field(default_factory=dict)
     told: timedelta = timedelta()
+    said_of_table: str = ""
+    """Behind its name, in the feed."""
     log_url: str = ""
     """Of the changelog; empty: the tap's."""
     table: TableSpec = field(init=False)
@@ -72,9 +75,9 @@ class CapturedShop:
     def spec(self, kind: str, **fields: Any) -> JobSpec:
         self.runs += 1
         source = SourceSpec(
-            plugin="mysql",
+            plugin=self.plugin,
             url_ref=f"env:{SECRET}",
-            object=f"{self.server.database}.{self.name}",
+            object=f"{self.server.database}.{self.name}{self.said_of_table}",
             options={**self.topic.as_options(), **self.options},
             **fields.pop("limits", {}),
         )

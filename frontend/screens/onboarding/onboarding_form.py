@@ -80,6 +80,7 @@ class OnboardingForm(FormWithFeedOptions):
 
 def proposed_name(table: str) -> str:
     """A dataset's name for a table: `ops.Flights` is flights, `raw/orders/dt=*/*.parquet` is orders, `readings.parquet` is readings."""
+    table = re.sub(r"\?\w+=.*", "", table)  # what is said of its columns
     named = [part for part in table.split("/") if "*" not in part and "=" not in part]
     last = named[-1] if named else ""
     file = re.fullmatch(r"(.+?)\.(?:parquet|csv|tsv|jsonl?|ndjson|avro)(?:\.gz)?", last, re.IGNORECASE)

@@ -17,6 +17,7 @@ from ingestion.capture.tap.position import reference_key, reference_key_after
 from ingestion.domain.merging.events import ChangeEvent, Operation, RowKey
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.subject_schema import SubjectSchema
+from lakehub.kernel.cells.cell_tables import CellOptions
 from lakehub.kernel.lake_names import names_unfit_for_the_lake, unfit_names_text
 
 PARTS = 2
@@ -45,6 +46,8 @@ class CaptureSpec:
     left_out: frozenset[str] = frozenset()
     hashed: frozenset[str] = frozenset()
     masked: frozenset[str] = frozenset()
+    cells: CellOptions | None = None
+    """Of a table of cells, each of which is a part of a row; None: each row of the table is one."""
 
 
 class Transaction(NamedTuple):
@@ -93,6 +96,10 @@ class CapturedTable:
         if new_key is not None:
             operation = Operation.UPDATE if old_key == new_key else Operation.INSERT
             yield self._event(operation, new_key, after, transaction, number * PARTS + 1)
+
+    def source_column(self, change: RowChange) -> str:
+        """Of a source that changes column by column: none, as each change is of the row."""
+        return ""
 
     def snapshot_event(self, sequence: int, row: Row) -> ChangeEvent:
         """Of a row that was read as it was after a transaction. Raises ValueError for a value that its column cannot have."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
@@ -24,12 +24,13 @@ from ingestion.capture.binlog.events import (
 )
 from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, altered_table, removals
 from ingestion.capture.binlog.table_map import TableMap
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured, SchemaVersions
+from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
+from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
 from ingestion.capture.tap.open_transaction import OpenTransaction
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.changelog import ChangelogError, ChangelogWriter, Outgoing
 from ingestion.heatpipe.broken_message import Defect, UnfitEvent
-from ingestion.heatpipe.encoder import Encoder
+from ingestion.heatpipe.encoder import Encoder, Message
 from ingestion.heatpipe.reading import ERRORS_SUFFIX
 from ingestion.heatpipe.unencoded_row import UnencodedRow
 
@@ -56,9 +57,9 @@ class Observer(Protocol):
         """Its definition may be another one now; rows that come have it by themselves."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class _Encoded:
-    table: CapturedTable
+    table: CapturedRows
     encoder: Encoder
 
 
@@ -77,7 +78,7 @@ class Tap:
         start: TapState,
         versions: SchemaVersions,
         charsets: Mapping[int, str],
-        new_encoder: Callable[[CapturedTable], Encoder],
+        new_encoder: Callable[[CapturedRows], Encoder],
         observer: Observer,
         monotonic: Callable[[], float],
         pause: Callable[[float], None],
@@ -227,8 +228,10 @@ class Tap:
     def _take_row(self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange) -> None:
         topic = table.table.spec.topic
         try:
-            events = [*table.table.events(transaction.facts, number, change)]
-            messages = [Outgoing(topic, *table.encoder.encode(event)) for event in events]
+            messages = [Outgoing(topic, *message) for message in self._encoded(table, transaction, number, change)]
+        except NotCaptured as problem:
+            self._stop(table.table.spec, str(problem))
+            return
         except UnfitEvent as problem:
             messages = [_rejected(table.table, transaction.gtid, number, change, problem)]
         except ValueError as problem:
@@ -237,13 +240,23 @@ class Tap:
         self._pending += messages
         self._pending_bytes += _bytes_of(messages)
 
+    def _encoded(
+        self, table: _Encoded, transaction: OpenTransaction, number: int, change: RowChange
+    ) -> Iterator[Message]:
+        """Raises UnfitEvent, NotCaptured; ValueError for a value that its column cannot have."""
+        events = [*table.table.events(transaction.facts, number, change)]
+        if table.table.schema is not table.encoder.schema:
+            table.encoder = self._new_encoder(table.table)
+        source_column = table.table.source_column(change)
+        return (table.encoder.encode(event, source_column=source_column) for event in events)
+
     def _table_of(self, spec: CaptureSpec, definition: TableMap) -> _Encoded | None:
         """By the definition that its rows have now; None: it is stopped."""
         known = self._tables.get(spec.topic)
         if spec.topic in self._stopped or (known is not None and known.table.definition == definition):
             return None if spec.topic in self._stopped else known
         try:
-            table = CapturedTable.of(spec, definition, self._versions, self._charsets)
+            table = captured_rows(spec, definition, self._versions, self._charsets)
         except NotCaptured as problem:
             self._stop(spec, str(problem))
             return None
@@ -296,7 +309,7 @@ def _require_domain(position: str, gtid: Gtid) -> None:
         )
 
 
-def _rejected(table: CapturedTable, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
+def _rejected(table: CapturedRows, gtid: Gtid, number: int, change: RowChange, problem: UnfitEvent) -> Outgoing:
     """With all that it takes to publish the row again when it was mended."""
     before, after = table.shown(change.before), table.shown(change.after)
     row = UnencodedRow(str(gtid), number, problem.defect, problem.field, str(problem), before, after)

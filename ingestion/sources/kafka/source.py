@@ -10,7 +10,7 @@ from ingestion.domain.checkpoint import Position
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.sources import SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import LOAD, LOG, METADATA, read_changes
+from ingestion.sources.logged_changes import LOAD, LOG, metadata_column, read_changes
 
 
 class KafkaSource:
@@ -28,7 +28,7 @@ class KafkaSource:
                 f"No message of the topic `{self._config.object}` was captured yet, so its columns are not known. The load goes on when it is run again; "
                 "*Tap servers* in the console says how the tap goes."
             )
-        return Schema((*versions[-1].row_columns, METADATA))
+        return Schema((*versions[-1].row_columns, metadata_column()))
 
     def snapshot(
         self,

@@ -14,6 +14,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog_files import read_newest_gtid
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
+from ingestion.capture.tap.captured_cells import CapturedCells
 from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
 from ingestion.domain.schema import Schema, evolve_schema
 from ingestion.heatpipe.event_schema import event_schema
@@ -64,6 +65,13 @@ class OpenServer:
             definition = read_definition(self.connection, spec.database, spec.table)
             charsets = read_charsets(self.connection)
         return CapturedTable.of(spec, definition, _KnownVersions(topic), charsets)
+
+    def captured_cells(self, spec: CaptureSpec, topic: EventTopic) -> CapturedCells:
+        """As they are now. Raises NotCaptured, NoSuchTable."""
+        with self.source.at_most(TIMEOUTS.silence):
+            definition = read_definition(self.connection, spec.database, spec.table)
+            charsets = read_charsets(self.connection)
+        return CapturedCells.of(spec, definition, _KnownVersions(topic), charsets)
 
     def newest_sequence(self) -> int:
         """Of the transactions in the binlog: some of them may not be seen by a snapshot yet."""

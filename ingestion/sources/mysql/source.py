@@ -6,25 +6,39 @@ A load begins where the changelog ends, and reads nothing older than what is the
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from typing import ClassVar, Protocol
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.schema import Schema
+from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.sources import SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import LOAD, LOG, METADATA, read_changes
-from ingestion.sources.mysql.server import MysqlServer
+from ingestion.sources import EventBatch, SourceConfig, SourceError, SourceReading
+from ingestion.sources.logged_changes import LOAD, LOG, ReferenceType, metadata_column, read_changes
+from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
-_KEY, _LEAST = "key", "least"
+
+class Walk(Protocol):
+    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on."""
+
+    has_more: bool
+
+    def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
+        """`metadata`: the column that comes on top of the table's."""
+
+    def place(self) -> Position: ...
+
+    def estimated_rows(self) -> int | None: ...
 
 
 class MysqlSource:
     """`config.options`: those of the topic (`EventTopic.as_options`)."""
+
+    reference_type: ClassVar[ReferenceType] = bytes
 
     def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._clock = config, clock
@@ -33,8 +47,11 @@ class MysqlSource:
 
     def schema(self) -> Schema:
         with self._server.opened() as server:
-            table = server.captured_table(self._spec, self._topic)
-        return Schema((*table.schema.row_columns, METADATA))
+            columns = self._columns(server)
+        return Schema((*columns, metadata_column(self.reference_type)))
+
+    def _columns(self, server: OpenServer) -> Schema:
+        return server.captured_table(self._spec, self._topic).schema.row_columns
 
     def snapshot(
         self,
@@ -50,24 +67,24 @@ class MysqlSource:
                 "Bootstrap it with `replace` where rows are missing."
             )
         load = self._topic.load
-        start: Position = {LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
+        start: Position = {LOG: self._topic.end(), LOAD: load} if after is None else after
         if start[LOAD] != load:
             raise SourceError(
                 f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
                 "Bootstrap it with `replace`."
             )
-        meter = BatchMeter(limits, self._clock)
-        walk = SnapshotWalk(self._server, self._spec, self._topic, self._config, start[_KEY], start[_LEAST], meter)
+        walk = self._walk(start, BatchMeter(limits, self._clock))
 
         def position() -> Position:
-            if not walk.has_more:
-                return {LOG: start[LOG], LOAD: load}
-            return {LOG: start[LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
+            begun = {LOG: start[LOG], LOAD: load}
+            return {**begun, **walk.place()} if walk.has_more else begun
 
         total = None if after is not None else walk.estimated_rows
-        return SourceReading(
-            walk.batches(METADATA), position, total=total or (lambda: None), has_more=lambda: walk.has_more
-        )
+        batches = walk.batches(metadata_column(self.reference_type))
+        return SourceReading(batches, position, total=total or (lambda: None), has_more=lambda: walk.has_more)
+
+    def _walk(self, start: Position, meter: BatchMeter) -> Walk:
+        return SnapshotWalk(self._server, self._spec, self._topic, self._config, start, meter)
 
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
@@ -76,7 +93,7 @@ class MysqlSource:
             raise SourceError(
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
-        return read_changes(self._topic, self._config, position, limits)
+        return read_changes(self._topic, self._config, position, limits, self.reference_type)
 
     @property
     def _spec(self) -> CaptureSpec:

@@ -54,6 +54,8 @@ class ColumnMetadata:
 class TableMetadata:
     columns: tuple[ColumnMetadata, ...]
     primary_key: tuple[str, ...] = ()
+    preview: tuple[tuple[str, ...], ...] = ()
+    """Some rows as texts, in the order of the columns, of a storage whose tables do not show what rows they make."""
 
     @property
     def names(self) -> tuple[str, ...]:

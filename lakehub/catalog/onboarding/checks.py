@@ -18,6 +18,7 @@ from lakehub.catalog.metadata import (
 from lakehub.catalog.models import PARTITION_FIELDS, Connection
 from lakehub.catalog.onboarding import partition_proposal as proposal
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal, propose_columns
+from lakehub.catalog.storages import has_cells
 from lakehub.catalog.validation import (
     Problems,
     check_record_key,
@@ -124,13 +125,26 @@ def check_lake_columns(problems: Problems, application: OnboardingRequest, table
 def check_capture(problems: Problems, application: OnboardingRequest, connection: Connection) -> None:
     """What the tap would stop at is told before."""
     try:
-        log = ports.capture_findings(connection.url, application.table)
+        cells = has_cells(connection.plugin)
+        log = ports.capture_findings(connection.url, application.table, has_cells=cells)
     except MetadataUnavailable as error:
         problems.add("connection", str(error))
         return
     for name, texts in (("connection", log.of_server), ("table", log.of_table)):
         for text in texts:
             problems.add(name, text)
+
+
+def check_cells(problems: Problems, application: OnboardingRequest) -> None:
+    """A row comes in pieces: it is whole in the lake only, and what its partition is may come after it."""
+    if not application.ingested:
+        problems.add("ingested", "The table holds cells, which are rows in the lake only. Bring it into the lake.")
+    if application.partition_column:
+        problems.add(
+            "partition_column",
+            f"The rows of a table of cells come in pieces, and `{application.partition_column}` may come after the others: leave the partition out, "
+            f"and give the grain `{Grain.NONE}`.",
+        )
 
 
 def check_copies(

@@ -32,6 +32,7 @@ from lakehub.catalog.models import (
 )
 from lakehub.catalog.onboarding.checks import (
     check_capture,
+    check_cells,
     check_copies,
     check_keys,
     check_lake_columns,
@@ -40,7 +41,7 @@ from lakehub.catalog.onboarding.checks import (
 )
 from lakehub.catalog.onboarding.column_proposals import ColumnProposal
 from lakehub.catalog.onboarding.onboarding_request import OnboardingRequest
-from lakehub.catalog.storages import is_captured, is_stream
+from lakehub.catalog.storages import has_cells, is_captured, is_stream
 from lakehub.catalog.validation import (
     Problems,
     check_duration,
@@ -148,6 +149,8 @@ def check_request(
             evidence = check_keys(problems, application, connection, table)
         proposals = proposals_for(application, connection, table) if before is None else ()
         check_lake_columns(problems, application, table)
+        if has_cells(connection.plugin):
+            check_cells(problems, application)
         if captured and application.ingested:
             check_capture(problems, application, connection)
     locations = check_copies(problems, application, connection, before=before)

@@ -86,6 +86,8 @@ class Storage(ABC):
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
     is_stream: ClassVar[bool] = False
     """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
+    has_cells: ClassVar[bool] = False
+    """Its tables hold cells, each of which is a part of a row: columns, keys and types are those of the rows that they make."""
     table_hint: ClassVar[str] = ""
     """What a person may write for a table besides a name that is listed; part of a sentence."""
     empty_hint: ClassVar[str] = "Check that the account may see the tables that you need."
@@ -168,6 +170,7 @@ STORAGES: Registry[type[Storage]] = Registry(
         "sql": "lakehub.catalog.storages.sql:SqlStorage",
         "mysql": "lakehub.catalog.storages.sql.mysql:MySqlStorage",
         "kafka": "lakehub.catalog.storages.kafka:KafkaStorage",
+        "schemaless": "lakehub.catalog.storages.sql.schemaless:SchemalessStorage",
         "files": "lakehub.catalog.storages.files:FilesStorage",
         "hudi": "lakehub.catalog.storages.hudi:HudiStorage",
     },
@@ -196,6 +199,14 @@ def is_stream(plugin: str) -> bool:
     """Not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_stream
+    except UnknownPlugin:
+        return False
+
+
+def has_cells(plugin: str) -> bool:
+    """Whether a row is made of several rows of its table; not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).has_cells
     except UnknownPlugin:
         return False
 

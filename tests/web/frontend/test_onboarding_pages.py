@@ -42,6 +42,7 @@ FORM = {
         ("raw/orders/dt=*/*.parquet", "orders"),
         ("*.parquet", ""),
         ("größe", "gr_e"),
+        ("ops.trips?row_key=uuid&delete=x.y", "trips"),
     ],
 )
 def test_a_name_is_proposed_that_says_what_the_table_is(table: str, name: str) -> None:

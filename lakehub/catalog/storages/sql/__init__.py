@@ -24,7 +24,7 @@ from lakehub.catalog.metadata import (
 )
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.metadata.table_locations import TableLocation
-from lakehub.catalog.metadata.tables import SqlTable
+from lakehub.catalog.metadata.tables import SqlTable, StoredTable
 from lakehub.catalog.storages import DATABASE_IDENTITIES, Location, Storage
 from lakehub.catalog.storages.sql.evidence import read_key_evidence
 from lakehub.catalog.storages.sql.looks import place_for_a_look
@@ -65,7 +65,7 @@ class SqlStorage(Storage):
             return sorted(sa.inspect(connection).get_table_names())[:limit]
 
     def describe(self, table: str) -> TableMetadata:
-        schema, name = _split_schema(table)
+        schema, name = split_schema(table)
         with self._connected() as connection:
             inspector = sa.inspect(connection)
             try:
@@ -81,14 +81,14 @@ class SqlStorage(Storage):
 
     def key_evidence(self, table: str, key: Sequence[str]) -> KeyEvidence:
         with self._connected() as connection:
-            return read_key_evidence(connection, *_split_schema(table), key)
+            return read_key_evidence(connection, *split_schema(table), key)
 
     def newest_values(self, table: str, columns: Sequence[str], limit: int) -> NewestValues:
         """With the types that the database reports, so that times come as such from every driver.
 
         Of the first rows that it gives: without an index a server at work would read the whole table.
         """
-        schema, name = _split_schema(table)
+        schema, name = split_schema(table)
         with self._connected() as connection:
             types = {
                 column["name"]: column["type"] for column in sa.inspect(connection).get_columns(name, schema=schema)
@@ -102,7 +102,7 @@ class SqlStorage(Storage):
             values = [tuple(row) for row in connection.execute(newest)]
             return NewestValues(values, VALUES_LIMIT if _has_more_rows(connection, read_from, VALUES_LIMIT) else None)
 
-    def table(self, table: str) -> SqlTable:
+    def table(self, table: str) -> StoredTable:
         return SqlTable(self.url, table)
 
     def role(self) -> DatabaseRole | None:
@@ -165,7 +165,7 @@ def _has_more_rows(connection: sa.Connection, table: sa.TableClause, number: int
     return connection.execute(sa.select(sa.func.count()).select_from(some)).scalar_one() > number
 
 
-def _split_schema(table: str) -> tuple[str | None, str]:
+def split_schema(table: str) -> tuple[str | None, str]:
     schema, dot, name = table.rpartition(".")
     return (schema, name) if dot else (None, table)
 

@@ -16,7 +16,8 @@ from ingestion.capture.binlog.events import (
     RowsChanged,
 )
 from ingestion.capture.binlog.table_map import ColumnKind, MappedColumn, TableMap
-from ingestion.capture.tap.captured_table import CapturedTable, CaptureSpec, NotCaptured
+from ingestion.capture.tap.captured_rows import CapturedRows
+from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured
 from ingestion.capture.tap.position import TapPosition, TapState
 from ingestion.capture.tap.tap import Tap
 from ingestion.changelog import Outgoing, ProducerPosition
@@ -169,7 +170,7 @@ class Tapping:
         return [(event.operation.value, dict(event.values)) for event in decoded]
 
     @staticmethod
-    def _encoder(table: CapturedTable) -> Encoder:
+    def _encoder(table: CapturedRows) -> Encoder:
         return Encoder(table.schema, table.record_key, "mysql:test", "dc1", lambda: NOW)
 
 
