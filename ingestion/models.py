@@ -382,6 +382,8 @@ class Capture(models.Model):
     """The GTID after which changes of that load are in the changelog."""
     captured_table = models.CharField(max_length=1000, blank=True)
     """`host:port/database.table`: what is captured since then. Another table needs another load."""
+    captured_columns = models.JSONField(default=dict, blank=True)
+    """Which of its columns are left out, hashed or masked since then (`HiddenColumns.as_json`). Others need another load."""
     stopped_load = models.PositiveIntegerField(default=0)
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)

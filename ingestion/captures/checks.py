@@ -30,4 +30,5 @@ def capture_findings(url: str, table: str = "") -> CaptureFindings:
         tuple(problem.text for problem in server if not problem.is_warning),
         tuple(problem.text for problem in server if problem.is_warning),
         tuple(of_table),
+        {} if facts is None else facts.generated,
     )

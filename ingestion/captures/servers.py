@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.records import capture_of
 from ingestion.models import Capture
 from lakehub.accounts.models import Team
@@ -87,7 +88,8 @@ def _urls() -> Mapping[int, tuple[str, DatabaseUrl]]:
 def _planned(feed: Feed, url: str, target: DatabaseUrl) -> PlannedCapture:
     capture = feed.capture if hasattr(feed, "capture") else capture_of(feed)
     database, table = named_table(feed.object, target.address.database or "")
-    spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key))
+    record_key, hidden = tuple(feed.dataset.record_key), hidden_columns_of(feed)
+    spec = CaptureSpec(capture.topic, database, table, capture.load, record_key, hidden)
     return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import F, Q
@@ -17,9 +18,9 @@ from lakehub.kernel.interval import EVERYTHING
 _LEFT = "The dataset was not captured for a while: it was off-boarded, or its feed was another one. Load the dataset again, with `replace`."
 
 
-def note_captured(topic: str, load: int, *, since: str, table: str) -> None:
-    """From the GTID `since` on all changes of `table` are in the changelog. Whoever loads the dataset may begin now."""
-    begun = {"captured_load": load, "captured_from": since, "captured_table": table}
+def note_captured(topic: str, load: int, *, since: str, table: str, columns: Mapping[str, Any]) -> None:
+    """From the GTID `since` on all changes of `table` are in the changelog, with `columns` hidden. Whoever loads the dataset may begin now."""
+    begun = {"captured_load": load, "captured_from": since, "captured_table": table, "captured_columns": columns}
     Capture.objects.filter(topic=topic, load=load).update(**begun, stopped_load=0, stopped_why="")
 
 

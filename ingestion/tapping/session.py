@@ -22,7 +22,14 @@ from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
 from ingestion.tapping import source_server
-from ingestion.tapping.beginning import LOAD_AGAIN, PURGE_WARNING, beginning, moved_captures, table_name
+from ingestion.tapping.beginning import (
+    LOAD_AGAIN,
+    PURGE_WARNING,
+    beginning,
+    moved_captures,
+    otherwise_hidden,
+    table_name,
+)
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
 
@@ -166,7 +173,7 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
 
-    stops = moved_captures(server, plan) | _forgotten_stops(stored, plan)
+    stops = moved_captures(server, plan) | otherwise_hidden(plan) | _forgotten_stops(stored, plan)
     live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
     begun = beginning(server, stored, look.files, live)
     stops |= begun.stops
@@ -268,7 +275,13 @@ def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None
     for planned in plan:
         if not planned.is_live:
             spec = planned.spec
-            states.note_captured(spec.topic, spec.load, since=since, table=table_name(server, planned))
+            states.note_captured(
+                spec.topic,
+                spec.load,
+                since=since,
+                table=table_name(server, planned),
+                columns=spec.hidden.as_json(),
+            )
 
 
 def _keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now: datetime) -> None:

@@ -12,6 +12,7 @@ from typing import Any
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
@@ -28,7 +29,7 @@ METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
 
 
 class MysqlSource:
-    """`config.options`: those of the topic (`EventTopic.as_options`)."""
+    """`config.options`: those of the topic (`EventTopic.as_options`), and of the columns that are hidden."""
 
     def __init__(self, config: SourceConfig, clock: Callable[[], float] = time.monotonic) -> None:
         self._config, self._clock = config, clock
@@ -86,7 +87,8 @@ class MysqlSource:
     @property
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
-        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns)
+        hidden = HiddenColumns.from_options(self._config.options)
+        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, hidden=hidden)
 
 
 class _TopicReading:

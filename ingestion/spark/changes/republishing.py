@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 from ingestion.capture.tap.captured_table import PARTS
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.position import reference_key
 from ingestion.changelog import ChangelogError, Outgoing
 from ingestion.domain.accounting import RowCounts
@@ -43,6 +44,7 @@ from ingestion.spark.write_permit import hold_write_permit
 SOURCE = "error table"
 _LOOK_BACK = 1_000
 """Messages before a broken one among which the order of its change is looked for."""
+_REASON_IN_ERROR_TABLE = "The row was rejected; the error table says why."
 _BEFORE_ALL = reference_key(0, 0)
 
 
@@ -74,7 +76,8 @@ def row_of_event(raw: str) -> str:
 
 def republish(job: Job, rows: Sequence[ReplayedRow]) -> JobReport:
     """What does not fit stays in the error table with the new reason."""
-    publishing = _Publishing(job, EventTopic.from_options(resolved_options(job.source_spec, job.secrets)))
+    options = resolved_options(job.source_spec, job.secrets)
+    publishing = _Publishing(job, EventTopic.from_options(options), HiddenColumns.from_options(options))
     messages, published, errors = publishing.mended(rows)
     publishing.commit(messages)
     with write_path.staging_folder(job) as uri:
@@ -90,6 +93,7 @@ def republish(job: Job, rows: Sequence[ReplayedRow]) -> JobReport:
 class _Publishing:
     job: Job
     topic: EventTopic
+    hidden: HiddenColumns
 
     @cached_property
     def schema(self) -> SubjectSchema:
@@ -139,7 +143,8 @@ class _Publishing:
                 yield self._message(row, before, order, is_delete=True)
 
     def _fitted(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """In the types of the schema. Raises _Misfit."""
+        """In the types of the schema, with what is hidden now. Raises _Misfit."""
+        row = self.hidden.concealed(row)
         key, columns = self.job.table.record_key, self.schema.row_columns
         arriving = Schema(tuple(column for column in columns if column.name in {*row, *key}))
         chunk = Chunk({name: [value] for name, value in row.items()})
@@ -158,8 +163,13 @@ class _Publishing:
             self.schema.version,
             order.committed_at,
         )
-        mended = Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
-        return Outgoing(self.topic.topic, *self._encoder.encode(event, mended=mended))
+        return Outgoing(self.topic.topic, *self._encoder.encode(event, mended=self._mended(row)))
+
+    def _mended(self, row: ReplayedRow) -> Mended:
+        """What it was may have what is hidden by now, and so may the reason; both are in the error table."""
+        if self.hidden:
+            return Mended(_REASON_IN_ERROR_TABLE, b"")
+        return Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
 
     def _order(self, row: ReplayedRow, unencoded: UnencodedRow | None) -> _Order:
         if unencoded is not None:
