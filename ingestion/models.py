@@ -384,6 +384,8 @@ class Capture(models.Model):
     """`host:port/database.table`: what is captured since then. Another table needs another load."""
     captured_columns = models.JSONField(default=dict, blank=True)
     """Which of its columns are left out, hashed or masked since then (`HiddenColumns.as_json`). Others need another load."""
+    column_renames = models.JSONField(default=dict, blank=True)
+    """Since then, which columns have got another name, and in which transactions (`RenameNotes`)."""
     stopped_load = models.PositiveIntegerField(default=0)
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)

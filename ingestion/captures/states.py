@@ -20,7 +20,13 @@ _LEFT = "The dataset was not captured for a while: it was off-boarded, or its fe
 
 def note_captured(topic: str, load: int, *, since: str, table: str, columns: Mapping[str, Any]) -> None:
     """From the GTID `since` on all changes of `table` are in the changelog, with `columns` hidden. Whoever loads the dataset may begin now."""
-    begun = {"captured_load": load, "captured_from": since, "captured_table": table, "captured_columns": columns}
+    begun: dict[str, Any] = {
+        "captured_load": load,
+        "captured_from": since,
+        "captured_table": table,
+        "captured_columns": columns,
+    }
+    begun["column_renames"] = {}
     Capture.objects.filter(topic=topic, load=load).update(**begun, stopped_load=0, stopped_why="")
 
 

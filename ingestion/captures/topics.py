@@ -14,6 +14,7 @@ from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import KnownSchemas
 from ingestion.models import Capture, SchemaVersion
 from ingestion.schemas.captured_versions import subject_schema_of
+from ingestion.schemas.renamed_columns import notes_of
 from lakehub.catalog.models import Dataset
 
 
@@ -29,5 +30,8 @@ def topic_to_read(dataset: Dataset, *, now: datetime) -> EventTopic:
     newest = SchemaVersion.objects.aggregate(newest=Max("pk"))["newest"] or 0
     versions = SchemaVersion.objects.filter(subject__name=look.topic).select_related("subject").order_by("version")
     schemas = tuple(map(subject_schema_of, versions))
-    load = Capture.objects.filter(topic=look.topic).values_list("load", flat=True).first() or look.load
-    return replace(look, schemas=schemas, known=KnownSchemas(newest, now), load=load)
+    capture = Capture.objects.filter(topic=look.topic).first()
+    load = look.load if capture is None else capture.load
+    # Of another load nothing is known yet.
+    renames = notes_of(capture).column_renames() if capture is not None and capture.captured_load == load else ()
+    return replace(look, schemas=schemas, known=KnownSchemas(newest, now), load=load, renames=renames)

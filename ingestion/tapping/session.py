@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
 from ingestion.capture.tap.captured_table import CapturedTable, NotCaptured
@@ -65,6 +66,9 @@ class VersionsByTopic:
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         return self.by_topic[subject].version_of(subject, columns)
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        self.by_topic[subject].note_changes(subject, sequence, changes)
 
 
 @dataclass

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.column_values import ReadValue, UnfitColumn, lake_type_of, value_reader_of
 from ingestion.capture.binlog.events import Row, RowChange
 from ingestion.capture.binlog.table_map import MappedColumn, TableMap
@@ -30,6 +31,9 @@ class NotCaptured(ValueError):
 class SchemaVersions(Protocol):
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         """That has these columns; registered where there is none yet. Raises NotCaptured where the subject's rules are against it."""
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        """Of the table's columns, in the transaction of this number; those that were noted before are noted once."""
 
 
 @dataclass(frozen=True)

@@ -13,18 +13,22 @@ from typing import Any
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.capture.tap.hidden_columns import HiddenColumns
+from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.column_renames import ColumnRename, renamed_event
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import EventLimits, TopicBatch
-from ingestion.sources import LoggedEvents, LogReading, SourceConfig, SourceError, SourceReading
+from ingestion.sources import LoggedEvents, LogReading, RenamedColumns, SourceConfig, SourceError, SourceReading
 from ingestion.sources.mysql.server import MysqlServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
 _LOG, _KEY, _LEAST, LOAD = "log", "key", "least", "load"
+_RENAMED, _FILLED = "renamed", "filled"
+"""Up to which place in the order of changes the renames of columns are made; and the last one for which stored rows were filled."""
 METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
 
 
@@ -66,7 +70,8 @@ class MysqlSource:
 
         def position() -> Position:
             if not walk.has_more:
-                return {_LOG: start[_LOG], LOAD: load}
+                # All chunks have seen this transaction, so they have the columns of after it.
+                return {_LOG: start[_LOG], LOAD: load, _RENAMED: reference_key_after(walk.least or 0).hex()}
             return {_LOG: start[_LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
 
         total = None if after is not None else walk.estimated_rows
@@ -81,14 +86,39 @@ class MysqlSource:
             raise SourceError(
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
+        renames = self._renames(position)
         reading = _TopicReading(self._topic, self._config, position, limits)
-        return LogReading(reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag)
+        return LogReading(
+            reading, reading.position, has_more=lambda: reading.has_more, lag=reading.lag, renames=renames
+        )
+
+    def _renames(self, position: Position) -> RenamedColumns:
+        renames, mark = self._topic.renames, position.get(_RENAMED, "")
+        made, due = (tuple(each for each in renames if (each.mark > mark) is is_due) for is_due in (False, True))
+        if position.get(LOAD) == self._topic.load and position.get(_FILLED, "") > max(map(_mark, renames), default=""):
+            raise SourceError(
+                f"Columns of `{self._config.object}` were renamed after this job was told of them, and its rows have the new ones. Nothing was read; run the "
+                "job again."
+            )
+        if not due:
+            return RenamedColumns(made=made)
+        versions = self._topic.event_schemas
+        types = {name: type_ for each in versions for name, type_ in each.row_columns.types.items()}
+        new = {name: types[name] for rename in due for name in rename.origins if name in types}
+        columns_of = {each.version: each.columns for each in versions}
+        return RenamedColumns(
+            due, made, Schema.of(new), columns_of, {**position, _RENAMED: due[-1].mark, _FILLED: due[-1].mark}
+        )
 
     @property
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
         hidden = HiddenColumns.from_options(self._config.options)
         return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, hidden=hidden)
+
+
+def _mark(rename: ColumnRename) -> str:
+    return rename.mark
 
 
 class _TopicReading:
@@ -118,6 +148,7 @@ class _TopicReading:
         return self._logged(batch)
 
     def _logged(self, batch: TopicBatch) -> LoggedEvents:
+        batch.decoded = [each._replace(event=renamed_event(each.event, self._topic.renames)) for each in batch.decoded]
         versions = {each.schema.version: each.schema for each in batch.decoded}
         columns = versions[max(versions)].row_columns if versions else Schema(())
         return LoggedEvents(
