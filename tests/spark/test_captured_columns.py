@@ -11,10 +11,11 @@ import pytest
 from pyspark.sql import SparkSession
 
 from ingestion.capture.tap.hidden_columns import HiddenColumns
+from ingestion.spark.changes import renaming
 from ingestion.spark.contract.spec import ReplaySpec
 from tests.fuzz_seed import SEED
 from tests.services.tapped_server import TappedServer, tapped_server
-from tests.spark.captured_shop import CapturedShop
+from tests.spark.captured_shop import CapturedShop, PausedAfterEach
 
 DATABASE = "lakehub_columns"
 
@@ -79,6 +80,43 @@ def test_a_renamed_column_has_what_the_old_one_had(
     server.write("renamed", *messages)
     assert shop.run(spark, "incremental").counts.errors == 0
     assert shop.in_lake(spark) == once
+
+
+def test_a_rename_between_the_parts_of_a_load_is_made_once_also_where_a_job_dies(
+    spark: SparkSession, server: TappedServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Made twice, two columns that have changed their names would be as before."""
+    shop = CapturedShop(server, tmp_path, "swapped")
+    server.execute(
+        "CREATE TABLE swapped (id int PRIMARY KEY, x int, y int, a int)",
+        "INSERT INTO swapped SELECT seq, seq, 100 + seq, seq FROM seq_1_to_30",
+    )
+    server.take("swapped")
+    limits = {"commit_rows": 10, "chunk_rows": 10}
+    assert shop.run(spark, "bootstrap", PausedAfterEach(), limits=limits).status == "paused"
+    server.execute(
+        "ALTER TABLE swapped RENAME COLUMN x TO y, RENAME COLUMN y TO x, RENAME COLUMN a TO b",
+        "UPDATE swapped SET b = 0 WHERE id IN (1, 30)",
+    )
+    server.take("swapped")
+    assert shop.run(spark, "bootstrap", limits=limits).status == "succeeded"
+    writes = []
+
+    def write_and_die(*arguments: Any) -> None:
+        writes.append(arguments)
+        write_commit(*arguments)
+        raise OSError("the machine is gone")
+
+    write_commit = renaming.hudi.write_commit
+    with monkeypatch.context() as dying:
+        dying.setattr(renaming.hudi, "write_commit", write_and_die)
+        assert "the machine is gone" in str(shop.tried(spark, "incremental").error)
+    assert len(writes) == 1
+    shop.run(spark, "incremental")
+    assert as_in_source(shop, spark) == shop.in_source()
+    server.execute("UPDATE swapped SET x = -1 WHERE id = 2")
+    shop.follow(spark)
+    assert as_in_source(shop, spark) == shop.in_source()
 
 
 def test_what_nobody_is_to_see_is_in_no_file_of_the_lake(

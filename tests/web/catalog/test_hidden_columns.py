@@ -119,6 +119,12 @@ def test_what_cannot_be_is_refused_by_name_value_and_remedy(
     assert not Dataset.objects.exists()
 
 
+def test_nobody_looks_at_their_values_for_a_proposal(owner: Client) -> None:
+    """Which the fixture asserts."""
+    whole = {"partition_column": "", "grain": "none"}
+    assert onboard(owner, columns_hashed=["email"], columns_masked=["phone", "born"], **whole).status_code == 201
+
+
 @pytest.mark.parametrize(("value", "code"), [("email", 400), ([["email"]], 400), (["x" * 65], 400), ([""], 400)])
 def test_what_is_no_list_of_names_is_refused(owner: Client, value: object, code: int) -> None:
     answer = onboard(owner, columns_masked=value)
