@@ -386,6 +386,10 @@ class Capture(models.Model):
     """By topic of the changelog and partition, the offset from which on changes of that load are there, where nothing else says so: a source without rows to read."""
     captured_table = models.CharField(max_length=1000, blank=True)
     """`host:port/database.table`, or a cluster and a topic: what is captured since then. Another one needs another load."""
+    captured_columns = models.JSONField(default=dict, blank=True)
+    """Which of its columns are left out, hashed or masked since then (`HiddenColumns.as_json`). Others need another load."""
+    column_renames = models.JSONField(default=dict, blank=True)
+    """Since then, which columns have got another name, and in which transactions (`RenameNotes`)."""
     stopped_load = models.PositiveIntegerField(default=0)
     """The load in which the capture was stopped; it is stopped as long as that is `load`."""
     stopped_why = models.TextField(blank=True)

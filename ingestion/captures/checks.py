@@ -46,6 +46,7 @@ def capture_findings(url: str, table: str = "", *, has_cells: bool = False) -> C
         tuple(problem.text for problem in server if not problem.is_warning),
         tuple(problem.text for problem in server if problem.is_warning),
         tuple(of_table),
+        {} if facts is None else facts.generated,
     )
 
 

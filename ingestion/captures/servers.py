@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.records import capture_of
 from ingestion.models import Capture
 from lakehub.accounts.models import Team
@@ -118,7 +119,8 @@ def _planned(feed: Feed, connection: _CapturedConnection) -> PlannedCapture:
     capture, url = feed.capture if hasattr(feed, "capture") else capture_of(feed), connection.url
     text, cells = read_cell_object(feed.object) if connection.has_cells else (feed.object, None)
     database, table = _captured_object(text, url)
-    spec = CaptureSpec(capture.topic, database, table, capture.load, tuple(feed.dataset.record_key), cells=cells)
+    key = tuple(feed.dataset.record_key)
+    spec = CaptureSpec(capture.topic, database, table, capture.load, key, hidden_columns_of(feed), cells)
     options = {name: str(feed.options[name]) for name in TOPIC_OPTIONS if name in feed.options} if is_kafka(url) else {}
     return PlannedCapture(feed.dataset_id, capture, spec, feed.dataset.team, url, options)
 

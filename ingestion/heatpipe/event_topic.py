@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any
 
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
+from ingestion.domain.merging.column_renames import ColumnRename, renamed_columns, renames_of_text, renames_to_text
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.reading import (
     ERRORS_SUFFIX,
@@ -41,6 +42,8 @@ class EventTopic:
     """Which load of the dataset the changes are captured for: between two there may be a gap."""
     begins_at: TopicPosition = field(default_factory=dict)
     """From where on they are that load's, for whoever reads nothing else."""
+    renames: tuple[ColumnRename, ...] = ()
+    """Of columns of the table since that began, the oldest first."""
 
     def as_options(self) -> dict[str, str]:
         schemas = [{"id": each.schema_id, "version": each.version, "avro": each.avro} for each in self.schemas]
@@ -54,6 +57,7 @@ class EventTopic:
             "retention_s": str(self.retention_s),
             "load": str(self.load),
             "begins_at": json.dumps(self.begins_at),
+            "renames": renames_to_text(self.renames),
         }
 
     @classmethod
@@ -64,10 +68,9 @@ class EventTopic:
         ]
         known = KnownSchemas(int(options["newest_schema"]), datetime.fromisoformat(options["schemas_at"]))
         retention_s, load = float(options["retention_s"]), int(options["load"])
-        begins_at = json.loads(options["begins_at"])
-        return cls(
-            options["changelog"], options["changelog_url"], topic, tuple(schemas), known, retention_s, load, begins_at
-        )
+        begins_at, renames = json.loads(options["begins_at"]), renames_of_text(options.get("renames", "[]"))
+        url = options["changelog_url"]
+        return cls(options["changelog"], url, topic, tuple(schemas), known, retention_s, load, begins_at, renames)
 
     @cached_property
     def _log(self) -> Changelog:
@@ -93,8 +96,8 @@ class EventTopic:
 
     @cached_property
     def columns_of(self) -> Mapping[int, tuple[str, ...]]:
-        """By version the columns of a row."""
-        return {schema.version: schema.columns for schema in self.event_schemas}
+        """By version the columns of a row, also those that were renamed since: what was written before has these too."""
+        return {schema.version: renamed_columns(schema.columns, self.renames) for schema in self.event_schemas}
 
     @cached_property
     def event_schemas(self) -> tuple[SubjectSchema, ...]:

@@ -8,7 +8,9 @@ from datetime import datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+from ingestion.capture.tap.hidden_columns import KEY_OPTION, HiddenColumns
 from ingestion.captures.beginning import is_captured_feed
+from ingestion.captures.hidden_columns import hidden_columns_of
 from ingestion.captures.topics import topic_to_look_at, topic_to_read
 from ingestion.domain.pace import piece_rows
 from ingestion.heatpipe.event_topic import EventTopic
@@ -33,6 +35,7 @@ from lakehub.catalog.storages import is_captured
 from lakehub.kernel.errors import Busy, Refused
 
 SOURCE_URL_VARIABLE, CHANGELOG_URL_VARIABLE = "LAKEHUB_SOURCE_URL", "LAKEHUB_CHANGELOG_URL"
+HASH_KEY_VARIABLE = "LAKEHUB_HASH_KEY"
 MAX_REPLAYED = 10_000
 """Rows of the error table that one run tries again."""
 BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
@@ -69,12 +72,13 @@ def job_spec_of(
     is_look = run.kind == JobKind.FOLLOW and not batch  # it writes nothing, and asks the database nothing
     kept_h = least_retention_hours() if is_look else retention_hours(copy, now=now, wall=now - ahead)
     topic = _topic(copy.dataset, connection, is_look=is_look, now=now - ahead)
-    secrets = {} if connection is None else {SOURCE_URL_VARIABLE: connection.url}
+    hidden = HiddenColumns() if feed is None or topic is None else hidden_columns_of(feed)
+    secrets = _secrets(connection, topic, hidden)
     spec = JobSpec(
         run_id=f"{run.key}{BATCH_SEPARATOR}{batch}" if batch else str(run.key),
         kind=kind,
         table=table_spec_of(copy, options, retention_hours=kept_h),
-        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic),
+        source=None if feed is None or connection is None else _source_spec(feed, connection, options, topic, hidden),
         upto=now.isoformat(),
         clock_ahead_s=ahead.total_seconds(),
         partitions=tuple(params.get("partitions", ())),
@@ -87,7 +91,14 @@ def job_spec_of(
         lease_wait_s=BATCH_LEASE_WAIT_S if run.kind == JobKind.FOLLOW else None,
         one_commit=run.kind == JobKind.FOLLOW,
     )
-    return spec, secrets if topic is None else secrets | {CHANGELOG_URL_VARIABLE: topic.url}
+    return spec, secrets
+
+
+def _secrets(connection: Connection | None, topic: EventTopic | None, hidden: HiddenColumns) -> dict[str, str]:
+    url = "" if connection is None else connection.url
+    log_url = "" if topic is None else topic.url
+    secrets = {SOURCE_URL_VARIABLE: url, CHANGELOG_URL_VARIABLE: log_url, HASH_KEY_VARIABLE: hidden.key}
+    return {name: secret for name, secret in secrets.items() if secret}
 
 
 def table_spec_of(copy: DatasetCopy, options: Mapping[str, Any], *, retention_hours: int) -> TableSpec:
@@ -171,19 +182,23 @@ def _topic(dataset: Dataset, connection: Connection | None, *, is_look: bool, no
     return topic_to_look_at(dataset) if is_look else topic_to_read(dataset, now=now)
 
 
-def _source_spec(feed: Feed, connection: Connection, options: dict[str, Any], topic: EventTopic | None) -> SourceSpec:
+def _source_spec(
+    feed: Feed, connection: Connection, options: dict[str, Any], topic: EventTopic | None, hidden: HiddenColumns
+) -> SourceSpec:
     # Its URL may have a password.
     topic_options = (
         {} if topic is None else {name: text for name, text in topic.as_options().items() if name != "changelog_url"}
     )
+    refs = {} if topic is None else {"changelog_url": f"env:{CHANGELOG_URL_VARIABLE}"}
+    refs |= {KEY_OPTION: f"env:{HASH_KEY_VARIABLE}"} if hidden.key else {}
     return SourceSpec(
         plugin=connection.plugin,
         url_ref=f"env:{SOURCE_URL_VARIABLE}",
         object=feed.object,
         cursor_column=feed.cursor_column or None,
         overlap_s=float(options["overlap_s"]),
-        options=topic_options,
-        option_refs={} if topic is None else {"changelog_url": f"env:{CHANGELOG_URL_VARIABLE}"},
+        options=topic_options | hidden.as_options(),
+        option_refs=refs,
         # By the limit of the connection, of which the job does not know; its own pace it minds itself.
         chunk_rows=piece_rows(int(options["chunk_rows"]), connection.rows_per_s),
         commit_rows=int(options["commit_rows"]),

@@ -21,6 +21,7 @@ from typing import Any, Protocol
 
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.merging.events import Operation
 from ingestion.domain.schema import Schema
 from ingestion.heatpipe.decoder import Decoded
@@ -176,11 +177,24 @@ class SourceReading:
 
 
 @dataclass(frozen=True)
+class RenamedColumns:
+    """Renames of columns of the source that stored rows do not have yet are `due`, others are `made`. `columns`: the new ones. `columns_of`: by version of
+    the schema the columns of a row, before any rename. `position`: that of the table once they are made."""
+
+    due: Sequence[ColumnRename] = ()
+    made: Sequence[ColumnRename] = ()
+    columns: Schema = field(default_factory=lambda: Schema(()))
+    columns_of: Mapping[int, Sequence[str]] = field(default_factory=dict)
+    position: Position = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
 class LogReading(SourceReading):
-    """Of a changelog: its batches are LoggedEvents, one at most. `lag`: how many messages there are to read from its beginning on, asked without
-    reading them."""
+    """Of a changelog: its batches are LoggedEvents, one at most, which may be read once no rename is due. `lag`: how many messages there are to read from
+    its beginning on, asked without reading them."""
 
     lag: Callable[[], int] = lambda: 0
+    renames: RenamedColumns = field(default_factory=RenamedColumns)
 
 
 class Source(Protocol):

@@ -7,6 +7,7 @@ from typing import Any
 
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.column_renames import renamed_event
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.decoder import Decoder
@@ -70,6 +71,8 @@ class _TopicReading:
         return self._logged(batch)
 
     def _logged(self, batch: TopicBatch) -> LoggedEvents:
+        renames = self._topic.renames
+        batch.decoded = [each._replace(event=renamed_event(each.event, renames)) for each in batch.decoded]
         versions = {each.schema.version: each.schema for each in batch.decoded}
         columns = versions[max(versions)].row_columns if versions else Schema(())
         return LoggedEvents(

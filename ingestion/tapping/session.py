@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
 from ingestion.capture.binlog_files import Place
 from ingestion.capture.tap.captured_cells import CapturedCells
@@ -24,7 +25,14 @@ from ingestion.heatpipe.subject_schema import SubjectSchema
 from ingestion.models import SchemaSubject
 from ingestion.schemas.captured_versions import CapturedVersions
 from ingestion.tapping import source_server
-from ingestion.tapping.beginning import LOAD_AGAIN, PURGE_WARNING, beginning, moved_captures, table_name
+from ingestion.tapping.beginning import (
+    LOAD_AGAIN,
+    PURGE_WARNING,
+    beginning,
+    moved_captures,
+    otherwise_hidden,
+    table_name,
+)
 from ingestion.tapping.replica_address import replica_address
 from ingestion.tapping.source_server import ServerLook, TableLook
 
@@ -60,6 +68,9 @@ class VersionsByTopic:
 
     def version_of(self, subject: str, columns: Schema) -> SubjectSchema:
         return self.by_topic[subject].version_of(subject, columns)
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        self.by_topic[subject].note_changes(subject, sequence, changes)
 
 
 @dataclass
@@ -168,7 +179,8 @@ def open_session(server: str, plan: Sequence[PlannedCapture], parts: TapParts) -
     position = writer.position()
     stored = None if position is None else TapState.from_json(position)
 
-    stops = moved_captures(server, plan) | forgotten_stops({} if stored is None else stored.stopped, plan)
+    forgotten = forgotten_stops({} if stored is None else stored.stopped, plan)
+    stops = moved_captures(server, plan) | otherwise_hidden(plan) | forgotten
     live = [each.spec.topic for each in plan if each.is_live and each.spec.topic not in stops]
     begun = beginning(server, stored, look.files, live)
     stops |= begun.stops
@@ -272,7 +284,13 @@ def _note_begun(server: str, plan: Iterable[PlannedCapture], since: str) -> None
     for planned in plan:
         if not planned.is_live:
             spec = planned.spec
-            states.note_captured(spec.topic, spec.load, since=since, table=table_name(server, planned))
+            states.note_captured(
+                spec.topic,
+                spec.load,
+                since=since,
+                table=table_name(server, planned),
+                columns=spec.hidden.as_json(),
+            )
 
 
 def keep_stops(plan: Sequence[PlannedCapture], stops: Mapping[str, str], *, now: datetime) -> None:

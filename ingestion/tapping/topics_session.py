@@ -302,6 +302,7 @@ def _note_begun(server: str, planned: PlannedCapture, place: TopicPlace, changel
         spec.load,
         since=offsets_text(place.next),
         table=table_name(server, planned),
+        columns={},
         changelog_from=begins_at,
     )
 

@@ -6,7 +6,7 @@ The use cases look it up themselves, so that nothing is written past it whoever 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Protocol, cast
 
@@ -90,6 +90,8 @@ class CaptureFindings:
     of_server: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
     of_table: tuple[str, ...] = ()
+    generated: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    """By column of the table that its server makes from others, from which."""
 
 
 class CaptureCheck(Protocol):

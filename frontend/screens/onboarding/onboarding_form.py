@@ -10,9 +10,12 @@ from zoneinfo import ZoneInfo
 
 from django.http import QueryDict
 
-from frontend.ui import feed_option_fields
-from frontend.ui.feed_option_fields import FormWithFeedOptions
+from frontend.ui.feed_fields import hidden_columns as hidden_column_fields
+from frontend.ui.feed_fields import options as feed_option_fields
+from frontend.ui.feed_fields.hidden_columns import FormWithHiddenColumns
+from frontend.ui.feed_fields.options import FormWithFeedOptions
 from frontend.ui.whole_numbers import parse_whole_number
+from lakehub.catalog.datasets.hidden_columns import HASHED, LEFT_OUT, MASKED
 from lakehub.catalog.metadata import TableMetadata
 from lakehub.catalog.models import MAX_COPIES, DatasetKind
 from lakehub.catalog.onboarding.column_proposals import (
@@ -59,7 +62,7 @@ TEXT_FIELDS = (
 
 
 @dataclass(frozen=True)
-class OnboardingForm(FormWithFeedOptions):
+class OnboardingForm(FormWithFeedOptions, FormWithHiddenColumns):
     """The fields as typed, and why some cannot be used."""
 
     values: Mapping[str, str]
@@ -114,7 +117,7 @@ def form_from_post(posted: QueryDict) -> OnboardingForm:
     values = {name: posted.get(name, "").strip() for name in TEXT_FIELDS}
     centers = tuple(posted.getlist("data_centers"))
     return OnboardingForm(
-        values | feed_option_fields.fields_from_post(posted),
+        values | feed_option_fields.fields_from_post(posted) | hidden_column_fields.fields_from_post(posted),
         centers,
         tuple(_copies_from_post(posted, centers, values["connection"])),
         "one_to_one" in posted,
@@ -134,6 +137,7 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
     """Raises Refused only for days that are no number; the rest is the use case's to check."""
     values = form.values
     tier = parse_whole_number(values["tier"])
+    hidden = hidden_column_fields.names_of_fields(values)
     return OnboardingRequest(
         name=values["name"],
         team=values["team"],
@@ -157,6 +161,9 @@ def application_of(form: OnboardingForm) -> OnboardingRequest:
         grace=_grace_period(values["grace_days"], tier),
         description=values["description"],
         feed_options=feed_option_fields.options_of_fields(values),
+        columns_left_out=hidden[LEFT_OUT],
+        columns_hashed=hidden[HASHED],
+        columns_masked=hidden[MASKED],
     )
 
 

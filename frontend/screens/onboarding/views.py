@@ -180,6 +180,7 @@ def _keys_step(
         "promises": list(TIERS.items()),
         "kinds": DatasetKind.choices,
         "grains": [grain.value for grain in Grain],
+        "takes_hidden_columns": (source is not None and source.is_captured) or draft.opens_hidden_columns,
         "copy_places": _copy_places(draft),
         "connections": Connection.objects.filter(team__in=teams),
         "datasets": Dataset.objects.filter(offboarded_at=None).values_list("name", flat=True),

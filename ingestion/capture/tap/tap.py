@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Protocol
 
+from ingestion.capture.binlog.column_changes import Alteration, alteration
 from ingestion.capture.binlog.events import (
     Begin,
     BinlogError,
@@ -22,7 +23,7 @@ from ingestion.capture.binlog.events import (
     Statement,
     Unreadable,
 )
-from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, altered_table, removals
+from ingestion.capture.binlog.removals import ALL_TABLES, Loss, Removal, removals
 from ingestion.capture.binlog.table_map import TableMap
 from ingestion.capture.tap.captured_rows import CapturedRows, captured_rows
 from ingestion.capture.tap.captured_table import CaptureSpec, NotCaptured, SchemaVersions
@@ -179,9 +180,27 @@ class Tap:
             for spec in self._specs:
                 if spec.database == removal.database and removal.table in (ALL_TABLES, spec.table):
                     self._stop(spec, _reason_of_loss(removal, f"`{spec.database}.{spec.table}`"))
-        if (altered := altered_table(statement)) is not None:
-            for spec in self._specs_of.get(altered, []):
-                self._observer.table_altered(spec.topic)
+        if (altered := alteration(statement)) is not None:
+            for spec in self._specs_of.get((altered.database, altered.table), []):
+                self._note_alteration(spec, altered)
+
+    def _note_alteration(self, spec: CaptureSpec, altered: Alteration) -> None:
+        """What columns are called from now on is kept before the position moves on: nothing else says it."""
+        if spec.topic in self._stopped:
+            return
+        hidden = {name.casefold() for name in spec.hidden.names}
+        for change in altered.changes:
+            if change.old.casefold() in hidden and change.old.casefold() != change.new.casefold():
+                name = f"`{spec.database}.{spec.table}`"
+                self._stop(
+                    spec,
+                    f"{name} has changed its column `{change.old}`, which nobody is to see, and its values may be seen under another name. Say in the settings "
+                    f"of the dataset which columns are left out, hashed and masked now. {_RELOAD}",
+                )
+                return
+        if altered.changes and self._transaction is not None:
+            self._versions.note_changes(spec.topic, self._transaction.facts.sequence, altered.changes)
+        self._observer.table_altered(spec.topic)
 
     def _end_transaction(self, ending: Ending) -> None:
         transaction = self._transaction

@@ -49,20 +49,20 @@ class CellWalk:
     ) -> None:
         self._server, self._spec, self._topic, self._config, self._meter = server, spec, topic, config, meter
         self._last_key: EncodedKey | None = start.get(_KEY)
-        self._least: int | None = start.get(_LEAST)
+        self.least: int | None = start.get(_LEAST)
         self._types: Mapping[str, str] = start.get(_TYPES) or {}
         self.has_more = False
 
     def place(self) -> Position:
-        return {_KEY: self._last_key, _LEAST: self._least, _TYPES: dict(self._types)}
+        return {_KEY: self._last_key, _LEAST: self.least, _TYPES: dict(self._types)}
 
     def estimated_rows(self) -> None:
         """The server knows how many cells there are, and not of how many rows."""
 
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         with self._server.opened() as server:
-            if self._least is None:
-                self._least = server.newest_sequence()
+            if self.least is None:
+                self.least = server.newest_sequence()
             table = server.captured_cells(self._spec, self._topic)
             reader = CellReader(server.connection, table.definition, table.columns)
             with server.source.at_most(TIMEOUTS.silence):
@@ -93,9 +93,9 @@ class CellWalk:
         for _ in range(MAX_WAITS):
             with server.source.at_most(TIMEOUTS.silence):
                 chunk = reader.chunk(after, rows)
-            if self._least is None or chunk.sequence >= self._least:
+            if self.least is None or chunk.sequence >= self.least:
                 return chunk
-        raise not_seen_yet(self._spec, chunk.sequence, self._least)
+        raise not_seen_yet(self._spec, chunk.sequence, self.least)
 
 
 @dataclass

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import timedelta
@@ -11,6 +11,7 @@ from functools import cached_property
 import sqlalchemy as sa
 from sqlalchemy.exc import SQLAlchemyError
 
+from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.events import BinlogError
 from ingestion.capture.binlog_files import read_newest_gtid
 from ingestion.capture.snapshot.definitions import NoSuchTable, read_charsets, read_definition
@@ -92,3 +93,6 @@ class _KnownVersions:
             if evolve_schema(schema.row_columns, columns).target == schema.row_columns:
                 return schema
         return SubjectSchema(subject, 0, 0, event_schema(subject, columns))
+
+    def note_changes(self, subject: str, sequence: int, changes: Sequence[ColumnChange]) -> None:
+        """The tap's."""

@@ -83,10 +83,8 @@ class SnapshotWalk:
 
     def _chunk(self, server: OpenServer, table: CapturedTable) -> SnapshotChunk:
         """That has seen what was in the binlog when the load began: what the changelog had then is in its rows."""
-        definition, wanted = (
-            table.definition,
-            [c for c in table.definition.columns if c.name not in self._spec.left_out],
-        )
+        definition, left_out = table.definition, self._spec.hidden.left_out
+        wanted = [column for column in definition.columns if column.name not in left_out]
         after = None if self.last_key is None else decode_key(self.last_key)
         for _ in range(MAX_WAITS):
             with server.source.at_most(TIMEOUTS.silence):

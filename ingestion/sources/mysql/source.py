@@ -7,25 +7,34 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import ClassVar, Protocol
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
+from ingestion.capture.tap.hidden_columns import HiddenColumns
+from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
-from ingestion.sources import EventBatch, SourceConfig, SourceError, SourceReading
+from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
 from ingestion.sources.logged_changes import LOAD, LOG, ReferenceType, metadata_column, read_changes
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
+_RENAMED, _FILLED = "renamed", "filled"
+"""Up to which place in the order of changes the renames of columns are made; and the last one for which stored rows were filled."""
+
 
 class Walk(Protocol):
-    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on."""
+    """A part of the rows that are there, read once. Asked afterwards: `has_more`, `place`, from which the next part goes on, and `least`, the transaction
+    that all rows have seen."""
 
     has_more: bool
+    least: int | None
 
     def batches(self, metadata: SchemaColumn) -> Iterator[EventBatch]:
         """`metadata`: the column that comes on top of the table's."""
@@ -36,7 +45,7 @@ class Walk(Protocol):
 
 
 class MysqlSource:
-    """`config.options`: those of the topic (`EventTopic.as_options`)."""
+    """`config.options`: those of the topic (`EventTopic.as_options`), and of the columns that are hidden."""
 
     reference_type: ClassVar[ReferenceType] = bytes
 
@@ -77,7 +86,10 @@ class MysqlSource:
 
         def position() -> Position:
             begun = {LOG: start[LOG], LOAD: load}
-            return {**begun, **walk.place()} if walk.has_more else begun
+            if walk.has_more:
+                return {**begun, **walk.place()}
+            # All chunks have seen this transaction, so they have the columns of after it.
+            return {**begun, _RENAMED: reference_key_after(walk.least or 0).hex()}
 
         total = None if after is not None else walk.estimated_rows
         batches = walk.batches(metadata_column(self.reference_type))
@@ -93,9 +105,33 @@ class MysqlSource:
             raise SourceError(
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
-        return read_changes(self._topic, self._config, position, limits, self.reference_type)
+        renames, kind = self._renames(position), self.reference_type
+        return replace(read_changes(self._topic, self._config, position, limits, kind), renames=renames)
+
+    def _renames(self, position: Position) -> RenamedColumns:
+        renames, mark = self._topic.renames, position.get(_RENAMED, "")
+        made, due = (tuple(each for each in renames if (each.mark > mark) is is_due) for is_due in (False, True))
+        if position.get(LOAD) == self._topic.load and position.get(_FILLED, "") > max(map(_mark, renames), default=""):
+            raise SourceError(
+                f"Columns of `{self._config.object}` were renamed after this job was told of them, and its rows have the new ones. Nothing was read; run the "
+                "job again."
+            )
+        if not due:
+            return RenamedColumns(made=made)
+        versions = self._topic.event_schemas
+        types = {name: type_ for each in versions for name, type_ in each.row_columns.types.items()}
+        new = {name: types[name] for rename in due for name in rename.origins if name in types}
+        columns_of = {each.version: each.columns for each in versions}
+        return RenamedColumns(
+            due, made, Schema.of(new), columns_of, {**position, _RENAMED: due[-1].mark, _FILLED: due[-1].mark}
+        )
 
     @property
     def _spec(self) -> CaptureSpec:
         database, table = named_table(self._config.object, self._server.database)
-        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns)
+        hidden = HiddenColumns.from_options(self._config.options)
+        return CaptureSpec(self._topic.topic, database, table, record_key=self._config.key_columns, hidden=hidden)
+
+
+def _mark(rename: ColumnRename) -> str:
+    return rename.mark

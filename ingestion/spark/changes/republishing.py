@@ -15,6 +15,7 @@ from itertools import takewhile
 from typing import Any
 
 from ingestion.capture.tap.captured_table import PARTS
+from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.position import reference_key
 from ingestion.changelog import ChangelogError, Outgoing
 from ingestion.domain.accounting import RowCounts
@@ -47,6 +48,7 @@ from lakehub.kernel.cells.cell_tables import read_cell_object
 SOURCE = "error table"
 _LOOK_BACK = 1_000
 """Messages before a broken one among which the order of its change is looked for."""
+_REASON_IN_ERROR_TABLE = "The row was rejected; the error table says why."
 _BEFORE_ALL: Mapping[type[bytes | int], bytes | int] = {bytes: reference_key(0, 0), int: -(2**63)}
 
 
@@ -79,7 +81,8 @@ def row_of_event(raw: str) -> str:
 
 def republish(job: Job, rows: Sequence[ReplayedRow]) -> JobReport:
     """What does not fit stays in the error table with the new reason."""
-    publishing = _Publishing(job, EventTopic.from_options(resolved_options(job.source_spec, job.secrets)))
+    options = resolved_options(job.source_spec, job.secrets)
+    publishing = _Publishing(job, EventTopic.from_options(options), HiddenColumns.from_options(options))
     messages, published, errors = publishing.mended(rows)
     publishing.commit(messages)
     with write_path.staging_folder(job) as uri:
@@ -95,6 +98,7 @@ def republish(job: Job, rows: Sequence[ReplayedRow]) -> JobReport:
 class _Publishing:
     job: Job
     topic: EventTopic
+    hidden: HiddenColumns
 
     @cached_property
     def schema(self) -> SubjectSchema:
@@ -152,7 +156,8 @@ class _Publishing:
                 yield self._message(row, before, order, is_delete=True)
 
     def _fitted(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """In the types of the schema. Raises _Misfit."""
+        """In the types of the schema, with what is hidden now. Raises _Misfit."""
+        row = self.hidden.concealed(row)
         key, columns = self.job.table.record_key, self.schema.row_columns
         arriving = Schema(tuple(column for column in columns if column.name in {*row, *key}))
         chunk = Chunk({name: [value] for name, value in row.items()})
@@ -181,8 +186,14 @@ class _Publishing:
         return self._outgoing(row, event, cell.column)
 
     def _outgoing(self, row: ReplayedRow, event: ChangeEvent, source_column: str) -> Outgoing:
-        mended = Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
+        mended = self._mended(row)
         return Outgoing(self.topic.topic, *self._encoder.encode(event, source_column=source_column, mended=mended))
+
+    def _mended(self, row: ReplayedRow) -> Mended:
+        """What it was may have what is hidden by now, and so may the reason; both are in the error table."""
+        if self.hidden:
+            return Mended(_REASON_IN_ERROR_TABLE, b"")
+        return Mended(row.reason or "", row.raw.encode(errors="backslashreplace"))
 
     def _order(self, row: ReplayedRow, unencoded: UnencodedRow | None) -> _Order:
         if unencoded is not None:

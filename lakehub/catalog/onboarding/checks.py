@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from zoneinfo import ZoneInfo
 
 from lakehub.catalog import ports
 from lakehub.catalog.datasets.copies import CopySource, check_distinct_tables, check_separate_lakes
+from lakehub.catalog.datasets.hidden_columns import check_generated, check_hidden_columns, used_columns
 from lakehub.catalog.metadata import (
     NESTED_TYPES,
     ColumnType,
@@ -114,9 +116,28 @@ def _check_evidence(problems: Problems, application: OnboardingRequest, connecti
     return shown or evidence
 
 
+def check_hidden(
+    problems: Problems, application: OnboardingRequest, table: TableMetadata | None, *, captured: bool
+) -> None:
+    """`captured`: the table would be, if its rows come into the lake."""
+    used = used_columns(
+        record_key=application.record_key,
+        primary_key=application.primary_key,
+        partition=split_columns(application.partition_column),
+        others={
+            "the event time": application.event_time,
+            "the reference key": application.reference_key,
+            "the watermark": application.cursor_column,
+        },
+        table=table,
+    )
+    is_captured = captured and application.ingested
+    check_hidden_columns(problems, application.hidden, used, table, name=application.name, captured=is_captured)
+
+
 def check_lake_columns(problems: Problems, application: OnboardingRequest, table: TableMetadata) -> None:
     """The lake's tables have Avro's names: what no job could write is refused, and not loaded in vain."""
-    unfit = names_unfit_for_the_lake(table.names)
+    unfit = names_unfit_for_the_lake(name for name in table.names if name not in application.columns_left_out)
     if application.ingested and unfit:
         remedy = "Load a view that renames them, or monitor the table where it lies."
         problems.add("table", f"{unfit_names_text(unfit)} {remedy}")
@@ -133,6 +154,7 @@ def check_capture(problems: Problems, application: OnboardingRequest, connection
     for name, texts in (("connection", log.of_server), ("table", log.of_table)):
         for text in texts:
             problems.add(name, text)
+    check_generated(problems, application.hidden, log.generated)
 
 
 def check_cells(problems: Problems, application: OnboardingRequest) -> None:
@@ -234,9 +256,10 @@ def proposals_for(
     application: OnboardingRequest, connection: Connection, table: TableMetadata
 ) -> tuple[ColumnProposal, ...]:
     """Of the partition and the event time what was left out and the data says. They are never taken unasked."""
+    seen = tuple(column for column in table.columns if not any(column.name in of for of in application.hidden.values()))
     try:
         return propose_columns(
-            table,
+            replace(table, columns=seen),
             connection.storage,
             application.table,
             partition=not application.partition_column,

@@ -83,6 +83,8 @@ class Storage(ABC):
     is_lake: ClassVar[bool] = False
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
+    can_hide_columns: ClassVar[bool] = False
+    """Of a table that is captured from it, columns can be left out, hashed or masked."""
     """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
     is_stream: ClassVar[bool] = False
     """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
@@ -199,6 +201,14 @@ def is_stream(plugin: str) -> bool:
     """Not of a storage that is not installed (any more)."""
     try:
         return STORAGES.get(plugin).is_stream
+    except UnknownPlugin:
+        return False
+
+
+def can_hide_columns(plugin: str) -> bool:
+    """Not of a storage that is not installed (any more)."""
+    try:
+        return STORAGES.get(plugin).can_hide_columns
     except UnknownPlugin:
         return False
 
