@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from functools import cached_property
 from typing import Any
 
-from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
+from ingestion.changelog import CHANGELOGS, Bounds, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.reading import (
     ERRORS_SUFFIX,
@@ -95,17 +95,35 @@ class EventTopic:
         """Whoever may register under the subject may have registered others, too. The oldest first."""
         return tuple(sorted((each for each in self.schemas if each.is_event), key=lambda each: each.version))
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The topic of the events, and the one beside it."""
+        return self.topic, self.topic + ERRORS_SUFFIX
+
+    def kept(self) -> Mapping[str, Mapping[str, Bounds]]:
+        """By topic and partition, what is there now."""
+        return {name: self.reader.bounds(name) for name in self.names}
+
     def end(self) -> TopicPosition:
         """Behind what is there now."""
-        return {
-            name: {partition: bounds.next for partition, bounds in self.reader.bounds(name).items()}
-            for name in (self.topic, self.topic + ERRORS_SUFFIX)
-        }
+        return {name: {part: bounds.next for part, bounds in parts.items()} for name, parts in self.kept().items()}
+
+    def at(self, time: datetime) -> TopicPosition:
+        """The first messages that were logged then or later."""
+        return {name: dict(self.reader.offsets_at(name, time)) for name in self.names}
+
+    def logged_at(self, name: str, partition: str, offset: int) -> datetime | None:
+        """Of the first message from there on; None: there is none. Raises OffsetGone."""
+        ends = {part: bounds.next for part, bounds in self.reader.bounds(name).items()}
+        messages = self.reader.read(name, {**ends, partition: offset})
+        try:
+            return next((message.logged_at for message in messages), None)
+        finally:
+            getattr(messages, "close", lambda: None)()
 
     def lag(self, position: TopicPosition) -> int:
         """How many messages are there that were not read."""
-        names = (self.topic, self.topic + ERRORS_SUFFIX)
-        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in names)
+        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in self.names)
 
     def read(self, position: TopicPosition, decoder: Decoder, limits: EventLimits) -> tuple[TopicBatch, TopicPosition]:
         """What one commit takes, and where to read on. Raises OffsetGone."""

@@ -24,6 +24,7 @@ from ingestion.lake.misplaced_rows import (
     report_rows_ahead,
     report_unreadable_values,
 )
+from ingestion.lake.skipped_changes import note_skipped
 from ingestion.lake.touches import load_parts
 from ingestion.lake.touches.follow_batches import merge_into_rows
 from ingestion.lake.touches.load_parts import Touches
@@ -158,6 +159,8 @@ def _raise_findings(
         findings.raise_finding(
             copy, findings.ROWS_UNACCOUNTED, over, f"Commit {commit.instant}: {problem}.", at, now=now
         )
+    if skipped := lake_commit.run.get("log_move", {}).get("skipped"):
+        note_skipped(copy, skipped, commit.instant, now=now)
     _judge_cursors(copy, lake_commit.run, at, now)
     _judge_index_limitation(copy, lake_commit.run.get("index_limitation"), at, now)
     conflicts = lake_commit.run.get("schema", {}).get("conflicts", [])

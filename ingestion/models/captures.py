@@ -59,6 +59,9 @@ class TapServer(models.Model):
     """How many datasets, those that are stopped left out."""
     position = models.TextField(blank=True)
     """The GTID of the last transaction that was taken, as it was told last: the changelog has the one that holds."""
+    place = models.JSONField(default=dict, blank=True)
+    """Beside it, as it was told last: {"file", "offset"} of the binlog up to where it was read, and of a transaction that is being taken {"begun"}, its GTID,
+    and {"taken"}, the rows by topic."""
     event_at = models.DateTimeField(null=True, blank=True)
     """When that was committed there."""
     caught_up_at = models.DateTimeField(null=True, blank=True)

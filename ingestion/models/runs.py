@@ -33,6 +33,8 @@ class JobKind(models.TextChoices):
     """Rejected rows once more, with the values of its ReplayRequest."""
     CLUSTER = "cluster"
     """Puts small files together; no row changes."""
+    SET_POSITION = "set_position"
+    """Puts the copy of a captured dataset elsewhere in its changelog."""
     DROP = "drop"
     VERIFY_INDEX = "verify_index"
     """Compares what the index says with the rows of the table, and changes nothing."""

@@ -8,7 +8,8 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from uuid import uuid4
 
@@ -183,7 +184,8 @@ def test_the_library_of_a_log_is_imported_when_the_log_is_used() -> None:
 
 CHILD = """
 import sys
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from ingestion.changelog import CHANGELOGS, ChangelogConfig, Outgoing
 kind, url = sys.argv[1:]
 writer = CHANGELOGS.get(kind)(ChangelogConfig(url, 86_400.0, lambda: datetime.now(UTC))).writer("tap")
@@ -217,3 +219,22 @@ def test_a_producer_that_is_killed_goes_on_without_a_gap_or_a_repetition(
         assert position is not None, f"seed {seed}"
         expected = [str(number) for number in range(1, position["at"] + 1) for _ in range(1 + number % 3)]
         assert texts(log, "trips") == texts(log, "riders") == expected, f"seed {seed}"
+
+
+def test_a_time_is_found_by_its_offset(log: Changelog, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of each partition: the first message of that time or later, or the end."""
+    assert log.reader().offsets_at("trips", NOW) == {}
+    minutes = [NOW - timedelta(minutes=9 - number) for number in range(10)]
+    for number, at in enumerate(minutes):
+        earlier = replace(log, config=replace(log.config, clock=lambda at=at: at))  # type: ignore[type-var]
+        earlier.writer("tap").commit(outgoing(f"a{number}"), {})
+    (partition,) = {message.partition for message in log.reader().read("trips", {})}
+    for number, at in enumerate(minutes):
+        for time in (at, at - timedelta(seconds=59)):
+            offset = log.reader().offsets_at("trips", time)[partition]
+            assert texts(log, **{partition: offset}) == [f"a{later}" for later in range(number, 10)]
+    bounds = log.reader().bounds("trips")
+    assert log.reader().offsets_at("trips", NOW + timedelta(seconds=1)) == {
+        each: bound.next for each, bound in bounds.items()
+    }
+    assert log.reader().offsets_at("trips", NOW - timedelta(days=1))[partition] == bounds[partition].first

@@ -14,6 +14,7 @@ from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.log_moves import LOAD, LOADED_FROM, LOG
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.decoder import Decoder
@@ -23,7 +24,7 @@ from ingestion.sources import LoggedEvents, LogReading, SourceConfig, SourceErro
 from ingestion.sources.mysql.server import MysqlServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
-_LOG, _KEY, _LEAST, LOAD = "log", "key", "least", "load"
+_KEY, _LEAST = "key", "least"
 METADATA = SchemaColumn(METADATA_COLUMN, str(metadata_type(bytes)))
 
 
@@ -54,7 +55,7 @@ class MysqlSource:
                 "Bootstrap it with `replace` where rows are missing."
             )
         load = self._topic.load
-        start: Position = {_LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
+        start: Position = {LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
         if start[LOAD] != load:
             raise SourceError(
                 f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
@@ -65,8 +66,8 @@ class MysqlSource:
 
         def position() -> Position:
             if not walk.has_more:
-                return {_LOG: start[_LOG], LOAD: load}
-            return {_LOG: start[_LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
+                return {LOG: start[LOG], LOAD: load, LOADED_FROM: start[LOG]}
+            return {LOG: start[LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
 
         total = None if after is not None else walk.estimated_rows
         return SourceReading(
@@ -76,7 +77,7 @@ class MysqlSource:
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED
     ) -> SourceReading:
-        if _LOG not in position:
+        if LOG not in position:
             raise SourceError(
                 f"`{self._config.object}` was loaded by its cursor column, so nothing says from where on its changelog is to be read. Bootstrap it with `replace`."
             )
@@ -93,7 +94,7 @@ class _TopicReading:
     """One batch of events, or none."""
 
     def __init__(self, topic: EventTopic, config: SourceConfig, start: Mapping[str, Any], limits: BatchLimits) -> None:
-        self._topic, self._position, self._start = topic, start, start[_LOG]
+        self._topic, self._position, self._start = topic, start, start[LOG]
         self._decoder = Decoder(topic.topic, config.key_columns, bytes, topic.schema_of)
         usual = EventLimits()
         self._limits = EventLimits(
@@ -128,7 +129,7 @@ class _TopicReading:
         )
 
     def position(self) -> Position:
-        return {**self._position, _LOG: self._after}
+        return {**self._position, LOG: self._after}
 
     def lag(self) -> int:
         return self._topic.lag(self._start)
