@@ -208,6 +208,7 @@ TABLE = (
         f"{NOTHING}: no such row was rejected",
         answers=(422,),
     ),
+    Line("GET", "api/v1/datasets/<str:name>/capture-hours", READERS, "ingestion:read"),
     Line("GET", "api/v1/datasets/<str:name>/positions", READERS, "ingestion:read", answers=(422,)),
     Line(
         "POST",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
@@ -22,6 +22,8 @@ from ingestion.heatpipe.reading import (
 )
 from ingestion.heatpipe.subject_schema import SubjectSchema
 
+_CLOCKS_APART = timedelta(minutes=1)
+"""So far those of two writers of a topic may be from each other: its messages are about in the order of their times."""
 TopicPosition = Mapping[str, Mapping[str, int]]
 """By topic the offsets to read on from: of the events, and of what could not be encoded."""
 
@@ -112,6 +114,24 @@ class EventTopic:
         """The first messages that were logged then or later."""
         return {name: dict(self.reader.offsets_at(name, time)) for name in self.names}
 
+    def count(self, start: datetime, end: datetime) -> int:
+        """How many messages were logged in `[start, end)`: they are read for it. Raises OffsetGone."""
+        return sum(self._count_in(name, start, end) for name in self.names)
+
+    def _count_in(self, name: str, start: datetime, end: datetime) -> int:
+        ends = self.reader.offsets_at(name, end + _CLOCKS_APART)
+        messages = self.reader.read(name, self.reader.offsets_at(name, start - _CLOCKS_APART))
+        left, counted = {part for part, offset in ends.items()}, 0
+        for message in messages:
+            if message.offset >= ends.get(message.partition, 0):
+                left.discard(message.partition)
+            elif start <= message.logged_at < end:
+                counted += 1
+            if not left:
+                break
+        getattr(messages, "close", lambda: None)()
+        return counted
+
     def logged_at(self, name: str, partition: str, offset: int) -> datetime | None:
         """Of the first message from there on; None: there is none. Raises OffsetGone."""
         ends = {part: bounds.next for part, bounds in self.reader.bounds(name).items()}
@@ -134,5 +154,6 @@ class EventTopic:
         rejected = read_rejected(self.reader, self.topic, position.get(errors, {}), limits=limits)
         after: dict[str, Any] = {self.topic: batch.offsets, errors: rejected.offsets}
         batch.broken += rejected.broken
+        batch.logged_hours += rejected.logged_hours
         batch.has_more = batch.has_more or rejected.has_more
         return batch, after

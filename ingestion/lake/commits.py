@@ -18,13 +18,14 @@ from django.db.models.functions import Coalesce
 from ingestion.domain.checkpoint import run_of_commit
 from ingestion.domain.write_races import REPLACING_OPERATIONS
 from ingestion.lake import findings
+from ingestion.lake.captured import hours
+from ingestion.lake.captured.skipped_changes import note_skipped
 from ingestion.lake.misplaced_rows import (
     MAX_NAMED_VALUES,
     report_more_unreadable_values,
     report_rows_ahead,
     report_unreadable_values,
 )
-from ingestion.lake.skipped_changes import note_skipped
 from ingestion.lake.touches import load_parts
 from ingestion.lake.touches.follow_batches import merge_into_rows
 from ingestion.lake.touches.load_parts import Touches
@@ -101,6 +102,7 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
             return None
         if is_of_load:
             load_parts.forget_parts(commit, lake_commit)
+        hours.note_commit(commit, lake_commit, now=now)
         own_rows = merge_into_rows(commit, touches.now) if (is_merged := _is_merged(commit)) else touches.now
         TouchedPartition.objects.bulk_create(
             TouchedPartition(

@@ -4,6 +4,7 @@ and the schemas of change events."""
 from __future__ import annotations
 
 from ingestion.models.captures import Capture as Capture
+from ingestion.models.captures import CaptureHour as CaptureHour
 from ingestion.models.captures import SchemaSubject as SchemaSubject
 from ingestion.models.captures import SchemaVersion as SchemaVersion
 from ingestion.models.captures import TapServer as TapServer

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import ClassVar
 
 from django.db import models
+from django.db.models import Q
 
 from lakehub.accounts.models import Team
-from lakehub.catalog.models import Feed
+from lakehub.catalog.models import DatasetCopy, Feed
 
 
 class SchemaSubject(models.Model):
@@ -114,3 +115,28 @@ class Capture(models.Model):
     @property
     def is_stopped(self) -> bool:
         return self.stopped_load == self.load
+
+
+class CaptureHour(models.Model):
+    """An hour of a captured copy: how long the changes took that it committed then, and how many messages of the log were logged then and read."""
+
+    copy = models.ForeignKey(DatasetCopy, on_delete=models.CASCADE, related_name="capture_hours")
+    start = models.DateTimeField()
+    lags = models.JSONField(default=dict, blank=True)
+    """Of what was committed to the lake in this hour: how many events took how long, by bucket (`ingestion.domain.lag.LagCounts`)."""
+    read = models.BigIntegerField(default=0)
+    """Of the messages that were logged in this hour: how many the commits of the copy have read, whenever that was. Each commit accounts for what it reads."""
+    logged = models.BigIntegerField(null=True, blank=True)
+    """How many messages the log has of this hour. None: they were not counted yet."""
+    is_partial = models.BooleanField(default=False)
+    """The copy was loaded, or put elsewhere in the log, so it need not have read each message of the hour."""
+
+    class Meta:
+        constraints: ClassVar = [models.UniqueConstraint(fields=["copy", "start"], name="capture_hour_once")]
+        indexes: ClassVar = [
+            models.Index(fields=["start"], name="capture_hour_start"),
+            models.Index(fields=["start"], condition=Q(logged=None, is_partial=False), name="capture_hour_uncounted"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.copy} {self.start:%Y-%m-%d %H}"

@@ -4,21 +4,35 @@ from __future__ import annotations
 
 from typing import ClassVar
 
+from django.db.models import QuerySet
 from drf_spectacular.utils import extend_schema
 from rest_framework import status
+from rest_framework.generics import ListAPIView
 from rest_framework.request import Request
 from rest_framework.response import Response
 from rest_framework.views import APIView
 
+from ingestion.models import CaptureHour
 from ingestion.positions.listing import positions_of
 from ingestion.positions.requests import WantedPlace, request_position
-from ingestion.positions.serializers import PositionsSerializer, SetPositionSerializer
+from ingestion.positions.serializers import CaptureHourSerializer, PositionsSerializer, SetPositionSerializer
 from ingestion.runs import job_runs
 from ingestion.serializers import JobRunSerializer
 from lakehub import wiring
 from lakehub.accounts.permissions import require
 from lakehub.catalog.datasets.lookup import live_dataset
 from lakehub.http.openapi import BUSY
+
+
+class CaptureHourList(ListAPIView[CaptureHour]):
+    """By copy and hour, newest first: how long changes took to the lake, and whether its commits have read all that the log has."""
+
+    scopes: ClassVar = {"GET": "ingestion:read"}
+    serializer_class = CaptureHourSerializer
+
+    def get_queryset(self) -> QuerySet[CaptureHour]:
+        hours = CaptureHour.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
+        return hours.select_related("copy__data_center").order_by("-start", "-pk")
 
 
 class PositionList(APIView):

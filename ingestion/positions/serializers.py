@@ -6,7 +6,8 @@ from typing import Any
 
 from rest_framework import serializers
 
-from ingestion.models import TapServer
+from ingestion.domain.lag import LagCounts
+from ingestion.models import CaptureHour, TapServer
 from ingestion.positions.places import CopyPlace, PartitionPlace
 from ingestion.positions.requests import MAX_REASON_LENGTH
 from lakehub.kernel.interval import BEGINNING, FOREVER
@@ -61,6 +62,41 @@ class PositionsSerializer(serializers.Serializer[Any]):
     problems = serializers.DictField(
         child=serializers.CharField(), help_text="By data center, why the place of a copy is not known."
     )
+
+
+class CaptureHourSerializer(serializers.Serializer[CaptureHour]):
+    """An hour of a copy, in UTC. Lags are rounded up by a fifth at most; null: no change came."""
+
+    data_center = serializers.CharField(source="copy.data_center.name")
+    start = serializers.DateTimeField()
+    changes = serializers.SerializerMethodField(help_text="That came to the lake in this hour.")
+    lag_p50_s = serializers.SerializerMethodField(help_text="From the commit at the source to the one in the lake.")
+    lag_p95_s = serializers.SerializerMethodField()
+    lag_longest_s = serializers.SerializerMethodField()
+    read = serializers.IntegerField(
+        help_text="Messages that were logged in this hour, and that commits of the copy have read: applied, superseded, redelivered or errors."
+    )
+    logged = serializers.IntegerField(allow_null=True, help_text="Messages that the log has of it; null: not counted.")
+    is_partial = serializers.BooleanField(
+        help_text="The copy was loaded or put elsewhere, so it need not have read each message of the hour."
+    )
+
+    def get_changes(self, hour: CaptureHour) -> int:
+        return LagCounts.from_json(hour.lags).events
+
+    def get_lag_p50_s(self, hour: CaptureHour) -> float | None:
+        return _lag_s(hour, 0.5)
+
+    def get_lag_p95_s(self, hour: CaptureHour) -> float | None:
+        return _lag_s(hour, 0.95)
+
+    def get_lag_longest_s(self, hour: CaptureHour) -> float | None:
+        return _lag_s(hour, 1.0)
+
+
+def _lag_s(hour: CaptureHour, share: float) -> float | None:
+    span = LagCounts.from_json(hour.lags).quantile(share)
+    return None if span is None else round(span.total_seconds(), 1)
 
 
 class SetPositionSerializer(serializers.Serializer[Any]):

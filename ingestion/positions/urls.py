@@ -6,4 +6,7 @@ from django.urls import URLPattern, path
 
 from ingestion.positions import api
 
-urlpatterns: list[URLPattern] = [path("datasets/<str:name>/positions", api.PositionList.as_view(), name="positions")]
+urlpatterns: list[URLPattern] = [
+    path("datasets/<str:name>/positions", api.PositionList.as_view(), name="positions"),
+    path("datasets/<str:name>/capture-hours", api.CaptureHourList.as_view(), name="capture-hours"),
+]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,10 @@ def test_back_reads_again_and_changes_nothing(spark: SparkSession, shop: Capture
     assert (note["skipped"], note["read_again"]) == (0, end - 21)
     again = shop.run(spark, "incremental")
     assert (again.counts.read, again.counts.applied) == (end - 21, 0)
+    run = next(iter(shop.timeline.newest_first())).run
+    assert (sum(run["logged_hours"].values()), len(run["source_times"])) == (end - 21, 21)
+    assert note["from_at"] <= datetime.now(UTC).isoformat()
+    assert note["upto_at"] is None
     assert (place(shop), shop.in_lake(spark)) == (end, before)
     assert before == shop.in_source()
 

@@ -126,6 +126,7 @@ class _TopicReading:
             decoded=batch.decoded,
             broken=batch.broken,
             columns_of=self._topic.columns_of,
+            logged_hours=batch.logged_hours,
         )
 
     def position(self) -> Position:

@@ -31,21 +31,34 @@ def run(job: Job) -> JobReport:
 
 def _move_and_commit(job: Job, timeline: Timeline) -> JobReport:
     start = rereading.note_reading_start(job, timeline)
-    move = _move(job, start)
+    topic = EventTopic.from_options(resolved_options(job.source_spec, job.secrets))
+    move = _move(job, start, topic)
     stored = start.checkpoint.position
     if move.position(stored) == stored:
         return job.nothing_to_do_report(instant=start.checkpoint.instant, checkpoint=dict(stored))
     plan = write_path.CommitPlan("upsert", SchemaEvolution(start.stored), True, move.position(stored), stored, start)
     with write_path.staging_folder(job) as uri:
-        batch = staging.StagedBatch(uri, start.stored, notes={"log_move": move.as_json()})
+        batch = staging.StagedBatch(uri, start.stored, notes={"log_move": move.as_json() | _times(topic, move)})
         return write_path.commit_batch(job, batch, plan)
 
 
-def _move(job: Job, start: ReadingStart) -> LogMove:
+def _times(topic: EventTopic, move: LogMove) -> dict[str, str | None]:
+    """When the first message was logged that is read another time or not at all, and the one behind the last; None: there is none."""
+    moved = [
+        (name, part) for name, parts in move.after.items() for part in parts if move.before[name][part] != parts[part]
+    ]
+    edges = [sorted((move.before[name][part], move.after[name][part])) for name, part in moved]
+    firsts = [topic.logged_at(name, part, first) for (name, part), (first, _) in zip(moved, edges, strict=True)]
+    behind = [topic.logged_at(name, part, last) for (name, part), (_, last) in zip(moved, edges, strict=True)]
+    known = [time for time in firsts if time is not None]
+    upto = None if None in behind else max((time for time in behind if time is not None), default=None)
+    return {"from_at": min(known).isoformat() if known else None, "upto_at": upto.isoformat() if upto else None}
+
+
+def _move(job: Job, start: ReadingStart, topic: EventTopic) -> LogMove:
     """By what the log has now: since it was asked for, a job may have read on, and messages may have been removed."""
     wanted = job.spec.log_move
     assert isinstance(wanted, LogMoveSpec)  # the spec has checked it
-    topic = EventTopic.from_options(resolved_options(job.source_spec, job.secrets))
     move = plan_move(start.checkpoint.position, wanted.offsets, topic.kept())
     if move.skipped and not wanted.may_skip:
         raise JobError(
