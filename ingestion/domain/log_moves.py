@@ -12,8 +12,8 @@ from typing import Any
 
 from ingestion.domain.checkpoint import Position
 
-LOG, LOAD, LOADED_FROM = "log", "load", "loaded_from"
-"""Of a checkpoint: where to read on, which load of the dataset its rows are of, and where the log stood when that load began."""
+LOG, LOAD, LOADED_FROM, LOADED_AT = "log", "load", "loaded_from", "loaded_at"
+"""Of a checkpoint: where to read on, which load of the dataset its rows are of, where the log stood when that load began, and when that was (ISO 8601)."""
 TopicOffsets = Mapping[str, Mapping[str, int]]
 """By topic and partition."""
 KeptOffsets = Mapping[str, Mapping[str, tuple[int, int]]]

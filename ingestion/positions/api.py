@@ -31,7 +31,7 @@ class CaptureHourList(ListAPIView[CaptureHour]):
     serializer_class = CaptureHourSerializer
 
     def get_queryset(self) -> QuerySet[CaptureHour]:
-        hours = CaptureHour.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]))
+        hours = CaptureHour.objects.filter(copy__dataset=live_dataset(self.kwargs["name"]), copy__removed_at=None)
         return hours.select_related("copy__data_center").order_by("-start", "-pk")
 
 

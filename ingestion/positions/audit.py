@@ -10,7 +10,7 @@ import logging
 from collections.abc import Callable
 from datetime import datetime, timedelta
 
-from django.db.models import F, Min, QuerySet
+from django.db.models import F, Q, QuerySet
 
 from ingestion.captures.changelog import retention_s
 from ingestion.captures.topics import topic_to_look_at
@@ -58,15 +58,18 @@ def uncounted_hours(*, now: datetime) -> QuerySet[CaptureHour]:
 
 
 def _make_missing_hours(*, now: datetime) -> None:
-    """An hour of which the commits have read nothing has no row: the log may have messages of it."""
+    """An hour of which the commits have read nothing has no row: the log may have messages of it. Hours before the first are not the copy's."""
     since, last = hour_at(now - LOOKS_BACK), hour_at(now - HOUR - SETTLED_AFTER)
-    firsts = CaptureHour.objects.values("copy").annotate(first=Min("start")).values_list("copy", "first")
-    known = set(CaptureHour.objects.filter(start__gte=since).values_list("copy", "start"))
+    live = Q(copy__removed_at=None, copy__dataset__offboarded_at=None)
+    known = set(CaptureHour.objects.filter(live, start__gte=since).values_list("copy", "start"))
+    firsts: dict[int, datetime] = {}
+    for copy, start in known:
+        firsts[copy] = min(start, firsts.get(copy, start))
     missing = [
         CaptureHour(copy_id=copy, start=start)
-        for copy, first in firsts
-        for number in range(int((last - since) / HOUR) + 1)
-        if (start := since + number * HOUR) > first and (copy, start) not in known
+        for copy, first in firsts.items()
+        for number in range(1, int((last - first) / HOUR) + 1)
+        if (copy, start := first + number * HOUR) not in known
     ]
     CaptureHour.objects.bulk_create(missing, batch_size=500, ignore_conflicts=True)
 

@@ -16,6 +16,7 @@ from uuid import uuid4
 import pytest
 
 from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, Logged, OffsetGone, Outgoing, ShutOut
+from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, EventLimits, lag_of, read_rejected
 from ingestion.heatpipe.wire_format import MAX_MESSAGE_BYTES
 from tests.architecture.imports import ROOT
@@ -219,6 +220,25 @@ def test_a_producer_that_is_killed_goes_on_without_a_gap_or_a_repetition(
         assert position is not None, f"seed {seed}"
         expected = [str(number) for number in range(1, position["at"] + 1) for _ in range(1 + number % 3)]
         assert texts(log, "trips") == texts(log, "riders") == expected, f"seed {seed}"
+
+
+def test_the_messages_of_an_hour_are_counted(log: Changelog) -> None:
+    """Of the topic and of the one beside it, in all partitions; also where two writers have clocks that are apart by some seconds."""
+    name = "kafka" if log.config.url.startswith("kafka") else "segments"  # type: ignore[attr-defined]
+    topic = EventTopic(name, log.config.url, "trips")  # type: ignore[attr-defined]
+    start = NOW - timedelta(hours=2)
+    assert topic.count(start, NOW) == 0
+    for second, count in ((-1, 1), (0, 2), (-2, 1), (3599, 3), (3601, 1), (3598, 1), (3660, 1)):
+        at = start + timedelta(seconds=second)
+        writer = replace(log, config=replace(log.config, clock=lambda at=at: at)).writer(f"tap {second}")  # type: ignore[type-var, attr-defined]
+        writer.commit(outgoing(*"abc"[:count]) + outgoing(*"abc"[:count], topic=f"trips{ERRORS_SUFFIX}"), {})
+    hour = timedelta(hours=1)
+    assert [topic.count(start + number * hour, start + (number + 1) * hour) for number in (-1, 0, 1)] == [4, 12, 4]
+    (partition, *_) = log.reader().bounds("trips")
+    bounds = log.reader().bounds("trips")[partition]
+    assert topic.logged_at("trips", partition, bounds.next) is None
+    times = [topic.logged_at("trips", part, each.first) for part, each in log.reader().bounds("trips").items()]
+    assert start - timedelta(seconds=1) in times
 
 
 def test_a_time_is_found_by_its_offset(log: Changelog, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 from django.db.models import F
 
 from ingestion.domain.lag import LagCounts
-from ingestion.domain.log_moves import LOADED_FROM
+from ingestion.domain.log_moves import LOADED_AT, LOADED_FROM
 from ingestion.models import CaptureHour, Commit
 from ingestion.spark.tables.timeline import LakeCommit
 from lakehub.catalog.models import DatasetCopy
@@ -21,6 +21,8 @@ from lakehub.catalog.models import DatasetCopy
 HOUR = timedelta(hours=1)
 KEPT = timedelta(days=90)
 """What is older is pruned, and not written."""
+_CLOCKS_APART = timedelta(minutes=1)
+"""So far the times of messages may be from their order in the log."""
 
 
 def hour_at(time: datetime) -> datetime:
@@ -36,18 +38,20 @@ def note_commit(commit: Commit, lake_commit: LakeCommit, *, now: datetime) -> No
         _add_read(commit.copy, run["logged_hours"], now=now)
     if move := run.get("log_move"):
         note_move(commit.copy, move, now=now)
-    if run.get("kind") == "bootstrap" and LOADED_FROM in (lake_commit.checkpoint or {}):
-        _mark_partial(commit.copy, hour_at(commit.completed_at), hour_at(commit.completed_at))
+    if run.get("kind") == "bootstrap" and LOADED_FROM in (checkpoint := lake_commit.checkpoint or {}):
+        began_at = checkpoint.get(LOADED_AT)
+        first = datetime.fromisoformat(began_at) if began_at else commit.completed_at
+        _mark_partial(commit.copy, hour_at(max(first, now - KEPT) - _CLOCKS_APART), hour_at(commit.completed_at))
         CaptureHour.objects.filter(copy=commit.copy, start__lte=commit.completed_at).update(is_partial=True)
 
 
 def note_move(copy: DatasetCopy, move: Mapping[str, Any], *, now: datetime) -> None:
     """The copy was put elsewhere in its log: what it reads again is counted anew."""
     times = [datetime.fromisoformat(text) if text else now for text in (move.get("from_at"), move.get("upto_at"))]
-    first, last = hour_at(min(times)), hour_at(max(times))
+    first, last = hour_at(min(times) - _CLOCKS_APART), hour_at(max(times if move.get("skipped") else [min(times)]))
     anew = CaptureHour.objects.filter(copy=copy, start__gte=first)
     anew.update(read=0, logged=None, is_partial=False)
-    _mark_partial(copy, first, last if move.get("skipped") else first)
+    _mark_partial(copy, first, last)
 
 
 def _add_lags(commit: Commit, spread: list[int]) -> None:

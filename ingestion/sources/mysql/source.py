@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 
 from ingestion.capture.snapshot.definitions import named_table
 from ingestion.capture.tap.captured_table import CaptureSpec
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
-from ingestion.domain.log_moves import LOAD, LOADED_FROM, LOG
+from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.decoder import Decoder
@@ -55,7 +55,7 @@ class MysqlSource:
                 "Bootstrap it with `replace` where rows are missing."
             )
         load = self._topic.load
-        start: Position = {LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: load} if after is None else after
+        start = self._beginning() if after is None else after
         if start[LOAD] != load:
             raise SourceError(
                 f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
@@ -66,13 +66,18 @@ class MysqlSource:
 
         def position() -> Position:
             if not walk.has_more:
-                return {LOG: start[LOG], LOAD: load, LOADED_FROM: start[LOG]}
-            return {LOG: start[LOG], _KEY: walk.last_key, _LEAST: walk.least, LOAD: load}
+                return {LOG: start[LOG], LOAD: load, LOADED_FROM: start[LOG], LOADED_AT: start.get(LOADED_AT)}
+            return {**start, _KEY: walk.last_key, _LEAST: walk.least}
 
         total = None if after is not None else walk.estimated_rows
         return SourceReading(
             walk.batches(METADATA), position, total=total or (lambda: None), has_more=lambda: walk.has_more
         )
+
+    def _beginning(self) -> Position:
+        """Of a load: what the log has by now is in the rows. The time first, so that it is not later than that."""
+        began_at = datetime.now(UTC).isoformat()
+        return {LOG: self._topic.end(), _KEY: None, _LEAST: None, LOAD: self._topic.load, LOADED_AT: began_at}
 
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED

@@ -47,10 +47,19 @@ def copy(copy: DatasetCopy, settings: Any, tmp_path: Path) -> DatasetCopy:
     return copy
 
 
-def commit(copy: DatasetCopy, minute: int, offset: int, read: dict[str, int], **facts: Any) -> None:
+def commit(
+    copy: DatasetCopy,
+    minute: int,
+    offset: int,
+    read: dict[str, int],
+    *,
+    loaded_at: datetime | None = None,
+    **facts: Any,
+) -> None:
     """At so many minutes after ten; `read`: by hour."""
     at = TEN + minute * MINUTE
     checkpoint = {"log": {topic_of(copy.dataset): {"0": offset}}, "load": 1, "loaded_from": {}}
+    checkpoint |= {"loaded_at": loaded_at.isoformat()} if loaded_at else {}
     told_by = hudi_timeline.told_by(
         "",
         read=sum(read.values()),
@@ -135,6 +144,17 @@ def test_hours_in_which_a_copy_was_loaded_are_not_compared(copy: DatasetCopy) ->
     commit(copy, 200, 6, {"11": 1, "13": 1})
     assert count() == 2
     assert (hour(TEN + HOUR).is_partial, hour(TEN + HOUR).logged) == (True, None)
+    assert not Finding.objects.exists()
+
+
+def test_nor_are_those_in_which_a_long_load_was_at_work(copy: DatasetCopy) -> None:
+    """It has read the rest of its first hour, and that late; a message of the hour before may have come after its beginning."""
+    commit(copy, 130, 2, {}, kind="bootstrap", loaded_at=TEN + timedelta(seconds=20))
+    commit(copy, 200, 6, {"10": 1, "11": 2, "13": 1})
+    assert [*CaptureHour.objects.filter(is_partial=True).order_by("start").values_list("start", flat=True)] == [
+        TEN + number * HOUR for number in (-1, 0, 1, 2)
+    ]
+    assert count() == 1
     assert not Finding.objects.exists()
 
 

@@ -59,7 +59,7 @@ def test_prometheus_has_it_without_a_name(client: Client) -> None:
 def test_prometheus_has_how_long_changes_took_by_tier(client: Client) -> None:
     """Of this hour and the one before; and how many copies have which finding."""
     dataset, _ = captured("trips", "left")
-    copy, now = make.copy_of(dataset), clock.now()
+    copy, now = make.copy_of(dataset), clock.now().replace(microsecond=500_000)
     for hours, seconds in ((0, 2), (1, 2), (5, 90_000)):
         lags = LagCounts.of_commit([int(now.timestamp()) - seconds] * 21, 10, now).to_json()
         CaptureHour.objects.create(copy=copy, start=hour_at(now) - hours * HOUR, lags=lags)
