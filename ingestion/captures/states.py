@@ -67,7 +67,8 @@ def note_loaded(copy: DatasetCopy, load: int, *, now: datetime) -> None:
             return
         capture.incomplete_copies = [pk for pk in capture.incomplete_copies if pk != copy.pk]
         capture.save(update_fields=["incomplete_copies"])
-        findings.clear_findings(copy, findings.CAPTURE_STOPPED, now=now)
+        for kind in (findings.CAPTURE_STOPPED, findings.CHANGES_SKIPPED):
+            findings.clear_findings(copy, kind, now=now)
 
 
 def stop_left() -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import cached_property
 from typing import Any
 
-from ingestion.changelog import CHANGELOGS, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
+from ingestion.changelog import CHANGELOGS, Bounds, Changelog, ChangelogConfig, ChangelogReader, ChangelogWriter
 from ingestion.domain.merging.column_renames import ColumnRename, renamed_columns, renames_of_text, renames_to_text
 from ingestion.heatpipe.decoder import Decoder
 from ingestion.heatpipe.reading import (
@@ -23,6 +23,8 @@ from ingestion.heatpipe.reading import (
 )
 from ingestion.heatpipe.subject_schema import SubjectSchema
 
+_CLOCKS_APART = timedelta(minutes=1)
+"""So far those of two writers of a topic may be from each other: its messages are about in the order of their times."""
 TopicPosition = Mapping[str, Mapping[str, int]]
 """By topic the offsets to read on from: of the events, and of what could not be encoded."""
 
@@ -104,17 +106,53 @@ class EventTopic:
         """Whoever may register under the subject may have registered others, too. The oldest first."""
         return tuple(sorted((each for each in self.schemas if each.is_event), key=lambda each: each.version))
 
+    @property
+    def names(self) -> tuple[str, str]:
+        """The topic of the events, and the one beside it."""
+        return self.topic, self.topic + ERRORS_SUFFIX
+
+    def kept(self) -> Mapping[str, Mapping[str, Bounds]]:
+        """By topic and partition, what is there now."""
+        return {name: self.reader.bounds(name) for name in self.names}
+
     def end(self) -> TopicPosition:
         """Behind what is there now."""
-        return {
-            name: {partition: bounds.next for partition, bounds in self.reader.bounds(name).items()}
-            for name in (self.topic, self.topic + ERRORS_SUFFIX)
-        }
+        return {name: {part: bounds.next for part, bounds in parts.items()} for name, parts in self.kept().items()}
+
+    def at(self, time: datetime) -> TopicPosition:
+        """The first messages that were logged then or later."""
+        return {name: dict(self.reader.offsets_at(name, time)) for name in self.names}
+
+    def count(self, start: datetime, end: datetime) -> int:
+        """How many messages were logged in `[start, end)`: they are read for it. Raises OffsetGone."""
+        return sum(self._count_in(name, start, end) for name in self.names)
+
+    def _count_in(self, name: str, start: datetime, end: datetime) -> int:
+        ends = self.reader.offsets_at(name, end + _CLOCKS_APART)
+        messages = self.reader.read(name, self.reader.offsets_at(name, start - _CLOCKS_APART))
+        left, counted = {part for part, offset in ends.items()}, 0
+        for message in messages:
+            if message.offset >= ends.get(message.partition, 0):
+                left.discard(message.partition)
+            elif start <= message.logged_at < end:
+                counted += 1
+            if not left:
+                break
+        getattr(messages, "close", lambda: None)()
+        return counted
+
+    def logged_at(self, name: str, partition: str, offset: int) -> datetime | None:
+        """Of the first message from there on; None: there is none. Raises OffsetGone."""
+        ends = {part: bounds.next for part, bounds in self.reader.bounds(name).items()}
+        messages = self.reader.read(name, {**ends, partition: offset})
+        try:
+            return next((message.logged_at for message in messages), None)
+        finally:
+            getattr(messages, "close", lambda: None)()
 
     def lag(self, position: TopicPosition) -> int:
         """How many messages are there that were not read."""
-        names = (self.topic, self.topic + ERRORS_SUFFIX)
-        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in names)
+        return sum(sum(lag_of(self.reader, name, position.get(name, {})).values()) for name in self.names)
 
     def read(self, position: TopicPosition, decoder: Decoder, limits: EventLimits) -> tuple[TopicBatch, TopicPosition]:
         """What one commit takes, and where to read on. Raises OffsetGone."""
@@ -125,5 +163,6 @@ class EventTopic:
         rejected = read_rejected(self.reader, self.topic, position.get(errors, {}), limits=limits)
         after: dict[str, Any] = {self.topic: batch.offsets, errors: rejected.offsets}
         batch.broken += rejected.broken
+        batch.logged_hours += rejected.logged_hours
         batch.has_more = batch.has_more or rejected.has_more
         return batch, after

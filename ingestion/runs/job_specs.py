@@ -24,6 +24,7 @@ from ingestion.spark.contract.spec import (
     ClusterSpec,
     DeleteSpec,
     JobSpec,
+    LogMoveSpec,
     PartitionSpec,
     ReplaySpec,
     SourceSpec,
@@ -43,6 +44,8 @@ BATCH_READ_S, BATCH_LEASE_WAIT_S = 60.0, 10.0
 has others to follow."""
 BATCH_DEADLINE_S = 180.0
 """After how long a batch is stopped wherever it is: a large file, or many rows that share a value of the cursor, are read in one piece."""
+_KINDS_IN_A_LOG = (JobKind.REPLAY, JobKind.SET_POSITION)
+"""They have to do with the changelog of a captured dataset, and not with its table."""
 BATCH_SEPARATOR = "."
 """Between the key of a follow run and the batch, in the id of a job."""
 _REMEDIES = {
@@ -64,7 +67,7 @@ def job_spec_of(
     feed = copy.dataset.feed_or_none
     kind = JobKind.INCREMENTAL if run.kind == JobKind.FOLLOW else run.kind
     check_source(copy.dataset, kind)
-    reads = kind in READING_KINDS or (kind == JobKind.REPLAY and is_captured_feed(feed))
+    reads = kind in READING_KINDS or (kind in _KINDS_IN_A_LOG and is_captured_feed(feed))
     connection = feed.connection if feed is not None and reads else None
     options = checked_options({} if feed is None else feed.options)
     if run.kind == JobKind.FOLLOW:
@@ -84,6 +87,7 @@ def job_spec_of(
         partitions=tuple(params.get("partitions", ())),
         delete=_delete_spec(params) if run.kind == JobKind.DELETE else None,
         replay=_replay_spec(run) if run.kind == JobKind.REPLAY else None,
+        log_move=_log_move_spec(params) if run.kind == JobKind.SET_POSITION else None,
         cluster=PLANNED if params.get("planned") else ClusterSpec(),
         replace=params.get("replace", False),
         staging_uri=f"{staging.rstrip('/')}/{copy.data_center.name}",
@@ -211,6 +215,10 @@ def _source_spec(
 
 def _delete_spec(params: dict[str, Any]) -> DeleteSpec:
     return DeleteSpec(keys=tuple(tuple(map(str, key)) for key in params.get("keys", ())), share=params.get("share"))
+
+
+def _log_move_spec(params: dict[str, Any]) -> LogMoveSpec:
+    return LogMoveSpec(params["offsets"], may_skip=params.get("may_skip", False))
 
 
 def _replay_spec(run: JobRun) -> ReplaySpec:

@@ -111,11 +111,13 @@ class LoggedEvents(EventBatch):
     """Events of a changelog, in its order, which are merged into the table column by column; they have no columns of their own. The schema is that of the
     table after the newest of them, with its metadata; each event says its version itself.
 
-    `broken`: messages that are no events. `columns_of`: by version of the schema, the columns of a row."""
+    `broken`: messages that are no events. `columns_of`: by version of the schema, the columns of a row. `logged_hours`: how many of them were logged in
+    which hour (`TopicBatch`)."""
 
     decoded: Sequence[Decoded] = field(kw_only=True)
     broken: Sequence[BrokenEvent] = field(kw_only=True)
     columns_of: Mapping[int, Sequence[str]] = field(kw_only=True)
+    logged_hours: Mapping[str, int] = field(kw_only=True, default_factory=dict)
 
     @property
     def rows(self) -> int:

@@ -7,6 +7,7 @@ from typing import Any
 
 from ingestion.domain.batch_limits import BatchLimits
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.log_moves import LOG
 from ingestion.domain.merging.column_renames import renamed_event
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, metadata_type
 from ingestion.domain.schema import Schema, SchemaColumn
@@ -15,8 +16,6 @@ from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.heatpipe.reading import EventLimits, TopicBatch
 from ingestion.sources import LoggedEvents, LogReading, SourceConfig
 
-LOG, LOAD = "log", "load"
-"""Of a position: where the changelog is read on, and the load of the capture that it belongs to."""
 ReferenceType = type[bytes | int]
 
 
@@ -82,6 +81,7 @@ class _TopicReading:
             decoded=batch.decoded,
             broken=batch.broken,
             columns_of=self._topic.columns_of,
+            logged_hours=batch.logged_hours,
         )
 
     def position(self) -> Position:

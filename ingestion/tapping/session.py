@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta
+from typing import Any
 
 from ingestion.capture.binlog.column_changes import ColumnChange
 from ingestion.capture.binlog.stream import BinlogStream
@@ -117,6 +118,12 @@ class TapSession:
     @property
     def position(self) -> str:
         return self.tap.position.gtid
+
+    @property
+    def place(self) -> dict[str, Any]:
+        """For people: file and offset of the binlog up to where it was read, and within a transaction its GTID and how many rows were taken, by topic."""
+        position, stream = self.tap.position, self.stream
+        return {"file": stream.file, "offset": stream.offset, "begun": position.begun, "taken": dict(position.taken)}
 
     @property
     def event_at(self) -> datetime | None:

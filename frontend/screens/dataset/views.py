@@ -14,6 +14,7 @@ from frontend.components.dataset_frame import dataset_frame
 from frontend.components.quality_test_rows import CategoryGroup, rows_by_category
 from frontend.results import history_plot
 from frontend.screens.dataset import ingestion_queries, queries
+from frontend.screens.dataset.capture_lag_query import capture_lags
 from frontend.screens.dataset.capture_query import capture_state
 from frontend.ui.feed_fields.hidden_columns import hidden_column_facts
 from frontend.ui.feed_fields.options import feed_option_facts
@@ -74,7 +75,8 @@ def ingestion(request: HttpRequest, name: str) -> HttpResponse:
         "finished": ingestion_queries.external_run_rows(dataset),
         "hooks": ingestion_queries.run_hooks_of(dataset),
         "may_see_rows": can(request.user, "see rows", dataset.team),
-        "captured": capture_state(dataset),
+        "captured": (captured := capture_state(dataset)),
+        "capture_lags": capture_lags(dataset, now=now) if captured else [],
         "feed_facts": feed_option_facts(dataset),
         "hidden_facts": hidden_column_facts(dataset),
         "index_copies": dataset.copies.order_by("data_center__name").values_list("data_center__name", flat=True),

@@ -8,7 +8,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import ClassVar, Protocol
 
 from ingestion.capture.snapshot.definitions import named_table
@@ -17,11 +17,12 @@ from ingestion.capture.tap.hidden_columns import HiddenColumns
 from ingestion.capture.tap.position import reference_key_after
 from ingestion.domain.batch_limits import UNLIMITED, BatchLimits, BatchMeter
 from ingestion.domain.checkpoint import Position
+from ingestion.domain.log_moves import LOAD, LOADED_AT, LOADED_FROM, LOG
 from ingestion.domain.merging.column_renames import ColumnRename
 from ingestion.domain.schema import Schema, SchemaColumn
 from ingestion.heatpipe.event_topic import EventTopic
 from ingestion.sources import EventBatch, RenamedColumns, SourceConfig, SourceError, SourceReading
-from ingestion.sources.logged_changes import LOAD, LOG, ReferenceType, metadata_column, read_changes
+from ingestion.sources.logged_changes import ReferenceType, metadata_column, read_changes
 from ingestion.sources.mysql.server import MysqlServer, OpenServer
 from ingestion.sources.mysql.snapshot import SnapshotWalk
 
@@ -76,7 +77,7 @@ class MysqlSource:
                 "Bootstrap it with `replace` where rows are missing."
             )
         load = self._topic.load
-        start: Position = {LOG: self._topic.end(), LOAD: load} if after is None else after
+        start = self._beginning() if after is None else after
         if start[LOAD] != load:
             raise SourceError(
                 f"The load of `{self._config.object}` has read a part of the table, and then its capture was stopped: what changed there since is nowhere. "
@@ -85,11 +86,11 @@ class MysqlSource:
         walk = self._walk(start, BatchMeter(limits, self._clock))
 
         def position() -> Position:
-            begun = {LOG: start[LOG], LOAD: load}
             if walk.has_more:
-                return {**begun, **walk.place()}
+                return {**start, **walk.place()}
+            loaded = {LOADED_FROM: start[LOG], LOADED_AT: start.get(LOADED_AT)}
             # All chunks have seen this transaction, so they have the columns of after it.
-            return {**begun, _RENAMED: reference_key_after(walk.least or 0).hex()}
+            return {LOG: start[LOG], LOAD: load, **loaded, _RENAMED: reference_key_after(walk.least or 0).hex()}
 
         total = None if after is not None else walk.estimated_rows
         batches = walk.batches(metadata_column(self.reference_type))
@@ -97,6 +98,11 @@ class MysqlSource:
 
     def _walk(self, start: Position, meter: BatchMeter) -> Walk:
         return SnapshotWalk(self._server, self._spec, self._topic, self._config, start, meter)
+
+    def _beginning(self) -> Position:
+        """Of a load: what the log has by now is in the rows. The time first, so that it is not later than that."""
+        began_at = datetime.now(UTC).isoformat()
+        return {LOG: self._topic.end(), LOAD: self._topic.load, LOADED_AT: began_at}
 
     def changes(
         self, position: Position, *, upto: datetime | None = None, limits: BatchLimits = UNLIMITED

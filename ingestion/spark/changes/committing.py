@@ -11,6 +11,7 @@ from functools import partial
 import pyarrow as pa
 
 from ingestion.domain.accounting import RowCounts
+from ingestion.domain.lag import spread_of_times
 from ingestion.domain.merging.stored_metadata import METADATA_COLUMN, reference_type_of
 from ingestion.domain.schema import Schema, SchemaEvolution
 from ingestion.heatpipe.reading import ERRORS_SUFFIX, BrokenEvent, place_in_log
@@ -107,6 +108,7 @@ def _stage(batch: _Batch, uri: str, evolution: SchemaEvolution, reading: LogRead
         newest=max(times, default=None),
         position=reading.position(),
         rows_by_partition=None,
+        notes={"source_times": spread_of_times(times), "logged_hours": dict(batch.events.logged_hours)},
     )
 
 
