@@ -218,7 +218,7 @@ def test_a_job_that_fails_is_a_report_too(launcher: Launcher, orders: Orders) ->
 def test_a_job_past_its_deadline_is_stopped_and_leaves_no_commit(launcher: Launcher, orders: Orders) -> None:
     orders.fill(6)
     began = time.monotonic()
-    report = launcher.run(orders.spec("bootstrap", "b", deadline_s=0.2), orders.secrets)
+    report = launcher.run(orders.spec("bootstrap", "b", deadline_s=0.05), orders.secrets)
     assert (report.status, report.timed_out) == ("failed", True)
     assert "deadline of 0.2 s" in (report.error or "")
     assert time.monotonic() - began < scaled(60)

@@ -60,14 +60,14 @@ class ForeignTopics:
         name = self.name(topic)
         named = {key.replace("_", "."): value for key, value in settings.items()}
         (future,) = self.admin.create_topics([NewTopic(name, partitions, 1, config=named)]).values()
-        future.result(WAIT_S)
+        future.result(scaled(WAIT_S))
         self.made.append(name)
         self._wait(lambda: name in self.admin.list_topics(timeout=5).topics)
         return name
 
     def add_partitions(self, topic: str, partitions: int) -> None:
         (future,) = self.admin.create_partitions([NewPartitions(self.name(topic), partitions)]).values()
-        future.result(WAIT_S)
+        future.result(scaled(WAIT_S))
         self._wait(
             lambda: (
                 len(self.admin.list_topics(self.name(topic), timeout=5).topics[self.name(topic)].partitions)
@@ -77,7 +77,7 @@ class ForeignTopics:
 
     def delete(self, topic: str) -> None:
         (future,) = self.admin.delete_topics([self.name(topic)]).values()
-        future.result(WAIT_S)
+        future.result(scaled(WAIT_S))
         self.made.remove(self.name(topic))
         self._wait(lambda: self.name(topic) not in self.admin.list_topics(timeout=5).topics)
 
@@ -132,7 +132,7 @@ class ForeignTopics:
     def remove_before(self, topic: str, offset: int) -> None:
         """As retention does."""
         (future,) = self.admin.delete_records([TopicPartition(self.name(topic), 0, offset)]).values()
-        future.result(WAIT_S)
+        future.result(scaled(WAIT_S))
 
     @property
     def server(self) -> str:
@@ -207,4 +207,4 @@ def foreign_topics(kafka_url: str) -> Iterator[ForeignTopics]:
             tap._end_session()
         if topics.made:
             for future in topics.admin.delete_topics(topics.made).values():
-                future.result(WAIT_S)
+                future.result(scaled(WAIT_S))
