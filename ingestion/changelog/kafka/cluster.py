@@ -32,7 +32,8 @@ _NO_LEADER = (
     KafkaError.NOT_LEADER_FOR_PARTITION,
     KafkaError.UNKNOWN_TOPIC_OR_PART,
 )
-_LEADER_PAUSE_S = 0.02
+_LATE = (KafkaError._TIMED_OUT, KafkaError.REQUEST_TIMED_OUT)
+_LEADER_PAUSE_S, _FIRST_LIMIT_S = 0.02, 2.0
 
 
 @dataclass
@@ -76,24 +77,29 @@ class Cluster:
         return {each: offset if offset >= 0 else nexts[each] for each, offset in offsets.items()}
 
     def _offsets(self, partitions: Sequence[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
-        """Asked again while brokers choose leaders, and for a moment after a topic was made: the client still believes that there is none."""
-        until = monotonic() + self.address.timeout_s
+        """Asked again while brokers choose leaders, and after a topic was made: a client that asked before may believe for half a minute that there is
+        none, and wait. So another client asks then, and each is given longer than the one before."""
+        until, limit_s = monotonic() + self.address.timeout_s, _FIRST_LIMIT_S
+        renewed_at = monotonic()
         with self._answering("a request for offsets"):
             while True:
                 try:
-                    return self._offsets_now(partitions, spec)
-                except KafkaException as problem:
-                    if problem.args[0].code() not in _NO_LEADER or monotonic() > until:
+                    return self._offsets_now(partitions, spec, min(limit_s, self.address.timeout_s))
+                except (KafkaException, TimeoutError) as problem:
+                    if not _may_pass(problem) or monotonic() > until:
                         raise
-                    sleep(_LEADER_PAUSE_S)
+                sleep(_LEADER_PAUSE_S)
+                if monotonic() > renewed_at + limit_s / 2:
+                    self.__dict__.pop("_admin", None)
+                    limit_s, renewed_at = 2 * limit_s, monotonic()
 
-    def _offsets_now(self, partitions: Sequence[TopicPartition], spec: OffsetSpec) -> dict[TopicPartition, int]:
+    def _offsets_now(
+        self, partitions: Sequence[TopicPartition], spec: OffsetSpec, limit_s: float
+    ) -> dict[TopicPartition, int]:
         futures = self._admin.list_offsets(
-            dict.fromkeys(partitions, spec),
-            isolation_level=IsolationLevel.READ_COMMITTED,
-            request_timeout=self.address.timeout_s,
+            dict.fromkeys(partitions, spec), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=limit_s
         )
-        return {partition: int(self._result(future).offset) for partition, future in futures.items()}
+        return {partition: int(future.result(limit_s + 5).offset) for partition, future in futures.items()}
 
     def prepare_topics(self, topics: Mapping[str, tuple[int, Mapping[str, str]]]) -> None:
         """By topic, how many partitions it gets where it is created, and the settings that it has afterwards in any case.
@@ -159,3 +165,7 @@ class Cluster:
     @cached_property
     def _admin(self) -> AdminClient:
         return AdminClient(self._connection.settings())
+
+
+def _may_pass(problem: BaseException) -> bool:
+    return isinstance(problem, TimeoutError) or problem.args[0].code() in (*_NO_LEADER, *_LATE)
