@@ -2,33 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
-from functools import cached_property
 from typing import Any, NamedTuple
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
-from confluent_kafka.admin import AdminClient, OffsetSpec  # type: ignore[attr-defined]
+from confluent_kafka.admin import OffsetSpec  # type: ignore[attr-defined]
 
 from lakehub.source_topics.address import TopicsAddress, read_topics_url
 from lakehub.source_topics.broken import TopicsError
+from lakehub.source_topics.kafka_client import KafkaAdmin, KafkaClient
 from lakehub.source_topics.kafka_url import UnusableKafkaUrl
 
-_LOGGER = logging.getLogger(__name__)
-_CRITICAL = 2
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_UNANSWERED = (
-    KafkaError._TIMED_OUT,
-    KafkaError._TRANSPORT,
-    KafkaError._ALL_BROKERS_DOWN,
-    KafkaError._RESOLVE,
-    KafkaError._AUTHENTICATION,
-    KafkaError.REQUEST_TIMED_OUT,
-)
 _RIGHTS = "Give the account the right to describe and read the topic, and no other."
 _UNAUTHORIZED = (
     KafkaError.TOPIC_AUTHORIZATION_FAILED,
@@ -55,42 +43,21 @@ class TopicFacts:
     partitions: tuple[int, ...]
 
 
-@dataclass
-class ClusterClient:
-    """The settings of a client, and why its connection failed last: a call that was not answered says only that."""
-
-    address: TopicsAddress
-    reason: str = ""
+class ClusterClient(KafkaClient):
+    @classmethod
+    def to(cls, address: TopicsAddress) -> ClusterClient:
+        return cls(",".join(address.brokers), address.login, address.timeout_s)
 
     def settings(self, **own: object) -> dict[str, Any]:
-        """`own`: of one client, with `_` for `.`."""
-        return {
-            **self.address.login,
-            "bootstrap.servers": ",".join(self.address.brokers),
-            "client.id": "lakehub",
-            "error_cb": self._note,
-            "logger": _LOGGER,
-            "log_level": _CRITICAL,
-            "allow.auto.create.topics": False,
-            **{name.replace("_", "."): value for name, value in own.items()},
-        }
-
-    def _note(self, error: KafkaError) -> None:
-        if error.code() != KafkaError._ALL_BROKERS_DOWN:  # which follows the reason
-            self.reason = error.str()
+        return {**super().settings(**own), "allow.auto.create.topics": False}
 
     def failure(self, attempt: str, problem: BaseException) -> TopicsError:
-        """`attempt`: what was tried, as a noun."""
-        brokers, error = ",".join(self.address.brokers), problem.args[0] if problem.args else None
-        if isinstance(problem, TimeoutError) or (isinstance(error, KafkaError) and error.code() in _UNANSWERED):
-            reason = f" ({self.reason})" if self.reason else ""
+        if silence := self.silence(attempt, problem):
             return TopicsError(
-                f"Kafka at {brokers} did not answer {attempt} within {self.address.timeout_s} s{reason}. Check that it runs, that this machine "
-                "reaches it and the addresses that its brokers advertise, and the user and the password."
+                f"{silence} Check that it runs, that this machine reaches it and the addresses that its brokers advertise, and the user and the password."
             )
-        text = error.str() if isinstance(error, KafkaError) else str(problem)
-        remedy = f" {_RIGHTS}" if isinstance(error, KafkaError) and error.code() in _UNAUTHORIZED else ""
-        return TopicsError(f"Kafka at {brokers} refused {attempt}: {text.rstrip('.')}.{remedy}")
+        refusal, code = self.refusal(attempt, problem)
+        return TopicsError(f"{refusal} {_RIGHTS}" if code in _UNAUTHORIZED else refusal)
 
 
 def open_cluster(url: str, *, timeout_s: int | None = None) -> TopicCluster:
@@ -109,34 +76,36 @@ class TopicCluster:
     address: TopicsAddress
     timeout_s: int
     client: ClusterClient = field(init=False, repr=False)
+    _admin: KafkaAdmin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self.client = ClusterClient(self.address)
+        self.client = ClusterClient.to(self.address)
+        self._admin = KafkaAdmin(self.client, self.timeout_s)
 
     def topics(self) -> list[str]:
         """Those that the URL lists, sorted; Kafka's own are left out."""
-        with self._answering("a request for its topics"):
-            names = self._admin.list_topics(timeout=self.timeout_s).topics
+        with self._admin.answering("a request for its topics"):
+            names = self._admin.api.list_topics(timeout=self.timeout_s).topics
         return sorted(name for name in names if not name.startswith(_INTERNAL) and self.address.lists(name))
 
     def advertised_hosts(self) -> tuple[str, ...]:
         """Where the brokers say that they are: clients go there next."""
-        with self._answering("a request for its brokers"):
-            brokers = self._admin.list_topics(timeout=self.timeout_s).brokers.values()
+        with self._admin.answering("a request for its brokers"):
+            brokers = self._admin.api.list_topics(timeout=self.timeout_s).brokers.values()
         return tuple(sorted({str(broker.host).strip("[]") for broker in brokers}))
 
     def facts(self, topics: Sequence[str]) -> dict[str, TopicFacts]:
         """Without those that are not there. To ask creates nothing."""
         if not topics:
             return {}
-        with self._answering("a request for its topics"):
-            futures = self._admin.describe_topics(TopicCollection([*topics]), request_timeout=self.timeout_s)
+        with self._admin.answering("a request for its topics"):
+            futures = self._admin.api.describe_topics(TopicCollection([*topics]), request_timeout=self.timeout_s)
             described = {topic: self._described(future) for topic, future in futures.items()}
         return {topic: facts for topic, facts in described.items() if facts is not None}
 
     def _described(self, future: Future[Any]) -> TopicFacts | None:
         try:
-            description = self._result(future)
+            description = self._admin.result(future)
         except KafkaException as problem:
             if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                 raise
@@ -158,26 +127,11 @@ class TopicCluster:
         wanted = {TopicPartition(topic, number): spec for number in partitions}
         if not wanted:
             return {}
-        with self._answering(f"a request for the offsets of the topic {topic!r}"):
-            futures = self._admin.list_offsets(
+        with self._admin.answering(f"a request for the offsets of the topic {topic!r}"):
+            futures = self._admin.api.list_offsets(
                 wanted, isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=self.timeout_s
             )
-            return {int(each.partition): int(self._result(future).offset) for each, future in futures.items()}
-
-    @contextmanager
-    def _answering(self, attempt: str) -> Iterator[None]:
-        try:
-            yield
-        except (KafkaException, TimeoutError) as problem:
-            self._admin.poll(0)  # for the reason
-            raise self.client.failure(attempt, problem) from problem
-
-    def _result(self, future: Future[Any]) -> Any:
-        return future.result(self.timeout_s + 5)
-
-    @cached_property
-    def _admin(self) -> AdminClient:
-        return AdminClient(self.client.settings())
+            return {int(each.partition): int(self._admin.result(future).offset) for each, future in futures.items()}
 
 
 Places = Mapping[str, Mapping[int, int]]

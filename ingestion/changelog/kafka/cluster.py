@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from concurrent.futures import Future
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
 from time import monotonic, sleep
 from typing import Any
 
 from confluent_kafka import IsolationLevel, KafkaError, KafkaException, TopicCollection, TopicPartition
 from confluent_kafka.admin import (  # type: ignore[attr-defined]
-    AdminClient,
     AlterConfigOpType,
     ConfigEntry,
     ConfigResource,
@@ -24,6 +21,7 @@ from confluent_kafka.admin import (  # type: ignore[attr-defined]
 
 from ingestion.changelog.kafka.address import KafkaAddress
 from ingestion.changelog.kafka.connection import Connection
+from lakehub.source_topics.kafka_client import KafkaAdmin
 
 _FIRST, _NEXT = OffsetSpec.earliest(), OffsetSpec.latest()  # type: ignore[no-untyped-call]
 _NO_LEADER = (
@@ -41,21 +39,23 @@ class Cluster:
     """Raises ChangelogError where brokers refuse, or do not answer in time."""
 
     address: KafkaAddress
-    _connection: Connection = field(init=False, repr=False)
+    _admin: KafkaAdmin = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        self._connection = Connection(self.address)
+        self._admin = KafkaAdmin(Connection.to(self.address), self.address.timeout_s)
 
     def partitions(self, topics: Iterable[str]) -> dict[str, list[TopicPartition]]:
         """By topic; none for one that is not there. To ask creates nothing."""
-        with self._answering("a request for its topics"):
-            futures = self._admin.describe_topics(TopicCollection([*topics]), request_timeout=self.address.timeout_s)
+        with self._admin.answering("a request for its topics"):
+            futures = self._admin.api.describe_topics(
+                TopicCollection([*topics]), request_timeout=self.address.timeout_s
+            )
         return {topic: self._partitions_of(topic, future) for topic, future in futures.items()}
 
     def _partitions_of(self, topic: str, future: Future[Any]) -> list[TopicPartition]:
-        with self._answering(f"a request for the topic {topic!r}"):
+        with self._admin.answering(f"a request for the topic {topic!r}"):
             try:
-                description = self._result(future)
+                description = self._admin.result(future)
             except KafkaException as problem:
                 if problem.args[0].code() != KafkaError.UNKNOWN_TOPIC_OR_PART:
                     raise
@@ -81,7 +81,7 @@ class Cluster:
         none, and wait. So another client asks then, and each is given longer than the one before."""
         until, limit_s = monotonic() + self.address.timeout_s, _FIRST_LIMIT_S
         renewed_at = monotonic()
-        with self._answering("a request for offsets"):
+        with self._admin.answering("a request for offsets"):
             while True:
                 try:
                     return self._offsets_now(partitions, spec, min(limit_s, self.address.timeout_s))
@@ -90,13 +90,13 @@ class Cluster:
                         raise
                 sleep(_LEADER_PAUSE_S)
                 if monotonic() > renewed_at + limit_s / 2:
-                    self.__dict__.pop("_admin", None)
+                    self._admin.renew()
                     limit_s, renewed_at = 2 * limit_s, monotonic()
 
     def _offsets_now(
         self, partitions: Sequence[TopicPartition], spec: OffsetSpec, limit_s: float
     ) -> dict[TopicPartition, int]:
-        futures = self._admin.list_offsets(
+        futures = self._admin.api.list_offsets(
             dict.fromkeys(partitions, spec), isolation_level=IsolationLevel.READ_COMMITTED, request_timeout=limit_s
         )
         return {partition: int(future.result(limit_s + 5).offset) for partition, future in futures.items()}
@@ -113,10 +113,10 @@ class Cluster:
         self._set({topic: topics[topic][1] for topic in topics if partitions[topic]})
 
     def _create(self, topic: NewTopic) -> None:
-        with self._answering(f"the creation of the topic {topic.topic!r}"):
-            (future,) = self._admin.create_topics([topic], operation_timeout=self.address.timeout_s).values()
+        with self._admin.answering(f"the creation of the topic {topic.topic!r}"):
+            (future,) = self._admin.api.create_topics([topic], operation_timeout=self.address.timeout_s).values()
             try:
-                self._result(future)
+                self._admin.result(future)
             except KafkaException as problem:
                 if problem.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:  # another producer was first
                     raise
@@ -126,10 +126,10 @@ class Cluster:
         if not settings:
             return
         resources = [ConfigResource(ResourceType.TOPIC, topic) for topic in settings]
-        with self._answering(f"a request for the settings of {', '.join(settings)}"):
+        with self._admin.answering(f"a request for the settings of {', '.join(settings)}"):
             current = {
-                resource.name: self._result(future)
-                for resource, future in self._admin.describe_configs(
+                resource.name: self._admin.result(future)
+                for resource, future in self._admin.api.describe_configs(
                     resources, request_timeout=self.address.timeout_s
                 ).items()
             }
@@ -144,27 +144,11 @@ class Cluster:
         ]
         resource = ConfigResource(ResourceType.TOPIC, topic, incremental_configs=entries)
         shown = ", ".join(f"{name}={value}" for name, value in settings.items())
-        with self._answering(f"a change of the topic {topic!r} to {shown}"):
-            (future,) = self._admin.incremental_alter_configs(
+        with self._admin.answering(f"a change of the topic {topic!r} to {shown}"):
+            (future,) = self._admin.api.incremental_alter_configs(
                 [resource], request_timeout=self.address.timeout_s
             ).values()
-            self._result(future)
-
-    @contextmanager
-    def _answering(self, attempt: str) -> Iterator[None]:
-        try:
-            yield
-        except (KafkaException, TimeoutError) as problem:
-            self._admin.poll(0)  # for the reason
-            raise self._connection.failure(attempt, problem) from problem
-
-    def _result(self, future: Future[Any]) -> Any:
-        """The client gives up first, unless it hangs."""
-        return future.result(self.address.timeout_s + 5)
-
-    @cached_property
-    def _admin(self) -> AdminClient:
-        return AdminClient(self._connection.settings())
+            self._admin.result(future)
 
 
 def _may_pass(problem: BaseException) -> bool:

@@ -64,7 +64,7 @@ class KafkaReader:
         """`ends`: by partition that has some, the offset to read up to."""
         if not ends:
             return
-        connection = Connection(self.cluster.address)
+        connection = Connection.to(self.cluster.address)
         try:
             consumer = Consumer(_settings(connection))
         except KafkaException as problem:
@@ -105,7 +105,7 @@ def _polled(consumer: Consumer, connection: Connection, topic: str, ends: Mappin
         if messages:
             yield from messages
             heard_at = monotonic()  # the time that the caller took does not count
-        elif monotonic() - heard_at > connection.address.timeout_s:
+        elif monotonic() - heard_at > connection.timeout_s:
             raise connection.failure(f"a reader of {topic!r}", TimeoutError())
 
 

@@ -36,7 +36,7 @@ _AGAIN = "Open the producer again, and go on from its position."
 
 def open_producer(address: KafkaAddress, producer: str) -> tuple[Connection, Producer]:
     """Shuts out whoever opened it before, and aborts what that one has not committed. Raises ChangelogError."""
-    connection = Connection(address)
+    connection = Connection.to(address)
     settings = connection.settings(
         transactional_id="/".join(("lakehub", address.prefix, producer)),
         transaction_timeout_ms=1000 * max(_LONGEST_TRANSACTION_S, address.timeout_s),
