@@ -91,17 +91,21 @@ def proposed_name(table: str) -> str:
     return re.sub(r"[^a-z0-9_-]+", "_", word.lower()).strip("_-")
 
 
-def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tuple[str, ...]) -> OnboardingForm:
-    """What can be proposed from the table: its declared key, and columns whose names say what they are."""
+def prefilled_form(
+    table: TableMetadata, name: str, team: str, data_centers: tuple[str, ...], *, is_captured: bool = False
+) -> OnboardingForm:
+    """What can be proposed from the table: its declared key, and columns whose names say what they are. Changes that are captured have an order
+    of their own, and no column says it."""
     columns = {column.name: column for column in table.columns}
-    changed = next((candidate for candidate in CHANGE_COLUMNS if candidate in columns), "")
+    changed = next((candidate for candidate in CHANGE_COLUMNS if candidate in columns and not is_captured), "")
+    is_updated = is_captured or bool(changed)
     return OnboardingForm(
         {
             **dict.fromkeys(TEXT_FIELDS, ""),
             "name": name,
             "team": team,
             "tier": "2",
-            "kind": DatasetKind.APPEND_PLUS_UPDATE if changed else DatasetKind.APPEND_ONLY,
+            "kind": DatasetKind.APPEND_PLUS_UPDATE if is_updated else DatasetKind.APPEND_ONLY,
             "primary_key": ", ".join(table.primary_key),
             "reference_key": changed,
             "cursor_column": changed,
@@ -111,6 +115,10 @@ def prefilled_form(table: TableMetadata, name: str, team: str, data_centers: tup
         },
         data_centers,
     )
+
+
+def names_an_order(form: OnboardingForm) -> bool:
+    return bool(form.values["reference_key"] or form.values["cursor_column"])
 
 
 def form_from_post(posted: QueryDict) -> OnboardingForm:

@@ -15,7 +15,7 @@ from pathlib import Path, PurePosixPath
 from typing import ClassVar, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NewestValues, TableMetadata
+from lakehub.catalog.metadata import KeyEvidence, MetadataUnavailable, NewestValues, SampleRows, TableMetadata
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.metadata.table_locations import (
     LocalTable,
@@ -83,9 +83,9 @@ class Storage(ABC):
     is_lake: ClassVar[bool] = False
     """Its tables have commits, as those have that Lakehub writes itself: when one was written last is read from the table."""
     is_captured: ClassVar[bool] = False
+    """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
     can_hide_columns: ClassVar[bool] = False
     """Of a table that is captured from it, columns can be left out, hashed or masked."""
-    """Changes of its tables are captured from the log of its server, and not looked for in the tables."""
     is_stream: ClassVar[bool] = False
     """Its tables are streams of messages: no engine reads them, and their columns are those of some messages, so that others may have more."""
     has_cells: ClassVar[bool] = False
@@ -118,6 +118,10 @@ class Storage(ABC):
         Empty where the storage does not know.
         """
         return NewestValues()
+
+    def sample_rows(self, table: str, described: TableMetadata, limit: int) -> SampleRows:
+        """At most `limit` rows of the table that was described so; none where the storage does not show any."""
+        return described.sample[:limit]
 
     @abstractmethod
     def table(self, table: str) -> StoredTable:

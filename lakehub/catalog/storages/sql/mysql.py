@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from lakehub.catalog.metadata import MetadataUnavailable, TableMetadata
+from lakehub.catalog.metadata import MetadataUnavailable
 from lakehub.catalog.metadata.roles import DatabaseRole
 from lakehub.catalog.storages import Location
 from lakehub.catalog.storages.sql import SqlStorage
@@ -25,12 +25,6 @@ class MySqlStorage(SqlStorage):
     def __init__(self, url: str) -> None:
         super().__init__(with_mariadb_driver(url))
 
-    def describe(self, table: str) -> TableMetadata:
-        """With names as they are: those that the driver reads from a definition have each backquote twice."""
-        read = super().describe(table)
-        columns = tuple(replace(column, name=_plain(column.name)) for column in read.columns)
-        return TableMetadata(columns, tuple(map(_plain, read.primary_key)))
-
     def location(self) -> Location:
         target = parse_url(self.url)
         if target.driver.backend not in MARIADB_BACKENDS:
@@ -45,7 +39,3 @@ class MySqlStorage(SqlStorage):
         if role is None:
             return None
         return replace(role, powers=tuple(power for power in role.powers if power not in _NEEDED_BY_THE_TAP))
-
-
-def _plain(name: str) -> str:
-    return name.replace("``", "`")

@@ -11,12 +11,15 @@ from typing import Any, ClassVar
 import sqlalchemy as sa
 
 from lakehub.catalog.metadata import (
+    SAMPLE_SHOWN,
     ColumnMetadata,
     ColumnType,
     KeyEvidence,
     MetadataUnavailable,
     NewestValues,
+    SampleRows,
     TableMetadata,
+    shown_value,
 )
 from lakehub.catalog.metadata.table_locations import TableLocation
 from lakehub.catalog.metadata.tables import StoredTable
@@ -42,7 +45,6 @@ from lakehub.kernel.cells.cell_tables import (
     table_name_of,
 )
 
-_PREVIEW_ROWS, _MAX_SHOWN = 5, 60
 _TYPES: Mapping[str, ColumnType] = {
     "int": ColumnType.INTEGER,
     "long": ColumnType.INTEGER,
@@ -93,7 +95,7 @@ class SchemalessStorage(MySqlStorage):
         sample = [*self._sample(name, columns, stored.primary_key, options)]
         types = sampled_types(columns.row_key, key_type, sample, options)
         described = (ColumnMetadata(each, _TYPES[type_], each != columns.row_key) for each, type_ in types.items())
-        return TableMetadata(tuple(described), (columns.row_key,), _preview(columns.row_key, types, sample, options))
+        return TableMetadata(tuple(described), (columns.row_key,), _shown_rows(columns.row_key, types, sample, options))
 
     def _sample(self, table: str, columns: CellColumns, key: Sequence[str], options: CellOptions) -> Iterator[Cell]:
         """The newest ones first, without those that are broken."""
@@ -127,6 +129,10 @@ class SchemalessStorage(MySqlStorage):
         """Not known: they lie within the bodies."""
         return NewestValues()
 
+    def sample_rows(self, table: str, described: TableMetadata, limit: int) -> SampleRows:
+        """Of the rows that cells make, and not of the cells."""
+        return described.sample[:limit]
+
     def table(self, table: str) -> StoredTable:
         return CellTable(self.url, table_name_of(table))
 
@@ -140,9 +146,7 @@ def _of_small_bodies(query: sa.Select[Any]) -> sa.Select[Any]:
     return sa.select(*some.c).where(sa.or_(body.is_(None), sa.func.length(body) <= MAX_SAMPLED_BYTES))
 
 
-def _preview(
-    key: str, types: Mapping[str, str], sample: Sequence[Cell], options: CellOptions
-) -> tuple[tuple[str, ...], ...]:
+def _shown_rows(key: str, types: Mapping[str, str], sample: Sequence[Cell], options: CellOptions) -> SampleRows:
     """Of the sample alone: an older cell of a row may lie beyond it."""
     rows = []
     for row_key, row in assembled(sample, options).items():
@@ -152,8 +156,8 @@ def _preview(
         for cell in row.columns.values():
             with suppress(BrokenBody):
                 values |= cell.fields(options)
-        rows.append(tuple("" if values.get(name) is None else str(values[name])[:_MAX_SHOWN] for name in types))
-        if len(rows) == _PREVIEW_ROWS:
+        rows.append(tuple(shown_value(values.get(name)) for name in types))
+        if len(rows) == SAMPLE_SHOWN:
             break
     return tuple(rows)
 
