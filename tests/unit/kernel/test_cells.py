@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lakehub.kernel.cells.bodies import MAX_BODY_BYTES, MAX_DEPTH, BrokenBody, read_body
+from lakehub.kernel.cells.bodies import MAX_BODY_BYTES, BrokenBody, read_body
 from lakehub.kernel.cells.cell_rows import Cell, assembled, read_cell, sampled_types
 from lakehub.kernel.cells.cell_tables import (
     CellColumns,
@@ -18,6 +18,7 @@ from lakehub.kernel.cells.cell_tables import (
     read_cell_object,
 )
 from lakehub.kernel.cells.fields import MAX_COLUMNS, fields_of, lake_columns_of, needed_types, read_values
+from lakehub.kernel.json_texts import MAX_DEPTH
 
 NONE = CellOptions()
 
