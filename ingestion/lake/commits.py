@@ -102,7 +102,8 @@ def record_commit(copy: DatasetCopy, lake_commit: LakeCommit, *, now: datetime) 
             return None
         if is_of_load:
             load_parts.forget_parts(commit, lake_commit)
-        hours.note_commit(commit, lake_commit, now=now)
+        if is_of_load or hours.NOTED & lake_commit.run.keys():
+            hours.note_commit(commit, lake_commit, now=now)
         own_rows = merge_into_rows(commit, touches.now) if (is_merged := _is_merged(commit)) else touches.now
         TouchedPartition.objects.bulk_create(
             TouchedPartition(

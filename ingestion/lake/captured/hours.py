@@ -21,6 +21,8 @@ from lakehub.catalog.models import DatasetCopy
 HOUR = timedelta(hours=1)
 KEPT = timedelta(days=90)
 """What is older is pruned, and not written."""
+NOTED = frozenset({"source_times", "logged_hours", "log_move"})
+"""What commits of changes say for it."""
 _CLOCKS_APART = timedelta(minutes=1)
 """So far the times of messages may be from their order in the log."""
 
