@@ -49,9 +49,11 @@ def owner(monkeypatch: pytest.MonkeyPatch) -> Client:
     table = TableMetadata(tuple(ColumnMetadata(name, type_) for name, type_ in TYPES.items()), ("id", "code"))
     monkeypatch.setattr(MySqlStorage, "describe", lambda self, name: table)
     monkeypatch.setattr(MySqlStorage, "newest_values", _no_values)
+    monkeypatch.setattr(MySqlStorage, "sample_rows", lambda self, name, described, limit: ())
     monkeypatch.setattr(MySqlStorage, "key_evidence", lambda self, name, key: KeyEvidence(1, 1, 0))
     monkeypatch.setattr(
-        "lakehub.catalog.ports.capture_findings", lambda url, table="": CaptureFindings(generated=GENERATED)
+        "lakehub.catalog.ports.capture_findings",
+        lambda url, table="", has_cells=False: CaptureFindings(generated=GENERATED),
     )
     make.connection("tapped", "mysql://reader:hunter2@db/ops", plugin="mysql")
     make.connection("by-cursor", "mysql+pymysql://reader:hunter2@db/ops", plugin="sql")
@@ -104,7 +106,7 @@ def test_they_are_named_at_onboarding_and_audited(owner: Client) -> None:
         ({"columns_hashed": ["salary"]}, "columns_hashed", "`host` is generated from `salary`, which is hashed, and would show it. Name it in one of the lists"),
         ({"columns_left_out": ["a b"]}, "table", "cannot hold the columns"),
         ({"connection": "by-cursor", "columns_masked": ["email"]}, "columns_masked", "`people` is not a table that is captured from a connection with the plug-in `mysql`, so its column `email` cannot be masked"),
-        ({"ingested": False, "columns_masked": ["email"]}, "columns_masked", "`people` is not captured"),
+        ({"ingested": False, "columns_masked": ["email"]}, "columns_masked", "`people` is not a table that is captured"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_refused_by_name_value_and_remedy(
